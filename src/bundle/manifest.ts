@@ -1,0 +1,256 @@
+/**
+ * The bundle manifest: all that differs between models, as data. `manifest.json` in a bundle folder.
+ *
+ * A bundle folder holds `manifest.json`, the graphs `prefill.onnx` and `denoise.onnx` (one flow step), `tokenizer.json`,
+ * `norm.json` and `parity/`. The native engine reads the same file (native/src/manifest.rs).
+ */
+import { type Static, Type } from "@sinclair/typebox";
+import { LIMITS } from "../limits.ts";
+
+const Closed = { additionalProperties: false } as const;
+
+/** How one value of the model's vector is normalised with `norm.json`. */
+const Norm = Type.Union([
+  /** x → (x − q01) / (q99 − q01 + 1e-6) · 2 − 1 */
+  Type.Literal("quantile"),
+  /** x → (x − mean) / (std + 1e-6) */
+  Type.Literal("mean_std"),
+  Type.Literal("none"),
+]);
+
+const StateColumn = Type.Object(
+  {
+    name: Type.String({ minLength: 1 }),
+    unit: Type.String(),
+    /** Which array of `robot_state`, and which of its values. */
+    from: Type.Union([
+      Type.Literal("joint_position"),
+      Type.Literal("gripper_position"),
+      Type.Literal("cartesian_position"),
+    ]),
+    index: Type.Integer({ minimum: 0, maximum: 63 }),
+    norm: Norm,
+  },
+  Closed,
+);
+
+const ActionColumn = Type.Object(
+  {
+    name: Type.String({ minLength: 1 }),
+    unit: Type.String(),
+    norm: Norm,
+    /** Index of the state column that a relative action is added to; null for an absolute one. */
+    relative_to: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
+    /** Allowed range in robot units, inclusive. */
+    min: Type.Number(),
+    max: Type.Number(),
+  },
+  Closed,
+);
+
+const Dim = Type.Union([Type.Literal("batch"), Type.Integer({ minimum: 1 })]);
+const Dtype = Type.Union([Type.Literal("f32"), Type.Literal("i64"), Type.Literal("bool")]);
+
+const GraphInput = Type.Object(
+  {
+    name: Type.String(),
+    /**
+     * What the engine feeds: `images` f32 [batch, cameras·frames, 3, height, width]; `tokens` i64 [batch, prompt.tokens_max];
+     * `token_mask` bool of the same shape, true where a token stands; `latent` f32 [batch, rows, action.width];
+     * `time` f32 [1]; `cache`: the output `from` of the prefill graph, same dtype and shape.
+     */
+    role: Type.Union([
+      Type.Literal("images"),
+      Type.Literal("tokens"),
+      Type.Literal("token_mask"),
+      Type.Literal("latent"),
+      Type.Literal("time"),
+      Type.Literal("cache"),
+    ]),
+    from: Type.Optional(Type.String()),
+    dtype: Dtype,
+    shape: Type.Array(Dim),
+  },
+  Closed,
+);
+
+const GraphOutput = Type.Object(
+  {
+    name: Type.String(),
+    /** `cache`: kept on the device for the denoise graph; `velocity` f32 [batch, rows, action.width]. */
+    role: Type.Union([Type.Literal("cache"), Type.Literal("velocity")]),
+    dtype: Dtype,
+    shape: Type.Array(Dim),
+  },
+  Closed,
+);
+
+const Graph = Type.Object(
+  { file: Type.String(), inputs: Type.Array(GraphInput), outputs: Type.Array(GraphOutput) },
+  Closed,
+);
+
+const PromptPart = Type.Union([
+  /** One fixed token, for example the begin-of-sequence token. */
+  Type.Object({ kind: Type.Literal("token"), id: Type.Integer({ minimum: 0 }) }, Closed),
+  /** The instruction: trimmed, each run of white space one space, tokenised without special tokens. */
+  Type.Object({ kind: Type.Literal("instruction") }, Closed),
+  /** One token per state column: id = base + round((clamp(x, −1, 1) + 1) / 2 · (bins − 1)), x normalised, ties to even. */
+  Type.Object(
+    {
+      kind: Type.Literal("state_tokens"),
+      base: Type.Integer({ minimum: 0 }),
+      bins: Type.Integer({ minimum: 2 }),
+    },
+    Closed,
+  ),
+]);
+
+/** What is known of a model before its graphs exist; `models/<name>/model.json` holds these plus `reference`. */
+export const FactFields = {
+  /** Served id, for example `vendorB/molmoact2:yam`. */
+  id: Type.String({ pattern: "^[A-Za-z0-9._-]+/[A-Za-z0-9._:-]+$" }),
+  title: Type.String({ minLength: 1 }),
+  licence: Type.String({ minLength: 1 }),
+  /** Where graphs and weights come from, one or two sentences for people. */
+  source: Type.String({ minLength: 1 }),
+  family: Type.Union([Type.Literal("flow-vla")]),
+  /** True: random weights. Said wherever a user could meet them. */
+  reference: Type.Boolean(),
+  /** True: a request with images needs a `session_id`. */
+  stateful: Type.Boolean(),
+  /** Camera names in wire order. */
+  cameras: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 4 }),
+  /** Frames per camera: on a session's first request, and later. */
+  frames: Type.Object(
+    { first: Type.Integer({ minimum: 1, maximum: 4 }), later: Type.Integer({ minimum: 1, maximum: 4 }) },
+    Closed,
+  ),
+  image: Type.Object(
+    {
+      width: Type.Integer({ minimum: 8, maximum: 1024 }),
+      height: Type.Integer({ minimum: 8, maximum: 1024 }),
+      /** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
+      resize: Type.Union([Type.Literal("pad"), Type.Literal("stretch"), Type.Literal("crop")]),
+      /** Pillow's antialiased bilinear on 8-bit values, horizontal then vertical. */
+      filter: Type.Literal("pillow-bilinear"),
+      /** Per RGB channel: (value / 255 − mean) / std. */
+      mean: Type.Array(Type.Number(), { minItems: 3, maxItems: 3 }),
+      std: Type.Array(Type.Number({ exclusiveMinimum: 0 }), { minItems: 3, maxItems: 3 }),
+      layout: Type.Literal("chw"),
+      /** Prefix tokens that one frame becomes. */
+      tokens: Type.Integer({ minimum: 1 }),
+    },
+    Closed,
+  ),
+  state: Type.Object(
+    {
+      /** Wire shape of `robot_state`. */
+      kind: Type.Union([Type.Literal("joint"), Type.Literal("cartesian")]),
+      /** The model's vector, in order. */
+      columns: Type.Array(StateColumn, { minItems: 1, maxItems: LIMITS.stateValuesMax }),
+    },
+    Closed,
+  ),
+  prompt: Type.Object(
+    {
+      /** Right-padded with `pad_id` to this many tokens, state tokens included. */
+      tokens_max: Type.Integer({ minimum: 1, maximum: 4096 }),
+      pad_id: Type.Integer({ minimum: 0 }),
+      parts: Type.Array(PromptPart, { minItems: 1 }),
+    },
+    Closed,
+  ),
+  action: Type.Object(
+    {
+      rows: Type.Integer({ minimum: 1, maximum: LIMITS.actionHorizonMax }),
+      /** Rows per second; dt = 1 / hz. */
+      hz: Type.Integer({ minimum: 1, maximum: 1000 }),
+      space: Type.Union([Type.Literal("joint_position"), Type.Literal("cartesian_position")]),
+      /** Values per row inside the model, at least the number of columns; the rest is padding and is cut. */
+      width: Type.Integer({ minimum: 1, maximum: 64 }),
+      columns: Type.Array(ActionColumn, { minItems: 1, maxItems: 64 }),
+      /** A value outside its column's range: clamped and counted, or `model_failure`. */
+      out_of_range: Type.Union([Type.Literal("clamp"), Type.Literal("fail")]),
+    },
+    Closed,
+  ),
+  /** Euler: t runs from `t_start` to `t_end` in `steps` equal steps dt = (t_end − t_start) / steps; x ← x + dt · v(x, t). */
+  flow: Type.Object(
+    { t_start: Type.Number(), t_end: Type.Number(), steps: Type.Integer({ minimum: 1, maximum: 100 }) },
+    Closed,
+  ),
+  /** Observations that one run may hold; what waits together runs together. */
+  batch: Type.Integer({ minimum: 1, maximum: 16 }),
+};
+
+export const Manifest = Type.Object(
+  {
+    format: Type.Literal(1),
+    ...FactFields,
+    /** sha256 over the digests of all files, 64 hexadecimal digits; keys the noise. */
+    export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
+    graphs: Type.Object({ prefill: Graph, denoise: Graph }, Closed),
+    tokenizer: Type.String(),
+    norm: Type.String(),
+    /** Inputs with the expected chunk, and the largest allowed difference in robot units. */
+    parity: Type.Object({ file: Type.String(), tolerance: Type.Number({ exclusiveMinimum: 0 }) }, Closed),
+    files: Type.Array(
+      Type.Object(
+        {
+          path: Type.String({ pattern: "^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$" }),
+          size: Type.Integer({ minimum: 0 }),
+          sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }),
+        },
+        Closed,
+      ),
+    ),
+  },
+  Closed,
+);
+export type Manifest = Static<typeof Manifest>;
+
+/** `norm.json`: statistics per column, in the order of `state.columns` and `action.columns`. Unused arrays may be absent. */
+export const NormStats = Type.Object(
+  {
+    state: Type.Object(
+      {
+        q01: Type.Optional(Type.Array(Type.Number())),
+        q99: Type.Optional(Type.Array(Type.Number())),
+        mean: Type.Optional(Type.Array(Type.Number())),
+        std: Type.Optional(Type.Array(Type.Number())),
+      },
+      Closed,
+    ),
+    action: Type.Object(
+      {
+        q01: Type.Optional(Type.Array(Type.Number())),
+        q99: Type.Optional(Type.Array(Type.Number())),
+        mean: Type.Optional(Type.Array(Type.Number())),
+        std: Type.Optional(Type.Array(Type.Number())),
+      },
+      Closed,
+    ),
+  },
+  Closed,
+);
+export type NormStats = Static<typeof NormStats>;
+
+/** `parity/chunk.json`: one observation and the chunk that an independent implementation computed from the same weights. */
+export const Parity = Type.Object(
+  {
+    /** JPEG files beside this one, in wire order. */
+    frames: Type.Array(Type.String()),
+    instruction: Type.String(),
+    /** The model's state vector in robot units, in the order of `state.columns`. */
+    state: Type.Array(Type.Number()),
+    seed: Type.Integer({ minimum: 0 }),
+    step: Type.Integer({ minimum: 0 }),
+    /** Rows in robot units. */
+    actions: Type.Array(Type.Array(Type.Number())),
+    /** Who computed it, for people. */
+    provenance: Type.String(),
+  },
+  Closed,
+);
+export type Parity = Static<typeof Parity>;

@@ -1,0 +1,120 @@
+/**
+ * The table of failures: what the caller or the world did wrong, and how each transport says so.
+ *
+ * Failures are values (`Failure`), never exceptions; nobody else in the project knows a status number.
+ * Our own bugs are assertions (`std/assert.ts`).
+ */
+
+interface Row {
+  readonly status: number;
+  readonly type: "authentication_error" | "billing_error" | "rate_limit_error" | "api_error" | "invalid_request_error";
+}
+
+function row<S extends number>(status: S, type?: Row["type"]): Row {
+  return { status, type: type ?? typeOf(status) };
+}
+
+function typeOf(status: number): Row["type"] {
+  if (status === 401) return "authentication_error";
+  if (status === 402) return "billing_error";
+  if (status === 429) return "rate_limit_error";
+  return status >= 500 ? "api_error" : "invalid_request_error";
+}
+
+/** Codes in the order of the specification's tables: every route first, then the robot route's order of checks. */
+const TABLE = {
+  not_found: row(404),
+  missing_api_key: row(401),
+  invalid_api_key: row(401),
+  auth_unavailable: row(503),
+
+  request_too_large: row(413),
+  invalid_body: row(400),
+  model_missing: row(400),
+  model_not_found: row(400),
+  messages_missing: row(400),
+  no_user_message: row(400),
+  invalid_content: row(400),
+  invalid_content_part: row(400),
+  invalid_image_url: row(400),
+  unsupported_image_format: row(400),
+  image_too_large: row(413),
+  instruction_missing: row(400),
+  instruction_too_long: row(400),
+  invalid_parameter: row(400),
+  handoff_unavailable: row(400),
+  session_missing: row(400),
+  invalid_session_id: row(400),
+  state_missing: row(400),
+  state_shape_mismatch: row(400),
+  action_horizon_invalid: row(400),
+  action_horizon_out_of_range: row(400),
+  num_inference_steps_invalid: row(400),
+  num_inference_steps_out_of_range: row(400),
+  invalid_expected_step: row(400),
+  invalid_observation_id: row(400),
+
+  session_expired: row(410),
+  session_busy: row(409),
+  instruction_changed: row(400),
+  session_step_conflict: row(409),
+  image_count_mismatch: row(400),
+  invalid_image: row(400),
+
+  no_replica_free: row(429),
+  model_failure: row(500),
+  engine_unavailable: row(503),
+} as const satisfies Record<string, Row>;
+
+/** The value that a client branches on. */
+export type Code = keyof typeof TABLE;
+
+/** What else a reply may carry. */
+interface Detail {
+  /** The request field at fault, only where one field is. */
+  readonly param?: string;
+  /** Whole seconds, at least 1. */
+  readonly retryAfterSeconds?: number;
+}
+
+/** A failure of the caller or the world. `message` says what was wrong, what was expected, what to do next. */
+export class Failure {
+  readonly param: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(
+    readonly code: Code,
+    readonly message: string,
+    detail: Detail = {},
+  ) {
+    this.param = detail.param;
+    this.retryAfterSeconds = detail.retryAfterSeconds;
+  }
+
+  get status(): number {
+    return TABLE[this.code].status;
+  }
+
+  /** The error object of the specification. */
+  body(): { error: { message: string; type: Row["type"]; param?: string; code: Code } } {
+    const error = { message: this.message, type: TABLE[this.code].type, code: this.code };
+    return { error: this.param === undefined ? error : { ...error, param: this.param } };
+  }
+}
+
+/** Every code, for tests and the OpenAPI document. */
+export const CODES = Object.keys(TABLE) as Code[];
+
+/** Exit codes of the command line (contract section 6). */
+export const EXIT = { done: 0, failed: 1, usage: 2, notSignedIn: 3, unreachable: 4 } as const;
+
+/**
+ * A problem of the machine or its operator, met at start or by a command: a wrong flag, a corrupt bundle, a taken port.
+ * `message` says what was wrong, what was expected and what to do next; it may name paths, so it never goes to a client.
+ */
+export class Problem {
+  constructor(
+    readonly message: string,
+    readonly exit: number = EXIT.failed,
+  ) {}
+}

@@ -1,0 +1,52 @@
+/**
+ * Every bound of the specification and of our queues, with its unit; derived ones are computed and asserted here.
+ * Nothing else in the project writes such a number.
+ */
+import { assert } from "./std/assert.ts";
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+export const LIMITS = {
+  // HTTP, robot route (specification, Limits)
+  robotBodyBytesMax: 8 * MiB,
+  jpegBytesMax: 262_144,
+  jpegEdgePxMax: 4096,
+  sessionIdCharsMax: 128,
+  observationIdCharsMax: 128,
+  actionHorizonMax: 30,
+  inferenceStepsMax: 4,
+  sessionIdleMs: 60_000,
+  seedMax: Number.MAX_SAFE_INTEGER,
+  // JSON (contract section 1)
+  jsonDepthMax: 64,
+  jsonValuesMax: 20_000,
+
+  // ours
+  /** Request bodies held in memory at once, over all connections; the next one is refused. */
+  ingressBytesMax: 256 * MiB,
+  /** From admission to answer; `TENDON_CHUNK_SECONDS` overrides. */
+  chunkSecondsDefault: 10,
+  /** Live robot sessions in the table, over all accounts (models without memory). */
+  sessionsMax: 65_536,
+  /** From SIGTERM to exit. */
+  shutdownMs: 5_000,
+
+  // native engine, fixed at open
+  /** Frames between `frame_put` and the end of their run: 16 robots of 3 cameras x 4 frames, and a margin for sockets. */
+  framesMax: 256,
+  /** Runs queued, running or waiting to be read. */
+  chunksMax: 128,
+  /** Loaded models. */
+  modelsMax: 16,
+  /** Frames of one observation: 4 cameras x 4 frames. */
+  observationFramesMax: 16,
+  /** Values of one state vector. */
+  stateValuesMax: 64,
+  /** Values of one chunk: rows x columns. */
+  chunkValuesMax: 2048,
+} as const;
+
+assert(LIMITS.framesMax >= 2 * LIMITS.observationFramesMax, "two whole observations fit into the frame slots");
+assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 20, "the widest chunk of the contract fits");
+assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
