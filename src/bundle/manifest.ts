@@ -106,7 +106,7 @@ const PromptPart = Type.Union([
   ),
 ]);
 
-/** What is known of a model before its graphs exist; `models/<name>/model.json` holds these plus `reference`. */
+/** What is known of a model before its graphs exist; `models/<name>/model.json` holds these plus `architecture`. */
 export const FactFields = {
   /** Served id, for example `vendorB/molmoact2:yam`. */
   id: Type.String({ pattern: "^[A-Za-z0-9._-]+/[A-Za-z0-9._:-]+$" }),
@@ -188,7 +188,7 @@ export const Manifest = Type.Object(
   {
     format: Type.Literal(1),
     ...FactFields,
-    /** sha256 over the digests of all files, 64 hexadecimal digits; keys the noise. */
+    /** sha256 over the digests of graphs, tokenizer and norm statistics (digest.ts), 64 hexadecimal digits; keys the noise. */
     export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
     graphs: Type.Object({ prefill: Graph, denoise: Graph }, Closed),
     tokenizer: Type.String(),

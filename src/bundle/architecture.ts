@@ -1,0 +1,31 @@
+/** `models/<name>/model.json`: a model's facts plus the architecture of its reference bundle. */
+import { type Static, Type } from "@sinclair/typebox";
+import { FactFields } from "./manifest.ts";
+
+const Closed = { additionalProperties: false } as const;
+const Size = Type.Integer({ minimum: 1, maximum: 65_536 });
+
+/** Sizes of a flow-vla; all are counts. */
+export const Architecture = Type.Object(
+  {
+    /** Seed of the random weights. */
+    seed: Type.Integer({ minimum: 0 }),
+    vision: Type.Object({ width: Size, layers: Size, heads: Size, mlp: Size, patch: Size }, Closed),
+    /** `kv_heads` divides `heads`; `head_dim` is even. The expert has the same layers and heads, since it reads this cache. */
+    language: Type.Object(
+      { width: Size, layers: Size, heads: Size, kv_heads: Size, head_dim: Size, mlp: Size },
+      Closed,
+    ),
+    expert: Type.Object({ width: Size, mlp: Size, time_width: Size }, Closed),
+    /** Byte pairs that the tokenizer's training joins. */
+    tokenizer: Type.Object({ merges: Type.Integer({ minimum: 0, maximum: 4096 }) }, Closed),
+  },
+  Closed,
+);
+export type Architecture = Static<typeof Architecture>;
+
+export const ModelFile = Type.Object({ ...FactFields, architecture: Architecture }, Closed);
+export type ModelFile = Static<typeof ModelFile>;
+
+/** The facts alone, as they go into the manifest. */
+export type Facts = Omit<ModelFile, "architecture">;

@@ -1,0 +1,134 @@
+/**
+ * Builds a reference bundle from `models/<name>/`: graphs with random weights, tokenizer, norm statistics, parity vectors, manifest.
+ * Same model folder, same bytes. The bundle appears whole or not at all.
+ */
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { Problem } from "../error.ts";
+import { type Architecture, type Facts, ModelFile } from "./architecture.ts";
+import { contradiction, missingStatistic } from "./consistency.ts";
+import { CORPUS } from "./corpus.ts";
+import { exportId, sha256 } from "./digest.ts";
+import { flowVla, sizeMismatch } from "./flow-vla.ts";
+import { type Manifest, NormStats, Parity } from "./manifest.ts";
+import { readJson, reason } from "./schema.ts";
+import { PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "./tokenizer.ts";
+
+/** Largest difference that a parity check allows, in robot units. */
+const TOLERANCE = 1e-4;
+const ADVICE = "correct the model folder";
+
+/** Builds `modelDir` into `outDir`; a bundle that stands there is replaced. */
+export async function buildBundle(modelDir: string, outDir: string): Promise<Manifest | Problem> {
+  const model = await readJson(join(modelDir, "model.json"), ModelFile, ADVICE);
+  if (model instanceof Problem) return model;
+  const norm = await readJson(join(modelDir, "norm.json"), NormStats, ADVICE);
+  if (norm instanceof Problem) return norm;
+  const parity = await readParity(join(modelDir, "parity"));
+  if (parity instanceof Problem) return parity;
+
+  const { architecture, ...facts } = model;
+  const tokenizer = trainTokenizer(CORPUS, architecture.tokenizer.merges);
+  const mismatch = sizeMismatch(facts, architecture) ?? promptMismatch(facts, tokenizer);
+  if (mismatch !== undefined) return new Problem(`${join(modelDir, "model.json")}: ${mismatch}; ${ADVICE}`);
+  const files = contents(facts, architecture, tokenizer, norm);
+  for (const [path, bytes] of parity) files.data.set(`parity/${path}`, bytes);
+  const manifest = describeFiles(facts, files);
+  const fault = contradiction(manifest) ?? missingStatistic(manifest, norm);
+  if (fault !== undefined) return new Problem(`${modelDir}: ${fault}; ${ADVICE}`);
+  files.data.set("manifest.json", encode(manifest));
+  const failed = await writeFolder(outDir, files.data);
+  return failed ?? manifest;
+}
+
+interface Contents {
+  readonly graphs: Manifest["graphs"];
+  /** Path in the bundle → bytes. */
+  readonly data: Map<string, Uint8Array>;
+}
+
+function contents(facts: Facts, architecture: Architecture, tokenizer: Tokenizer, norm: NormStats): Contents {
+  const graphs = flowVla(facts, architecture, tokenizer.vocabulary);
+  const data = new Map(graphs.files);
+  data.set("norm.json", encode(norm));
+  data.set("tokenizer.json", new TextEncoder().encode(tokenizer.json));
+  return { graphs: graphs.manifest, data };
+}
+
+function describeFiles(facts: Facts, { graphs, data }: Contents): Manifest {
+  const files = [...data]
+    .map(([path, bytes]) => ({ path, size: bytes.length, sha256: sha256(bytes) }))
+    .sort((one, other) => (one.path < other.path ? -1 : 1));
+  const parts = { graphs, tokenizer: "tokenizer.json", norm: "norm.json" };
+  return {
+    format: 1,
+    ...facts,
+    export_id: exportId(files, parts),
+    ...parts,
+    parity: { file: "parity/chunk.json", tolerance: TOLERANCE },
+    files,
+  };
+}
+
+/** What the prompt's fixed token ids say against the tokenizer, if anything. */
+function promptMismatch({ prompt }: Facts, { vocabulary }: Tokenizer): string | undefined {
+  if (prompt.pad_id !== PAD_ID) return `/prompt/pad_id: found ${prompt.pad_id}, expected ${PAD_ID}`;
+  for (const [index, part] of prompt.parts.entries()) {
+    if (part.kind === "token" && part.id >= vocabulary) {
+      return `/prompt/parts/${index}/id: found ${part.id}, expected less than ${vocabulary}`;
+    }
+    if (part.kind === "state_tokens" && (part.base !== STATE_BASE || part.bins !== STATE_BINS)) {
+      return `/prompt/parts/${index}: expected base ${STATE_BASE} and bins ${STATE_BINS}`;
+    }
+  }
+  return undefined;
+}
+
+/** `chunk.json` and the frames that it names. */
+async function readParity(dir: string): Promise<Map<string, Uint8Array> | Problem> {
+  const chunk = await readJson(join(dir, "chunk.json"), Parity, "write it with test/vectors/flow_vla.py");
+  if (chunk instanceof Problem) return chunk;
+  const files = new Map<string, Uint8Array>();
+  for (const name of ["chunk.json", ...chunk.frames]) {
+    try {
+      files.set(name, await readFile(join(dir, name)));
+    } catch (error) {
+      return new Problem(
+        `${join(dir, name)} cannot be read (${reason(error)}); write it with test/vectors/flow_vla.py`,
+      );
+    }
+  }
+  return files;
+}
+
+/** Writes beside `outDir`, then renames. Only a bundle or an empty folder is replaced. */
+async function writeFolder(outDir: string, data: ReadonlyMap<string, Uint8Array>): Promise<Problem | undefined> {
+  let building: string | undefined;
+  try {
+    await mkdir(dirname(outDir), { recursive: true });
+    const standing = await readdir(outDir).catch(() => undefined);
+    if (standing !== undefined && standing.length > 0 && !standing.includes("manifest.json")) {
+      return new Problem(`${outDir} holds something else than a bundle; choose another --out or empty it`);
+    }
+    building = await mkdtemp(`${outDir}.building-`);
+    for (const [path, bytes] of data) {
+      await mkdir(dirname(join(building, path)), { recursive: true });
+      await writeFile(join(building, path), bytes);
+    }
+    // A folder with files cannot be renamed over: the old one steps aside first.
+    const old = `${building}.old`;
+    if (standing !== undefined) await rename(outDir, old);
+    await rename(building, outDir);
+    await rm(old, { recursive: true, force: true });
+    return undefined;
+  } catch (error) {
+    if (building !== undefined) await rm(building, { recursive: true, force: true });
+    return new Problem(
+      `the bundle cannot be written to ${outDir} (${reason(error)}); free the place or choose another --out`,
+    );
+  }
+}
+
+function encode(value: unknown): Uint8Array {
+  return new TextEncoder().encode(`${JSON.stringify(value, null, 2)}\n`);
+}

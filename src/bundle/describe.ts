@@ -1,0 +1,64 @@
+/** A manifest in words: for people who ask the model's route without images, and for `tendon bundle show`. */
+import type { Manifest } from "./manifest.ts";
+
+/** Said wherever a user could meet a reference bundle. */
+export const REFERENCE_WARNING =
+  "Reference bundle: its weights are random numbers, nothing was trained. Its rows mean nothing: never move a real arm with them.";
+
+/** What a robot sends to this model and gets back (contract section 2). Several lines, no trailing line break. */
+export function describe(manifest: Manifest): string {
+  const { id, title, reference, stateful, cameras, frames, action } = manifest;
+  const lines = [
+    `${id}: ${title}.`,
+    `Cameras, in this order: ${cameras.join(", ")}.`,
+    `Frames per camera: ${frames.first} on a session's first request, ${frames.later} on later ones, oldest first, JPEG.`,
+    `State: ${manifest.state.kind}; ${wireArrays(manifest).join("; ")}.`,
+    `Rows: ${action.rows} per chunk, dt 1/${action.hz} s.`,
+    `Actions: action_dim ${action.columns.length}, action_space ${action.space}, absolute, in this order: ${columnList(action.columns)}.`,
+    stateful
+      ? "Keeps memory over an episode: every request with images needs a session_id."
+      : "Keeps no memory between requests.",
+  ];
+  return (reference ? [...lines, REFERENCE_WARNING] : lines).join("\n");
+}
+
+/** The whole bundle for an operator: `describe` and what is inside. Ends with a line break. */
+export function show(manifest: Manifest): string {
+  const { graphs, image, prompt, flow, files } = manifest;
+  const rows: [string, string][] = [
+    ["licence", manifest.licence],
+    ["source", manifest.source],
+    ["export", manifest.export_id],
+    ["image", `${image.width} x ${image.height}, ${image.resize}, ${image.filter}, ${image.tokens} tokens a frame`],
+    ["prompt", `${prompt.tokens_max} tokens at most, state tokens included`],
+    ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
+    ["batch", `${manifest.batch} observations at most`],
+    ...Object.entries(graphs).flatMap(([name, { inputs, outputs }]): [string, string][] => [
+      [name, `in   ${inputs.map(port).join(", ")}`],
+      ["", `out  ${outputs.map(port).join(", ")}`],
+    ]),
+    ...files.map(({ path, size, sha256 }, index): [string, string] => [
+      index === 0 ? "files" : "",
+      `${sha256.slice(0, 16)}  ${String(size).padStart(10)}  ${path}`,
+    ]),
+  ];
+  return `${describe(manifest)}\n\n${rows.map(([name, text]) => `${name.padEnd(8)} ${text}`).join("\n")}\n`;
+}
+
+/** `joint_position: 12 values (left_joint_1 … in rad)` for each array of `robot_state` that the model reads. */
+function wireArrays({ state }: Manifest): string[] {
+  const arrays = new Map<string, Manifest["state"]["columns"]>();
+  for (const column of state.columns) arrays.set(column.from, [...(arrays.get(column.from) ?? []), column]);
+  return [...arrays].map(([name, columns]) => {
+    const ordered = columns.toSorted((one, other) => one.index - other.index);
+    return `${name}: ${columns.length} ${columns.length === 1 ? "value" : "values"} (${columnList(ordered)})`;
+  });
+}
+
+function columnList(columns: readonly { readonly name: string; readonly unit: string }[]): string {
+  return columns.map(({ name, unit }) => (unit === "1" ? name : `${name} [${unit}]`)).join(", ");
+}
+
+function port({ name, dtype, shape }: { name: string; dtype: string; shape: readonly (string | number)[] }): string {
+  return `${name} ${dtype}[${shape.join(",")}]`;
+}

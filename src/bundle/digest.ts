@@ -1,0 +1,35 @@
+/** Digests of a bundle: of each file, and the one that names an export. */
+import { createHash } from "node:crypto";
+
+/** A file as the manifest lists it. */
+export interface FileEntry {
+  readonly path: string;
+  readonly size: number;
+  readonly sha256: string;
+}
+
+/** Files that decide the numbers of a chunk, by manifest field. `parity/` is not among them. */
+export interface ExportFiles {
+  readonly graphs: { readonly prefill: { readonly file: string }; readonly denoise: { readonly file: string } };
+  readonly tokenizer: string;
+  readonly norm: string;
+}
+
+export function sha256(bytes: Uint8Array | string): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/**
+ * `export_id`: SHA-256 over one line `<sha256>  <path>\n` for each graph, the tokenizer and the norm statistics, in path order.
+ *
+ * Parity vectors are left out on purpose: the id keys the noise, the vectors depend on the noise, and so they can be written anew
+ * without changing the id they were computed with.
+ */
+export function exportId(files: readonly FileEntry[], { graphs, tokenizer, norm }: ExportFiles): string {
+  const counted = new Set([graphs.prefill.file, graphs.denoise.file, tokenizer, norm]);
+  const lines = files
+    .filter((file) => counted.has(file.path))
+    .sort((one, other) => (one.path < other.path ? -1 : 1))
+    .map((file) => `${file.sha256}  ${file.path}\n`);
+  return sha256(lines.join(""));
+}

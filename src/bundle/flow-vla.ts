@@ -1,0 +1,188 @@
+/**
+ * Family flow-vla: vision tower, language prefix with the state in it, and a flow expert that reads the prefix's keys and values
+ * (pi0.5, MolmoAct2 and their like). Two graphs: prefill once per observation, denoise once per flow step.
+ */
+import { present } from "../std/assert.ts";
+import type { Architecture, Facts } from "./architecture.ts";
+import { expert } from "./expert.ts";
+import { GraphBuilder, type Port, type Value } from "./graph.ts";
+import { embedTokens, language } from "./language.ts";
+import type { Manifest } from "./manifest.ts";
+import { patchCount, type Views, vision } from "./vision.ts";
+import { Weights } from "./weights.ts";
+
+type Graph = Manifest["graphs"]["prefill"];
+
+export interface Graphs {
+  readonly manifest: Manifest["graphs"];
+  /** File name → bytes. */
+  readonly files: ReadonlyMap<string, Uint8Array>;
+}
+
+/** Both graphs with random weights; `vocabulary` is the number of token ids. */
+export function flowVla(facts: Facts, architecture: Architecture, vocabulary: number): Graphs {
+  const weights = new Weights(architecture.seed);
+  const plan = layOut(facts, architecture);
+  const prefill = buildPrefill(plan, architecture, vocabulary, weights);
+  const denoise = buildDenoise(plan, architecture, weights);
+  return {
+    manifest: { prefill: prefill.description, denoise: denoise.description },
+    files: new Map([
+      [prefill.description.file, prefill.bytes],
+      [denoise.description.file, denoise.bytes],
+    ]),
+  };
+}
+
+/** Sizes that do not go together, with the JSON path in model.json, what was found and what was expected. */
+export function sizeMismatch(
+  { image, frames }: Facts,
+  { vision: tower, language: prefix, expert: flow }: Architecture,
+): string | undefined {
+  const patches = (image.width / tower.patch) * (image.height / tower.patch);
+  const rules: [holds: boolean, path: string, found: number, expected: string][] = [
+    [frames.first === frames.later, "/frames/first", frames.first, `${frames.later}, as later`],
+    [image.width % tower.patch === 0, "/image/width", image.width, `a multiple of the patch, ${tower.patch}`],
+    [image.height % tower.patch === 0, "/image/height", image.height, `a multiple of the patch, ${tower.patch}`],
+    [image.tokens === patches, "/image/tokens", image.tokens, `${patches}, the patches of one image`],
+    [tower.width % tower.heads === 0, "/architecture/vision/heads", tower.heads, `a divisor of ${tower.width}`],
+    [
+      prefix.heads % prefix.kv_heads === 0,
+      "/architecture/language/kv_heads",
+      prefix.kv_heads,
+      `a divisor of ${prefix.heads}`,
+    ],
+    [prefix.head_dim % 2 === 0, "/architecture/language/head_dim", prefix.head_dim, "an even number"],
+    [
+      flow.time_width % 2 === 0 && flow.time_width > 2,
+      "/architecture/expert/time_width",
+      flow.time_width,
+      "an even number above 2",
+    ],
+  ];
+  const broken = rules.find(([holds]) => !holds);
+  return broken && `${broken[1]}: found ${broken[2]}, expected ${broken[3]}`;
+}
+
+interface Plan {
+  readonly about: string;
+  readonly views: Views;
+  readonly images: Port;
+  readonly tokens: Port;
+  readonly tokenMask: Port;
+  readonly prefixMask: Port;
+  readonly caches: readonly { readonly k: Port; readonly v: Port }[];
+  readonly latent: Port;
+  readonly time: Port;
+  readonly velocity: Port;
+  /** Tokens of one image, of the prompt, of both. */
+  readonly patches: number;
+  readonly prefix: number;
+  readonly rows: number;
+  readonly actionWidth: number;
+}
+
+/** Names, dtypes and shapes of every port of both graphs. */
+function layOut(facts: Facts, architecture: Architecture): Plan {
+  const { image, prompt, action } = facts;
+  const { kv_heads: kvHeads, head_dim: headDim, layers } = architecture.language;
+  const views = { count: facts.cameras.length * facts.frames.later, width: image.width, height: image.height };
+  const patches = patchCount(views, architecture.vision.patch);
+  const prefix = views.count * patches + prompt.tokens_max;
+  const cache = (name: string): Port => ({ name, dtype: "f32", shape: ["batch", kvHeads, prefix, headDim] });
+  const rows: Port["shape"] = ["batch", action.rows, action.width];
+  return {
+    about: `${facts.id}: ${facts.reference ? "REFERENCE BUNDLE, random weights, never for a real arm" : facts.source}`,
+    views,
+    images: { name: "images", dtype: "f32", shape: ["batch", views.count, 3, image.height, image.width] },
+    tokens: { name: "tokens", dtype: "i64", shape: ["batch", prompt.tokens_max] },
+    tokenMask: { name: "token_mask", dtype: "bool", shape: ["batch", prompt.tokens_max] },
+    prefixMask: { name: "prefix_mask", dtype: "bool", shape: ["batch", prefix] },
+    caches: Array.from({ length: layers }, (_, layer) => ({
+      k: cache(`past_k_${layer}`),
+      v: cache(`past_v_${layer}`),
+    })),
+    latent: { name: "x_t", dtype: "f32", shape: rows },
+    time: { name: "t", dtype: "f32", shape: [1] },
+    velocity: { name: "v_t", dtype: "f32", shape: rows },
+    patches,
+    prefix,
+    rows: action.rows,
+    actionWidth: action.width,
+  };
+}
+
+interface Built {
+  readonly description: Graph;
+  readonly bytes: Uint8Array;
+}
+
+/** images, tokens, token_mask → prefix_mask, past_k_i, past_v_i. Prefix: image tokens view by view, then the prompt. */
+function buildPrefill(plan: Plan, architecture: Architecture, vocabulary: number, weights: Weights): Built {
+  const graph = new GraphBuilder("prefill", plan.about, weights);
+  const images = graph.input(plan.images);
+  const tokens = graph.input(plan.tokens);
+  const tokenMask = graph.input(plan.tokenMask);
+
+  const seen = vision(graph, images, plan.views, architecture);
+  const read = embedTokens(graph, tokens, vocabulary, architecture.language.width);
+  const embedded = graph.op("Concat", [seen, read], { axis: 1 });
+  // Image tokens are always valid and stand first: the mask grows by ones on its left.
+  const counted = graph.cast(tokenMask, "f32");
+  const ones = graph.op("Pad", [counted, graph.ints([0, plan.views.count * plan.patches, 0, 0]), graph.scalar(1)]);
+  const valid = graph.cast(ones, "bool");
+  const caches = language(graph, embedded, valid, plan.prefix, architecture);
+
+  graph.output(valid, plan.prefixMask);
+  plan.caches.forEach(({ k, v }, layer) => {
+    const cache = present(caches[layer], "cache of a layer");
+    graph.output(cache.k, k);
+    graph.output(cache.v, v);
+  });
+  return {
+    bytes: graph.bytes(),
+    description: {
+      file: "prefill.onnx",
+      inputs: [
+        { ...open(plan.images), role: "images" },
+        { ...open(plan.tokens), role: "tokens" },
+        { ...open(plan.tokenMask), role: "token_mask" },
+      ],
+      outputs: cachePorts(plan).map((port) => ({ ...open(port), role: "cache" })),
+    },
+  };
+}
+
+/** x_t, t and the prefix cache → v_t: one flow step. */
+function buildDenoise(plan: Plan, architecture: Architecture, weights: Weights): Built {
+  const graph = new GraphBuilder("denoise", plan.about, weights);
+  const latent = graph.input(plan.latent);
+  const time = graph.input(plan.time);
+  const prefixMask = graph.input(plan.prefixMask);
+  const caches = plan.caches.map(({ k, v }) => ({ k: graph.input(k), v: graph.input(v) }));
+
+  const flow = { latent, time, prefixMask, caches, rows: plan.rows, actionWidth: plan.actionWidth };
+  const velocity: Value = expert(graph, flow, architecture);
+  graph.output(velocity, plan.velocity);
+  return {
+    bytes: graph.bytes(),
+    description: {
+      file: "denoise.onnx",
+      inputs: [
+        { ...open(plan.latent), role: "latent" },
+        { ...open(plan.time), role: "time" },
+        ...cachePorts(plan).map((port) => ({ ...open(port), role: "cache" as const, from: port.name })),
+      ],
+      outputs: [{ ...open(plan.velocity), role: "velocity" }],
+    },
+  };
+}
+
+function cachePorts(plan: Plan): Port[] {
+  return [plan.prefixMask, ...plan.caches.flatMap(({ k, v }) => [k, v])];
+}
+
+/** The port as the manifest writes it. */
+function open(port: Port): { name: string; dtype: Port["dtype"]; shape: ("batch" | number)[] } {
+  return { name: port.name, dtype: port.dtype, shape: [...port.shape] };
+}

@@ -1,0 +1,176 @@
+/**
+ * Builds one ONNX graph, node by node. Standard `ai.onnx` operators only, batch dimension symbolic, deterministic names and bytes.
+ *
+ * Values are their names. A node's first output is named after the scope it stands in, so a profile reads like the source.
+ */
+import { assert } from "../std/assert.ts";
+import {
+  ATTRIBUTE_TYPE,
+  type AttributeProto,
+  DATA_TYPE,
+  encodeModel,
+  type NodeProto,
+  type TensorProto,
+  type ValueInfoProto,
+} from "./onnx-schema.ts";
+import type { Spread, Weights } from "./weights.ts";
+
+/** Name of a tensor in the graph. */
+export type Value = string;
+export type Dtype = keyof typeof DATA_TYPE;
+/** `batch` is the one symbolic dimension. */
+export type Dim = "batch" | number;
+/** A number is written as an int attribute; wrap it in `{ float }` for a float one. */
+type Attribute = number | string | readonly number[] | { readonly float: number };
+
+/** First opset with RMSNormalization and RotaryEmbedding; ONNX Runtime 1.30 has kernels for both. */
+const OPSET = 23n;
+/** The IR version that belongs to that opset. */
+const IR_VERSION = 11n;
+
+export interface Port {
+  readonly name: string;
+  readonly dtype: Dtype;
+  readonly shape: readonly Dim[];
+}
+
+export class GraphBuilder {
+  readonly inputs: Port[] = [];
+  readonly outputs: Port[] = [];
+  private readonly nodes: NodeProto[] = [];
+  private readonly initializers = new Map<string, TensorProto>();
+  private readonly taken = new Map<string, number>();
+  private path: string[] = [];
+
+  constructor(
+    private readonly name: string,
+    private readonly about: string,
+    readonly weights: Weights,
+  ) {}
+
+  /** Names of weights and nodes made inside `body` begin with `name.`. */
+  within<T>(name: string, body: () => T): T {
+    this.path.push(name);
+    const result = body();
+    this.path.pop();
+    return result;
+  }
+
+  input(port: Port): Value {
+    this.inputs.push(port);
+    return port.name;
+  }
+
+  /** Gives `value`, made by a node of this graph, the public name of `port` wherever it stands. */
+  output(value: Value, port: Port): void {
+    const renamed = (name: Value) => (name === value ? port.name : name);
+    for (const node of this.nodes) {
+      node.input = node.input.map(renamed);
+      node.output = node.output.map(renamed);
+    }
+    this.outputs.push(port);
+  }
+
+  /** Adds a node with one output. */
+  op(opType: string, inputs: readonly Value[], attributes: Readonly<Record<string, Attribute>> = {}): Value {
+    return this.ops(opType, inputs, 1, attributes)[0] ?? "";
+  }
+
+  /** Adds a node with `count` outputs. */
+  ops(
+    opType: string,
+    inputs: readonly Value[],
+    count: number,
+    attributes: Readonly<Record<string, Attribute>> = {},
+  ): Value[] {
+    const name = this.unique(this.qualified(opType.toLowerCase()));
+    const output = Array.from({ length: count }, (_, index) => (index === 0 ? name : `${name}:${index}`));
+    const attribute = Object.entries(attributes).map(([key, value]) => attributeProto(key, value));
+    this.nodes.push({ name, opType, input: [...inputs], output, attribute });
+    return output;
+  }
+
+  /** A seeded float32 weight; see `Weights.uniform`. */
+  weight(name: string, dims: readonly number[], shape: Spread): Value {
+    const full = this.qualified(name);
+    return this.floats(full, dims, this.weights.uniform(full, dims, shape));
+  }
+
+  /** A float32 initialiser with the given values. */
+  floats(name: string, dims: readonly number[], values: Float32Array): Value {
+    assert(values.length === dims.reduce((size, dim) => size * dim, 1), `initialiser ${name} fills its shape`);
+    return this.initializer(name, dims, "f32", new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+  }
+
+  scalar(value: number): Value {
+    return this.floats(`scalar ${value}`, [], Float32Array.of(value));
+  }
+
+  /** An int64 vector, for shapes, axes and sizes. */
+  ints(values: readonly number[]): Value {
+    const data = BigInt64Array.from(values, BigInt);
+    return this.initializer(`ints ${values.join(" ")}`, [values.length], "i64", new Uint8Array(data.buffer));
+  }
+
+  cast(value: Value, dtype: Dtype): Value {
+    return this.op("Cast", [value], { to: DATA_TYPE[dtype] });
+  }
+
+  reshape(value: Value, shape: readonly number[]): Value {
+    return this.op("Reshape", [value, this.ints(shape)]);
+  }
+
+  transpose(value: Value, perm: readonly number[]): Value {
+    return this.op("Transpose", [value], { perm });
+  }
+
+  /** Cuts `value` into pieces of the given sizes along `axis`. */
+  split(value: Value, axis: number, sizes: readonly number[]): Value[] {
+    return this.ops("Split", [value, this.ints(sizes)], sizes.length, { axis });
+  }
+
+  bytes(): Uint8Array {
+    return encodeModel({
+      irVersion: IR_VERSION,
+      producerName: "tendon",
+      docString: this.about,
+      opsetImport: [{ domain: "", version: OPSET }],
+      graph: {
+        name: this.name,
+        node: this.nodes,
+        initializer: [...this.initializers.values()],
+        input: this.inputs.map(valueInfo),
+        output: this.outputs.map(valueInfo),
+      },
+    });
+  }
+
+  private qualified(name: string): string {
+    return [...this.path, name].join(".");
+  }
+
+  private unique(name: string): string {
+    const count = this.taken.get(name) ?? 0;
+    this.taken.set(name, count + 1);
+    return count === 0 ? name : `${name}~${count}`;
+  }
+
+  private initializer(name: string, dims: readonly number[], dtype: Dtype, rawData: Uint8Array): Value {
+    if (!this.initializers.has(name)) {
+      this.initializers.set(name, { name, dims: dims.map(BigInt), dataType: DATA_TYPE[dtype], rawData });
+    }
+    return name;
+  }
+}
+
+function attributeProto(name: string, value: Attribute): AttributeProto {
+  if (typeof value === "number") return { name, type: ATTRIBUTE_TYPE.int, i: BigInt(value) };
+  if (typeof value === "string") return { name, type: ATTRIBUTE_TYPE.string, s: new TextEncoder().encode(value) };
+  if ("float" in value) return { name, type: ATTRIBUTE_TYPE.float, f: value.float };
+  return { name, type: ATTRIBUTE_TYPE.ints, ints: value.map(BigInt) };
+}
+
+function valueInfo(port: Port): ValueInfoProto {
+  const dim = port.shape.map((size) => (size === "batch" ? { dimParam: size } : { dimValue: BigInt(size) }));
+  return { name: port.name, type: { tensorType: { elemType: DATA_TYPE[port.dtype], shape: { dim } } } };
+}

@@ -1,0 +1,130 @@
+/**
+ * Layers that more than one part of a family uses. Shapes: B batch, N tokens of a sequence, W width, H query heads, K key-value heads
+ * (H = K · G), D head dimension. Weight matrices are [inputs, outputs], so that y = x · w + b.
+ */
+import type { GraphBuilder, Value } from "./graph.ts";
+import { geometric } from "./weights.ts";
+
+export interface Heads {
+  readonly heads: number;
+  readonly kvHeads: number;
+  readonly headDim: number;
+}
+
+export interface Rotation {
+  /** f32 [B, N, D / 2] each. */
+  readonly cos: Value;
+  readonly sin: Value;
+}
+
+/** A score that softmax turns into exactly 0. */
+const MASKED = -1e30;
+const NORM_EPSILON = 1e-6;
+const ROPE_BASE = 10_000;
+/**
+ * Gain of queries and keys. Scores of random weights with unit inputs have a standard deviation of its square. At 1 a block would nearly
+ * average its tokens, and a single patch or word would be hard to see in the actions; much above, float32 rounding grows in them.
+ */
+export const SHARP_ATTENTION = 1.3;
+/** Biases, and norm scales around 1: a standard deviation of 0.1, so that leaving one out shows. */
+export const SLIGHT = { fanIn: 100 } as const;
+
+/** x · w, plus b with `bias`: `<name>.weight` [from, to], `<name>.bias` [to]. */
+export function linear(
+  graph: GraphBuilder,
+  name: string,
+  x: Value,
+  size: { from: number; to: number; gain?: number; bias?: boolean },
+): Value {
+  return graph.within(name, () => {
+    const { from, to, gain = 1 } = size;
+    const product = graph.op("MatMul", [x, graph.weight("weight", [from, to], { fanIn: from, gain })]);
+    if (size.bias !== true) return product;
+    return graph.op("Add", [product, graph.weight("bias", [to], SLIGHT)]);
+  });
+}
+
+/** LayerNorm over the last axis: `<name>.scale`, `<name>.bias`. */
+export function layerNorm(graph: GraphBuilder, name: string, x: Value, width: number): Value {
+  return graph.within(name, () => {
+    const scale = graph.weight("scale", [width], { ...SLIGHT, offsets: [1] });
+    const bias = graph.weight("bias", [width], SLIGHT);
+    return graph.op("LayerNormalization", [x, scale, bias], { axis: -1, epsilon: { float: NORM_EPSILON } });
+  });
+}
+
+/** x / √(mean(x²) + ε) · `<name>.scale`; Gemma's 1 + w is stored as the scale. */
+export function rmsNorm(graph: GraphBuilder, name: string, x: Value, width: number): Value {
+  const scale = graph.within(name, () => graph.weight("scale", [width], { ...SLIGHT, offsets: [1] }));
+  return rmsScale(graph, x, scale);
+}
+
+/** x / √(mean(x²) + ε) · scale, for a scale [W] that may be computed. */
+export function rmsScale(graph: GraphBuilder, x: Value, scale: Value): Value {
+  return graph.op("RMSNormalization", [x, scale], { axis: -1, epsilon: { float: NORM_EPSILON } });
+}
+
+/** GELU in its tanh form, as SigLIP and Gemma use it. */
+export function gelu(graph: GraphBuilder, x: Value): Value {
+  return graph.op("Gelu", [x], { approximate: "tanh" });
+}
+
+/** x · sigmoid(x). */
+export function swish(graph: GraphBuilder, x: Value): Value {
+  return graph.op("Mul", [x, graph.op("Sigmoid", [x])]);
+}
+
+/** Gemma's MLP: (gelu(x · gate) ∘ (x · up)) · down. */
+export function gatedMlp(graph: GraphBuilder, x: Value, width: number, hidden: number): Value {
+  return graph.within("mlp", () => {
+    const gate = gelu(graph, linear(graph, "gate", x, { from: width, to: hidden }));
+    const up = linear(graph, "up", x, { from: width, to: hidden });
+    return linear(graph, "down", graph.op("Mul", [gate, up]), { from: hidden, to: width });
+  });
+}
+
+/** Angles position · base^(−i / (D/2)) for i < D/2, of positions f32 [B, N, 1]. */
+export function rotation(graph: GraphBuilder, positions: Value, headDim: number): Rotation {
+  const half = headDim / 2;
+  // One more than needed: the last power is the base itself, which no head uses.
+  const wavelengths = geometric(ROPE_BASE, half + 1).slice(0, half);
+  const frequencies = Float32Array.from(wavelengths, (wavelength) => 1 / wavelength);
+  const angles = graph.op("Mul", [positions, graph.floats("rope.frequencies", [half], frequencies)]);
+  return { cos: graph.op("Cos", [angles]), sin: graph.op("Sin", [angles]) };
+}
+
+/** Rotates the halves of each head [B, heads, N, D] by the angles. */
+export function rotate(graph: GraphBuilder, x: Value, { cos, sin }: Rotation): Value {
+  return graph.op("RotaryEmbedding", [x, cos, sin]);
+}
+
+/** [B, N, heads · D] → [B, heads, N, D]. */
+export function splitHeads(graph: GraphBuilder, x: Value, heads: number, headDim: number): Value {
+  return graph.transpose(graph.reshape(x, [0, 0, heads, headDim]), [0, 2, 1, 3]);
+}
+
+/** Scores to add: 0 where a key [B, N] is valid, else as good as −∞. Result f32 [B, 1, 1, N]. */
+export function maskScores(graph: GraphBuilder, valid: Value): Value {
+  const scores = graph.op("Where", [valid, graph.scalar(0), graph.scalar(MASKED)]);
+  return graph.op("Unsqueeze", [scores, graph.ints([1, 2])]);
+}
+
+/**
+ * softmax(q · kᵀ / √D + scores) · v of q [B, H, N, D] with k, v [B, K, M, D]; result [B, N, H · D].
+ *
+ * Query heads that share a key head stand side by side as further rows of one product, so no key is repeated.
+ */
+export function attend(
+  graph: GraphBuilder,
+  { q, k, v, scores }: { q: Value; k: Value; v: Value; scores?: Value },
+  { heads, kvHeads, headDim }: Heads,
+  rows: number,
+): Value {
+  const grouped = kvHeads === heads ? q : graph.reshape(q, [0, kvHeads, -1, headDim]);
+  const scaled = graph.op("Mul", [grouped, graph.scalar(1 / Math.sqrt(headDim))]);
+  const products = graph.op("MatMul", [scaled, graph.transpose(k, [0, 1, 3, 2])]);
+  const logits = scores === undefined ? products : graph.op("Add", [products, scores]);
+  const mixed = graph.op("MatMul", [graph.op("Softmax", [logits], { axis: -1 }), v]);
+  const apart = kvHeads === heads ? mixed : graph.reshape(mixed, [0, heads, rows, headDim]);
+  return graph.reshape(graph.transpose(apart, [0, 2, 1, 3]), [0, 0, heads * headDim]);
+}

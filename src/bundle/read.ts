@@ -1,0 +1,159 @@
+/** Reads bundle folders and verifies all of them that can be verified without running a graph. */
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { readdir, realpath, stat } from "node:fs/promises";
+import { join, resolve, sep } from "node:path";
+import type { Bundle } from "../engine/engine.ts";
+import { type BundlePlace, locateLibraries } from "../engine/library.ts";
+import { Problem } from "../error.ts";
+import { contradiction, missingStatistic } from "./consistency.ts";
+import { exportId, type FileEntry } from "./digest.ts";
+import { Manifest, NormStats, Parity } from "./manifest.ts";
+import { readJson, reason } from "./schema.ts";
+
+const ADVICE = "rebuild or fetch the bundle again";
+
+/** The verified bundle in `dir`, or the first thing that is wrong with it. */
+export async function readBundle(dir: string): Promise<Bundle | Problem> {
+  const root = resolve(dir);
+  return (await folderProblem(root)) ?? readPlace({ name: root, path: (file) => join(root, file) }, root);
+}
+
+/** The bundles that ship with tendon, verified. */
+export async function readShipped(): Promise<Bundle[] | Problem> {
+  const installed = await locateLibraries();
+  if (installed instanceof Problem) return installed;
+  const bundles: Bundle[] = [];
+  for (const place of installed.bundles) {
+    const bundle = await readPlace(place);
+    if (bundle instanceof Problem) return bundle;
+    bundles.push(bundle);
+  }
+  return bundles;
+}
+
+/** `root`: the folder that the bundle's files must not lead out of, where there is one. */
+async function readPlace(place: BundlePlace, root?: string): Promise<Bundle | Problem> {
+  const manifestPath = place.path("manifest.json");
+  const manifest = await readJson(manifestPath, Manifest, ADVICE);
+  if (manifest instanceof Problem) return manifest;
+  const inside = contradiction(manifest);
+  if (inside !== undefined) return new Problem(`${manifestPath}: ${inside}; ${ADVICE}`);
+
+  const paths = new Map(manifest.files.map(({ path }) => [path, place.path(path)]));
+  const wrong = await Promise.all(manifest.files.map((file) => fileProblem(place.path(file.path), file, root)));
+  const first = wrong.find((problem) => problem !== undefined);
+  if (first !== undefined) return first;
+  const id = exportId(manifest.files, manifest);
+  if (id !== manifest.export_id) {
+    return new Problem(
+      `${manifestPath}: /export_id: found ${manifest.export_id}, expected ${id} from the listed digests; ${ADVICE}`,
+    );
+  }
+  return (await contentProblem(place, manifest)) ?? { manifest, paths };
+}
+
+/** Every bundle folder inside `dir`, in the order of their names. */
+export async function readBundles(dir: string): Promise<Bundle[] | Problem> {
+  const root = resolve(dir);
+  const advice = "build one with: tendon bundle build MODEL_DIR --out DIR";
+  const names: string[] = [];
+  try {
+    for (const entry of await readdir(root, { withFileTypes: true })) {
+      // A half-built folder has its own suffix and is nobody's bundle.
+      if (!entry.isFile() && !entry.name.startsWith(".") && !entry.name.includes(".building-")) names.push(entry.name);
+    }
+  } catch (error) {
+    return new Problem(`the models folder ${root} cannot be read (${reason(error)}); ${advice}`);
+  }
+  if (names.length === 0) return new Problem(`the models folder ${root} holds no bundle; ${advice}`);
+  const bundles: Bundle[] = [];
+  const places = new Map<string, string>();
+  for (const name of names.sort()) {
+    const bundle = await readBundle(join(root, name));
+    if (bundle instanceof Problem) return bundle;
+    const { id } = bundle.manifest;
+    const other = places.get(id);
+    if (other !== undefined) {
+      return new Problem(`${join(root, other)} and ${join(root, name)} both hold ${id}; remove one of them`);
+    }
+    places.set(id, name);
+    bundles.push(bundle);
+  }
+  return bundles;
+}
+
+async function folderProblem(root: string): Promise<Problem | undefined> {
+  try {
+    if ((await stat(root)).isDirectory()) return undefined;
+    return new Problem(`${root} is a file, expected a bundle folder; name the folder that holds manifest.json`);
+  } catch (error) {
+    return new Problem(
+      `the bundle ${root} cannot be read (${reason(error)}); name the folder that holds manifest.json`,
+    );
+  }
+}
+
+/** Presence, place, size and digest of one listed file. */
+async function fileProblem(path: string, file: FileEntry, root: string | undefined): Promise<Problem | undefined> {
+  try {
+    // A link may point inside the bundle only: what is verified is what is loaded.
+    if (root !== undefined && !(await realpath(path)).startsWith((await realpath(root)) + sep)) {
+      return new Problem(`${path} leads out of the bundle; ${ADVICE}`);
+    }
+    const found = await stat(path);
+    if (!found.isFile()) return new Problem(`${path} is not a file; ${ADVICE}`);
+    if (found.size !== file.size) {
+      return new Problem(`${path} has ${found.size} bytes, expected ${file.size}; ${ADVICE}`);
+    }
+    const digest = await fileDigest(path);
+    if (digest === file.sha256) return undefined;
+    return new Problem(`${path} has been changed: its sha256 is ${digest}, expected ${file.sha256}; ${ADVICE}`);
+  } catch (error) {
+    return new Problem(`${path} cannot be read (${reason(error)}); ${ADVICE}`);
+  }
+}
+
+/** In pieces, since graphs of a full-size model are larger than memory may allow. */
+async function fileDigest(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const piece of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(piece as Uint8Array);
+  return hash.digest("hex");
+}
+
+/** Norm statistics for every column; parity vectors of the right shape, their frames listed. */
+async function contentProblem(place: BundlePlace, manifest: Manifest): Promise<Problem | undefined> {
+  const normPath = place.path(manifest.norm);
+  const norm = await readJson(normPath, NormStats, ADVICE);
+  if (norm instanceof Problem) return norm;
+  const missing = missingStatistic(manifest, norm);
+  if (missing !== undefined) return new Problem(`${normPath}: ${missing}; ${ADVICE}`);
+
+  const parityPath = place.path(manifest.parity.file);
+  const parity = await readJson(parityPath, Parity, ADVICE);
+  if (parity instanceof Problem) return parity;
+  const wrong = parityFault(manifest, parity);
+  return wrong === undefined ? undefined : new Problem(`${parityPath}: ${wrong}; ${ADVICE}`);
+}
+
+function parityFault(
+  { cameras, frames, state, action, parity: { file }, files }: Manifest,
+  parity: Parity,
+): string | undefined {
+  const folder = file.slice(0, file.lastIndexOf("/") + 1);
+  const unlisted = parity.frames.findIndex((name) => !files.some(({ path }) => path === folder + name));
+  if (unlisted >= 0)
+    return `/frames/${unlisted}: found ${parity.frames[unlisted]}, expected a file listed in the manifest`;
+  const counts: [path: string, found: number, expected: number][] = [
+    ["/frames", parity.frames.length, cameras.length * frames.first],
+    ["/state", parity.state.length, state.columns.length],
+    ["/actions", parity.actions.length, action.rows],
+    ...parity.actions.map((row, index): [string, number, number] => [
+      `/actions/${index}`,
+      row.length,
+      action.columns.length,
+    ]),
+  ];
+  const off = counts.find(([, found, expected]) => found !== expected);
+  return off && `${off[0]}: found ${off[1]} values, expected ${off[2]}`;
+}

@@ -1,0 +1,64 @@
+/** Reads a JSON file against a schema; the first fault is told with its place, what was found and what was expected. */
+import { readFile } from "node:fs/promises";
+import type { Static, TSchema } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { Problem } from "../error.ts";
+
+/** The parsed file, or the problem; `advice` ends every message. */
+export async function readJson<S extends TSchema>(
+  path: string,
+  schema: S,
+  advice: string,
+): Promise<Static<S> | Problem> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    return new Problem(`${path} cannot be read (${reason(error)}); ${advice}`);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return new Problem(`${path} is not JSON (${(error as Error).message}); ${advice}`);
+  }
+  const fault = firstFault(schema, value);
+  return fault === undefined ? (value as Static<S>) : new Problem(`${path}: ${fault}; ${advice}`);
+}
+
+/** `/action/rows: found 99, expected …` of the first fault, or undefined. */
+function firstFault(schema: TSchema, value: unknown): string | undefined {
+  let fault = Value.Errors(schema, value).First();
+  if (fault === undefined) return undefined;
+  // Of a union the branch that came furthest says more than "expected union value".
+  const branches = fault.errors.map((branch) => branch.First()).filter((first) => first !== undefined);
+  const deepest = branches.sort((one, other) => other.path.length - one.path.length)[0];
+  if (deepest !== undefined && deepest.path.length > fault.path.length) fault = deepest;
+  const found = fault.value === undefined ? "nothing" : clip(JSON.stringify(fault.value));
+  const expected = expectation(fault.schema, fault.message);
+  return `${fault.path || "/"}: found ${found}, expected ${expected}`;
+}
+
+/** The library's words, and the values of a choice, which it does not name. */
+function expectation(schema: TSchema, message: string): string {
+  const choices = Array.isArray(schema.anyOf) ? (schema.anyOf as TSchema[]) : [];
+  const constants = choices.map((choice) => choice.const as unknown).filter((value) => value !== undefined);
+  if (choices.length > 0 && constants.length === choices.length) {
+    return `one of ${constants.map((value) => JSON.stringify(value)).join(", ")}`;
+  }
+  const words = message.replace(/^Expected /, "");
+  return message === "Unexpected property" ? "no such field" : words.charAt(0).toLowerCase() + words.slice(1);
+}
+
+function clip(text: string): string {
+  return text.length <= 80 ? text : `${text.slice(0, 77)}...`;
+}
+
+/** `ENOENT` and the like, in words where they are common. */
+export function reason(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code ?? "";
+  if (code === "ENOENT") return "no such file or folder";
+  if (code === "EACCES") return "permission denied";
+  if (code === "ENOTDIR" || code === "EISDIR") return "a file where a folder should be, or the reverse";
+  return code === "" ? (error as Error).message : code;
+}

@@ -1,0 +1,132 @@
+/**
+ * The reference bundles' tokenizer: byte-level BPE in Hugging Face's `tokenizer.json` format, trained at build time on corpus.ts.
+ *
+ * Every UTF-8 text has tokens, since all 256 bytes are in the vocabulary. Special and state tokens are in the vocabulary too, but not
+ * among the added tokens: no instruction can spell one. Words are cut at spaces only (no regular expression), so that the Rust crate
+ * loads it without a regular expression engine: joined pairs never cross a space, because no training word holds one but at its start.
+ */
+import { assert } from "../std/assert.ts";
+
+/** First ids of the vocabulary; the state tokens follow, then bytes, then joined pairs. */
+const SPECIAL = ["<pad>", "<bos>", "<state>"] as const;
+export const PAD_ID = 0;
+export const STATE_BASE = SPECIAL.length;
+export const STATE_BINS = 256;
+
+/** A joined pair, as the two tokens' texts. */
+type Pair = readonly [left: string, right: string];
+
+/** A word of the corpus as its current tokens, and how often it occurs. */
+interface Word {
+  readonly count: number;
+  tokens: string[];
+}
+
+export interface Tokenizer {
+  /** `tokenizer.json`. */
+  readonly json: string;
+  readonly vocabulary: number;
+}
+
+/** Trains at most `merges` pairs: fewer when every word of the corpus has become one token. Same corpus, same bytes. */
+export function trainTokenizer(corpus: readonly string[], merges: number): Tokenizer {
+  const bytes = byteAlphabet();
+  const pairs = train(corpus, bytes, merges);
+  const tokens = [
+    ...SPECIAL,
+    ...Array.from({ length: STATE_BINS }, (_, bin) => `<state_${bin}>`),
+    ...bytes,
+    ...pairs.map((pair) => pair.join("")),
+  ];
+  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]));
+  assert(Object.keys(vocab).length === tokens.length, "each token of the vocabulary is there once");
+  const byteLevel = { type: "ByteLevel", add_prefix_space: true, trim_offsets: true, use_regex: false };
+  const file = {
+    version: "1.0",
+    truncation: null,
+    padding: null,
+    added_tokens: [],
+    normalizer: null,
+    pre_tokenizer: byteLevel,
+    post_processor: null,
+    decoder: byteLevel,
+    model: {
+      type: "BPE",
+      dropout: null,
+      unk_token: null,
+      continuing_subword_prefix: null,
+      end_of_word_suffix: null,
+      fuse_unk: false,
+      byte_fallback: false,
+      ignore_merges: false,
+      vocab,
+      merges: pairs,
+    },
+  };
+  return { json: `${JSON.stringify(file)}\n`, vocabulary: tokens.length };
+}
+
+/**
+ * One printable character per byte, in byte order: GPT-2's table. Printable Latin-1 bytes stand for themselves, the others for
+ * characters from U+0100 on.
+ */
+export function byteAlphabet(): string[] {
+  let next = 0x100;
+  return Array.from({ length: 256 }, (_, byte) => {
+    const printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
+    if (printable) return String.fromCharCode(byte);
+    next += 1;
+    return String.fromCharCode(next - 1);
+  });
+}
+
+/** The most frequent pair, again and again; among equals the one that sorts first. */
+function train(corpus: readonly string[], bytes: readonly string[], merges: number): Pair[] {
+  const words = countWords(corpus, bytes);
+  const pairs: Pair[] = [];
+  while (pairs.length < merges) {
+    const best = mostFrequent(words);
+    if (best === undefined) break;
+    pairs.push(best);
+    for (const word of words) word.tokens = join(word.tokens, best);
+  }
+  return pairs;
+}
+
+/** Words with the space before them, as byte tokens. */
+function countWords(corpus: readonly string[], bytes: readonly string[]): Word[] {
+  const counts = new Map<string, number>();
+  for (const word of corpus.flatMap((line) => line.split(" "))) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return [...counts].map(([word, count]) => ({
+    count,
+    tokens: [...new TextEncoder().encode(` ${word}`)].map((byte) => bytes[byte] ?? ""),
+  }));
+}
+
+/** Nothing when every word is one token. */
+function mostFrequent(words: readonly Word[]): Pair | undefined {
+  const counts = new Map<string, { pair: Pair; count: number }>();
+  for (const { tokens, count } of words) {
+    for (let index = 0; index + 1 < tokens.length; index += 1) {
+      const pair: Pair = [tokens[index] ?? "", tokens[index + 1] ?? ""];
+      const entry = counts.get(pair.join(" ")) ?? { pair, count: 0 };
+      entry.count += count;
+      counts.set(pair.join(" "), entry);
+    }
+  }
+  let best: { key: string; pair: Pair; count: number } | undefined;
+  for (const [key, { pair, count }] of counts) {
+    if (best === undefined || count > best.count || (count === best.count && key < best.key))
+      best = { key, pair, count };
+  }
+  return best?.pair;
+}
+
+function join(tokens: readonly string[], [left, right]: Pair): string[] {
+  const joined: string[] = [];
+  for (const token of tokens) {
+    if (token === right && joined.at(-1) === left) joined[joined.length - 1] = left + right;
+    else joined.push(token);
+  }
+  return joined;
+}

@@ -1,0 +1,69 @@
+/** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
+import type { Architecture } from "./architecture.ts";
+import type { GraphBuilder, Value } from "./graph.ts";
+import { attend, gelu, layerNorm, linear, SHARP_ATTENTION, SLIGHT, splitHeads } from "./layers.ts";
+
+export interface Views {
+  /** Images of one observation: cameras · frames. */
+  readonly count: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+/** Patches of one image. */
+export function patchCount(views: Views, patch: number): number {
+  return (views.width / patch) * (views.height / patch);
+}
+
+/** images f32 [B, views, 3, height, width] → tokens f32 [B, views · patches, language width], view by view, patches row-major. */
+export function vision(
+  graph: GraphBuilder,
+  images: Value,
+  views: Views,
+  { vision: size, language }: Architecture,
+): Value {
+  const patches = patchCount(views, size.patch);
+  return graph.within("vision", () => {
+    // Views join the batch: no view sees another one here. [B · views, 3, height, width]
+    const flat = graph.reshape(images, [-1, 3, views.height, views.width]);
+    let x = patchEmbedding(graph, flat, size.patch, size.width, patches);
+    for (let layer = 0; layer < size.layers; layer += 1) {
+      x = graph.within(`blocks.${layer}`, () => block(graph, x, size, patches));
+    }
+    x = layerNorm(graph, "norm", x, size.width);
+    x = linear(graph, "projection", x, { from: size.width, to: language.width, bias: true });
+    return graph.reshape(x, [-1, views.count * patches, language.width]);
+  });
+}
+
+/** `patch.weight` [width, 3, patch, patch], `patch.bias` [width], `positions` [patches, width]; result [B · views, patches, width]. */
+function patchEmbedding(graph: GraphBuilder, images: Value, patch: number, width: number, patches: number): Value {
+  const weight = graph.weight("patch.weight", [width, 3, patch, patch], { fanIn: 3 * patch * patch, gain: 2 });
+  const bias = graph.weight("patch.bias", [width], SLIGHT);
+  const grid = graph.op("Conv", [images, weight, bias], { kernel_shape: [patch, patch], strides: [patch, patch] });
+  const tokens = graph.transpose(graph.reshape(grid, [0, width, patches]), [0, 2, 1]);
+  return graph.op("Add", [tokens, graph.weight("positions", [patches, width], { fanIn: 1, gain: 0.5 })]);
+}
+
+/** x + attention(norm1(x)), then + mlp(norm2(x)); x [B · views, patches, width]. */
+function block(graph: GraphBuilder, x: Value, size: Architecture["vision"], patches: number): Value {
+  const { width, heads, mlp } = size;
+  const shape = { heads, kvHeads: heads, headDim: width / heads };
+  const attended = graph.within("attention", () => {
+    const normed = layerNorm(graph, "norm", x, width);
+    const [q, k, v] = (["query", "key", "value"] as const).map((name) => {
+      const gain = name === "value" ? 1 : SHARP_ATTENTION;
+      const projected = linear(graph, name, normed, { from: width, to: width, gain, bias: true });
+      return splitHeads(graph, projected, heads, shape.headDim);
+    }) as [Value, Value, Value];
+    const mixed = attend(graph, { q, k, v }, shape, patches);
+    return linear(graph, "output", mixed, { from: width, to: width, bias: true });
+  });
+  const middle = graph.op("Add", [x, attended]);
+  const fed = graph.within("mlp", () => {
+    const normed = layerNorm(graph, "norm", middle, width);
+    const hidden = gelu(graph, linear(graph, "up", normed, { from: width, to: mlp, bias: true }));
+    return linear(graph, "down", hidden, { from: mlp, to: width, bias: true });
+  });
+  return graph.op("Add", [middle, fed]);
+}

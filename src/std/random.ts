@@ -1,0 +1,41 @@
+/**
+ * Seeded random numbers: the same bits on every machine. Integer arithmetic only, no transcendental function.
+ *
+ * Not for secrets, and not the noise of the flow (that one is Philox, shared with the native engine).
+ */
+import { createHash } from "node:crypto";
+
+/** One stream of 32-bit words, xoshiro128** (Blackman and Vigna 2018), its state taken from the SHA-256 of a key. */
+export class RandomStream {
+  private readonly state: Int32Array;
+
+  /** Streams of different keys are independent, so adding one never shifts another. */
+  constructor(key: string) {
+    const digest = createHash("sha256").update(key, "utf8").digest();
+    // 128 bits of SHA-256 are not all zero, the one state that xoshiro must not have.
+    this.state = Int32Array.from([0, 4, 8, 12], (offset) => digest.readInt32LE(offset));
+  }
+
+  /** The next word, 0 to 2^32 − 1. */
+  word(): number {
+    const state = this.state;
+    const [a = 0, b = 0, c = 0, d = 0] = state;
+    const result = Math.imul(rotate(Math.imul(b, 5), 7), 9) >>> 0;
+    const third = c ^ a;
+    const fourth = d ^ b;
+    state[0] = a ^ fourth;
+    state[1] = b ^ third;
+    state[2] = third ^ (b << 9);
+    state[3] = rotate(fourth, 11);
+    return result;
+  }
+
+  /** Uniform in [−1, 1) with 24 bits, so that every value is an exact float32. */
+  signed(): number {
+    return (this.word() >>> 8) / 2 ** 23 - 1;
+  }
+}
+
+function rotate(value: number, bits: number): number {
+  return (value << bits) | (value >>> (32 - bits));
+}

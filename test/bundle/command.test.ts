@@ -1,0 +1,85 @@
+/** `tendon bundle`: what it prints and how it ends. */
+import { afterAll, afterEach, beforeAll, describe, expect, spyOn, test } from "bun:test";
+import { join } from "node:path";
+import { bundle } from "../../src/cli/bundle.ts";
+import { given } from "../../src/cli/command.ts";
+import { EXIT, Problem } from "../../src/error.ts";
+import { emptyDir, MODEL_DIR } from "./built.ts";
+
+let out: string;
+let printed = "";
+const write = spyOn(process.stdout, "write");
+
+beforeAll(async () => {
+  write.mockImplementation((text) => {
+    printed += String(text);
+    return true;
+  });
+  out = join(await emptyDir(), "built");
+  expect(await run("build", MODEL_DIR, "--out", out)).toBe(EXIT.done);
+  expect(printed).toContain("built vendorB/molmoact2:yam (reference bundle, random weights): 8 files");
+  printed = "";
+});
+
+afterAll(() => {
+  write.mockRestore();
+});
+
+afterEach(() => {
+  printed = "";
+});
+
+async function run(...argv: string[]): Promise<number | Problem> {
+  const parsed = given(bundle, argv);
+  return parsed instanceof Problem ? parsed : await bundle.run(parsed);
+}
+
+describe("tendon bundle", () => {
+  test("verify says what it verified, in words and as JSON", async () => {
+    expect(await run("verify", out)).toBe(EXIT.done);
+    expect(printed).toStartWith("verified vendorB/molmoact2:yam (reference bundle, random weights)");
+    printed = "";
+    expect(await run("verify", out, "--json")).toBe(EXIT.done);
+    expect(JSON.parse(printed)).toMatchObject({
+      ok: true,
+      id: "vendorB/molmoact2:yam",
+      reference: true,
+      files: 8,
+      dir: out,
+    });
+  });
+
+  test("show prints the description and the files, or the manifest as JSON", async () => {
+    expect(await run("show", out)).toBe(EXIT.done);
+    expect(printed).toContain("Cameras, in this order: top, left, right.");
+    expect(printed).toContain("never move a real arm");
+    expect(printed).toContain("prefill.onnx");
+    printed = "";
+    expect(await run("show", out, "--json")).toBe(EXIT.done);
+    expect(JSON.parse(printed)).toMatchObject({ id: "vendorB/molmoact2:yam", reference: true, action: { rows: 30 } });
+  });
+
+  test("a folder without a bundle ends with 1", async () => {
+    for (const action of ["verify", "show"]) expect(await run(action, "/nowhere")).toMatchObject({ exit: EXIT.failed });
+    expect(await run("build", "/nowhere", "--out", out)).toMatchObject({ exit: EXIT.failed });
+    expect(printed).toBe("");
+  });
+
+  test("wrong use ends with 2 and prints nothing", async () => {
+    for (const argv of [
+      [],
+      ["weigh", out],
+      ["verify"],
+      ["build", MODEL_DIR],
+      ["verify", out, "more"],
+      ["show", out, "--out", "x"],
+      ["verify", out, "--fast"],
+    ]) {
+      expect(await run(...argv)).toMatchObject({
+        exit: EXIT.usage,
+        message: expect.stringContaining("tendon bundle --help"),
+      });
+    }
+    expect(printed).toBe("");
+  });
+});

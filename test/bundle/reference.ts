@@ -1,0 +1,206 @@
+/**
+ * The reference path of a chunk, for tests: onnxruntime-node for the graphs, everything around them in plain TypeScript.
+ *
+ * Not fast and not for the service: it blocks the event loop for the whole run. The native engine's chunks are compared with it.
+ */
+import { readFile } from "node:fs/promises";
+import { InferenceSession, Tensor } from "onnxruntime-node";
+import sharp from "sharp";
+import type { Manifest, NormStats } from "../../src/bundle/manifest.ts";
+import type { Bundle } from "../../src/engine/engine.ts";
+import { present } from "../../src/std/assert.ts";
+import { Bpe } from "./bpe.ts";
+import { philoxNormal } from "./philox.ts";
+import { resizePillow } from "./pillow.ts";
+
+export interface Given {
+  /** JPEG files, camera-major, oldest first. */
+  readonly jpegs: readonly Uint8Array[];
+  readonly instruction: string;
+  /** Robot units, in the order of the manifest's state columns. */
+  readonly state: readonly number[];
+  readonly seed: number;
+  readonly step: number;
+}
+
+/** What the graphs are fed, before a batch is made of it. */
+export interface Fed {
+  /** [images, 3, height, width] */
+  readonly images: Float32Array;
+  /** [tokens_max], padded. */
+  readonly tokens: BigInt64Array;
+  readonly tokenMask: Uint8Array;
+  /** [rows, width] */
+  readonly noise: Float32Array;
+}
+
+type Cache = Record<string, Tensor>;
+
+/** A bundle with its sessions open. One thread, so that a time is a time of one core. */
+export class Reference {
+  private constructor(
+    readonly manifest: Manifest,
+    private readonly norm: NormStats,
+    readonly bpe: Bpe,
+    private readonly prefillSession: InferenceSession,
+    private readonly denoiseSession: InferenceSession,
+  ) {}
+
+  static async open({ manifest, paths }: Bundle): Promise<Reference> {
+    const path = (file: string) => present(paths.get(file), file);
+    const session = (file: string) =>
+      InferenceSession.create(path(file), { intraOpNumThreads: 1, interOpNumThreads: 1, executionProviders: ["cpu"] });
+    return new Reference(
+      manifest,
+      JSON.parse(await readFile(path(manifest.norm), "utf8")) as NormStats,
+      new Bpe(await readFile(path(manifest.tokenizer), "utf8")),
+      await session(manifest.graphs.prefill.file),
+      await session(manifest.graphs.denoise.file),
+    );
+  }
+
+  /** Decodes, resizes, normalises, tokenises, draws the noise. */
+  async prepare({ jpegs, instruction, state, seed, step }: Given): Promise<Fed> {
+    const { image, prompt, action, export_id } = this.manifest;
+    const images = new Float32Array(jpegs.length * 3 * image.height * image.width);
+    for (const [index, jpeg] of jpegs.entries()) {
+      images.set(await this.frameTensor(jpeg), index * 3 * image.height * image.width);
+    }
+    const ids = this.promptIds(instruction, state);
+    const tokens = new BigInt64Array(prompt.tokens_max).fill(BigInt(prompt.pad_id));
+    tokens.set(ids.map(BigInt));
+    const tokenMask = new Uint8Array(prompt.tokens_max).fill(1, 0, ids.length);
+    return { images, tokens, tokenMask, noise: philoxNormal(export_id, seed, step, action.rows * action.width) };
+  }
+
+  /** The graphs' cache for one batch of observations. */
+  async prefill(batch: readonly Fed[]): Promise<Cache> {
+    const roles = { images: joined, tokens: joinedTokens, token_mask: joinedMasks };
+    const feeds: Cache = {};
+    for (const input of this.manifest.graphs.prefill.inputs) {
+      const shape = input.shape.map((dim) => (dim === "batch" ? batch.length : dim));
+      feeds[input.name] = roles[input.role as keyof typeof roles](batch, shape);
+    }
+    return await this.prefillSession.run(feeds);
+  }
+
+  /** One velocity of latents [batch, rows, width]. */
+  async velocity(latent: Float32Array, time: number, cache: Cache, batch: number): Promise<Float32Array> {
+    const { inputs, outputs } = this.manifest.graphs.denoise;
+    const feeds: Cache = {};
+    for (const { name, role, from, shape } of inputs) {
+      if (role === "time") feeds[name] = new Tensor("float32", [time], [1]);
+      else if (role === "cache") feeds[name] = present(cache[from ?? ""], name);
+      else feeds[name] = new Tensor("float32", latent, [batch, ...(shape.slice(1) as number[])]);
+    }
+    const result = await this.denoiseSession.run(feeds);
+    return present(result[present(outputs[0], "velocity").name], "velocity").data as Float32Array;
+  }
+
+  /** Rows of every observation of the batch in the model's own units, [batch · rows · width]. */
+  async latents(batch: readonly Fed[], cache?: Cache): Promise<Float32Array> {
+    const { t_start, t_end, steps } = this.manifest.flow;
+    const kept = cache ?? (await this.prefill(batch));
+    const x = Float32Array.from(batch.flatMap(({ noise }) => [...noise]));
+    const dt = (t_end - t_start) / steps;
+    for (let step = 0; step < steps; step += 1) {
+      const v = await this.velocity(x, t_start + step * dt, kept, batch.length);
+      for (let index = 0; index < x.length; index += 1) x[index] = present(x[index], "x") + dt * present(v[index], "v");
+    }
+    return x;
+  }
+
+  /** Rows [rows, columns] in robot units of one observation's latent, absolute and inside their ranges. */
+  rows(latent: Float32Array, state: readonly number[]): number[][] {
+    const { rows, width, columns } = this.manifest.action;
+    return Array.from({ length: rows }, (_, row) =>
+      columns.map(({ norm, relative_to, min, max }, column) => {
+        const x = present(latent[row * width + column], "latent");
+        const base = relative_to === null ? 0 : present(state[relative_to], "state");
+        return Math.min(max, Math.max(min, base + unnormalised(x, norm, this.norm.action, column)));
+      }),
+    );
+  }
+
+  /** Prompt token ids without padding. */
+  promptIds(instruction: string, state: readonly number[]): number[] {
+    const text = instruction
+      .split(/\p{White_Space}+/u)
+      .filter((word) => word !== "")
+      .join(" ");
+    return this.manifest.prompt.parts.flatMap((part) => {
+      if (part.kind === "token") return [part.id];
+      if (part.kind === "instruction") return this.bpe.encode(text);
+      return this.manifest.state.columns.map(({ norm }, column) => {
+        const x = normalised(present(state[column], "state value"), norm, this.norm.state, column);
+        return part.base + roundTiesToEven(((Math.min(1, Math.max(-1, x)) + 1) / 2) * (part.bins - 1));
+      });
+    });
+  }
+
+  /** [3, height, width], row-major. */
+  private async frameTensor(jpeg: Uint8Array): Promise<Float32Array> {
+    const { width, height, mean, std } = this.manifest.image;
+    const { data, info } = await sharp(jpeg)
+      .toColourspace("srgb")
+      .removeAlpha()
+      .raw()
+      .toBuffer({ resolveWithObject: true });
+    const rgb = resizePillow({ data, width: info.width, height: info.height }, { width, height });
+    const pixels = width * height;
+    const tensor = new Float32Array(3 * pixels);
+    for (let channel = 0; channel < 3; channel += 1) {
+      for (let pixel = 0; pixel < pixels; pixel += 1) {
+        const value = present(rgb[3 * pixel + channel], "pixel") / 255;
+        tensor[channel * pixels + pixel] = (value - present(mean[channel], "mean")) / present(std[channel], "std");
+      }
+    }
+    return tensor;
+  }
+}
+
+/** One chunk, rows × columns in robot units. */
+export async function referenceChunk(bundle: Bundle, given: Given): Promise<number[][]> {
+  const reference = await Reference.open(bundle);
+  const latent = await reference.latents([await reference.prepare(given)]);
+  return reference.rows(latent, given.state);
+}
+
+function joined(batch: readonly Fed[], shape: number[]): Tensor {
+  return new Tensor("float32", Float32Array.from(batch.flatMap(({ images }) => [...images])), shape);
+}
+
+function joinedTokens(batch: readonly Fed[], shape: number[]): Tensor {
+  return new Tensor("int64", BigInt64Array.from(batch.flatMap(({ tokens }) => [...tokens])), shape);
+}
+
+function joinedMasks(batch: readonly Fed[], shape: number[]): Tensor {
+  return new Tensor("bool", Uint8Array.from(batch.flatMap(({ tokenMask }) => [...tokenMask])), shape);
+}
+
+type Stats = NormStats["state"];
+type Norm = Manifest["state"]["columns"][number]["norm"];
+
+function normalised(x: number, norm: Norm, stats: Stats, column: number): number {
+  if (norm === "none") return x;
+  if (norm === "mean_std") return (x - statistic(stats.mean, column)) / (statistic(stats.std, column) + 1e-6);
+  const low = statistic(stats.q01, column);
+  return ((x - low) / (statistic(stats.q99, column) - low + 1e-6)) * 2 - 1;
+}
+
+function unnormalised(x: number, norm: Norm, stats: Stats, column: number): number {
+  if (norm === "none") return x;
+  if (norm === "mean_std") return x * (statistic(stats.std, column) + 1e-6) + statistic(stats.mean, column);
+  const low = statistic(stats.q01, column);
+  return ((x + 1) / 2) * (statistic(stats.q99, column) - low + 1e-6) + low;
+}
+
+function statistic(values: readonly number[] | undefined, column: number): number {
+  return present(values?.[column], `statistic of column ${column}`);
+}
+
+function roundTiesToEven(x: number): number {
+  const floor = Math.floor(x);
+  if (x - floor !== 0.5) return Math.round(x);
+  return floor % 2 === 0 ? floor : floor + 1;
+}

@@ -1,0 +1,403 @@
+"""Golden vectors of the flow-vla family: one whole chunk in NumPy, float64, from a built bundle's own weights.
+
+Independent of src/bundle and of the graphs' structure: only initialisers are read from the ONNX files, by name. Written from the
+family's description (pi0.5: openpi; SigLIP; Gemma): token by token masks, one head at a time, so that a wrong mask, position, head
+order or normalisation in the graphs shows as a difference.
+
+    bun src/main.ts bundle build models/molmoact2-yam --out dist/models/molmoact2-yam
+    python3 test/vectors/flow_vla.py models/molmoact2-yam dist/models/molmoact2-yam            # writes models/…/parity/chunk.json
+    python3 test/vectors/flow_vla.py models/molmoact2-yam dist/models/molmoact2-yam --check    # compares, writes nothing
+    python3 test/vectors/flow_vla.py models/molmoact2-yam dist/models/molmoact2-yam --mutants  # each mistake must show
+    bun src/main.ts bundle build models/molmoact2-yam --out dist/models/molmoact2-yam          # takes the new vectors in
+
+A new model has no parity folder yet: `flow_vla.py MODEL_DIR --draw` draws its frames and writes a chunk without rows, so that the
+first build works. The export id, which keys the noise, does not depend on parity/.
+
+Python 3.11; numpy 2.4.6, pillow 13.0.0, onnx 1.23.2, tokenizers 0.23.3.
+"""
+
+import argparse
+import json
+import math
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import PIL
+from onnx import numpy_helper
+from PIL import Image, ImageDraw
+from tokenizers import Tokenizer
+
+INSTRUCTION = "  pick up the red\tcube and put it in the blue bowl, bitte schön "
+SEED = 2**32 + 7
+STEP = 3
+STATE = [0.31, 1.2, 0.9, -0.25, 0.1, -0.6, 0.8, -0.42, 1.75, 1.3, 0.33, -0.2, 0.55, 0.15]
+FRAME_SIZE = (160, 120)
+
+# Characters with Unicode's White_Space property; Python's own split() also cuts at U+001C to U+001F.
+WHITE_SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+
+
+# --- inputs ---------------------------------------------------------------------------------------------------------------------
+
+
+def draw_frames(folder):
+    """One small JPEG per camera: a table, blocks and two arms, different in each view."""
+    names = []
+    for number, camera in enumerate(["top", "left", "right"]):
+        width, height = FRAME_SIZE
+        yy, xx = np.mgrid[0:height, 0:width]
+        wood = 40 * np.sin(xx / (7 + 3 * number) + np.sin(yy / 11)) + 8 * np.cos(yy / (3 + number))
+        picture = np.stack([150 + wood, 110 + 0.8 * wood + 0.3 * yy, 70 + 0.6 * wood + 20 * number], axis=-1)
+        image = Image.fromarray(picture.clip(0, 255).astype(np.uint8))
+        pen = ImageDraw.Draw(image)
+        pen.rectangle([30 + 25 * number, 50, 52 + 25 * number, 72], fill=(200, 30, 40), outline=(90, 0, 0))
+        pen.ellipse([95 - 20 * number, 60 + 5 * number, 130 - 20 * number, 90 + 5 * number], fill=(40, 70, 200))
+        pen.line([0, 119, 45, 80 - 10 * number, 60, 40], fill=(235, 235, 235), width=7)
+        pen.line([159, 119, 120, 70 + 8 * number, 100, 45], fill=(30, 30, 30), width=7)
+        name = f"{camera}.jpg"
+        image.save(folder / name, quality=92, subsampling=["4:2:0", "4:2:2", "4:4:4"][number], progressive=number == 1)
+        names.append(name)
+    return names
+
+
+def load_image(path, facts):
+    """[3, height, width]: stretched to size with Pillow's antialiased bilinear, scaled to 0..1, normalised per channel."""
+    spec = facts["image"]
+    assert spec["resize"] == "stretch"
+    with Image.open(path) as picture:
+        resized = picture.convert("RGB").resize((spec["width"], spec["height"]), Image.Resampling.BILINEAR)
+    pixels = np.asarray(resized, dtype=np.float64) / 255.0
+    return np.stack([(pixels[:, :, c] - spec["mean"][c]) / spec["std"][c] for c in range(3)])
+
+
+def normalise(value, kind, stats, column):
+    if kind == "quantile":
+        low, high = stats["q01"][column], stats["q99"][column]
+        return (value - low) / (high - low + 1e-6) * 2 - 1
+    if kind == "mean_std":
+        return (value - stats["mean"][column]) / (stats["std"][column] + 1e-6)
+    return value
+
+
+def unnormalise(value, kind, stats, column):
+    if kind == "quantile":
+        low, high = stats["q01"][column], stats["q99"][column]
+        return (value + 1) / 2 * (high - low + 1e-6) + low
+    if kind == "mean_std":
+        return value * (stats["std"][column] + 1e-6) + stats["mean"][column]
+    return value
+
+
+def prompt_tokens(tokenizer, instruction, state, facts, norm):
+    """The valid token ids, without padding."""
+    ids = []
+    for part in facts["prompt"]["parts"]:
+        if part["kind"] == "token":
+            ids.append(part["id"])
+        elif part["kind"] == "instruction":
+            text = " ".join(word for word in WHITE_SPACE.split(instruction) if word)
+            ids.extend(tokenizer.encode(text, add_special_tokens=False).ids)
+        else:
+            for column, spec in enumerate(facts["state"]["columns"]):
+                x = normalise(state[column], spec["norm"], norm["state"], column)
+                level = (min(max(x, -1.0), 1.0) + 1) / 2 * (part["bins"] - 1)
+                ids.append(part["base"] + round(level))  # Python rounds ties to even
+    assert len(ids) < facts["prompt"]["tokens_max"], "this vector should have padding"
+    return ids
+
+
+def philox(counter, key):
+    """Philox4x32-10, Salmon et al. 2011."""
+    c, k = list(counter), list(key)
+    for _ in range(10):
+        product0, product1 = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(product1 >> 32) ^ c[1] ^ k[0], product1 & 0xFFFFFFFF, (product0 >> 32) ^ c[3] ^ k[1], product0 & 0xFFFFFFFF]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def noise(export_id, seed, step, rows, width):
+    """Standard normal [rows, width], float32 values: Box-Muller on pairs of Philox words."""
+    prefix = bytes.fromhex(export_id)[:8]
+    key = [int.from_bytes(prefix[:4], "little"), int.from_bytes(prefix[4:], "little")]
+    values = []
+    for block in range(math.ceil(rows * width / 4)):
+        words = philox([block, step, seed & 0xFFFFFFFF, seed >> 32], key)
+        for a, b in (words[:2], words[2:]):
+            radius = math.sqrt(-2 * math.log((a + 1) / 2**32))
+            values += [radius * math.cos(2 * math.pi * (b / 2**32)), radius * math.sin(2 * math.pi * (b / 2**32))]
+    return np.array(values[: rows * width], dtype=np.float32).astype(np.float64).reshape(rows, width)
+
+
+# --- the model ------------------------------------------------------------------------------------------------------------------
+
+
+class Weights:
+    """Initialisers of one graph as float64, by name."""
+
+    def __init__(self, path):
+        self.tensors = {t.name: numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer}
+
+    def __getitem__(self, name):
+        return self.tensors[name].astype(np.float64)
+
+    def dense(self, name, x):
+        y = x @ self[f"{name}.weight"]
+        return y + self[f"{name}.bias"] if f"{name}.bias" in self.tensors else y
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def swish(x):
+    return x / (1 + np.exp(-x))
+
+
+def layer_norm(w, name, x):
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-6) * w[f"{name}.scale"] + w[f"{name}.bias"]
+
+
+def rms(x):
+    return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6)
+
+
+def rope(vector, position):
+    """Rotates pairs (i, i + D/2) of one head's vector by position · 10000^(-2i/D)."""
+    half = len(vector) // 2
+    out = np.empty_like(vector)
+    for i in range(half):
+        angle = position * 10000.0 ** (-2 * i / len(vector))
+        out[i] = vector[i] * math.cos(angle) - vector[i + half] * math.sin(angle)
+        out[i + half] = vector[i + half] * math.cos(angle) + vector[i] * math.sin(angle)
+    return out
+
+
+def softmax_mix(scores, values):
+    weights = np.exp(scores - scores.max())
+    return (weights / weights.sum()) @ values
+
+
+def see(w, image, arch):
+    """One image [3, H, W] to its prefix tokens [patches, language width]. No other image is looked at."""
+    size, patch = arch["vision"], arch["vision"]["patch"]
+    kernel, bias = w["vision.patch.weight"], w["vision.patch.bias"]
+    tokens = []
+    for top in range(0, image.shape[1], patch):
+        for left in range(0, image.shape[2], patch):
+            tokens.append((kernel * image[None, :, top : top + patch, left : left + patch]).sum(axis=(1, 2, 3)) + bias)
+    x = np.array(tokens) + w["vision.positions"]
+    head_dim = size["width"] // size["heads"]
+    for layer in range(size["layers"]):
+        name = f"vision.blocks.{layer}"
+        normed = layer_norm(w, f"{name}.attention.norm", x)
+        q, k, v = (w.dense(f"{name}.attention.{part}", normed) for part in ("query", "key", "value"))
+        mixed = np.empty_like(q)
+        for head in range(size["heads"]):
+            span = slice(head * head_dim, (head + 1) * head_dim)
+            for token in range(len(x)):
+                mixed[token, span] = softmax_mix(k[:, span] @ q[token, span] / math.sqrt(head_dim), v[:, span])
+        x = x + w.dense(f"{name}.attention.output", mixed)
+        normed = layer_norm(w, f"{name}.mlp.norm", x)
+        x = x + w.dense(f"{name}.mlp.down", gelu(w.dense(f"{name}.mlp.up", normed)))
+    return w.dense("vision.projection", layer_norm(w, "vision.norm", x))
+
+
+def heads_of(flat, count, head_dim):
+    """[tokens, count · head_dim] to a list of [tokens, head_dim]."""
+    return [flat[:, head * head_dim : (head + 1) * head_dim] for head in range(count)]
+
+
+def turned(heads, positions):
+    return [np.array([rope(vector, position) for vector, position in zip(head, positions)]) for head in heads]
+
+
+def mlp(w, name, x):
+    return w.dense(f"{name}.mlp.down", gelu(w.dense(f"{name}.mlp.gate", x)) * w.dense(f"{name}.mlp.up", x))
+
+
+def key_head(head, size):
+    """The key-value head that a query head reads: neighbours share one."""
+    return head // (size["heads"] // size["kv_heads"])
+
+
+def row_positions(prefix_length, rows):
+    return range(prefix_length, prefix_length + rows)
+
+
+def grouped_attention(queries, keys, values, size):
+    """All keys given here are valid, and every query sees all of them."""
+    out = []
+    for head, rows in enumerate(queries):
+        k, v = keys[key_head(head, size)], values[key_head(head, size)]
+        out.append(np.array([softmax_mix(k @ row / math.sqrt(size["head_dim"]), v) for row in rows]))
+    return np.concatenate(out, axis=1)
+
+
+def prefix_cache(w, images, ids, arch):
+    """Per layer (keys, values), each a list over key-value heads of [valid tokens, head_dim]. Padding never enters: only valid tokens
+    are computed here, at positions 0, 1, 2 …"""
+    size = arch["language"]
+    x = np.concatenate([see(w, image, arch) for image in images] + [w["language.embedding"][ids]])
+    positions = range(len(x))
+    cache = []
+    for layer in range(size["layers"]):
+        name = f"language.blocks.{layer}"
+        normed = rms(x) * w[f"{name}.norm1.scale"]
+        keys = turned(heads_of(w.dense(f"{name}.key", normed), size["kv_heads"], size["head_dim"]), positions)
+        values = heads_of(w.dense(f"{name}.value", normed), size["kv_heads"], size["head_dim"])
+        cache.append((keys, values))
+        if layer == size["layers"] - 1:
+            break  # nobody reads the last layer's output
+        queries = turned(heads_of(w.dense(f"{name}.query", normed), size["heads"], size["head_dim"]), positions)
+        x = x + w.dense(f"{name}.output", grouped_attention(queries, keys, values, size))
+        x = x + mlp(w, name, rms(x) * w[f"{name}.norm2.scale"])
+    return cache
+
+
+def time_condition(w, t, arch):
+    half = arch["expert"]["time_width"] // 2
+    periods = [4e-3 * (4.0 / 4e-3) ** (i / (half - 1)) for i in range(half)]
+    angles = np.array([2 * math.pi * t / period for period in periods])
+    embedded = np.concatenate([np.sin(angles), np.cos(angles)])
+    return swish(w.dense("expert.time_out", swish(w.dense("expert.time_in", embedded))))
+
+
+def velocity(w, x_t, t, cache, arch):
+    """v(x_t, t) [rows, action width]: rows stand after the valid prefix and see all of it and each other."""
+    size, width = arch["language"], arch["expert"]["width"]
+    condition = time_condition(w, t, arch)
+    positions = row_positions(len(cache[0][0][0]), len(x_t))
+    x = w.dense("expert.action_in", x_t)
+    for layer, (past_keys, past_values) in enumerate(cache):
+        name = f"expert.blocks.{layer}"
+        parts = w.dense(f"{name}.adaptive", condition).reshape(6, width)
+        scale1, shift1, gate1, scale2, shift2, gate2 = parts
+        normed = rms(x) * scale1 + shift1
+        own_keys = turned(heads_of(w.dense(f"{name}.key", normed), size["kv_heads"], size["head_dim"]), positions)
+        own_values = heads_of(w.dense(f"{name}.value", normed), size["kv_heads"], size["head_dim"])
+        keys = [np.concatenate(pair) for pair in zip(past_keys, own_keys)]
+        values = [np.concatenate(pair) for pair in zip(past_values, own_values)]
+        queries = turned(heads_of(w.dense(f"{name}.query", normed), size["heads"], size["head_dim"]), positions)
+        x = x + gate1 * w.dense(f"{name}.output", grouped_attention(queries, keys, values, size))
+        x = x + gate2 * mlp(w, name, rms(x) * scale2 + shift2)
+    scale, shift = w.dense("expert.final.adaptive", condition).reshape(2, width)
+    return w.dense("expert.action_out", rms(x) * scale + shift)
+
+
+def compute_chunk(bundle, frames, arch):
+    """Rows in robot units [rows, columns], clamped to their ranges, and how many values were clamped."""
+    facts = json.loads((bundle / "manifest.json").read_text())
+    norm = json.loads((bundle / facts["norm"]).read_text())
+    tokenizer = Tokenizer.from_file(str(bundle / facts["tokenizer"]))
+    ids = prompt_tokens(tokenizer, INSTRUCTION, STATE, facts, norm)
+    images = [load_image(frame, facts) for frame in frames]
+    cache = prefix_cache(Weights(bundle / facts["graphs"]["prefill"]["file"]), images, ids, arch)
+    denoise = Weights(bundle / facts["graphs"]["denoise"]["file"])
+
+    action, flow = facts["action"], facts["flow"]
+    x = noise(facts["export_id"], SEED, STEP, action["rows"], action["width"])
+    dt = (flow["t_end"] - flow["t_start"]) / flow["steps"]
+    for step in range(flow["steps"]):
+        t = float(np.float32(flow["t_start"] + step * dt))  # the graph's input is float32
+        x = x + dt * velocity(denoise, x, t, cache, arch)
+    rows = np.empty((action["rows"], len(action["columns"])))
+    clamped = 0
+    for column, spec in enumerate(action["columns"]):
+        values = np.array([unnormalise(value, spec["norm"], norm["action"], column) for value in x[:, column]])
+        if spec["relative_to"] is not None:
+            values = values + STATE[spec["relative_to"]]
+        rows[:, column] = values.clip(spec["min"], spec["max"])
+        clamped += int((rows[:, column] != values).sum())
+    return rows, clamped
+
+
+# --- what must not pass ---------------------------------------------------------------------------------------------------------
+
+
+def padded(tokenizer, instruction, state, facts, norm, right=prompt_tokens):
+    """The prompt with its padding taken for tokens."""
+    ids = right(tokenizer, instruction, state, facts, norm)
+    return ids + [facts["prompt"]["pad_id"]] * (facts["prompt"]["tokens_max"] - len(ids))
+
+
+def causal(queries, keys, values, size):
+    """Every token sees itself and what stands before it only."""
+    behind = len(keys[0]) - len(queries[0])
+    out = []
+    for head, rows in enumerate(queries):
+        k, v = keys[key_head(head, size)], values[key_head(head, size)]
+        scale = math.sqrt(size["head_dim"])
+        out.append(np.array([softmax_mix(k[: behind + i + 1] @ row / scale, v[: behind + i + 1]) for i, row in enumerate(rows)]))
+    return np.concatenate(out, axis=1)
+
+
+MUTANTS = {
+    "padding is seen": {"prompt_tokens": padded},
+    "attention is causal": {"grouped_attention": causal},
+    "rows one position too high": {"row_positions": lambda prefix, rows: range(prefix + 1, prefix + 1 + rows)},
+    "rows start at position 0": {"row_positions": lambda prefix, rows: range(rows)},
+    "rows have one position": {"row_positions": lambda prefix, rows: [prefix] * rows},
+    "rotation backwards": {"rope": lambda vector, position, rope=rope: rope(vector, -position)},
+    "no rotation": {"rope": lambda vector, position: vector},
+    "key heads dealt round": {"key_head": lambda head, size: head % size["kv_heads"]},
+    "erf instead of tanh in GELU": {"gelu": np.vectorize(lambda x: x / 2 * (1 + math.erf(x / math.sqrt(2))))},
+}
+
+
+def mutants(bundle, frames, arch, rows, tolerance):
+    """Computes the chunk with one mistake at a time; 0 when each of them would be noticed."""
+    missed = 0
+    for name, changes in MUTANTS.items():
+        kept = {function: globals()[function] for function in changes}
+        globals().update(changes)
+        difference = np.abs(compute_chunk(bundle, frames, arch)[0] - rows).max()
+        globals().update(kept)
+        missed += difference < 3 * tolerance
+        print(f"{name:30} {difference:.2e}")
+    return 1 if missed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Golden vectors of a flow-vla bundle.")
+    parser.add_argument("model", type=Path, help="models/<name>")
+    parser.add_argument("bundle", type=Path, nargs="?", help="the built bundle; not needed with --draw")
+    parser.add_argument("--check", action="store_true", help="compare with the stored chunk, write nothing")
+    parser.add_argument("--mutants", action="store_true", help="show what wrong masks, positions and the like would change")
+    parser.add_argument("--draw", action="store_true", help="draw the frames and write a chunk without rows")
+    given = parser.parse_args()
+    parity = given.model / "parity"
+    arch = json.loads((given.model / "model.json").read_text())["architecture"]
+    chunk = {"instruction": INSTRUCTION, "state": STATE, "seed": SEED, "step": STEP}
+    if given.draw:
+        parity.mkdir(exist_ok=True)
+        chunk = {"frames": draw_frames(parity), **chunk, "actions": [], "provenance": "frames only; run flow_vla.py on a built bundle"}
+        (parity / "chunk.json").write_text(json.dumps(chunk, indent=1) + "\n")
+        return 0
+    if given.bundle is None:
+        parser.error("the built bundle is missing")
+
+    stored = json.loads((parity / "chunk.json").read_text())
+    rows, clamped = compute_chunk(given.bundle, [parity / name for name in stored["frames"]], arch)
+    print(f"{rows.shape[0]} x {rows.shape[1]} rows, {clamped} of {rows.size} values clamped, spread per column", rows.std(axis=0).round(3))
+    if given.mutants:
+        tolerance = json.loads((given.bundle / "manifest.json").read_text())["parity"]["tolerance"]
+        return mutants(given.bundle, [parity / name for name in stored["frames"]], arch, rows, tolerance)
+    if given.check:
+        difference = np.abs(np.array(stored["actions"]) - rows).max()
+        print(f"largest difference from {parity / 'chunk.json'}: {difference:.2e}")
+        return 0 if difference < 1e-6 else 1
+    provenance = f"test/vectors/flow_vla.py, float64, numpy {np.__version__}, pillow {PIL.__version__}, onnx {onnx.__version__}"
+    chunk = {"frames": stored["frames"], **chunk, "actions": [[round(v, 9) for v in row] for row in rows.tolist()], "provenance": provenance}
+    lines = ",\n".join("  " + json.dumps(row) for row in chunk.pop("actions"))
+    text = json.dumps(chunk, indent=1, ensure_ascii=True)
+    (parity / "chunk.json").write_text(text[:-2] + ',\n "actions": [\n' + lines + "\n ]\n}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
