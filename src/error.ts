@@ -27,6 +27,8 @@ const TABLE = {
   missing_api_key: row(401),
   invalid_api_key: row(401),
   auth_unavailable: row(503),
+  /** A fault of our own; what it was stands in the log under the request's id. */
+  internal_error: row(500),
 
   request_too_large: row(413),
   invalid_body: row(400),
@@ -75,12 +77,15 @@ interface Detail {
   readonly param?: string;
   /** Whole seconds, at least 1. */
   readonly retryAfterSeconds?: number;
+  /** For the log only, never for a client. */
+  readonly detail?: string;
 }
 
 /** A failure of the caller or the world. `message` says what was wrong, what was expected, what to do next. */
 export class Failure {
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
+  readonly detail: string | undefined;
 
   constructor(
     readonly code: Code,
@@ -89,6 +94,7 @@ export class Failure {
   ) {
     this.param = detail.param;
     this.retryAfterSeconds = detail.retryAfterSeconds;
+    this.detail = detail.detail;
   }
 
   get status(): number {

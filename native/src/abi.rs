@@ -1,0 +1,364 @@
+//! The C ABI: the only place where a pointer of the caller is looked at.
+//!
+//! Rules for all calls, unless a call says otherwise:
+//! - They return at once; work goes on on native threads and ends in one completion `(ticket, status)` per accepted
+//!   `tendon_load`, `tendon_unload`, `tendon_frame_put` and `tendon_observe`, called from any native thread. The
+//!   completion must not call back into the engine on that thread, and must stay valid until `tendon_close` returns.
+//! - They may be made from one thread at a time, any thread.
+//! - A result below 0 is a `Status`, 0 is success, above 0 a ticket. The text of a refused call is read with
+//!   `tendon_last_error` on the same thread, that of a completion with `tendon_error_text`.
+//! - Pointers belong to the caller, are not null unless said, and are not kept after the call returns.
+//! - A panic inside becomes `Status::Panic`; nothing unwinds into the caller.
+
+use crate::engine::Engine;
+use crate::layout::{self, ABI_VERSION, ChunkResult, ObserveRequest, OpenOptions, Stats};
+use crate::pool::Completion;
+use crate::status::{ErrorText, Failure, Status, Ticket};
+use std::cell::RefCell;
+use std::ffi::{CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::OnceLock;
+
+thread_local! {
+    static LAST_ERROR: RefCell<ErrorText> = const { RefCell::new(ErrorText::new()) };
+}
+
+/// Runs a call: its failure's text is kept for `tendon_last_error`, its panic is caught.
+fn answer(call: impl FnOnce() -> Result<i32, Failure>) -> i32 {
+    let failure = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => return value,
+        Ok(Err(failure)) => failure,
+        Err(_) => Failure::new(Status::Panic, "the engine panicked"),
+    };
+    LAST_ERROR.with_borrow_mut(|text| text.set(format_args!("{}", failure.text)));
+    failure.status as i32
+}
+
+fn done(result: Result<(), Failure>) -> Result<i32, Failure> {
+    result.map(|()| Status::Ok as i32)
+}
+
+fn ticket(result: Result<Ticket, Failure>) -> Result<i32, Failure> {
+    result.map(|ticket| ticket.0 as i32)
+}
+
+/// # Safety
+/// `start` must be readable for `len` bytes, which live as long as the caller's frame.
+unsafe fn text<'a>(start: *const u8, len: u32) -> Result<&'a str, Failure> {
+    // SAFETY: passed on to the caller.
+    let bytes = unsafe { bytes(start, len) }?;
+    std::str::from_utf8(bytes).map_err(|_| Failure::new(Status::Misuse, "a text is not UTF-8"))
+}
+
+/// # Safety
+/// As `text`.
+unsafe fn bytes<'a>(start: *const u8, len: u32) -> Result<&'a [u8], Failure> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if start.is_null() {
+        return Err(Failure::new(Status::Misuse, "a pointer is null"));
+    }
+    // SAFETY: not null; the caller vouches for the length.
+    Ok(unsafe { std::slice::from_raw_parts(start, len as usize) })
+}
+
+/// # Safety
+/// `engine` must come from `tendon_open` and not have been closed.
+unsafe fn engine<'a>(engine: *const Engine) -> Result<&'a Engine, Failure> {
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { engine.as_ref() }.ok_or_else(|| Failure::new(Status::Misuse, "the engine is null"))
+}
+
+/// Version of the library, `MAJOR.MINOR.PATCH`; a static C string.
+#[unsafe(no_mangle)]
+pub extern "C" fn tendon_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// Sizes and offsets of every struct and the value of every constant, as JSON; a static C string.
+#[unsafe(no_mangle)]
+pub extern "C" fn tendon_layout() -> *const c_char {
+    static LAYOUT: OnceLock<CString> = OnceLock::new();
+    LAYOUT.get_or_init(|| CString::new(layout::json()).unwrap_or_default()).as_ptr()
+}
+
+/// Opens an engine: `*out` becomes its handle, to be given to every other call until `tendon_close`.
+///
+/// `runtime` and `jpeg` are the absolute paths of libonnxruntime.so.1 and libturbojpeg.so.0, UTF-8. Blocks for a few
+/// milliseconds. `Status::Load` when a library cannot be opened.
+///
+/// # Safety
+/// Pointers as the module's rules say; `out` is writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_open(
+    options: *const OpenOptions,
+    runtime: *const u8,
+    runtime_len: u32,
+    jpeg: *const u8,
+    jpeg_len: u32,
+    completion: Option<Completion>,
+    out: *mut *mut Engine,
+) -> i32 {
+    answer(|| {
+        let misuse = |text: &str| Failure::new(Status::Misuse, text);
+        let completion = completion.ok_or_else(|| misuse("the completion is null"))?;
+        // SAFETY: the caller's pointers, by the rules above.
+        let (options, runtime, jpeg, out) = unsafe {
+            let options = options.as_ref().ok_or_else(|| misuse("the options are null"))?;
+            let out = out.as_mut().ok_or_else(|| misuse("the out pointer is null"))?;
+            (options, text(runtime, runtime_len)?, text(jpeg, jpeg_len)?, out)
+        };
+        if options.abi_version != ABI_VERSION {
+            return Err(misuse("the library and its caller are of different versions"));
+        }
+        *out = Box::into_raw(Box::new(Engine::open(options, Path::new(runtime), Path::new(jpeg), completion)?));
+        Ok(Status::Ok as i32)
+    })
+}
+
+/// Cancels what runs, joins every thread, frees the engine. Blocks until the last flow step in flight has ended.
+///
+/// # Safety
+/// `handle` comes from `tendon_open` and is not used again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_close(handle: *mut Engine) -> i32 {
+    answer(|| {
+        if handle.is_null() {
+            return Err(Failure::new(Status::Misuse, "the engine is null"));
+        }
+        // SAFETY: made by Box::into_raw in `tendon_open`, given back once.
+        let engine = unsafe { Box::from_raw(handle) };
+        engine.close();
+        Ok(Status::Ok as i32)
+    })
+}
+
+/// Starts loading a model from a load plan (JSON, see `manifest::LoadPlan`). Returns its ticket; the completion says
+/// when it has run once on every replica, or `Status::Load`.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_load(handle: *const Engine, plan: *const u8, plan_len: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { ticket(engine(handle)?.load(text(plan, plan_len)?.into())) })
+}
+
+/// Ends a model: queued runs are cancelled, running ones stopped; the ticket is stale at once, the completion says when
+/// its memory is free.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_unload(handle: *const Engine, model: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.unload(Ticket(model))) })
+}
+
+/// Writes where the model runs and what was refused (JSON, see `model::Placement`) to `to`; returns the length, or the
+/// length needed if it is more than `to_len`.
+///
+/// # Safety
+/// Pointers as the module's rules say; `to` is writable for `to_len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_placement(handle: *const Engine, model: u32, to: *mut u8, to_len: u32) -> i32 {
+    answer(|| {
+        // SAFETY: the caller's pointers.
+        let json = unsafe { engine(handle) }?.placement(Ticket(model))?;
+        if json.len() <= to_len as usize && !to.is_null() {
+            // SAFETY: `to` is writable for `to_len` bytes, at least the text's.
+            unsafe { std::ptr::copy_nonoverlapping(json.as_ptr(), to, json.len()) };
+        }
+        Ok(json.len() as i32)
+    })
+}
+
+/// Prompt tokens of an observation with this instruction and `frames` frames: image, text and state tokens. Returns
+/// the count, or `Status::TooLong`.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_measure(
+    handle: *const Engine,
+    model: u32,
+    instruction: *const u8,
+    instruction_len: u32,
+    frames: u32,
+) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe {
+        Ok(engine(handle)?.measure(Ticket(model), text(instruction, instruction_len)?, frames)? as i32)
+    })
+}
+
+/// Copies a JPEG of at most `JPEG_BYTES_MAX` bytes and queues its decode. Returns the frame's ticket, or `Status::Busy`.
+/// The completion says `Ok`, `Image` (refused; the slot still needs `tendon_frame_drop`) or `Cancelled` (dropped meanwhile).
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_frame_put(
+    handle: *const Engine,
+    model: u32,
+    camera: u32,
+    jpeg: *const u8,
+    jpeg_len: u32,
+) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { ticket(engine(handle)?.frame_put(Ticket(model), camera, bytes(jpeg, jpeg_len)?)) })
+}
+
+/// Gives a frame back that no run has taken. A frame that is still queued is not decoded.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_frame_drop(handle: *const Engine, model: u32, frame: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.frame_drop(Ticket(model), Ticket(frame))) })
+}
+
+/// Queues one run on decoded frames. Returns the run's ticket; its low 16 bits are the index for `tendon_result`. The
+/// frames belong to the run from here on. `Busy` and `TooLong` leave them with the caller.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_observe(
+    handle: *const Engine,
+    request: *const ObserveRequest,
+    instruction: *const u8,
+    instruction_len: u32,
+) -> i32 {
+    answer(|| {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            let request = request.as_ref().ok_or_else(|| Failure::new(Status::Misuse, "the request is null"))?;
+            ticket(engine(handle)?.observe(request, text(instruction, instruction_len)?))
+        }
+    })
+}
+
+/// Asks a run to stop: a queued one never reaches the model, a running one ends before its next flow step, a finished
+/// one stays as it is. The completion says `Cancelled`, or how the run had ended before.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.cancel(Ticket(run))) })
+}
+
+/// Keeps what a completed run leaves in its episode's memory.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_commit(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run))) })
+}
+
+/// Forgets what a completed run would leave in its episode's memory.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_abort(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run))) })
+}
+
+/// Gives the result slot of a committed or aborted run back; its result may change from here on.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.slot_free(Ticket(run))) })
+}
+
+/// Frees the memory slot of an ended episode. `Misuse` on a model without episode memory.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: u32, slot: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.session_drop(Ticket(model), slot)) })
+}
+
+/// Address of result slot `index`, fixed until `tendon_close`; null for an index out of range. Read it between the
+/// run's completion and `tendon_slot_free`.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_result(handle: *const Engine, index: u32) -> *const ChunkResult {
+    // SAFETY: the caller's pointers.
+    let result = catch_unwind(AssertUnwindSafe(|| unsafe { engine(handle) }.ok()?.result(index)));
+    result.ok().flatten().unwrap_or(std::ptr::null())
+}
+
+/// Copies the text of the failure that a completion reported (`ticket`; `model` matters for frames only) to `to`, cut
+/// at `to_len` bytes; returns its length, 0 if there is none.
+///
+/// # Safety
+/// Pointers as the module's rules say; `to` is writable for `to_len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_error_text(
+    handle: *const Engine,
+    model: u32,
+    ticket: u32,
+    to: *mut u8,
+    to_len: u32,
+) -> i32 {
+    answer(|| {
+        if to.is_null() {
+            return Err(Failure::new(Status::Misuse, "the buffer is null"));
+        }
+        // SAFETY: the caller's pointers; `to` is writable for `to_len` bytes.
+        unsafe {
+            let to = std::slice::from_raw_parts_mut(to, to_len as usize);
+            Ok(engine(handle)?.error_text(Ticket(model), Ticket(ticket), to) as i32)
+        }
+    })
+}
+
+/// Copies the text of this thread's last refused call to `to`, cut at `to_len` bytes; returns its length.
+///
+/// # Safety
+/// `to` is writable for `to_len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_last_error(to: *mut u8, to_len: u32) -> i32 {
+    LAST_ERROR.with_borrow(|text| {
+        let bytes = text.as_bytes();
+        let len = bytes.len().min(to_len as usize);
+        if !to.is_null() {
+            // SAFETY: `to` is writable for `to_len` bytes, and `len` is no more.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, len) };
+        }
+        len as i32
+    })
+}
+
+/// Writes the counters to `to`.
+///
+/// # Safety
+/// Pointers as the module's rules say; `to` is writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_stats(handle: *const Engine, to: *mut Stats) -> i32 {
+    answer(|| {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            let to = to.as_mut().ok_or_else(|| Failure::new(Status::Misuse, "the buffer is null"))?;
+            *to = engine(handle)?.stats();
+        }
+        Ok(Status::Ok as i32)
+    })
+}

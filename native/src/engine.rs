@@ -1,0 +1,286 @@
+//! The engine: the tables that tickets address. `abi.rs` is its only caller.
+
+use crate::allocator;
+use crate::jpeg::Library;
+use crate::layout::{ERROR_TEXT_BYTES, JPEG_BYTES_MAX, MODELS_MAX, ObserveRequest, OpenOptions, Stats};
+use crate::memory;
+use crate::model::{Host, Model};
+use crate::pool::{Completion, Pool};
+use crate::run::RunSlots;
+use crate::status::{ErrorText, Failure, Kind, Status, Ticket};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+#[derive(Default)]
+enum Place {
+    #[default]
+    Free,
+    Loading,
+    Ready(Arc<Model>),
+    Failed,
+}
+
+struct ModelSlot {
+    ticket: AtomicU32,
+    place: Mutex<Place>,
+    error: Mutex<ErrorText>,
+}
+
+/// One engine. All calls return at once, except `close`.
+pub struct Engine {
+    host: Arc<Host>,
+    pool: Pool,
+    models: Arc<[ModelSlot; MODELS_MAX]>,
+    generation: AtomicU32,
+    /// Loads and unloads under way or ended.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+type Answer<T> = Result<T, Failure>;
+
+fn misuse<T>(text: &str) -> Answer<T> {
+    Err(Failure::new(Status::Misuse, text))
+}
+
+impl Engine {
+    /// Starts the decode pool. The runtime is opened with the first model that needs it.
+    pub fn open(options: &OpenOptions, runtime: &Path, jpeg: &Path, done: Completion) -> Answer<Engine> {
+        let range = |what: &str, value: u32, max: u32| {
+            if (1..=max).contains(&value) { Ok(()) } else { misuse(&format!("{what} is {value}, expected 1 to {max}")) }
+        };
+        range("decode_threads", options.decode_threads, 256)?;
+        range("chunks_max", options.chunks_max, 65_535)?;
+        range("frames_max", options.frames_max, 4_095)?;
+        let fail = |text: String| Failure::new(Status::Load, text);
+        let library = Library::open(jpeg).map_err(fail)?;
+        let frames_max = options.frames_max as usize;
+        let pool =
+            Pool::start(&library, options.decode_threads as usize, frames_max * MODELS_MAX, done).map_err(fail)?;
+        let host = Arc::new(Host {
+            runtime: runtime.to_path_buf(),
+            runs: Arc::new(RunSlots::new(options.chunks_max as usize)),
+            frames_max,
+            done,
+        });
+        let slot = |_| ModelSlot {
+            ticket: AtomicU32::new(0),
+            place: Mutex::new(Place::Free),
+            error: Mutex::new(ErrorText::new()),
+        };
+        Ok(Engine {
+            host,
+            pool,
+            models: Arc::new(std::array::from_fn(slot)),
+            generation: AtomicU32::new(0),
+            threads: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// Loads a model on a thread of its own; the completion says how it went.
+    pub fn load(&self, plan: String) -> Answer<Ticket> {
+        let free = self.models.iter().position(|slot| {
+            let mut place = slot.place.lock().expect("no holder panics");
+            let free = matches!(*place, Place::Free);
+            if free {
+                *place = Place::Loading;
+            }
+            free
+        });
+        let Some(index) = free else {
+            return Err(Failure::new(Status::Busy, format!("{MODELS_MAX} models are loaded already")));
+        };
+        let ticket = Ticket::new(Kind::Model, self.generation.fetch_add(1, Ordering::Relaxed), index);
+        self.models[index].ticket.store(ticket.0, Ordering::Relaxed);
+        let (host, models) = (self.host.clone(), self.models.clone());
+        self.spawn("tendon-load", move || {
+            let loaded = std::panic::catch_unwind(|| Model::load(&plan, &host))
+                .unwrap_or_else(|_| Err(Failure::new(Status::Panic, "loading panicked")));
+            let slot = &models[index];
+            let (place, status) = match loaded {
+                Ok(model) => (Place::Ready(model), Status::Ok),
+                Err(failure) => {
+                    slot.error.lock().expect("no holder panics").set(format_args!("{}", failure.text));
+                    (Place::Failed, failure.status)
+                }
+            };
+            *slot.place.lock().expect("no holder panics") = place;
+            (host.done)(ticket.0, status as i32);
+        })?;
+        Ok(ticket)
+    }
+
+    /// Ends a model on a thread of its own; its ticket is stale from here on, and the completion says when it is gone.
+    pub fn unload(&self, ticket: Ticket) -> Answer<()> {
+        let Some(slot) = self.slot(ticket) else { return misuse("unknown model") };
+        let place = std::mem::take(&mut *slot.place.lock().expect("no holder panics"));
+        match place {
+            Place::Ready(model) => {
+                slot.ticket.store(0, Ordering::Relaxed);
+                let host = self.host.clone();
+                self.spawn("tendon-unload", move || {
+                    model.close();
+                    drop(model);
+                    (host.done)(ticket.0, Status::Ok as i32);
+                })
+            }
+            Place::Failed => {
+                slot.ticket.store(0, Ordering::Relaxed);
+                (self.host.done)(ticket.0, Status::Ok as i32);
+                Ok(())
+            }
+            other => {
+                *slot.place.lock().expect("no holder panics") = other;
+                misuse("the model is still loading")
+            }
+        }
+    }
+
+    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Answer<()> {
+        let thread = std::thread::Builder::new()
+            .name(name.into())
+            .spawn(work)
+            .map_err(|error| Failure::new(Status::Load, format!("no thread: {error}")))?;
+        self.threads.lock().expect("no holder panics").push(thread);
+        Ok(())
+    }
+
+    fn slot(&self, ticket: Ticket) -> Option<&ModelSlot> {
+        let slot = self.models.get(ticket.index(Kind::Model)?)?;
+        (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some(slot)
+    }
+
+    fn model(&self, ticket: Ticket) -> Answer<Arc<Model>> {
+        match self.slot(ticket).map(|slot| slot.place.lock().expect("no holder panics")).as_deref() {
+            Some(Place::Ready(model)) => Ok(model.clone()),
+            _ => misuse("unknown model, or it is not loaded"),
+        }
+    }
+
+    /// Where the model runs, as JSON.
+    pub fn placement(&self, ticket: Ticket) -> Answer<String> {
+        Ok(serde_json::to_string(&self.model(ticket)?.placement).expect("plain strings"))
+    }
+
+    /// Tokens of an observation.
+    pub fn measure(&self, model: Ticket, instruction: &str, frames: u32) -> Answer<u32> {
+        match self.model(model)?.measure(instruction, frames as usize) {
+            Some(tokens) => Ok(tokens as u32),
+            None => Err(Failure::new(Status::TooLong, "the instruction is longer than the model's prompt")),
+        }
+    }
+
+    /// Copies a JPEG and queues its decode.
+    pub fn frame_put(&self, model: Ticket, camera: u32, jpeg: &[u8]) -> Answer<Ticket> {
+        let model = self.model(model)?;
+        if camera as usize >= model.manifest.cameras.len() {
+            return misuse("no such camera");
+        }
+        if jpeg.len() > JPEG_BYTES_MAX {
+            return misuse("the JPEG is longer than its bound");
+        }
+        let busy = || Failure::new(Status::Busy, "every frame slot is taken");
+        let ticket = model.frames.put(jpeg).ok_or_else(busy)?;
+        if !self.pool.submit(&model.frames, ticket) {
+            model.frames.refuse(ticket);
+            return Err(busy());
+        }
+        Ok(ticket)
+    }
+
+    /// Gives a frame back.
+    pub fn frame_drop(&self, model: Ticket, frame: Ticket) -> Answer<()> {
+        if self.model(model)?.frames.drop_frame(frame) { Ok(()) } else { misuse("stale frame, or it belongs to a run") }
+    }
+
+    /// Queues a run.
+    pub fn observe(&self, request: &ObserveRequest, instruction: &str) -> Answer<Ticket> {
+        self.model(Ticket(request.model))?.observe(request, instruction, &self.host.runs)
+    }
+
+    /// Asks a run to stop.
+    pub fn cancel(&self, run: Ticket) -> Answer<()> {
+        if self.host.runs.cancel(run) { Ok(()) } else { misuse("stale run") }
+    }
+
+    /// Keeps (`commit`) or forgets what the run would leave in episode memory.
+    ///
+    /// Models without such memory have nothing to keep: both close the run.
+    pub fn close_run(&self, run: Ticket) -> Answer<()> {
+        if self.host.runs.close(run) { Ok(()) } else { misuse("the run is stale, not done, or closed already") }
+    }
+
+    /// Gives a closed run's slot back.
+    pub fn slot_free(&self, run: Ticket) -> Answer<()> {
+        if self.host.runs.free(run) { Ok(()) } else { misuse("the run is stale or not closed") }
+    }
+
+    /// Frees an episode's memory slot.
+    pub fn session_drop(&self, model: Ticket, _slot: u32) -> Answer<()> {
+        self.model(model)?;
+        misuse("this model has no episode memory")
+    }
+
+    /// Address of a result.
+    pub fn result(&self, index: u32) -> Option<*const crate::layout::ChunkResult> {
+        self.host.runs.address(index as usize)
+    }
+
+    /// Copies the text of a ticket's failure; returns its length.
+    pub fn error_text(&self, model: Ticket, ticket: Ticket, to: &mut [u8]) -> usize {
+        let copy = |text: &ErrorText, to: &mut [u8]| {
+            let bytes = text.as_bytes();
+            let len = bytes.len().min(to.len()).min(ERROR_TEXT_BYTES);
+            to[..len].copy_from_slice(&bytes[..len]);
+            len
+        };
+        if let Some(text) = self.host.runs.error(ticket) {
+            return copy(&text, to);
+        }
+        if let Some(slot) = self.slot(ticket) {
+            return copy(&slot.error.lock().expect("no holder panics"), to);
+        }
+        let frames = self.model(model).map(|model| model.frames.clone());
+        frames.ok().and_then(|frames| frames.error(ticket).map(|text| copy(&text, to))).unwrap_or(0)
+    }
+
+    /// The counters now.
+    pub fn stats(&self) -> Stats {
+        let runs = &self.host.runs.stats;
+        let (tensor_bytes, locked_bytes) = memory::totals();
+        let free = |slot: &ModelSlot| match &*slot.place.lock().expect("no holder panics") {
+            Place::Ready(model) => model.frames.free() as u32,
+            _ => 0,
+        };
+        Stats {
+            allocations: allocator::allocations(),
+            runtime_allocations_last: runs.runtime_allocations.load(Ordering::Relaxed),
+            frames_decoded: self.pool.stats.decoded.load(Ordering::Relaxed),
+            frames_refused: self.pool.stats.refused.load(Ordering::Relaxed),
+            chunks_run: runs.run.load(Ordering::Relaxed),
+            chunks_failed: runs.failed.load(Ordering::Relaxed),
+            chunks_cancelled: runs.cancelled.load(Ordering::Relaxed),
+            values_clamped: runs.clamped.load(Ordering::Relaxed),
+            locked_bytes,
+            tensor_bytes,
+            frames_free: self.models.iter().map(free).sum(),
+            chunks_free: self.host.runs.free_count() as u32,
+        }
+    }
+
+    /// Cancels what runs and joins every thread; no completion comes afterwards.
+    pub fn close(&self) {
+        for thread in self.threads.lock().expect("no holder panics").drain(..) {
+            // Loader threads catch their panics.
+            let _ = thread.join();
+        }
+        for slot in self.models.iter() {
+            let place = std::mem::take(&mut *slot.place.lock().expect("no holder panics"));
+            if let Place::Ready(model) = place {
+                model.close();
+            }
+        }
+        self.pool.close();
+    }
+}

@@ -1,0 +1,150 @@
+//! Pixels from libjpeg-turbo, opened by path: exact DCT, fancy upsampling, 1/1 scale, which is what Pillow does too.
+
+use super::header::{Header, SCANS_MAX};
+use libloading::Library as Shared;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::Path;
+use std::sync::Arc;
+
+type Handle = *mut c_void;
+
+/// libturbojpeg 3 and the six calls that we need of it.
+pub struct Library {
+    init: unsafe extern "C" fn(c_int) -> Handle,
+    set: unsafe extern "C" fn(Handle, c_int, c_int) -> c_int,
+    decompress_header: unsafe extern "C" fn(Handle, *const u8, usize) -> c_int,
+    decompress: unsafe extern "C" fn(Handle, *const u8, usize, *mut u8, c_int, c_int) -> c_int,
+    error_text: unsafe extern "C" fn(Handle) -> *const c_char,
+    error_code: unsafe extern "C" fn(Handle) -> c_int,
+    destroy: unsafe extern "C" fn(Handle),
+    _shared: Shared,
+}
+
+// Values of turbojpeg.h, part of the library's stable interface.
+const INIT_DECOMPRESS: c_int = 1;
+const PARAM_FAST_UPSAMPLE: c_int = 9;
+const PARAM_FAST_DCT: c_int = 10;
+const PARAM_SCAN_LIMIT: c_int = 13;
+const PARAM_MEMORY_MB_MAX: c_int = 23;
+const PIXELS_RGB: c_int = 0;
+const ERROR_FATAL: c_int = 1;
+
+/// A progressive 4096×4096 4:4:4 file needs 96 MiB of coefficients.
+const MEMORY_MB_MAX: c_int = 128;
+
+impl Library {
+    /// Opens the library at `path`.
+    pub fn open(path: &Path) -> Result<Arc<Library>, String> {
+        // SAFETY: libturbojpeg's initialisers have no side effects; the symbols below have the signatures of turbojpeg.h 3.
+        unsafe {
+            let shared = Shared::new(path).map_err(|error| format!("libturbojpeg: {error}"))?;
+            macro_rules! symbol {
+                ($name:literal) => {
+                    *shared.get($name).map_err(|error| format!("libturbojpeg: {error}"))?
+                };
+            }
+            Ok(Arc::new(Library {
+                init: symbol!("tj3Init"),
+                set: symbol!("tj3Set"),
+                decompress_header: symbol!("tj3DecompressHeader"),
+                decompress: symbol!("tj3Decompress8"),
+                error_text: symbol!("tj3GetErrorStr"),
+                error_code: symbol!("tj3GetErrorCode"),
+                destroy: symbol!("tj3Destroy"),
+                _shared: shared,
+            }))
+        }
+    }
+}
+
+/// Decodes with a fresh decompressor for each picture.
+///
+/// A libjpeg decompressor keeps quantisation and Huffman tables from one picture to the next: a file without tables of
+/// its own would then be decoded with those of another robot's frame, and a damaged one could spoil the next. Making one
+/// costs a few microseconds.
+pub struct Decoder {
+    library: Arc<Library>,
+}
+
+/// A live decompressor.
+struct Decompressor<'a> {
+    library: &'a Library,
+    handle: Handle,
+}
+
+impl Decompressor<'_> {
+    fn new(library: &Library) -> Result<Decompressor<'_>, String> {
+        // SAFETY: the constant is valid; a null handle is checked.
+        let handle = unsafe { (library.init)(INIT_DECOMPRESS) };
+        if handle.is_null() {
+            return Err("libturbojpeg gave no decompressor".into());
+        }
+        let decompressor = Decompressor { library, handle };
+        for (parameter, value) in [
+            (PARAM_FAST_UPSAMPLE, 0),
+            (PARAM_FAST_DCT, 0),
+            (PARAM_SCAN_LIMIT, SCANS_MAX as c_int),
+            (PARAM_MEMORY_MB_MAX, MEMORY_MB_MAX),
+        ] {
+            // SAFETY: the handle is live.
+            if unsafe { (library.set)(handle, parameter, value) } != 0 {
+                return Err(format!("libturbojpeg refused parameter {parameter}: {}", decompressor.error()));
+            }
+        }
+        Ok(decompressor)
+    }
+
+    fn error(&self) -> String {
+        // SAFETY: the library returns a C string that stays valid until the next call on this handle.
+        unsafe { CStr::from_ptr((self.library.error_text)(self.handle)) }.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Decompressor<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the handle is live and not used again.
+        unsafe { (self.library.destroy)(self.handle) };
+    }
+}
+
+impl Decoder {
+    /// A decoder; fails if the library cannot make a decompressor with our settings.
+    pub fn new(library: &Arc<Library>) -> Result<Decoder, String> {
+        Decompressor::new(library)?;
+        Ok(Decoder { library: library.clone() })
+    }
+
+    /// Decodes into `rgb`: `height` rows of `width` × 3 bytes, tightly packed. The error is a sentence part.
+    ///
+    /// Damaged data that libjpeg would paint over is refused; stray bytes before a marker are not damage, cheap
+    /// cameras send them.
+    pub fn decode(&mut self, jpeg: &[u8], header: Header, rgb: &mut [u8]) -> Result<(), String> {
+        let (width, height) = (header.width as usize, header.height as usize);
+        let decompressor = Decompressor::new(&self.library)?;
+        let Decompressor { library, handle } = &decompressor;
+        assert!(rgb.len() >= width * height * 3, "the pixel buffer holds the picture");
+        // SAFETY: `jpeg` is readable for its length; `rgb` holds height × pitch bytes for the size that
+        // `inspect` read from the same bytes, and the library reads the size from the same frame header.
+        let failed = unsafe {
+            (library.decompress_header)(*handle, jpeg.as_ptr(), jpeg.len()) != 0
+                || (library.decompress)(
+                    *handle,
+                    jpeg.as_ptr(),
+                    jpeg.len(),
+                    rgb.as_mut_ptr(),
+                    (width * 3) as c_int,
+                    PIXELS_RGB,
+                ) != 0
+        };
+        if !failed {
+            return Ok(());
+        }
+        // SAFETY: the handle is live.
+        let fatal = unsafe { (library.error_code)(*handle) } == ERROR_FATAL;
+        let text = decompressor.error();
+        if !fatal && text.contains("extraneous bytes before marker") {
+            return Ok(());
+        }
+        Err(format!("its data is damaged ({text})"))
+    }
+}

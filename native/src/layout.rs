@@ -1,0 +1,266 @@
+//! What both sides of the ABI must agree on: structs, constants, and the TypeScript file generated from them.
+//!
+//! `cargo run --bin abi` prints `src/engine/abi.ts`; a test on each side compares it with this library.
+
+use std::mem::{offset_of, size_of};
+
+/// Increased whenever a struct, a constant or a call changes.
+pub const ABI_VERSION: u32 = 1;
+
+/// Frames that one observation may carry.
+pub const OBSERVATION_FRAMES_MAX: usize = 16;
+/// Values of one state vector.
+pub const STATE_VALUES_MAX: usize = 64;
+/// Values (rows × columns) of one chunk.
+pub const CHUNK_VALUES_MAX: usize = 2048;
+/// Models loaded at once.
+pub const MODELS_MAX: usize = 16;
+/// Bytes of one JPEG.
+pub const JPEG_BYTES_MAX: usize = 262_144;
+/// Pixels along one edge of a JPEG.
+pub const JPEG_EDGE_MAX: u32 = 4096;
+/// Bytes of one error text, its end included.
+pub const ERROR_TEXT_BYTES: usize = 512;
+/// "No memory slot" in `ObserveRequest.slot`.
+pub const NO_SLOT: u32 = u32::MAX;
+
+/// A field of an ABI struct: name, offset in bytes, TypeScript reader.
+pub struct Field {
+    /// The name in Rust.
+    pub name: &'static str,
+    /// Bytes from the start of the struct.
+    pub offset: usize,
+    /// `u32`, `i32`, `u64`, or `f32[]`, `u32[]` for arrays.
+    pub kind: &'static str,
+}
+
+/// An ABI struct as the other side sees it.
+pub struct Struct {
+    /// The name in Rust.
+    pub name: &'static str,
+    /// Bytes.
+    pub size: usize,
+    /// In the order of declaration.
+    pub fields: &'static [Field],
+}
+
+macro_rules! kind {
+    (u32) => {
+        "u32"
+    };
+    (i32) => {
+        "i32"
+    };
+    (u64) => {
+        "u64"
+    };
+    ([f32; $n:expr]) => {
+        "f32[]"
+    };
+    ([u32; $n:expr]) => {
+        "u32[]"
+    };
+}
+
+macro_rules! abi_struct {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident : $ty:tt,)* }) => {
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $ty,)*
+        }
+        impl $name {
+            /// The layout that `abi.ts` is generated from.
+            pub const LAYOUT: Struct = Struct {
+                name: stringify!($name),
+                size: size_of::<$name>(),
+                fields: &[$(Field { name: stringify!($field), offset: offset_of!($name, $field), kind: kind!($ty) },)*],
+            };
+        }
+    };
+}
+
+abi_struct! {
+    /// Bounds fixed when the engine is opened. Owned by the caller, read during `tendon_open` only.
+    OpenOptions {
+        /// Must equal `ABI_VERSION`.
+        abi_version: u32,
+        /// Threads that decode JPEGs, at least 1.
+        decode_threads: u32,
+        /// Result slots: runs queued, running or waiting to be read; 1 to 65,535.
+        chunks_max: u32,
+        /// Frame slots of each model; 1 to 4,095.
+        frames_max: u32,
+    }
+}
+
+abi_struct! {
+    /// One observation. Owned by the caller, read during `tendon_observe` only.
+    ObserveRequest {
+        /// Model ticket.
+        model: u32,
+        /// Memory slot, or `NO_SLOT`.
+        slot: u32,
+        /// Zero-based chunk index in the session.
+        step: u32,
+        /// Low and high half of the seed.
+        seed_low: u32,
+        /// High half.
+        seed_high: u32,
+        /// Number of frames.
+        frames_len: u32,
+        /// Number of state values.
+        state_len: u32,
+        /// Frame tickets, camera-major, oldest first. They belong to the run once the call has succeeded.
+        frames: [u32; 16],
+        /// The model's state vector in robot units.
+        state: [f32; 64],
+    }
+}
+
+abi_struct! {
+    /// What one run gave. Written before its completion is called, unchanged until `tendon_slot_free`.
+    ChunkResult {
+        /// Rows of the chunk.
+        rows: u32,
+        /// Values per row.
+        columns: u32,
+        /// Image, text and state tokens.
+        prompt_tokens: u32,
+        /// Those kept from earlier chunks of the episode.
+        cached_tokens: u32,
+        /// Values clamped to their column's range.
+        clamped: u32,
+        /// 1 when the episode's memory window was started anew.
+        cache_reset: u32,
+        /// First frame put → last frame decoded, microseconds.
+        decode_us: u32,
+        /// Observe → start on a replica.
+        queue_us: u32,
+        /// Images, text and state → prefix cache.
+        prefill_us: u32,
+        /// All flow steps.
+        denoise_us: u32,
+        /// Model values → robot units.
+        encode_us: u32,
+        /// Observations that ran in the same batch, this one included.
+        batch: u32,
+        /// Row-major values in robot units.
+        values: [f32; 2048],
+    }
+}
+
+abi_struct! {
+    /// Counters since the engine was opened. Owned by the caller, written during `tendon_stats`.
+    Stats {
+        /// Heap allocations by this library.
+        allocations: u64,
+        /// Heap allocations during the runs of the last batch; `u64::MAX` when nothing counts them.
+        runtime_allocations_last: u64,
+        /// Frames decoded.
+        frames_decoded: u64,
+        /// Frames refused.
+        frames_refused: u64,
+        /// Runs that gave a chunk.
+        chunks_run: u64,
+        /// Runs that failed.
+        chunks_failed: u64,
+        /// Runs that were cancelled.
+        chunks_cancelled: u64,
+        /// Values clamped.
+        values_clamped: u64,
+        /// Page-locked bytes of tensor memory.
+        locked_bytes: u64,
+        /// Bytes of tensor memory.
+        tensor_bytes: u64,
+        /// Free frame slots, over all models.
+        frames_free: u32,
+        /// Free result slots.
+        chunks_free: u32,
+    }
+}
+
+/// Every struct, in the order of `abi.ts`.
+pub const STRUCTS: [&Struct; 4] = [&OpenOptions::LAYOUT, &ObserveRequest::LAYOUT, &ChunkResult::LAYOUT, &Stats::LAYOUT];
+
+/// Every constant that the other side needs.
+pub const CONSTANTS: [(&str, u64); 11] = [
+    ("ABI_VERSION", ABI_VERSION as u64),
+    ("OBSERVATION_FRAMES_MAX", OBSERVATION_FRAMES_MAX as u64),
+    ("STATE_VALUES_MAX", STATE_VALUES_MAX as u64),
+    ("CHUNK_VALUES_MAX", CHUNK_VALUES_MAX as u64),
+    ("MODELS_MAX", MODELS_MAX as u64),
+    ("JPEG_BYTES_MAX", JPEG_BYTES_MAX as u64),
+    ("JPEG_EDGE_MAX", JPEG_EDGE_MAX as u64),
+    ("ERROR_TEXT_BYTES", ERROR_TEXT_BYTES as u64),
+    ("NO_SLOT", NO_SLOT as u64),
+    ("TICKET_KIND_SHIFT", crate::status::Ticket::KIND_SHIFT as u64),
+    ("TICKET_INDEX_MASK", crate::status::Ticket::INDEX_MASK as u64),
+];
+
+/// The layout as one line of JSON, reported by the library itself.
+pub fn json() -> String {
+    let structs: serde_json::Map<String, serde_json::Value> = STRUCTS
+        .iter()
+        .map(|layout| {
+            let fields: serde_json::Map<String, serde_json::Value> =
+                layout.fields.iter().map(|field| (field.name.into(), field.offset.into())).collect();
+            (layout.name.into(), serde_json::json!({ "size": layout.size, "fields": fields }))
+        })
+        .collect();
+    let constants: serde_json::Map<String, serde_json::Value> =
+        CONSTANTS.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    serde_json::json!({ "structs": structs, "constants": constants }).to_string()
+}
+
+/// The text of `src/engine/abi.ts`.
+pub fn typescript() -> String {
+    let mut text = String::from(
+        "/** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */\n\n",
+    );
+    for (name, value) in CONSTANTS {
+        text += &format!("export const {name} = {value};\n");
+    }
+    text += "\n/** Result codes of every call: 0 is success, a positive number a ticket. */\nexport const STATUS = {\n";
+    for (name, value) in crate::status::Status::NAMES {
+        text += &format!("  {name}: {},\n", *value as i32);
+    }
+    text += "} as const;\n\n/** Ticket kinds. */\nexport const KIND = {\n";
+    for (name, value) in crate::status::Kind::NAMES {
+        text += &format!("  {name}: {},\n", *value as u32);
+    }
+    text += "} as const;\n\n/** Sizes and offsets in bytes. */\n";
+    for layout in STRUCTS {
+        text += &format!("export const {} = {{\n  size: {},\n", layout.name, layout.size);
+        for field in layout.fields {
+            text += &format!("  /** {} */\n  {}: {},\n", field.kind, field.name, field.offset);
+        }
+        text += "} as const;\n\n";
+    }
+    text.pop();
+    text
+}
+
+const _: () = assert!(size_of::<[u32; OBSERVATION_FRAMES_MAX]>() == 64);
+const _: () = assert!(size_of::<[f32; STATE_VALUES_MAX]>() == 256);
+const _: () = assert!(size_of::<[f32; CHUNK_VALUES_MAX]>() == 8192);
+
+impl ChunkResult {
+    /// No rows.
+    pub const ZERO: ChunkResult = ChunkResult {
+        rows: 0,
+        columns: 0,
+        prompt_tokens: 0,
+        cached_tokens: 0,
+        clamped: 0,
+        cache_reset: 0,
+        decode_us: 0,
+        queue_us: 0,
+        prefill_us: 0,
+        denoise_us: 0,
+        encode_us: 0,
+        batch: 0,
+        values: [0.0; CHUNK_VALUES_MAX],
+    };
+}

@@ -1,0 +1,38 @@
+//! The native engine of tendon: JPEG frames and a joint state in, one chunk of motion out.
+//!
+//! Everything sits behind the C ABI of `abi.rs`; no tensor crosses it. Along the way of one observation:
+//!
+//! 1. `jpeg/`, `resize.rs`, `frame.rs`, `pool.rs`: JPEG bytes → normalised tensor in page-locked memory, one job per frame.
+//! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; what waits together runs together.
+//! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`: tokens, ONNX Runtime with bound buffers, the flow loop.
+//! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
+//!
+//! Not here: sessions, steps, money, sockets. `engine.rs` holds the tables that the calls of the ABI address.
+//!
+//! `unsafe` stands in six places, each with its reason: `abi.rs` (pointers of the caller), `jpeg/turbo.rs`
+//! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw binding), `resize.rs` (AVX2).
+
+#![deny(unsafe_op_in_unsafe_fn)]
+#![warn(missing_docs)]
+
+pub mod abi;
+mod allocator;
+pub mod chunk;
+mod engine;
+mod flow;
+pub mod frame;
+mod graph;
+pub mod jpeg;
+pub mod layout;
+pub mod manifest;
+mod memory;
+mod model;
+pub mod noise;
+mod pool;
+mod prompt;
+mod queue;
+mod replica;
+pub mod resize;
+mod run;
+mod runtime;
+mod status;

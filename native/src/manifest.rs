@@ -1,0 +1,282 @@
+//! The part of a bundle's manifest that the engine needs. The full format is `src/bundle/manifest.ts`, which has
+//! checked the file before it comes here; this side checks what its own memory safety and correctness rest on.
+
+use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+/// What `tendon_load` is given, as JSON.
+#[derive(Deserialize)]
+pub struct LoadPlan {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// Absolute path of each file, by its path in the bundle.
+    pub files: HashMap<String, String>,
+    /// `auto`, `cpu`, `cuda:N`, `tensorrt:N`, `webgpu:N` or `echo`.
+    pub device: String,
+    /// Replicas, at least 1.
+    pub replicas: u32,
+    /// Threads inside one run, at least 1.
+    pub threads: u32,
+}
+
+/// See `src/bundle/manifest.ts` for each field.
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Manifest {
+    pub export_id: String,
+    pub cameras: Vec<String>,
+    pub frames: Frames,
+    pub image: Image,
+    pub state: State,
+    pub prompt: Prompt,
+    pub action: Action,
+    pub flow: Flow,
+    pub batch: usize,
+    pub graphs: Graphs,
+    pub tokenizer: String,
+    pub norm: String,
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Frames {
+    pub first: usize,
+    pub later: usize,
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Image {
+    pub width: usize,
+    pub height: usize,
+    pub resize: Resize,
+    pub mean: [f64; 3],
+    pub std: [f64; 3],
+    pub tokens: usize,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Resize {
+    Pad,
+    Stretch,
+    Crop,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Norm {
+    Quantile,
+    MeanStd,
+    None,
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct State {
+    pub columns: Vec<StateColumn>,
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct StateColumn {
+    pub norm: Norm,
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Prompt {
+    pub tokens_max: usize,
+    pub pad_id: u32,
+    pub parts: Vec<PromptPart>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum PromptPart {
+    Token { id: u32 },
+    Instruction,
+    StateTokens { base: u32, bins: u32 },
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Action {
+    pub rows: usize,
+    pub width: usize,
+    pub columns: Vec<ActionColumn>,
+    pub out_of_range: OutOfRange,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum OutOfRange {
+    Clamp,
+    Fail,
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct ActionColumn {
+    pub name: String,
+    pub norm: Norm,
+    pub relative_to: Option<usize>,
+    pub min: f64,
+    pub max: f64,
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Flow {
+    pub t_start: f64,
+    pub t_end: f64,
+    pub steps: u32,
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Graphs {
+    pub prefill: Graph,
+    pub denoise: Graph,
+}
+
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Graph {
+    pub file: String,
+    pub inputs: Vec<Port>,
+    pub outputs: Vec<Port>,
+}
+
+/// An input or output of a graph.
+#[derive(Deserialize, Clone)]
+#[allow(missing_docs)]
+pub struct Port {
+    pub name: String,
+    pub role: Role,
+    pub from: Option<String>,
+    pub dtype: Dtype,
+    pub shape: Vec<Dim>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Role {
+    Images,
+    Tokens,
+    TokenMask,
+    Latent,
+    Time,
+    Cache,
+    Velocity,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Dtype {
+    F32,
+    I64,
+    Bool,
+}
+
+/// A fixed size, or `"batch"`.
+#[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
+#[serde(from = "RawDim")]
+#[allow(missing_docs)]
+pub enum Dim {
+    Batch,
+    Fixed(usize),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawDim {
+    Size(usize),
+    #[allow(dead_code, reason = "only the word \"batch\" reaches this side; the manifest check has seen to it")]
+    Word(String),
+}
+
+impl From<RawDim> for Dim {
+    fn from(raw: RawDim) -> Dim {
+        match raw {
+            RawDim::Size(size) => Dim::Fixed(size),
+            RawDim::Word(_) => Dim::Batch,
+        }
+    }
+}
+
+/// `norm.json`.
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct NormStats {
+    pub state: ColumnStats,
+    pub action: ColumnStats,
+}
+
+/// Statistics per column; an array that no column uses may be absent.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+#[allow(missing_docs)]
+pub struct ColumnStats {
+    pub q01: Vec<f64>,
+    pub q99: Vec<f64>,
+    pub mean: Vec<f64>,
+    pub std: Vec<f64>,
+}
+
+impl ColumnStats {
+    /// Column `index` as `robot = model · scale + offset`, or None when its statistics are missing.
+    ///
+    /// Quantile: x = (model + 1) / 2 · (q99 − q01 + 1e-6) + q01. Mean and deviation: x = model · (std + 1e-6) + mean.
+    pub fn affine(&self, norm: Norm, index: usize) -> Option<(f64, f64)> {
+        match norm {
+            Norm::None => Some((1.0, 0.0)),
+            Norm::Quantile => {
+                let (low, high) = (*self.q01.get(index)?, *self.q99.get(index)?);
+                let scale = (high - low + 1e-6) / 2.0;
+                Some((scale, low + scale))
+            }
+            Norm::MeanStd => Some((*self.std.get(index)? + 1e-6, *self.mean.get(index)?)),
+        }
+    }
+}
+
+impl Manifest {
+    /// Most frames that one observation of this model may carry.
+    pub fn frames_max(&self) -> usize {
+        self.cameras.len() * self.frames.first.max(self.frames.later)
+    }
+
+    /// Values of one frame's tensor.
+    pub fn frame_values(&self) -> usize {
+        3 * self.image.width * self.image.height
+    }
+
+    /// Refuses what the fixed slots of the ABI cannot hold.
+    pub fn check(&self) -> Result<(), String> {
+        let bound = |what: &str, value: usize, max: usize| {
+            if (1..=max).contains(&value) { Ok(()) } else { Err(format!("{what} is {value}, expected 1 to {max}")) }
+        };
+        bound("frames per observation", self.frames_max(), OBSERVATION_FRAMES_MAX)?;
+        bound("state columns", self.state.columns.len(), STATE_VALUES_MAX)?;
+        bound("rows x columns", self.action.rows * self.action.columns.len(), CHUNK_VALUES_MAX)?;
+        bound("action columns", self.action.columns.len(), self.action.width)?;
+        bound("batch", self.batch, 16)?;
+        bound("flow steps", self.flow.steps as usize, 1000)?;
+        bound("image width", self.image.width, 4096)?;
+        bound("image height", self.image.height, 4096)?;
+        for column in &self.action.columns {
+            if column.relative_to.is_some_and(|index| index >= self.state.columns.len()) {
+                return Err(format!("action column {} is relative to a state column that is not there", column.name));
+            }
+        }
+        Ok(())
+    }
+}

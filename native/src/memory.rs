@@ -1,0 +1,114 @@
+//! Tensor memory: whole pages, zeroed, page-locked where the system allows it.
+//!
+//! Locking keeps a frame from being paged out between its decode and its run, and is what a GPU copies from without a
+//! staging buffer. It is best effort: an ordinary user's limit is often 8 MiB (`tendon doctor` shows what was had).
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static TENSOR_BYTES: AtomicU64 = AtomicU64::new(0);
+static LOCKED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// (bytes of tensor memory, page-locked ones among them) over the whole process.
+pub fn totals() -> (u64, u64) {
+    (TENSOR_BYTES.load(Ordering::Relaxed), LOCKED_BYTES.load(Ordering::Relaxed))
+}
+
+/// Plain values that any bit pattern is valid for.
+pub trait Plain: Copy + Send + Sync + 'static {}
+impl Plain for u8 {}
+impl Plain for f32 {}
+impl Plain for i64 {}
+
+/// A fixed block of `T`, zeroed when made, at a page boundary, never moved.
+pub struct Block<T: Plain> {
+    start: *mut T,
+    len: usize,
+    bytes: usize,
+    /// Made by `locked`: counts as tensor memory.
+    tensor: bool,
+    /// The lock was granted.
+    locked: bool,
+}
+
+// SAFETY: a Block owns its pages as a Box owns its slice; T is plain data.
+unsafe impl<T: Plain> Send for Block<T> {}
+// SAFETY: shared access only reads.
+unsafe impl<T: Plain> Sync for Block<T> {}
+
+impl<T: Plain> Block<T> {
+    /// `len` zeroes, page-locked if possible.
+    pub fn locked(len: usize) -> Result<Block<T>, String> {
+        let mut block: Block<T> = Block::lazy(len)?;
+        block.tensor = true;
+        // SAFETY: the range is the mapping just made.
+        block.locked = unsafe { libc::mlock(block.start.cast(), block.bytes) } == 0;
+        TENSOR_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);
+        if block.locked {
+            LOCKED_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);
+        }
+        Ok(block)
+    }
+
+    /// `len` zeroes that take memory only where they are touched.
+    pub fn lazy(len: usize) -> Result<Block<T>, String> {
+        let bytes = (len.max(1) * size_of::<T>()).next_multiple_of(4096);
+        // SAFETY: a new private anonymous mapping; the result is checked.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(format!("no {bytes} bytes of memory: {}", std::io::Error::last_os_error()));
+        }
+        Ok(Block { start: start.cast(), len, bytes, tensor: false, locked: false })
+    }
+
+    /// Gives the pages behind the first `keep` values back to the system; they read as zero afterwards.
+    pub fn release_beyond(&mut self, keep: usize) {
+        let from = (keep * size_of::<T>()).next_multiple_of(4096);
+        if from < self.bytes {
+            // SAFETY: the range lies inside this mapping and `&mut self` says that nobody else looks at it.
+            unsafe { libc::madvise(self.start.cast::<u8>().add(from).cast(), self.bytes - from, libc::MADV_DONTNEED) };
+        }
+    }
+
+    /// The address, for a library that is bound to this memory. Valid for the life of the block.
+    pub fn address(&self) -> *mut T {
+        self.start
+    }
+}
+
+impl<T: Plain> Deref for Block<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: the mapping holds `len` values, zeroed at first, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+impl<T: Plain> DerefMut for Block<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and `&mut self` makes it the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.len) }
+    }
+}
+
+impl<T: Plain> Drop for Block<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `lazy`, unmapped once.
+        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+        if self.locked {
+            LOCKED_BYTES.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+        }
+        if self.tensor {
+            TENSOR_BYTES.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+        }
+    }
+}

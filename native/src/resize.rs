@@ -1,0 +1,257 @@
+//! Resize: Pillow's antialiased bilinear filter, to the bit.
+//!
+//! A triangle filter on 8-bit values, horizontal then vertical, rounded to 8 bits between the two passes, with weights
+//! of 22 fractional bits (Pillow, `src/libImaging/Resample.c`, `precompute_coeffs` and `normalize_coeffs_8bpc`).
+//! The horizontal pass is AVX2: a weight k is split into k = 2048·h + l, so that each half fits 16 bits and
+//! `pmaddwd` gives exact 32-bit sums of both.
+
+use std::arch::x86_64::*;
+
+/// Fractional bits of a weight: 32 − 8 − 2.
+const WEIGHT_BITS: u32 = 22;
+const HALF: i32 = 1 << (WEIGHT_BITS - 1);
+/// A weight is `2^SPLIT_BITS · high + low`.
+const SPLIT_BITS: i32 = 11;
+/// Source pixels that one AVX2 step reads.
+const STEP: usize = 4;
+/// Bytes that a step may read behind the last pixel it needs; pixel buffers have this much slack.
+pub const SLACK: usize = 64;
+
+/// How a picture becomes `width` × `height`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Both edges to size.
+    Stretch,
+    /// The whole picture, centred on black (openpi `resize_with_pad`).
+    Pad,
+    /// The target filled, what sticks out cut evenly.
+    Crop,
+}
+
+/// The part of the resized picture that is computed, and where it stands in the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Axis {
+    /// Pixels of the source along this axis.
+    source: usize,
+    /// Pixels of the whole resized picture.
+    resized: usize,
+    /// First pixel of it that is wanted.
+    from: usize,
+    /// Pixels wanted.
+    count: usize,
+    /// Where they stand in the target.
+    offset: usize,
+}
+
+/// Source and target sizes to the two axes.
+fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis, Axis) {
+    let axis = |source: usize, target: usize, resized: usize| {
+        if resized <= target {
+            Axis { source, resized, from: 0, count: resized, offset: (target - resized) / 2 }
+        } else {
+            Axis { source, resized, from: (resized - target) / 2, count: target, offset: 0 }
+        }
+    };
+    let ratios = (source.0 as f64 / target.0 as f64, source.1 as f64 / target.1 as f64);
+    let (width, height) = match mode {
+        Mode::Stretch => target,
+        Mode::Pad => {
+            let ratio = ratios.0.max(ratios.1);
+            // At least one pixel: a very thin picture must not vanish.
+            (((source.0 as f64 / ratio) as usize).max(1), ((source.1 as f64 / ratio) as usize).max(1))
+        }
+        Mode::Crop => {
+            let ratio = ratios.0.min(ratios.1);
+            let fill =
+                |source: usize, target: usize| (source as f64 / ratio).round_ties_even().max(target as f64) as usize;
+            (fill(source.0, target.0), fill(source.1, target.1))
+        }
+    };
+    (axis(source.0, target.0, width), axis(source.1, target.1, height))
+}
+
+/// The source pixels of each target pixel and their weights.
+#[derive(Default)]
+struct Weights {
+    /// First source pixel per target pixel.
+    first: Vec<u32>,
+    /// Number of source pixels per target pixel.
+    taps: Vec<u32>,
+    /// `stride` weights per target pixel, zero behind its taps; 0 to 2^22.
+    values: Vec<i32>,
+    stride: usize,
+}
+
+impl Weights {
+    /// Fills in the weights of one axis; allocates only when this axis is larger than all before.
+    fn compute(&mut self, axis: Axis) {
+        let scale = axis.source as f64 / axis.resized as f64;
+        let filter_scale = scale.max(1.0);
+        let support = filter_scale;
+        let inverse = 1.0 / filter_scale;
+        self.stride = (support.ceil() as usize * 2 + 1).next_multiple_of(STEP);
+        self.first.clear();
+        self.taps.clear();
+        self.values.clear();
+        for target in axis.from..axis.from + axis.count {
+            let centre = (target as f64 + 0.5) * scale;
+            let first = ((centre - support + 0.5) as i64).max(0) as usize;
+            let last = ((centre + support + 0.5) as usize).min(axis.source);
+            let weight = |tap: usize| (1.0 - (((first + tap) as f64 - centre + 0.5) * inverse).abs()).max(0.0);
+            let taps = last - first;
+            debug_assert!(taps > 0 && taps <= self.stride);
+            let sum: f64 = (0..taps).map(weight).sum();
+            self.first.push(first as u32);
+            self.taps.push(taps as u32);
+            let start = self.values.len();
+            self.values.resize(start + self.stride, 0);
+            for tap in 0..taps {
+                self.values[start + tap] = (weight(tap) / sum * f64::from(1 << WEIGHT_BITS) + 0.5) as i32;
+            }
+        }
+    }
+}
+
+/// The weights of the horizontal pass as AVX2 eats them: per step of four source pixels two vectors of 16-bit halves,
+/// `[k0 k1 k0 k1 k0 k1 0 0 | k2 k3 k2 k3 k2 k3 0 0]`.
+#[repr(C, align(32))]
+#[derive(Clone, Copy)]
+struct StepWeights {
+    high: [i16; 16],
+    low: [i16; 16],
+}
+
+impl StepWeights {
+    fn new(weights: &[i32]) -> StepWeights {
+        let spread = |half: fn(i32) -> i16| {
+            let k = |index: usize| half(weights[index]);
+            [k(0), k(1), k(0), k(1), k(0), k(1), 0, 0, k(2), k(3), k(2), k(3), k(2), k(3), 0, 0]
+        };
+        StepWeights {
+            high: spread(|k| (k >> SPLIT_BITS) as i16),
+            low: spread(|k| (k & ((1 << SPLIT_BITS) - 1)) as i16),
+        }
+    }
+}
+
+/// Width and height.
+type Size = (usize, usize);
+
+/// A resizer for one thread: weights of the last size, and rows between the passes.
+#[derive(Default)]
+pub struct Resizer {
+    key: Option<(Mode, Size, Size)>,
+    horizontal: Weights,
+    steps: Vec<StepWeights>,
+    vertical: Weights,
+    /// Source rows after the horizontal pass, `count × 3` bytes each.
+    rows: Vec<u8>,
+    sums: Vec<i32>,
+    /// One finished row.
+    line: Vec<u8>,
+}
+
+impl Resizer {
+    /// A resizer that has seen no size yet.
+    pub fn new() -> Resizer {
+        Resizer::default()
+    }
+
+    /// Resizes `rgb` (`source` = width, height; `width × 3` bytes a row; `SLACK` readable bytes behind the last row) and
+    /// hands each target row that is not padding to `emit(x, y, row)`: `row` holds RGB bytes from column `x` on.
+    /// Returns whether padding was left around them.
+    pub fn run(
+        &mut self,
+        mode: Mode,
+        rgb: &[u8],
+        source: Size,
+        target: Size,
+        mut emit: impl FnMut(usize, usize, &[u8]),
+    ) -> bool {
+        assert!(rgb.len() >= source.0 * source.1 * 3 + SLACK, "the pixel buffer has its slack");
+        let (across, down) = axes(mode, source, target);
+        if self.key != Some((mode, source, target)) {
+            self.horizontal.compute(across);
+            self.steps.clear();
+            self.steps.extend(self.horizontal.values.chunks_exact(STEP).map(StepWeights::new));
+            self.vertical.compute(down);
+            self.key = Some((mode, source, target));
+        }
+        let width = across.count * 3;
+        let first_row = self.vertical.first[0] as usize;
+        let last = down.count - 1;
+        let end_row = (self.vertical.first[last] + self.vertical.taps[last]) as usize;
+        self.rows.resize((end_row - first_row) * width + SLACK, 0);
+        for row in first_row..end_row {
+            let from = &rgb[row * source.0 * 3..];
+            let to = &mut self.rows[(row - first_row) * width..];
+            horizontal(from, to, &self.horizontal, &self.steps);
+        }
+        self.line.resize(width, 0);
+        for row in 0..down.count {
+            let first = self.vertical.first[row] as usize - first_row;
+            let taps = self.vertical.taps[row] as usize;
+            let weights = &self.vertical.values[row * self.vertical.stride..][..taps];
+            vertical(&self.rows[first * width..], width, weights, &mut self.sums, &mut self.line);
+            emit(across.offset, down.offset + row, &self.line);
+        }
+        across.count < target.0 || down.count < target.1
+    }
+}
+
+/// One row: each target pixel is the weighted sum of its source pixels.
+fn horizontal(from: &[u8], to: &mut [u8], weights: &Weights, steps: &[StepWeights]) {
+    let per_pixel = weights.stride / STEP;
+    let count = weights.first.len();
+    assert!(to.len() > count * 3, "a target row has one byte of slack");
+    assert!(steps.len() == count * per_pixel);
+    // The furthest read: the last pixel's first tap, all steps of it, and the 16 bytes of the last load.
+    let furthest =
+        weights.first.iter().zip(&weights.taps).map(|(first, taps)| (first + taps) as usize).max().unwrap_or(0);
+    assert!(from.len() >= furthest * 3 + STEP * 3 + 4, "a source row has its slack");
+    // SAFETY: the library is built for x86-64-v3, so AVX2 is there; `doctor` and the loader refuse other processors.
+    // Reads: steps that lie wholly behind a pixel's taps are skipped below, so each load begins before
+    // `first + taps` and ends at most STEP·3 + 4 bytes behind it, which the assertion covers. Writes: 4 bytes at
+    // pixel·3, covered by the assertion on `to`.
+    unsafe {
+        // Bytes of two pixels to (r0 r1)(g0 g1)(b0 b1)(0 0) in 16-bit lanes; the high half takes pixels 2 and 3.
+        let pairs = _mm256_setr_epi8(
+            0, -1, 3, -1, 1, -1, 4, -1, 2, -1, 5, -1, -1, -1, -1, -1, //
+            6, -1, 9, -1, 7, -1, 10, -1, 8, -1, 11, -1, -1, -1, -1, -1,
+        );
+        let half = _mm_set1_epi32(HALF);
+        for pixel in 0..count {
+            let mut source = from.as_ptr().add(weights.first[pixel] as usize * 3);
+            let used = (weights.taps[pixel] as usize).div_ceil(STEP);
+            let mut high = _mm256_setzero_si256();
+            let mut low = _mm256_setzero_si256();
+            for step in steps.get_unchecked(pixel * per_pixel..pixel * per_pixel + used) {
+                let four = _mm256_broadcastsi128_si256(_mm_loadu_si128(source.cast()));
+                let values = _mm256_shuffle_epi8(four, pairs);
+                high = _mm256_add_epi32(high, _mm256_madd_epi16(values, _mm256_load_si256(step.high.as_ptr().cast())));
+                low = _mm256_add_epi32(low, _mm256_madd_epi16(values, _mm256_load_si256(step.low.as_ptr().cast())));
+                source = source.add(STEP * 3);
+            }
+            let sum = _mm256_add_epi32(_mm256_slli_epi32::<SPLIT_BITS>(high), low);
+            let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+            let sum = _mm_srai_epi32::<{ WEIGHT_BITS as i32 }>(_mm_add_epi32(sum, half));
+            let words = _mm_packs_epi32(sum, sum);
+            let bytes = _mm_cvtsi128_si32(_mm_packus_epi16(words, words));
+            to.as_mut_ptr().add(pixel * 3).cast::<i32>().write_unaligned(bytes);
+        }
+    }
+}
+
+/// One target row out of `weights.len()` rows of `width` bytes.
+fn vertical(rows: &[u8], width: usize, weights: &[i32], sums: &mut Vec<i32>, line: &mut [u8]) {
+    sums.clear();
+    sums.resize(width, HALF);
+    for (row, &weight) in rows.chunks_exact(width).zip(weights) {
+        for (sum, &value) in sums.iter_mut().zip(row) {
+            *sum += i32::from(value) * weight;
+        }
+    }
+    for (byte, &sum) in line.iter_mut().zip(sums.iter()) {
+        *byte = (sum >> WEIGHT_BITS).clamp(0, 255) as u8;
+    }
+}

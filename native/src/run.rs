@@ -1,0 +1,216 @@
+//! Result slots: one run each, from `observe` until its caller has read the result and said what becomes of it.
+//!
+//! A slot is free → queued → running → done → closed (committed or aborted) → free. Each run gets exactly one completion.
+
+use crate::layout::{ChunkResult, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
+use crate::model::Model;
+use crate::status::{ErrorText, Kind, Status, Ticket};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+const FREE: u32 = 0;
+const QUEUED: u32 = 1;
+const DONE: u32 = 2;
+const CLOSED: u32 = 3;
+
+/// What a replica needs to know of one observation.
+pub struct Job {
+    /// The model that runs it; None in a free slot.
+    pub model: Option<Arc<Model>>,
+    /// Frame tickets, `frames_len` of them, claimed.
+    pub frames: [u32; OBSERVATION_FRAMES_MAX],
+    /// Number of frames.
+    pub frames_len: usize,
+    /// The model's state vector in robot units.
+    pub state: [f32; STATE_VALUES_MAX],
+    /// The instruction's tokens.
+    pub instruction: Option<Arc<[u32]>>,
+    /// Zero-based chunk index in the session.
+    pub step: u32,
+    /// Seed of the noise.
+    pub seed: u64,
+    /// When it was submitted.
+    pub submitted: Instant,
+}
+
+struct Slot {
+    state: AtomicU32,
+    ticket: AtomicU32,
+    cancelled: AtomicBool,
+    job: Mutex<Job>,
+    /// Boxed: the caller reads it at a fixed address.
+    result: Mutex<Box<ChunkResult>>,
+    error: Mutex<ErrorText>,
+}
+
+/// Counters of all runs.
+#[derive(Default)]
+pub struct RunStats {
+    /// Runs that gave a chunk.
+    pub run: AtomicU64,
+    /// Runs that failed.
+    pub failed: AtomicU64,
+    /// Runs that were cancelled.
+    pub cancelled: AtomicU64,
+    /// Values clamped.
+    pub clamped: AtomicU64,
+    /// ONNX Runtime's allocations in the last batch.
+    pub runtime_allocations: AtomicU64,
+}
+
+/// The result slots of an engine.
+pub struct RunSlots {
+    slots: Vec<Slot>,
+    free: Mutex<Vec<u16>>,
+    generation: AtomicU32,
+    /// Counters.
+    pub stats: RunStats,
+}
+
+impl RunSlots {
+    /// `count` slots, all memory taken now.
+    pub fn new(count: usize) -> RunSlots {
+        let now = Instant::now();
+        let slot = || Slot {
+            state: AtomicU32::new(FREE),
+            ticket: AtomicU32::new(0),
+            cancelled: AtomicBool::new(false),
+            job: Mutex::new(Job {
+                model: None,
+                frames: [0; OBSERVATION_FRAMES_MAX],
+                frames_len: 0,
+                state: [0.0; STATE_VALUES_MAX],
+                instruction: None,
+                step: 0,
+                seed: 0,
+                submitted: now,
+            }),
+            result: Mutex::new(Box::new(ChunkResult::ZERO)),
+            error: Mutex::new(ErrorText::new()),
+        };
+        let stats = RunStats { runtime_allocations: AtomicU64::new(u64::MAX), ..RunStats::default() };
+        RunSlots {
+            slots: (0..count).map(|_| slot()).collect(),
+            free: Mutex::new((0..count as u16).rev().collect()),
+            generation: AtomicU32::new(0),
+            stats,
+        }
+    }
+
+    /// Address of each slot's result; fixed for the life of the engine.
+    pub fn address(&self, index: usize) -> Option<*const ChunkResult> {
+        let slot = self.slots.get(index)?;
+        Some(std::ptr::from_ref(&**slot.result.lock().expect("no holder panics")))
+    }
+
+    /// Takes a free slot and fills in its job. None when all are taken.
+    pub fn open(&self, fill: impl FnOnce(&mut Job)) -> Option<(Ticket, u16)> {
+        let index = self.free.lock().expect("no holder panics").pop()?;
+        let slot = &self.slots[index as usize];
+        fill(&mut slot.job.lock().expect("no holder panics"));
+        let ticket = Ticket::new(Kind::Chunk, self.generation.fetch_add(1, Ordering::Relaxed), index as usize);
+        slot.cancelled.store(false, Ordering::Relaxed);
+        slot.ticket.store(ticket.0, Ordering::Relaxed);
+        slot.state.store(QUEUED, Ordering::Release);
+        Some((ticket, index))
+    }
+
+    fn slot(&self, ticket: Ticket) -> Option<(u16, &Slot)> {
+        let index = ticket.index(Kind::Chunk)?;
+        let slot = self.slots.get(index)?;
+        (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some((index as u16, slot))
+    }
+
+    /// Asks the run to stop. True for a live ticket, whatever its state.
+    pub fn cancel(&self, ticket: Ticket) -> bool {
+        let Some((index, slot)) = self.slot(ticket) else { return false };
+        slot.cancelled.store(true, Ordering::Release);
+        let model = slot.job.lock().expect("no holder panics").model.clone();
+        if let Some(model) = model {
+            model.stop_if_all_cancelled(index, |index| self.cancelled(index));
+        }
+        true
+    }
+
+    /// Whether the run was asked to stop.
+    pub fn cancelled(&self, index: u16) -> bool {
+        self.slots[index as usize].cancelled.load(Ordering::Acquire)
+    }
+
+    /// The job of a queued run.
+    pub fn job(&self, index: u16) -> MutexGuard<'_, Job> {
+        self.slots[index as usize].job.lock().expect("no holder panics")
+    }
+
+    /// The result that a replica fills in.
+    pub fn result(&self, index: u16) -> MutexGuard<'_, Box<ChunkResult>> {
+        self.slots[index as usize].result.lock().expect("no holder panics")
+    }
+
+    /// Ends a run; its ticket is what the completion carries.
+    pub fn finish(&self, index: u16, outcome: &Result<u32, (Status, &str)>) -> Ticket {
+        let slot = &self.slots[index as usize];
+        match outcome {
+            Ok(clamped) => {
+                self.stats.run.fetch_add(1, Ordering::Relaxed);
+                self.stats.clamped.fetch_add(u64::from(*clamped), Ordering::Relaxed);
+            }
+            Err((status, text)) => {
+                let counter = if *status == Status::Cancelled { &self.stats.cancelled } else { &self.stats.failed };
+                counter.fetch_add(1, Ordering::Relaxed);
+                slot.error.lock().expect("no holder panics").set(format_args!("{text}"));
+            }
+        }
+        let mut job = slot.job.lock().expect("no holder panics");
+        job.model = None;
+        job.instruction = None;
+        slot.state.store(DONE, Ordering::Release);
+        Ticket(slot.ticket.load(Ordering::Relaxed))
+    }
+
+    /// Commits or aborts: done → closed. False for any other state.
+    pub fn close(&self, ticket: Ticket) -> bool {
+        self.slot(ticket).is_some_and(|(_, slot)| {
+            slot.state.compare_exchange(DONE, CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        })
+    }
+
+    /// Gives a closed slot back. False for any other state.
+    pub fn free(&self, ticket: Ticket) -> bool {
+        let Some((index, slot)) = self.slot(ticket) else { return false };
+        if slot.state.compare_exchange(CLOSED, FREE, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
+        }
+        slot.ticket.store(0, Ordering::Relaxed);
+        self.free.lock().expect("no holder panics").push(index);
+        true
+    }
+
+    /// Takes a refused run back: its queue was full.
+    pub fn withdraw(&self, index: u16) {
+        let slot = &self.slots[index as usize];
+        let mut job = slot.job.lock().expect("no holder panics");
+        job.model = None;
+        job.instruction = None;
+        slot.ticket.store(0, Ordering::Relaxed);
+        slot.state.store(FREE, Ordering::Release);
+        self.free.lock().expect("no holder panics").push(index);
+    }
+
+    /// The text of a failed run.
+    pub fn error(&self, ticket: Ticket) -> Option<MutexGuard<'_, ErrorText>> {
+        let (_, slot) = self.slot(ticket)?;
+        Some(slot.error.lock().expect("no holder panics"))
+    }
+
+    /// Free slots now.
+    pub fn free_count(&self) -> usize {
+        self.free.lock().expect("no holder panics").len()
+    }
+
+    /// Number of slots.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+}

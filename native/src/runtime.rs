@@ -1,0 +1,149 @@
+//! ONNX Runtime: opened once by path, and one session per graph on the device that was asked for.
+
+use ort::ep::{self, ExecutionProviderDispatch};
+use ort::logging::LogLevel;
+use ort::session::Session;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// The runtime of this process; a second path changes nothing, since the library is loaded once.
+pub struct Runtime {
+    environment: ort::environment::Environment,
+    folder: PathBuf,
+    /// The last error that ONNX Runtime logged: its status texts alone never name a missing file.
+    logged: Arc<Mutex<String>>,
+}
+
+static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+
+/// Opens the library at `path`, the first time it is called.
+pub fn open(path: &Path) -> Result<&'static Runtime, String> {
+    RUNTIME.get_or_init(|| Runtime::new(path)).as_ref().map_err(Clone::clone)
+}
+
+/// Where a model may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// The CPU provider, the reference.
+    Cpu,
+    /// CUDA provider on a device.
+    Cuda(i32),
+    /// TensorRT provider on a device.
+    TensorRt(i32),
+    /// WebGPU provider on a device.
+    WebGpu(i32),
+}
+
+impl Device {
+    /// The devices to try, in order, for the configuration's word; None for an unknown word.
+    pub fn candidates(word: &str) -> Option<Vec<Device>> {
+        let numbered = |prefix: &str| word.strip_prefix(prefix)?.parse::<u8>().ok().map(i32::from);
+        Some(match word {
+            "auto" => vec![Device::TensorRt(0), Device::Cuda(0), Device::WebGpu(0), Device::Cpu],
+            "cpu" => vec![Device::Cpu],
+            _ => vec![
+                None.or_else(|| numbered("cuda:").map(Device::Cuda))
+                    .or_else(|| numbered("tensorrt:").map(Device::TensorRt))
+                    .or_else(|| numbered("webgpu:").map(Device::WebGpu))?,
+            ],
+        })
+    }
+
+    /// The configuration's word for it.
+    pub fn name(self) -> String {
+        match self {
+            Device::Cpu => "cpu".into(),
+            Device::Cuda(id) => format!("cuda:{id}"),
+            Device::TensorRt(id) => format!("tensorrt:{id}"),
+            Device::WebGpu(id) => format!("webgpu:{id}"),
+        }
+    }
+}
+
+impl Runtime {
+    fn new(path: &Path) -> Result<Runtime, String> {
+        let logged = Arc::new(Mutex::new(String::new()));
+        let keep = logged.clone();
+        let environment = ort::init_from(path)
+            .map_err(|error| format!("ONNX Runtime cannot be opened: {error}"))?
+            .with_name("tendon")
+            .with_telemetry(false)
+            .with_logger(Arc::new(move |level, _category, _id, _place, message| {
+                if matches!(level, LogLevel::Error | LogLevel::Fatal) {
+                    *keep.lock().expect("no holder panics") = message.into();
+                }
+            }))
+            .build()
+            .map_err(|error| format!("ONNX Runtime cannot be started: {error}"))?;
+        environment.set_log_level(LogLevel::Error);
+        let folder = path.parent().unwrap_or(Path::new("/")).to_path_buf();
+        Ok(Runtime { environment, folder, logged })
+    }
+
+    /// A session of the graph at `path` on exactly this device, or the reason why not.
+    pub fn session(&self, path: &Path, device: Device, threads: u32) -> Result<Session, String> {
+        let provider: Option<ExecutionProviderDispatch> = match device {
+            Device::Cpu => None,
+            Device::Cuda(id) => {
+                self.needs("libonnxruntime_providers_cuda.so")?;
+                Some(ep::CUDA::default().with_device_id(id).build())
+            }
+            Device::TensorRt(id) => {
+                self.needs("libonnxruntime_providers_tensorrt.so")?;
+                Some(ep::TensorRT::default().with_device_id(id).build())
+            }
+            Device::WebGpu(id) => {
+                needs_gpu_node()?;
+                Some(ep::WebGPU::default().with_device_id(id).build())
+            }
+        };
+        self.logged.lock().expect("no holder panics").clear();
+        let session = || -> ort::Result<Session> {
+            let mut builder = Session::builder(&self.environment)?
+                .with_intra_threads(threads as usize)?
+                .with_inter_threads(1)?
+                // Spinning threads would take the event loop's core.
+                .with_intra_op_spinning(false)?
+                .with_inter_op_spinning(false)?;
+            if let Some(provider) = provider {
+                builder = builder.with_execution_providers([provider.error_on_failure()])?;
+            }
+            builder.commit_from_file(path)
+        };
+        session().map_err(|error| {
+            let logged = self.logged.lock().expect("no holder panics");
+            if logged.is_empty() { error.to_string() } else { format!("{error}; {logged}") }
+        })
+    }
+
+    fn needs(&self, file: &str) -> Result<(), String> {
+        if self.folder.join(file).exists() {
+            return Ok(());
+        }
+        Err(format!("{file} is not beside libonnxruntime.so.1"))
+    }
+}
+
+/// WebGPU on a software rasteriser is far slower than the CPU provider: it is tried only where there is a GPU.
+fn needs_gpu_node() -> Result<(), String> {
+    let nodes = ["/dev/dri/renderD128", "/dev/nvidia0"];
+    if nodes.iter().any(|node| Path::new(node).exists()) {
+        return Ok(());
+    }
+    Err("no GPU: neither /dev/dri/renderD128 nor /dev/nvidia0 is there".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_word_names_what_is_tried() {
+        assert_eq!(Device::candidates("cpu"), Some(vec![Device::Cpu]));
+        assert_eq!(Device::candidates("cuda:1"), Some(vec![Device::Cuda(1)]));
+        assert_eq!(Device::candidates("auto").map(|devices| devices.len()), Some(4));
+        for word in ["", "gpu", "cuda", "cuda:", "cuda:-1", "cuda:999", "webgpu:x"] {
+            assert_eq!(Device::candidates(word), None, "{word}");
+        }
+    }
+}

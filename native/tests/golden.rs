@@ -1,0 +1,151 @@
+//! Decoder and resizer against Pillow: `test/vectors/jpeg/` (its README says how the files were made).
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use tendon::frame::Worker;
+use tendon::jpeg::{Decoder, Library};
+use tendon::resize::{Mode, Resizer, SLACK};
+
+#[derive(Deserialize)]
+struct Index {
+    decode: Vec<Decode>,
+    refuse: Vec<Refuse>,
+    resize: Vec<Resize>,
+}
+
+#[derive(Deserialize)]
+struct Decode {
+    file: String,
+    width: usize,
+    height: usize,
+    rgb_sha256: String,
+}
+
+#[derive(Deserialize)]
+struct Refuse {
+    file: String,
+    reason: String,
+}
+
+#[derive(Deserialize)]
+struct Resize {
+    file: String,
+    mode: String,
+    width: usize,
+    height: usize,
+    rgb_file: String,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../test/vectors/jpeg")
+}
+
+fn read(file: &str) -> Vec<u8> {
+    std::fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn index() -> Index {
+    serde_json::from_slice(&read("index.json")).expect("index.json")
+}
+
+fn worker() -> Worker {
+    let packaged = "../node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0";
+    let library = Library::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged)).expect("libturbojpeg");
+    Worker::new(Decoder::new(&library).expect("a decoder")).expect("a worker")
+}
+
+#[test]
+fn decode_is_bit_identical_to_pillow() {
+    let mut worker = worker();
+    let index = index();
+    assert!(index.decode.len() >= 10);
+    for picture in index.decode {
+        let header = worker.pixels(&read(&picture.file)).unwrap_or_else(|reason| panic!("{}: {reason}", picture.file));
+        assert_eq!(
+            (header.width as usize, header.height as usize),
+            (picture.width, picture.height),
+            "{}",
+            picture.file
+        );
+        let digest = Sha256::digest(&worker.rgb()[..picture.width * picture.height * 3]);
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digest, picture.rgb_sha256, "{} differs from Pillow", picture.file);
+    }
+}
+
+#[test]
+fn what_is_no_whole_8_bit_jpeg_is_refused_with_its_reason() {
+    let mut worker = worker();
+    let index = index();
+    assert!(index.refuse.len() >= 10);
+    for bad in index.refuse {
+        let words: &[&str] = match bad.reason.as_str() {
+            "cmyk" => &["CMYK"],
+            "twelve_bit" => &["bits per sample"],
+            "truncated" => &["truncated", "start-of-image", "impossible length"],
+            "zero_size" => &["expected at least 1x1"],
+            "too_large" => &["expected at most 4096"],
+            "not_jpeg" => &["start-of-image"],
+            "corrupt" => {
+                &["damaged", "no scan", "no frame header", "too short", "impossible", "truncated", "scan comes"]
+            }
+            other => panic!("unknown reason {other}"),
+        };
+        let refusal = worker.pixels(&read(&bad.file)).expect_err(&bad.file);
+        assert!(words.iter().any(|word| refusal.contains(word)), "{}: {refusal}, expected {}", bad.file, bad.reason);
+    }
+}
+
+#[test]
+fn resize_is_bit_identical_to_pillow() {
+    let mut worker = worker();
+    let mut resizer = Resizer::new();
+    let index = index();
+    assert!(index.resize.len() >= 10);
+    for case in index.resize {
+        let header = worker.pixels(&read(&case.file)).expect("a good picture");
+        let source = (header.width as usize, header.height as usize);
+        let target = (case.width, case.height);
+        let mode = match case.mode.as_str() {
+            "stretch" => Mode::Stretch,
+            "pad" => Mode::Pad,
+            "crop" => Mode::Crop,
+            other => panic!("unknown mode {other}"),
+        };
+        let mut ours = vec![0; target.0 * target.1 * 3];
+        let rgb = &worker.rgb()[..source.0 * source.1 * 3 + SLACK];
+        resizer.run(mode, rgb, source, target, |x, y, row| {
+            let start = (y * target.0 + x) * 3;
+            ours[start..start + row.len()].copy_from_slice(row);
+        });
+        let theirs = read(&case.rgb_file);
+        let worst = ours.iter().zip(&theirs).map(|(a, b)| a.abs_diff(*b)).max();
+        assert_eq!((ours.len(), worst), (theirs.len(), Some(0)), "{} differs from Pillow", case.rgb_file);
+    }
+}
+
+#[test]
+fn garbage_never_brings_the_decoder_down() {
+    let mut worker = worker();
+    let whole = read("420-mid.jpg");
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
+    };
+    let mut refused = 0;
+    for _ in 0..2_000 {
+        let mut file = whole.clone();
+        for _ in 0..1 + random() % 8 {
+            let at = 2 + random() % (file.len() - 2);
+            file[at] = random() as u8;
+        }
+        file.truncate(file.len() - random() % 64);
+        refused += usize::from(worker.pixels(&file).is_err());
+    }
+    assert!(refused > 1_000, "only {refused} of 2,000 damaged files were refused");
+    assert!(worker.pixels(&whole).is_ok(), "the decoder is still good after them");
+}

@@ -1,0 +1,61 @@
+/** The native library's calls as Bun sees them. native/src/abi.rs says what each does, and who owns each pointer. */
+import { CString, dlopen, FFIType, type Pointer } from "bun:ffi";
+import { Problem } from "../error.ts";
+import { ERROR_TEXT_BYTES } from "./abi.ts";
+
+const { ptr, u32, i32, function: callback } = FFIType;
+
+const CALLS = {
+  tendon_version: { args: [], returns: ptr },
+  tendon_layout: { args: [], returns: ptr },
+  tendon_open: { args: [ptr, ptr, u32, ptr, u32, callback, ptr], returns: i32 },
+  tendon_close: { args: [ptr], returns: i32 },
+  tendon_load: { args: [ptr, ptr, u32], returns: i32 },
+  tendon_unload: { args: [ptr, u32], returns: i32 },
+  tendon_placement: { args: [ptr, u32, ptr, u32], returns: i32 },
+  tendon_measure: { args: [ptr, u32, ptr, u32, u32], returns: i32 },
+  tendon_frame_put: { args: [ptr, u32, u32, ptr, u32], returns: i32 },
+  tendon_frame_drop: { args: [ptr, u32, u32], returns: i32 },
+  tendon_observe: { args: [ptr, ptr, ptr, u32], returns: i32 },
+  tendon_cancel: { args: [ptr, u32], returns: i32 },
+  tendon_commit: { args: [ptr, u32], returns: i32 },
+  tendon_abort: { args: [ptr, u32], returns: i32 },
+  tendon_slot_free: { args: [ptr, u32], returns: i32 },
+  tendon_session_drop: { args: [ptr, u32, u32], returns: i32 },
+  tendon_result: { args: [ptr, u32], returns: ptr },
+  tendon_error_text: { args: [ptr, u32, u32, ptr, u32], returns: i32 },
+  tendon_last_error: { args: [ptr, u32], returns: i32 },
+  tendon_stats: { args: [ptr, ptr], returns: i32 },
+} as const;
+
+function openLibrary(path: string) {
+  return dlopen(path, CALLS);
+}
+
+export type Calls = ReturnType<typeof openLibrary>["symbols"];
+
+/** Opens the library; it stays open for the life of the process. */
+export function bindLibrary(path: string): Calls | Problem {
+  try {
+    return openLibrary(path).symbols;
+  } catch (error) {
+    return new Problem(`the native library cannot be opened: ${(error as Error).message}; see: tendon doctor`);
+  }
+}
+
+/** A C string that the library keeps for ever. */
+export function staticText(address: Pointer | bigint | null): string {
+  return typeof address === "number" ? new CString(address).toString() : "";
+}
+
+const text = Buffer.alloc(ERROR_TEXT_BYTES);
+
+/** The text of this thread's last refused call. */
+export function lastError(calls: Calls): string {
+  return text.toString("utf8", 0, Math.max(0, calls.tendon_last_error(text, text.length)));
+}
+
+/** The text of the failure that a completion reported. */
+export function errorText(calls: Calls, engine: Pointer, model: number, ticket: number): string {
+  return text.toString("utf8", 0, Math.max(0, calls.tendon_error_text(engine, model, ticket, text, text.length)));
+}

@@ -1,0 +1,20 @@
+/**
+ * What the executable carries: libraries and bundles, each as one zstd-compressed asset.
+ *
+ * Empty when run from source. `src/setup/compile.ts` replaces this module with the list of what it has packed.
+ */
+
+export interface EmbeddedFile {
+  /** Where it goes below the extraction folder, for example `lib/libtendon.so`. */
+  readonly path: string;
+  /** Bytes when unpacked. */
+  readonly size: number;
+  readonly sha256: string;
+  /** Where the compressed asset can be read inside the executable. */
+  readonly asset: string;
+}
+
+export const EMBEDDED: readonly EmbeddedFile[] = [];
+
+/** sha256 over all digests: the name of the extraction folder. */
+export const EMBEDDED_ID = "";

@@ -1,0 +1,91 @@
+/** Where the native libraries and the bundles that ship with tendon are: built from source, in the cache folder, or in memory. */
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { folders } from "../config.ts";
+import { Problem } from "../error.ts";
+import { present } from "../std/assert.ts";
+import { EMBEDDED, EMBEDDED_ID } from "./embedded.ts";
+import { unpack } from "./payload.ts";
+
+/** The two libraries that come prebuilt from npm: one file of each package, pinned by digest. */
+export const PREBUILT = {
+  runtime: {
+    version: "1.30.0",
+    file: "libonnxruntime.so.1",
+    package: "onnxruntime-node/bin/napi-v6/linux/x64",
+    sha256: "ffb75a925ba05e47b235bb66e3e3911714a80b328a9c9425539feb204aa32a23",
+  },
+  jpeg: {
+    version: "3.1.3",
+    file: "libturbojpeg.so.0",
+    package: "@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64",
+    sha256: "6facda09ef3e2308608f2b0214c040791e276305a48a27036362402f95fffcf5",
+  },
+} as const;
+
+/** A bundle as a name and a way from its files' paths to absolute ones: it need not be a folder. */
+export interface BundlePlace {
+  readonly name: string;
+  path(file: string): string;
+}
+
+export interface Installed {
+  /** `built`: from source. `cache`: unpacked from the executable. `memory`: no usable cache folder, memory files. */
+  readonly source: "built" | "cache" | "memory";
+  /** The folder of the libraries, or why there is none. */
+  readonly dir: string;
+  /** Absolute paths. */
+  readonly library: string;
+  readonly runtime: string;
+  readonly jpeg: string;
+  readonly bundles: readonly BundlePlace[];
+}
+
+let located: Promise<Installed | Problem> | undefined;
+
+/** Finds, and in the executable unpacks, what ships with tendon; once per process. */
+export function locateLibraries(): Promise<Installed | Problem> {
+  located ??= EMBEDDED.length > 0 ? unpacked() : built();
+  return located;
+}
+
+async function unpacked(): Promise<Installed | Problem> {
+  try {
+    const payload = await unpack(EMBEDDED, EMBEDDED_ID, folders().cache);
+    const at = (path: string) => present(payload.paths.get(path), `embedded ${path}`);
+    const names = new Set([...payload.paths.keys()].flatMap((path) => /^models\/([^/]+)\//.exec(path)?.[1] ?? []));
+    return {
+      source: payload.source,
+      dir: payload.note,
+      library: at("lib/libtendon.so"),
+      runtime: at(`lib/${PREBUILT.runtime.file}`),
+      jpeg: at(`lib/${PREBUILT.jpeg.file}`),
+      bundles: [...names].map((name) => ({
+        name,
+        path: (file) => payload.paths.get(`models/${name}/${file}`) ?? `/nonexistent/${file}`,
+      })),
+    };
+  } catch (error) {
+    return new Problem(`the executable cannot unpack its libraries: ${(error as Error).message}`);
+  }
+}
+
+async function built(): Promise<Installed | Problem> {
+  const root = resolve(import.meta.dir, "../..");
+  const library = join(root, "native/target/release/libtendon.so");
+  const models = join(root, "dist/models");
+  const packaged = (of: { package: string; file: string }) => join(root, "node_modules", of.package, of.file);
+  const [runtime, jpeg] = [packaged(PREBUILT.runtime), packaged(PREBUILT.jpeg)];
+  const missing = [library, runtime, jpeg, models].find((path) => !existsSync(path));
+  if (missing !== undefined) return new Problem(`${missing} is missing; make it with: npm run setup`);
+  const names = (await readdir(models, { withFileTypes: true }))
+    .filter((entry) => entry.isDirectory() && !entry.name.includes(".building-"))
+    .map((entry) => entry.name);
+  const bundles = names.sort().map((name) => ({ name, path: (file: string) => join(models, name, file) }));
+  return { source: "built", dir: join(root, "native/target/release"), library, runtime, jpeg, bundles };
+}
+
+export async function bundlesDir(): Promise<string | Problem> {
+  return resolve(import.meta.dir, "../../dist/models");
+}

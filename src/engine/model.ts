@@ -1,0 +1,247 @@
+/** A loaded model, its frames and its runs, over the native library. */
+import type { Manifest } from "../bundle/manifest.ts";
+import { Failure } from "../error.ts";
+import { assert } from "../std/assert.ts";
+import { NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest, STATE_VALUES_MAX, STATUS } from "./abi.ts";
+import { type Calls, lastError } from "./binding.ts";
+import type { ChunkResult, Frame, Model, Observation, Run } from "./engine.ts";
+import type { Channel } from "./native.ts";
+import type { ResultSlots } from "./result.ts";
+
+/** One request struct for all calls: the native side reads it before the call returns. */
+const request = new DataView(new ArrayBuffer(ObserveRequest.size));
+const requestBytes = new Uint8Array(request.buffer);
+const requestFrames = new Uint32Array(request.buffer, ObserveRequest.frames, OBSERVATION_FRAMES_MAX);
+const requestState = new Float32Array(request.buffer, ObserveRequest.state, STATE_VALUES_MAX);
+
+/** A pointer must not be null, also where a text is empty. */
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text.length > 0 ? text : "\0");
+}
+
+function busy(what: string): Failure {
+  return new Failure("engine_unavailable", `the service is busy: ${what}; retry in a moment`, { retryAfterSeconds: 1 });
+}
+
+function tooLong(): Failure {
+  return new Failure(
+    "instruction_too_long",
+    "the instruction is longer than the model's prompt; send a shorter one (nothing is cut off)",
+  );
+}
+
+export class NativeModel implements Model {
+  readonly device: string;
+  readonly refused: readonly { device: string; reason: string }[];
+  private gone: Promise<void> | undefined;
+
+  constructor(
+    private readonly calls: Calls,
+    private readonly channel: Channel,
+    private readonly results: ResultSlots,
+    private readonly ticket: number,
+    readonly manifest: Manifest,
+    private readonly onGone: (model: NativeModel) => void,
+  ) {
+    const placement = this.placement();
+    this.device = placement.device;
+    this.refused = placement.refused;
+  }
+
+  measure(instruction: string, frames: number): number | Failure {
+    const text = bytesOf(instruction);
+    const tokens = this.calls.tendon_measure(
+      this.channel.engine,
+      this.ticket,
+      text,
+      instruction ? text.length : 0,
+      frames,
+    );
+    if (tokens === STATUS.tooLong) return tooLong();
+    this.channel.expect(tokens, "measure");
+    return tokens;
+  }
+
+  framePut(camera: number, jpeg: Uint8Array): Frame | Failure {
+    assert(jpeg.length > 0, "an empty frame is refused at the edge");
+    const ticket = this.calls.tendon_frame_put(this.channel.engine, this.ticket, camera, jpeg, jpeg.length);
+    if (ticket === STATUS.busy) return busy("all frame slots are taken");
+    this.channel.expect(ticket, "frame_put");
+    return new NativeFrame(this.calls, this.channel, this.ticket, ticket);
+  }
+
+  observe(observation: Observation): Run | Failure {
+    const { frames, instruction, state, step, seed, slot } = observation;
+    assert(
+      frames.length <= OBSERVATION_FRAMES_MAX && state.length <= STATE_VALUES_MAX,
+      "an observation fits its slots",
+    );
+    request.setUint32(ObserveRequest.model, this.ticket, true);
+    request.setUint32(ObserveRequest.slot, slot ?? NO_SLOT, true);
+    request.setUint32(ObserveRequest.step, step, true);
+    request.setUint32(ObserveRequest.seed_low, seed % 2 ** 32, true);
+    request.setUint32(ObserveRequest.seed_high, Math.floor(seed / 2 ** 32), true);
+    request.setUint32(ObserveRequest.frames_len, frames.length, true);
+    request.setUint32(ObserveRequest.state_len, state.length, true);
+    const taken = frames.map((frame) => {
+      assert(frame instanceof NativeFrame, "frames come from this engine");
+      return frame;
+    });
+    for (const [index, frame] of taken.entries()) requestFrames[index] = frame.ticket;
+    requestState.set(state);
+    const text = bytesOf(instruction);
+    const ticket = this.calls.tendon_observe(this.channel.engine, requestBytes, text, instruction ? text.length : 0);
+    if (ticket === STATUS.busy) return busy(lastError(this.calls));
+    if (ticket === STATUS.tooLong) return tooLong();
+    this.channel.expect(ticket, "observe");
+    for (const frame of taken) frame.taken();
+    return new NativeRun(this.calls, this.channel, this.results, ticket);
+  }
+
+  sessionDrop(slot: number): void {
+    this.channel.expect(this.calls.tendon_session_drop(this.channel.engine, this.ticket, slot), "session_drop");
+  }
+
+  unload(): Promise<void> {
+    this.gone ??= new Promise((done) => {
+      this.channel.wait(this.ticket, () => {
+        this.onGone(this);
+        done();
+      });
+      this.channel.expect(this.calls.tendon_unload(this.channel.engine, this.ticket), "unload");
+    });
+    return this.gone;
+  }
+
+  private placement(): { device: string; refused: { device: string; reason: string }[] } {
+    let buffer = Buffer.alloc(1024);
+    for (;;) {
+      const length = this.calls.tendon_placement(this.channel.engine, this.ticket, buffer, buffer.length);
+      this.channel.expect(length, "placement");
+      if (length <= buffer.length) return JSON.parse(buffer.toString("utf8", 0, length));
+      buffer = Buffer.alloc(length);
+    }
+  }
+}
+
+/** Who holds the native frame slot. */
+type Holder = "caller" | "run" | "nobody";
+
+class NativeFrame implements Frame {
+  readonly decoded: Promise<Failure | undefined>;
+  private holder: Holder = "caller";
+
+  constructor(
+    private readonly calls: Calls,
+    private readonly channel: Channel,
+    private readonly model: number,
+    readonly ticket: number,
+  ) {
+    this.decoded = new Promise((settle) => {
+      channel.wait(ticket, (status) => settle(status === STATUS.ok ? undefined : this.failed(status)));
+    });
+  }
+
+  drop(): void {
+    if (this.holder !== "caller") return;
+    this.holder = "nobody";
+    this.channel.expect(this.calls.tendon_frame_drop(this.channel.engine, this.model, this.ticket), "frame_drop");
+  }
+
+  /** A run has taken the slot. */
+  taken(): void {
+    assert(this.holder === "caller", "a frame goes into one run");
+    this.holder = "run";
+  }
+
+  private failed(status: number): Failure {
+    if (status === STATUS.cancelled) return busy("the frame was dropped before its decode");
+    assert(status === STATUS.image, `a decode ends as decoded, refused or dropped, not ${status}`);
+    const reason = this.channel.errorText(this.ticket, this.model);
+    this.drop();
+    return new Failure(
+      "invalid_image",
+      `the frame cannot be decoded: ${reason}; send a whole baseline or progressive JPEG, 8 bits, grayscale or YCbCr`,
+    );
+  }
+}
+
+class NativeRun implements Run {
+  readonly result: Promise<ChunkResult | Failure>;
+  private settle: (result: ChunkResult | Failure) => void = () => {};
+  private native: "running" | "done" = "running";
+  private settled = false;
+  /** What the caller has decided; carried out once the native run has ended. */
+  private verdict: "commit" | "abort" | undefined;
+
+  constructor(
+    private readonly calls: Calls,
+    private readonly channel: Channel,
+    private readonly results: ResultSlots,
+    private readonly ticket: number,
+  ) {
+    this.result = new Promise((settle) => {
+      this.settle = settle;
+    });
+    channel.wait(ticket, (status) => this.ended(status));
+  }
+
+  /** The caller is answered at once; the native run ends before its next flow step and gives its slot back then. */
+  cancel(): void {
+    if (this.settled) return;
+    this.channel.expect(this.calls.tendon_cancel(this.channel.engine, this.ticket), "cancel");
+    this.finish(
+      new Failure("engine_unavailable", "the run was cancelled; retry in a moment", { retryAfterSeconds: 1 }),
+    );
+  }
+
+  commit(): void {
+    this.decide("commit");
+  }
+
+  abort(): void {
+    this.decide("abort");
+  }
+
+  private decide(verdict: "commit" | "abort"): void {
+    assert(this.settled && this.verdict === undefined, "commit or abort is called once, after the result");
+    this.verdict = verdict;
+    if (this.native === "done") this.release(verdict);
+  }
+
+  private ended(status: number): void {
+    this.native = "done";
+    if (this.settled) {
+      if (this.verdict !== undefined) this.release("abort");
+      return;
+    }
+    this.finish(status === STATUS.ok ? this.results.read(this.ticket) : this.failed(status));
+  }
+
+  private finish(result: ChunkResult | Failure): void {
+    this.settled = true;
+    this.settle(result);
+  }
+
+  private failed(status: number): Failure {
+    if (status === STATUS.cancelled) {
+      return new Failure("engine_unavailable", "the run was cancelled; retry in a moment", { retryAfterSeconds: 1 });
+    }
+    assert(status === STATUS.model, `a run ends as done, cancelled or failed, not ${status}`);
+    // The native text names tensors and graph nodes: it is for the log, not for a client.
+    return new Failure(
+      "model_failure",
+      "the model failed on this observation; retry, and tell the operator if it goes on",
+      {
+        detail: this.channel.errorText(this.ticket),
+      },
+    );
+  }
+
+  private release(verdict: "commit" | "abort"): void {
+    const { engine } = this.channel;
+    if (verdict === "commit") this.channel.expect(this.calls.tendon_commit(engine, this.ticket), "commit");
+    else this.channel.expect(this.calls.tendon_abort(engine, this.ticket), "abort");
+    this.channel.expect(this.calls.tendon_slot_free(engine, this.ticket), "slot_free");
+  }
+}

@@ -1,0 +1,331 @@
+/** The C ABI itself: layout as generated, and every call's answer to right and wrong use. */
+
+import { JSCallback, type Pointer, ptr } from "bun:ffi";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import * as abi from "../../src/engine/abi.ts";
+import { bindLibrary, type Calls, errorText, lastError, staticText } from "../../src/engine/binding.ts";
+import { type Installed, locateLibraries } from "../../src/engine/library.ts";
+import { freshBundle, parityOf } from "../bundle/built.ts";
+import { ok } from "./opened.ts";
+
+const { STATUS, KIND } = abi;
+
+let installed: Installed;
+let calls: Calls;
+let engine: Pointer;
+let model: number;
+let jpegs: readonly Uint8Array[];
+let state: number[];
+const waiting = new Map<number, (status: number) => void>();
+const early = new Map<number, number>();
+const callback = new JSCallback(
+  (ticket: number, status: number) => {
+    const done = waiting.get(ticket);
+    if (done) done(status);
+    else early.set(ticket, status);
+    waiting.delete(ticket);
+  },
+  { args: ["u32", "i32"], returns: "void", threadsafe: true },
+);
+
+/** The status of a ticket's one completion. */
+function completion(ticket: number): Promise<number> {
+  expect(ticket).toBeGreaterThan(0);
+  const status = early.get(ticket);
+  early.delete(ticket);
+  return status === undefined ? new Promise((done) => waiting.set(ticket, done)) : Promise.resolve(status);
+}
+
+function open(changes: Record<string, number> = {}, paths: { runtime?: string; jpeg?: string } = {}) {
+  const options = new DataView(new ArrayBuffer(abi.OpenOptions.size));
+  const values = { abi_version: abi.ABI_VERSION, decode_threads: 2, chunks_max: 4, frames_max: 16, ...changes };
+  for (const [name, value] of Object.entries(values)) {
+    options.setUint32(abi.OpenOptions[name as keyof typeof values], value, true);
+  }
+  const [runtime, jpeg] = [Buffer.from(paths.runtime ?? installed.runtime), Buffer.from(paths.jpeg ?? installed.jpeg)];
+  const out = new BigUint64Array(1);
+  const status = calls.tendon_open(
+    new Uint8Array(options.buffer),
+    runtime,
+    runtime.length,
+    jpeg,
+    jpeg.length,
+    callback.ptr as Pointer,
+    ptr(out),
+  );
+  return { status, handle: Number(out[0]) as Pointer };
+}
+
+function request(frames: readonly number[], changes: Record<string, number> = {}): Uint8Array {
+  const view = new DataView(new ArrayBuffer(abi.ObserveRequest.size));
+  const values = { model, slot: abi.NO_SLOT, step: 0, frames_len: frames.length, state_len: state.length, ...changes };
+  for (const [name, value] of Object.entries(values)) {
+    view.setUint32(abi.ObserveRequest[name as "model"], value, true);
+  }
+  for (const [index, frame] of frames.entries()) view.setUint32(abi.ObserveRequest.frames + 4 * index, frame, true);
+  for (const [index, value] of state.entries()) view.setFloat32(abi.ObserveRequest.state + 4 * index, value, true);
+  return new Uint8Array(view.buffer);
+}
+
+const instruction = Buffer.from("pick up the block");
+
+async function decoded(): Promise<number[]> {
+  const frames = jpegs.map((jpeg, camera) => calls.tendon_frame_put(engine, model, camera, jpeg, jpeg.length));
+  for (const frame of frames) expect(await completion(frame)).toBe(STATUS.ok);
+  return frames;
+}
+
+function free(run: number): void {
+  expect(calls.tendon_commit(engine, run)).toBe(STATUS.ok);
+  expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.ok);
+}
+
+beforeAll(async () => {
+  installed = ok(await locateLibraries());
+  calls = ok(bindLibrary(installed.library));
+  const opened = open();
+  expect(opened.status).toBe(STATUS.ok);
+  engine = opened.handle;
+  const bundle = await freshBundle();
+  const plan = Buffer.from(
+    JSON.stringify({
+      manifest: bundle.manifest,
+      files: Object.fromEntries(bundle.paths),
+      device: "echo",
+      replicas: 1,
+      threads: 1,
+    }),
+  );
+  model = calls.tendon_load(engine, plan, plan.length);
+  expect(await completion(model)).toBe(STATUS.ok);
+  const { given } = await parityOf(bundle);
+  jpegs = given.jpegs;
+  state = [...given.state];
+});
+
+afterAll(() => {
+  expect(calls.tendon_close(engine)).toBe(STATUS.ok);
+  callback.close();
+});
+
+/** abi.ts as a table: its names are data here. */
+const generated: Record<string, unknown> = { ...abi };
+
+describe("layout", () => {
+  test("sizes, offsets and constants of abi.ts are those that the library reports", () => {
+    const reported = JSON.parse(staticText(calls.tendon_layout()));
+    for (const [name, { size, fields }] of Object.entries<{ size: number; fields: Record<string, number> }>(
+      reported.structs,
+    )) {
+      expect(generated[name]).toEqual({ size, ...fields });
+    }
+    expect(Object.keys(reported.structs).length).toBe(4);
+    for (const [name, value] of Object.entries(reported.constants)) expect(generated[name]).toBe(value);
+  });
+
+  test("abi.ts is what the generator writes", async () => {
+    const written = Bun.spawnSync([join(import.meta.dir, "../../native/target/release/abi")]).stdout.toString();
+    const file = await Bun.file(join(import.meta.dir, "../../src/engine/abi.ts")).text();
+    expect(file).toBe(written);
+  });
+
+  test("the version is the crate's", () => expect(staticText(calls.tendon_version())).toMatch(/^\d+\.\d+\.\d+$/));
+});
+
+describe("open", () => {
+  test("another ABI version, numbers out of range and missing libraries are refused with a reason", () => {
+    const refused = (opened: { status: number }) => [opened.status, lastError(calls)];
+    expect(refused(open({ abi_version: 99 }))).toEqual([STATUS.misuse, expect.stringContaining("different versions")]);
+    expect(refused(open({ decode_threads: 0 }))).toEqual([STATUS.misuse, "decode_threads is 0, expected 1 to 256"]);
+    expect(refused(open({ chunks_max: 70_000 }))).toEqual([STATUS.misuse, expect.stringContaining("chunks_max")]);
+    expect(refused(open({ frames_max: 5_000 }))).toEqual([STATUS.misuse, expect.stringContaining("frames_max")]);
+    expect(refused(open({}, { jpeg: "/nonexistent.so" }))).toEqual([
+      STATUS.load,
+      expect.stringContaining("libturbojpeg"),
+    ]);
+  });
+
+  test("an engine without a model opens and closes, many times", () => {
+    for (let index = 0; index < 20; index++) expect(calls.tendon_close(open().handle)).toBe(STATUS.ok);
+  });
+});
+
+describe("frames", () => {
+  test("frame_put gives tickets of its kind; frame_drop gives them back once", async () => {
+    const [frame] = await decoded().then((frames) => {
+      for (const extra of frames.slice(1)) expect(calls.tendon_frame_drop(engine, model, extra)).toBe(STATUS.ok);
+      return frames;
+    });
+    expect((frame ?? 0) >>> abi.TICKET_KIND_SHIFT).toBe(KIND.frame);
+    expect(calls.tendon_frame_drop(engine, model, frame ?? 0)).toBe(STATUS.ok);
+    expect(calls.tendon_frame_drop(engine, model, frame ?? 0)).toBe(STATUS.misuse);
+    expect(lastError(calls)).toContain("stale frame");
+  });
+
+  test("a refused frame has a text and still needs its drop", async () => {
+    const bad = Buffer.from([0xff, 0xd8, 0xff, 0x00]);
+    const frame = calls.tendon_frame_put(engine, model, 0, bad, bad.length);
+    expect(await completion(frame)).toBe(STATUS.image);
+    expect(errorText(calls, engine, model, frame)).toContain("truncated");
+    expect(calls.tendon_frame_drop(engine, model, frame)).toBe(STATUS.ok);
+  });
+
+  test("a frame dropped while it is pending completes as cancelled or as decoded, and its slot comes back", async () => {
+    const jpeg = jpegs[0] ?? new Uint8Array();
+    for (let round = 0; round < 50; round++) {
+      const frame = calls.tendon_frame_put(engine, model, 0, jpeg, jpeg.length);
+      const dropped = calls.tendon_frame_drop(engine, model, frame);
+      expect(dropped).toBe(STATUS.ok);
+      expect([STATUS.cancelled, STATUS.ok]).toContain((await completion(frame)) as 0);
+    }
+    for (const frame of await decoded()) expect(calls.tendon_frame_drop(engine, model, frame)).toBe(STATUS.ok);
+  });
+
+  test("a camera that is not there, a frame that is too long and a null pointer are misuse", () => {
+    const jpeg = jpegs[0] ?? new Uint8Array();
+    expect(calls.tendon_frame_put(engine, model, 9, jpeg, jpeg.length)).toBe(STATUS.misuse);
+    const long = new Uint8Array(abi.JPEG_BYTES_MAX + 1);
+    expect(calls.tendon_frame_put(engine, model, 0, long, long.length)).toBe(STATUS.misuse);
+    expect(calls.tendon_frame_put(engine, model, 0, null, 5)).toBe(STATUS.misuse);
+    expect(calls.tendon_frame_put(engine, 12345, 0, jpeg, jpeg.length)).toBe(STATUS.misuse);
+  });
+});
+
+describe("runs", () => {
+  test("observe, commit, slot_free: each once and in order; the result lies at its fixed address", async () => {
+    const run = calls.tendon_observe(engine, request(await decoded()), instruction, instruction.length);
+    expect(run >>> abi.TICKET_KIND_SHIFT).toBe(KIND.chunk);
+    const done = await completion(run);
+    expect(done).toBe(STATUS.ok);
+    const index = run & abi.TICKET_INDEX_MASK;
+    expect(calls.tendon_result(engine, index)).toBe(calls.tendon_result(engine, index));
+    expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.misuse);
+    expect(calls.tendon_commit(engine, run)).toBe(STATUS.ok);
+    expect(calls.tendon_abort(engine, run)).toBe(STATUS.misuse);
+    expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.ok);
+    expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.misuse);
+    expect(calls.tendon_cancel(engine, run)).toBe(STATUS.misuse);
+  });
+
+  test("abort closes a run as commit does", async () => {
+    const run = calls.tendon_observe(engine, request(await decoded()), instruction, instruction.length);
+    await completion(run);
+    expect(calls.tendon_abort(engine, run)).toBe(STATUS.ok);
+    expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.ok);
+  });
+
+  test("cancel of a finished run changes nothing", async () => {
+    const run = calls.tendon_observe(engine, request(await decoded()), instruction, instruction.length);
+    expect(await completion(run)).toBe(STATUS.ok);
+    expect(calls.tendon_cancel(engine, run)).toBe(STATUS.ok);
+    free(run);
+  });
+
+  test("no fifth run while four results are unread; its frames stay the caller's", async () => {
+    const runs: number[] = [];
+    for (let index = 0; index < 4; index++) {
+      const run = calls.tendon_observe(engine, request(await decoded()), instruction, instruction.length);
+      await completion(run);
+      runs.push(run);
+    }
+    const frames = await decoded();
+    expect(calls.tendon_observe(engine, request(frames), instruction, instruction.length)).toBe(STATUS.busy);
+    for (const frame of frames) expect(calls.tendon_frame_drop(engine, model, frame)).toBe(STATUS.ok);
+    for (const run of runs) free(run);
+  });
+
+  test("wrong counts, a memory slot and frames that are taken or stale are misuse and take nothing", async () => {
+    const frames = await decoded();
+    const misuses: [Uint8Array, string][] = [
+      [request(frames.slice(1)), "2 frames, expected 3"],
+      [request(frames, { state_len: 3 }), "3 state values, expected 14"],
+      [request(frames, { slot: 0 }), "no episode memory"],
+      [request([frames[0] ?? 0, frames[0] ?? 0, frames[1] ?? 0]), "already taken"],
+      [request([frames[0] ?? 0, frames[1] ?? 0, 77]), "stale"],
+      [request(frames, { model: 0 }), "unknown model"],
+    ];
+    for (const [bytes, reason] of misuses) {
+      expect(calls.tendon_observe(engine, bytes, instruction, instruction.length)).toBe(STATUS.misuse);
+      expect(lastError(calls)).toContain(reason);
+    }
+    const run = calls.tendon_observe(engine, request(frames), instruction, instruction.length);
+    expect(await completion(run)).toBe(STATUS.ok);
+    free(run);
+  });
+
+  test("a frame of a run cannot be dropped", async () => {
+    const frames = await decoded();
+    const run = calls.tendon_observe(engine, request(frames), instruction, instruction.length);
+    expect(calls.tendon_frame_drop(engine, model, frames[0] ?? 0)).toBe(STATUS.misuse);
+    await completion(run);
+    free(run);
+  });
+});
+
+describe("the rest", () => {
+  test("measure counts tokens or says that the text is too long", () => {
+    expect(calls.tendon_measure(engine, model, instruction, instruction.length, 3)).toBeGreaterThan(3 * 64);
+    const long = Buffer.alloc(100_000, "x");
+    expect(calls.tendon_measure(engine, model, long, long.length, 3)).toBe(STATUS.tooLong);
+    expect(calls.tendon_measure(engine, model, Buffer.from([0xff]), 1, 3)).toBe(STATUS.misuse);
+  });
+
+  test("placement tells the length that it needs", () => {
+    const none = Buffer.alloc(1);
+    const length = calls.tendon_placement(engine, model, none, 0);
+    const buffer = Buffer.alloc(length);
+    expect(calls.tendon_placement(engine, model, buffer, length)).toBe(length);
+    expect(JSON.parse(buffer.toString())).toEqual({ device: "echo", refused: [] });
+  });
+
+  test("session_drop on a model without episode memory is misuse", () => {
+    expect(calls.tendon_session_drop(engine, model, 0)).toBe(STATUS.misuse);
+    expect(lastError(calls)).toContain("no episode memory");
+  });
+
+  test("result is null outside the slots", () => expect(calls.tendon_result(engine, 4)).toBeNull());
+
+  test("a null engine is misuse in every call", () => {
+    const none = null as unknown as Pointer;
+    const [bytes, one] = [Buffer.alloc(8), Buffer.alloc(1)];
+    expect([
+      calls.tendon_close(none),
+      calls.tendon_load(none, one, 1),
+      calls.tendon_unload(none, 1),
+      calls.tendon_placement(none, 1, bytes, 8),
+      calls.tendon_measure(none, 1, one, 1, 1),
+      calls.tendon_frame_put(none, 1, 0, one, 1),
+      calls.tendon_frame_drop(none, 1, 1),
+      calls.tendon_observe(none, request([]), one, 1),
+      calls.tendon_cancel(none, 1),
+      calls.tendon_commit(none, 1),
+      calls.tendon_abort(none, 1),
+      calls.tendon_slot_free(none, 1),
+      calls.tendon_session_drop(none, 1, 0),
+      calls.tendon_error_text(none, 0, 1, bytes, 8),
+      calls.tendon_stats(none, new Uint8Array(abi.Stats.size)),
+    ]).toEqual(Array(15).fill(STATUS.misuse));
+    expect(calls.tendon_result(none, 0)).toBeNull();
+  });
+
+  test("a load plan that is none is refused by its completion; unload gives the place back, once", async () => {
+    const plan = Buffer.from("{}");
+    const ticket = calls.tendon_load(engine, plan, plan.length);
+    expect(await completion(ticket)).toBe(STATUS.misuse);
+    expect(errorText(calls, engine, 0, ticket)).toContain("load plan");
+    expect(calls.tendon_unload(engine, ticket)).toBe(STATUS.ok);
+    expect(await completion(ticket)).toBe(STATUS.ok);
+    expect(calls.tendon_unload(engine, ticket)).toBe(STATUS.misuse);
+  });
+
+  test("stats count what was done", () => {
+    const stats = new DataView(new ArrayBuffer(abi.Stats.size));
+    expect(calls.tendon_stats(engine, new Uint8Array(stats.buffer))).toBe(STATUS.ok);
+    expect(stats.getUint32(abi.Stats.frames_free, true)).toBe(16);
+    expect(stats.getUint32(abi.Stats.chunks_free, true)).toBe(4);
+    expect(stats.getBigUint64(abi.Stats.frames_decoded, true)).toBeGreaterThan(10n);
+    expect(stats.getBigUint64(abi.Stats.frames_refused, true)).toBe(1n);
+    expect(stats.getBigUint64(abi.Stats.chunks_run, true)).toBeGreaterThan(5n);
+  });
+});

@@ -1,0 +1,228 @@
+/** The native engine through its TypeScript face: what it computes, what it refuses, what it gives back. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Failure } from "../../src/error.ts";
+import { LIMITS } from "../../src/limits.ts";
+import { largestDifference, parityOf } from "../bundle/built.ts";
+import { referenceChunk } from "../bundle/reference.ts";
+import { Opened, ok, realFrames, rowsOf } from "./opened.ts";
+
+let cpu: Opened;
+let echo: Opened;
+
+beforeAll(async () => {
+  cpu = await Opened.on("cpu");
+  echo = await Opened.on("echo");
+});
+
+afterAll(async () => {
+  await echo.engine.close();
+  await cpu.engine.close();
+});
+
+/** All slots are back: nothing leaked, nothing is under way. */
+function expectIdle({ engine }: Opened): void {
+  const { framesFree, chunksFree } = engine.stats();
+  expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
+}
+
+describe("a chunk", () => {
+  test("equals the golden vector of the independent NumPy implementation within the manifest's tolerance", async () => {
+    const { actions } = await parityOf(cpu.bundle);
+    const worst = largestDifference(rowsOf(await cpu.chunk()), actions);
+    expect(worst).toBeLessThan(cpu.bundle.manifest.parity.tolerance);
+  });
+
+  test("equals one computed with onnxruntime-node and plain TypeScript within 1e-4, drawn and real frames", async () => {
+    const { given } = await parityOf(cpu.bundle);
+    const real = await realFrames();
+    for (const jpegs of real === undefined ? [given.jpegs] : [given.jpegs, real]) {
+      for (const [seed, step] of [
+        [0, 0],
+        [2 ** 53 - 1, 7],
+      ] as const) {
+        const theirs = await referenceChunk(cpu.bundle, { ...given, jpegs, seed, step });
+        const ours = await cpu.chunk({ seed, step }, jpegs);
+        expect(largestDifference(rowsOf(ours), theirs)).toBeLessThan(1e-4);
+      }
+    }
+  });
+
+  test("is 30 rows of 14 finite values inside their columns' ranges", async () => {
+    const chunk = await cpu.chunk();
+    const { columns } = cpu.bundle.manifest.action;
+    expect([chunk.rows, chunk.columns, chunk.actions.length]).toEqual([30, 14, 420]);
+    for (const row of rowsOf(chunk)) {
+      for (const [index, value] of row.entries()) {
+        const column = columns[index];
+        expect(value >= Math.fround(column?.min ?? Number.NaN) && value <= Math.fround(column?.max ?? Number.NaN)).toBe(
+          true,
+        );
+      }
+    }
+  });
+
+  test("has the same bits alone, in a batch and after a cancelled run", async () => {
+    const alone = await cpu.chunk();
+    const observations = await Promise.all(
+      Array.from({ length: 6 }, (_, seed) => cpu.observation(seed === 3 ? {} : { seed })),
+    );
+    const runs = observations.map((observation) => ok(cpu.model.observe(observation)));
+    runs[1]?.cancel();
+    const results = await Promise.all(runs.map((run) => run.result));
+    expect(results[1]).toBeInstanceOf(Failure);
+    const third = ok(results[3] ?? new Failure("internal_error", "no third result"));
+    expect([...third.actions]).toEqual([...alone.actions]);
+    for (const run of runs) run.abort();
+    expect([...(await cpu.chunk()).actions]).toEqual([...alone.actions]);
+    expectIdle(cpu);
+  });
+
+  test("images, their order, instruction, state, seed and step each change it", async () => {
+    const { given } = await parityOf(cpu.bundle);
+    const base = rowsOf(await cpu.chunk());
+    const [top, left, right] = given.jpegs;
+    const state = new Float32Array(given.state);
+    state[0] = (state[0] ?? 0) + 0.1;
+    const changed = [
+      await cpu.chunk(
+        {},
+        [left, top, right].map((jpeg) => jpeg ?? new Uint8Array()),
+      ),
+      await cpu.chunk({ instruction: "open the drawer" }),
+      await cpu.chunk({ state }),
+      await cpu.chunk({ seed: given.seed + 1 }),
+      await cpu.chunk({ step: given.step + 1 }),
+    ];
+    for (const chunk of changed) expect(largestDifference(rowsOf(chunk), base)).toBeGreaterThan(1e-2);
+  });
+
+  test("counts image, text and state tokens before the run as after it", async () => {
+    const { given } = await parityOf(cpu.bundle);
+    const chunk = await cpu.chunk();
+    expect(cpu.model.measure(given.instruction, 3)).toBe(chunk.promptTokens);
+    expect(chunk.cachedTokens).toBe(0);
+    expect(chunk.promptTokens).toBeGreaterThan(3 * cpu.bundle.manifest.image.tokens + 14);
+  });
+
+  test("after warm-up our library allocates nothing for it", async () => {
+    for (const opened of [cpu, echo]) {
+      await opened.chunk();
+      await opened.chunk();
+      const before = opened.engine.stats().allocations;
+      for (let index = 0; index < 20; index++) await opened.chunk();
+      expect(opened.engine.stats().allocations - before).toBe(0);
+    }
+  });
+
+  test("on echo it is zeros of the model's shape, and frames are decoded all the same", async () => {
+    const before = echo.engine.stats().framesDecoded;
+    const chunk = await echo.chunk();
+    expect([chunk.rows, chunk.columns]).toEqual([30, 14]);
+    expect(chunk.actions.every((value) => value === 0)).toBe(true);
+    expect(echo.engine.stats().framesDecoded - before).toBe(3);
+    expect(echo.model.device).toBe("echo");
+  });
+});
+
+describe("what is refused", () => {
+  test("an instruction longer than the prompt, before and at the run; the frames stay the caller's", async () => {
+    const instruction = "pick up the block ".repeat(200);
+    expect(cpu.model.measure(instruction, 3)).toMatchObject({ code: "instruction_too_long" });
+    const observation = await cpu.observation({ instruction });
+    expect(cpu.model.observe(observation)).toMatchObject({ code: "instruction_too_long" });
+    for (const frame of observation.frames) frame.drop();
+    expectIdle(cpu);
+  });
+
+  test("a damaged frame, with the decoder's reason", async () => {
+    const { given } = await parityOf(cpu.bundle);
+    const jpeg = given.jpegs[0] ?? new Uint8Array();
+    const frame = ok(cpu.model.framePut(0, jpeg.subarray(0, jpeg.length / 2)));
+    const failure = await frame.decoded;
+    expect(failure).toMatchObject({ code: "invalid_image" });
+    expect(failure?.message).toContain("truncated");
+    frame.drop();
+    expectIdle(cpu);
+  });
+
+  test("more frames than there are slots: busy with Retry-After, and all come back", async () => {
+    const { given } = await parityOf(echo.bundle);
+    const jpeg = given.jpegs[0] ?? new Uint8Array();
+    const frames = Array.from({ length: LIMITS.framesMax }, () => ok(echo.model.framePut(0, jpeg)));
+    expect(echo.model.framePut(0, jpeg)).toMatchObject({ code: "engine_unavailable", retryAfterSeconds: 1 });
+    for (const frame of frames) frame.drop();
+    await Promise.all(frames.map((frame) => frame.decoded));
+    expectIdle(echo);
+  });
+
+  test("a full queue that is cancelled: each run is answered, and every slot comes back", async () => {
+    // One batch of the CPU model takes long enough that the queue fills behind it; all frame slots are taken.
+    const observations = [];
+    for (let index = 0; index < Math.floor(LIMITS.framesMax / 3); index++) observations.push(await cpu.observation());
+    const runs = observations.map((observation) => ok(cpu.model.observe(observation)));
+    for (const run of runs) run.cancel();
+    const results = await Promise.all(runs.map((run) => run.result));
+    expect(results.every((result) => result instanceof Failure && result.code === "engine_unavailable")).toBe(true);
+    for (const run of runs) run.abort();
+    // The native side still has to come to each of them.
+    while (cpu.engine.stats().chunksFree < LIMITS.chunksMax) await Bun.sleep(1);
+    expectIdle(cpu);
+  });
+
+  test("a model that needs another device, with the reason", async () => {
+    const loaded = await cpu.engine.load({ bundle: cpu.bundle, device: "cuda:0", replicas: 1, threads: 1 });
+    expect(loaded).toMatchObject({ code: "engine_unavailable" });
+    expect((loaded as Failure).message).toContain("libonnxruntime_providers_cuda.so is not beside");
+  });
+
+  test("graphs that are no graphs, with the reason, and their place is free again", async () => {
+    const paths = new Map(cpu.bundle.paths);
+    paths.set("prefill.onnx", paths.get("tokenizer.json") ?? "");
+    const broken = { manifest: cpu.bundle.manifest, paths };
+    for (let index = 0; index < 20; index++) {
+      const loaded = await cpu.engine.load({ bundle: broken, device: "cpu", replicas: 1, threads: 1 });
+      expect(loaded).toMatchObject({ code: "engine_unavailable" });
+    }
+  });
+});
+
+describe("ends", () => {
+  test("a cancelled run is answered at once and never charged a slot", async () => {
+    const before = cpu.engine.stats().chunksCancelled;
+    const runs = [];
+    for (let index = 0; index < 8; index++) runs.push(ok(cpu.model.observe(await cpu.observation())));
+    for (const run of runs) run.cancel();
+    for (const run of runs) expect(await run.result).toMatchObject({ code: "engine_unavailable" });
+    for (const run of runs) run.abort();
+    while (cpu.engine.stats().chunksFree < LIMITS.chunksMax) await Bun.sleep(1);
+    expect(cpu.engine.stats().chunksCancelled).toBe(before + 8);
+    expectIdle(cpu);
+  });
+
+  test("two replicas work side by side and give the same bits", async () => {
+    await using two = await Opened.on("cpu", 2);
+    const alone = await cpu.chunk();
+    const chunks = await Promise.all(Array.from({ length: 12 }, () => two.chunk()));
+    for (const chunk of chunks) expect([...chunk.actions]).toEqual([...alone.actions]);
+    expectIdle(two);
+  });
+
+  test("closing with runs queued and running cancels them and joins every thread", async () => {
+    const opened = await Opened.on("cpu");
+    const runs = [];
+    for (let index = 0; index < 12; index++) runs.push(ok(opened.model.observe(await opened.observation())));
+    const results = Promise.all(runs.map((run) => run.result));
+    await opened.engine.close();
+    for (const result of await results) {
+      if (result instanceof Failure) expect(result.code).toBe("engine_unavailable");
+    }
+  });
+
+  test("unloading gives all tensor memory back", async () => {
+    const before = cpu.engine.stats().tensorBytes;
+    const model = ok(await cpu.engine.load({ bundle: cpu.bundle, device: "echo", replicas: 1, threads: 1 }));
+    expect(cpu.engine.stats().tensorBytes).toBeGreaterThan(before);
+    await model.unload();
+    expect(cpu.engine.stats().tensorBytes).toBe(before);
+  });
+});
