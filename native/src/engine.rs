@@ -7,6 +7,7 @@ use crate::memory;
 use crate::model::{Host, Model};
 use crate::pool::{Completion, Pool};
 use crate::run::RunSlots;
+use crate::runtime;
 use crate::status::{ErrorText, Failure, Kind, Status, Ticket};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -53,6 +54,7 @@ impl Engine {
         range("decode_threads", options.decode_threads, 256)?;
         range("chunks_max", options.chunks_max, 65_535)?;
         range("frames_max", options.frames_max, 4_095)?;
+        runtime::forbid_telemetry();
         let fail = |text: String| Failure::new(Status::Load, text);
         let library = Library::open(jpeg).map_err(fail)?;
         let frames_max = options.frames_max as usize;

@@ -6,6 +6,7 @@
 use crate::graph::{Graph, Memory, Tensor, Terminator};
 use crate::manifest::{Flow, Graph as GraphSpec, Manifest, Port, Role};
 use crate::runtime::{Device, Runtime};
+use ort::session::Session;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,24 +47,26 @@ impl Network {
         let find = |name: &str| {
             tensors.iter().find(|tensor| tensor.name == name).ok_or_else(|| format!("no tensor is named {name}"))
         };
-        let bound = |ports: &'_ [Port]| -> Result<Vec<(String, &Tensor)>, String> {
+        let bound = |ports: &[Port]| -> Result<Vec<(String, &Tensor)>, String> {
+            let source = |port: &Port| if port.role == Role::Cache { port.from.clone() } else { None };
             (ports.iter())
-                .map(|port| {
-                    let source = if port.role == Role::Cache { port.from.as_deref() } else { None };
-                    Ok((port.name.clone(), find(source.unwrap_or(&port.name))?))
-                })
+                .map(|port| Ok((port.name.clone(), find(&source(port).unwrap_or(port.name.clone()))?)))
                 .collect()
         };
-        let graph = |path: &Path, inputs: &[Port], outputs: &[Port]| -> Result<Graph, String> {
-            let session = runtime.session(path, device, threads)?;
+        let graph = |session: Session, inputs: &[Port], outputs: &[Port]| -> Result<Graph, String> {
             let (inputs, outputs) = (bound(inputs)?, bound(outputs)?);
-            let inputs: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), *tensor)).collect();
-            let outputs: Vec<(&str, &Tensor)> = outputs.iter().map(|(name, tensor)| (name.as_str(), *tensor)).collect();
             // SAFETY: graphs and tensors end up in one Network, whose fields drop in order; the blocks never move.
             unsafe { Graph::bind(session, options.clone(), batch, &inputs, &outputs) }
         };
-        let prefill = graph(paths.0, inputs, outputs)?;
-        let denoise = graph(paths.1, step_inputs, step_outputs)?;
+        // Side by side: a start waits for the slower one only.
+        let sessions = std::thread::scope(|scope| {
+            let denoise = scope.spawn(|| runtime.session(paths.1, device, threads));
+            let prefill = runtime.session(paths.0, device, threads);
+            let denoise = denoise.join().unwrap_or_else(|_| Err("opening the denoise graph panicked".into()));
+            Ok::<_, String>((prefill?, denoise?))
+        })?;
+        let prefill = graph(sessions.0, inputs, outputs)?;
+        let denoise = graph(sessions.1, step_inputs, step_outputs)?;
         let role = |role: Role| {
             (tensors.iter().position(|tensor| tensor.role == role))
                 .ok_or_else(|| format!("no tensor has the role {role:?}"))

@@ -120,8 +120,8 @@ impl Graph {
         session: Session,
         options: Arc<Terminator>,
         batch: usize,
-        inputs: &[(&str, &Tensor)],
-        outputs: &[(&str, &Tensor)],
+        inputs: &[(String, &Tensor)],
+        outputs: &[(String, &Tensor)],
     ) -> Result<Graph, String> {
         let mut graph = Graph { bindings: Vec::new(), values: Vec::new(), options, session };
         let api = ort::api();
@@ -156,7 +156,8 @@ impl Graph {
                             &mut value,
                         ))?;
                         graph.values.push(value);
-                        let name = CString::new(*name).map_err(|_| "a tensor name contains a zero byte".to_string())?;
+                        let name = CString::new(name.as_str())
+                            .map_err(|_| "a tensor name contains a zero byte".to_string())?;
                         check(bind(binding, name.as_ptr(), value)).map_err(|error| format!("{name:?}: {error}"))?;
                     }
                 }

@@ -9,8 +9,9 @@
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` holds the tables that the calls of the ABI address.
 //!
-//! `unsafe` stands in six places, each with its reason: `abi.rs` (pointers of the caller), `jpeg/turbo.rs`
-//! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw binding), `resize.rs` (AVX2).
+//! `unsafe` stands in seven places, each with its reason: `abi.rs` (pointers of the caller), `jpeg/turbo.rs`
+//! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
+//! binding), `runtime.rs` (one environment variable), `resize.rs` (AVX2).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]

@@ -6,6 +6,16 @@ use ort::session::Session;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
+/// Switches ONNX Runtime's own telemetry off, to be called before the library is opened.
+///
+/// Since 1.30 the Linux library keeps a device id and an event database below the user's cache folder and sends them to
+/// its maker; only this variable stops it before it begins (the API's switch comes after the files are made).
+pub fn forbid_telemetry() {
+    // SAFETY: both are C strings. The environment is shared by all threads: this runs once, when the engine is opened,
+    // on the thread that will open the library, and overwrites nothing that another thread of ours reads.
+    unsafe { libc::setenv(c"ORT_DISABLE_TELEMETRY".as_ptr(), c"1".as_ptr(), 1) };
+}
+
 /// The runtime of this process; a second path changes nothing, since the library is loaded once.
 pub struct Runtime {
     environment: ort::environment::Environment,

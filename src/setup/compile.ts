@@ -1,0 +1,119 @@
+/**
+ * Builds `dist/tendon`, one file: the program, the native libraries and the reference bundles, each packed with zstd.
+ *
+ * Run by `npm run build` after the set-up. `src/engine/embedded.ts` is replaced by the list of what is packed, and the
+ * loader of sharp by one that opens the two files inside the executable (sharp looks for them in node_modules otherwise).
+ */
+import { createHash } from "node:crypto";
+import { chmod, mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import type { BunPlugin } from "bun";
+import type { EmbeddedFile } from "../engine/embedded.ts";
+import { PREBUILT } from "../engine/library.ts";
+
+const ROOT = resolve(import.meta.dir, "../..");
+const PACKED = join(ROOT, "dist/packed");
+const OUT = join(ROOT, "dist/tendon");
+const ZSTD_LEVEL = 19;
+
+async function main(): Promise<void> {
+  const files = await Promise.all((await contents()).map(([path, source]) => pack(path, source)));
+  const making = `${OUT}.making`;
+  const built = await Bun.build({
+    // The writer thread is an entry point of its own (src/store/sqlite.ts).
+    entrypoints: [join(ROOT, "src/main.ts"), join(ROOT, "src/store/writer.ts")],
+    target: "bun",
+    minify: true,
+    throw: false,
+    compile: { outfile: making },
+    plugins: [embedPlugin(files), sharpPlugin],
+  });
+  if (!built.success) {
+    for (const message of built.logs) process.stderr.write(`${message}\n`);
+    process.exit(1);
+  }
+  await chmod(making, 0o755);
+  // A server that runs from the old file keeps it: the new one takes only its name.
+  await rename(making, OUT);
+  process.stdout.write(`${OUT}: ${((await Bun.file(OUT).stat()).size / 2 ** 20).toFixed(1)} MiB\n`);
+}
+
+/** Embedded path and source of every file. */
+async function contents(): Promise<[path: string, source: string][]> {
+  const libraries: [string, string][] = Object.values(PREBUILT).map((of) => [
+    `lib/${of.file}`,
+    join(ROOT, "node_modules", of.package, of.file),
+  ]);
+  for (const [index, of] of Object.values(PREBUILT).entries()) {
+    const digest = sha256(await Bun.file(libraries[index]?.[1] ?? "").bytes());
+    if (digest !== of.sha256) throw new Error(`${of.file} is not the one that tendon pins: sha256 ${digest}`);
+  }
+  const models = join(ROOT, "dist/models");
+  const names = await readdir(models, { recursive: true, withFileTypes: true });
+  const bundles = names
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((file): [string, string] => [file.replace(models, "models"), file]);
+  return [["lib/libtendon.so", join(ROOT, "native/target/release/libtendon.so")], ...libraries, ...bundles.sort()];
+}
+
+/** Compresses a file; a file that was packed before is taken as it is. */
+async function pack(path: string, source: string): Promise<EmbeddedFile> {
+  const bytes = await Bun.file(source).bytes();
+  const digest = sha256(bytes);
+  const asset = join(PACKED, `${digest}.zst`);
+  if (!(await Bun.file(asset).exists())) {
+    await mkdir(PACKED, { recursive: true });
+    await Bun.write(`${asset}.making`, await Bun.zstdCompress(bytes, { level: ZSTD_LEVEL }));
+    await rename(`${asset}.making`, asset);
+  }
+  return { path, size: bytes.length, sha256: digest, asset };
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+function embedPlugin(files: readonly EmbeddedFile[]): BunPlugin {
+  const id = sha256(Buffer.from(files.map((file) => `${file.sha256} ${file.path}\n`).join("")));
+  const imports = files.map(
+    (file, at) => `import asset${at} from ${JSON.stringify(file.asset)} with { type: "file" };`,
+  );
+  const entries = files.map((file, at) => `{ ...${JSON.stringify({ ...file, asset: "" })}, asset: asset${at} }`);
+  const text = `${imports.join("\n")}
+export const EMBEDDED = [${entries.join(",\n")}];
+export const EMBEDDED_ID = ${JSON.stringify(id)};
+`;
+  return {
+    name: "embedded files",
+    setup: (build) => {
+      build.onLoad({ filter: /src\/engine\/embedded\.ts$/ }, () => ({ contents: text, loader: "ts" }));
+    },
+  };
+}
+
+/** libvips is opened first: the addon then finds it by its name among the open libraries. */
+const sharpPlugin: BunPlugin = {
+  name: "sharp",
+  setup: (build) => {
+    build.onLoad({ filter: /sharp\/dist\/sharp\.mjs$/ }, async () => {
+      const [addon] = await only(join(ROOT, "node_modules/@img/sharp-linux-x64/lib"), /\.node$/);
+      const [vips] = await only(join(ROOT, "node_modules/@img/sharp-libvips-linux-x64/lib"), /^libvips-cpp\.so/);
+      const contents = `import { dlopen } from "bun:ffi";
+import vips from ${JSON.stringify(vips)} with { type: "file" };
+dlopen(vips, { vips_version: { args: ["int"], returns: "int" } });
+export default require(${JSON.stringify(addon)});
+`;
+      return { contents, loader: "js" };
+    });
+  },
+};
+
+async function only(folder: string, name: RegExp): Promise<string[]> {
+  const found = (await readdir(folder)).filter((file) => name.test(file)).map((file) => join(folder, file));
+  if (found.length !== 1) throw new Error(`${folder} holds ${found.length} files like ${name}, expected one`);
+  return found;
+}
+
+await rm(`${OUT}.making`, { force: true });
+await main();

@@ -1,0 +1,106 @@
+/**
+ * Makes a fresh machine ready: `node src/setup/setup.mjs`, before Bun is there. Does nothing twice.
+ *
+ * Needs Node 20 or newer, npm, a C compiler (Rust links with it) and a Rust toolchain; no root, no cmake, no Python.
+ * What is missing is named with the command that gets it. Then: npm packages, the native library, the reference bundles.
+ */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+const bun = join(root, "node_modules/.bin/bun");
+
+checkTools();
+step("npm packages", ["package.json", "package-lock.json"], [bun], () =>
+  run("npm", ["ci"], { ONNXRUNTIME_NODE_INSTALL: "skip" }),
+);
+step("native library", ["native"], [join(root, "native/target/release/libtendon.so")], () =>
+  run("cargo", ["build", "--release", "--locked", "--workspace"], {}, join(root, "native")),
+);
+for (const name of folders("models")) {
+  const out = join("dist/models", name);
+  step(
+    `bundle ${name}`,
+    [join("models", name), "src/bundle", "src/std/random.ts"],
+    [join(root, out, "manifest.json")],
+    () => run(bun, ["src/main.ts", "bundle", "build", join("models", name), "--out", out]),
+  );
+}
+
+/** Everything that is missing at once, so that a newcomer installs once. */
+function checkTools() {
+  const missing = [];
+  const [major] = process.versions.node.split(".").map(Number);
+  if (major < 20) missing.push(`Node ${process.versions.node} is too old, 20 or newer is needed: https://nodejs.org`);
+  if (process.platform !== "linux" || process.arch !== "x64") {
+    missing.push(
+      `this is ${process.platform} ${process.arch}; tendon runs on Linux x86-64 (AVX2, glibc 2.28 or newer)`,
+    );
+  }
+  if (!answers("cc")) missing.push("no C compiler (cc): apt-get install gcc libc6-dev, or your system's equivalent");
+  const needed = /^rust-version = "([\d.]+)"/m.exec(readFileSync(join(root, "native/Cargo.toml"), "utf8"))?.[1];
+  const rust = answers("cargo");
+  const advice = "curl --proto '=https' -sSf https://sh.rustup.rs | sh -s -- -y   (or: rustup update)";
+  if (!rust) missing.push(`no Rust toolchain (cargo), ${needed} or newer is needed: ${advice}`);
+  else if (older(/(\d+\.\d+\.\d+)/.exec(rust)?.[1] ?? "0", needed)) {
+    missing.push(`${rust.trim()} is too old, ${needed} or newer is needed: ${advice}`);
+  }
+  if (missing.length === 0) return;
+  process.stderr.write(`tendon cannot be built here:\n${missing.map((line) => `  - ${line}\n`).join("")}`);
+  process.exit(1);
+}
+
+/** What `TOOL --version` prints, or undefined when it is not there. */
+function answers(tool) {
+  const { status, stdout } = spawnSync(tool, ["--version"], { encoding: "utf8" });
+  return status === 0 ? stdout : undefined;
+}
+
+function older(version, needed) {
+  const [a, b] = [version, needed].map((text) => text.split(".").map(Number));
+  return a[0] !== b[0] ? a[0] < b[0] : a[1] < b[1];
+}
+
+/** Runs `work` unless its inputs are the same as last time and its outputs are there. */
+function step(name, inputs, outputs, work) {
+  const stamp = join(root, "dist/.setup", name.replaceAll(" ", "-"));
+  const digest = digestOf(inputs);
+  const done = existsSync(stamp) && readFileSync(stamp, "utf8") === digest && outputs.every((path) => existsSync(path));
+  if (done) return;
+  process.stderr.write(`setup: ${name}\n`);
+  work();
+  mkdirSync(dirname(stamp), { recursive: true });
+  writeFileSync(stamp, digest);
+}
+
+function digestOf(inputs) {
+  const hash = createHash("sha256");
+  for (const file of inputs.flatMap((input) => filesBelow(join(root, input)))) {
+    hash.update(`${relative(root, file)}\0`).update(readFileSync(file));
+  }
+  return hash.digest("hex");
+}
+
+function filesBelow(path) {
+  if (!statSync(path).isDirectory()) return [path];
+  const names = readdirSync(path).sort();
+  return names
+    .filter((name) => name !== "target" && name !== "node_modules")
+    .flatMap((name) => filesBelow(join(path, name)));
+}
+
+function folders(path) {
+  return readdirSync(join(root, path), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name);
+}
+
+function run(command, args, env = {}, cwd = root) {
+  const { status, error } = spawnSync(command, args, { cwd, env: { ...process.env, ...env }, stdio: ["ignore", 2, 2] });
+  if (status === 0) return;
+  process.stderr.write(`setup: ${command} ${args.join(" ")} failed${error ? `: ${error.message}` : ""}\n`);
+  process.exit(1);
+}
