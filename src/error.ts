@@ -108,9 +108,6 @@ export class Failure {
   }
 }
 
-/** Every code, for tests and the OpenAPI document. */
-export const CODES = Object.keys(TABLE) as Code[];
-
 /** Exit codes of the command line (contract section 6). */
 export const EXIT = { done: 0, failed: 1, usage: 2, notSignedIn: 3, unreachable: 4 } as const;
 

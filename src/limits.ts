@@ -25,12 +25,30 @@ export const LIMITS = {
   // ours
   /** Request bodies held in memory at once, over all connections; the next one is refused. */
   ingressBytesMax: 256 * MiB,
+  /** From the first byte of a request to the last of its body. */
+  bodyMs: 30_000,
+  /** Above every body that a route accepts, so that the route, not the server, refuses with an error object. */
+  serverBodyBytesMax: Number.MAX_SAFE_INTEGER,
+  /** An instruction longer than this times the model's prompt cannot fit, and is refused before it is tokenised. */
+  charsPerTokenMax: 64,
   /** From admission to answer; `TENDON_CHUNK_SECONDS` overrides. */
   chunkSecondsDefault: 10,
   /** Live robot sessions in the table, over all accounts (models without memory). */
   sessionsMax: 65_536,
+  /** An ended session's id answers 410 this long (contract section 2) … */
+  sessionEndedMs: 24 * 3_600_000,
+  /** … unless more ids than this have ended since. */
+  sessionsEndedMax: 131_072,
   /** From SIGTERM to exit. */
   shutdownMs: 5_000,
+  /** Of these, how long running requests may take before the engine is closed under them. */
+  drainMs: 3_500,
+  /** And how long the last answers may take to leave. */
+  flushMs: 500,
+  /** Between two looks for sessions that idled too long. */
+  sweepMs: 1_000,
+  /** JPEG decoders: one per core up to this many. */
+  decodeThreadsMax: 8,
 
   // native engine, fixed at open
   /** Frames between `frame_put` and the end of their run: 16 robots of 3 cameras x 4 frames, and a margin for sockets. */
@@ -50,3 +68,7 @@ export const LIMITS = {
 assert(LIMITS.framesMax >= 2 * LIMITS.observationFramesMax, "two whole observations fit into the frame slots");
 assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 20, "the widest chunk of the contract fits");
 assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
+assert(
+  LIMITS.drainMs + 2 * LIMITS.flushMs < LIMITS.shutdownMs,
+  "running requests, last answers and closing fit into the time for shutdown",
+);

@@ -85,7 +85,3 @@ async function built(): Promise<Installed | Problem> {
   const bundles = names.sort().map((name) => ({ name, path: (file: string) => join(models, name, file) }));
   return { source: "built", dir: join(root, "native/target/release"), library, runtime, jpeg, bundles };
 }
-
-export async function bundlesDir(): Promise<string | Problem> {
-  return resolve(import.meta.dir, "../../dist/models");
-}

@@ -1,0 +1,35 @@
+/** Credential → principal: who sends a request. */
+import { Failure } from "../error.ts";
+import { type Store, StoreDown } from "../store/store.ts";
+import { keyMatches, keyPublicId } from "./key.ts";
+
+/** The account that a valid key speaks for. */
+export interface Principal {
+  readonly accountId: string;
+  readonly keyPublicId: string;
+}
+
+const REPLACE = "create a key with 'tendon login' and send it as 'Authorization: Bearer KEY'";
+
+/**
+ * Reads an `Authorization` header. The store is asked every time, some microseconds, so that a revoked key ends at once.
+ * Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`.
+ */
+export async function authenticate(header: string | null, store: Store): Promise<Principal | Failure> {
+  const key = /^bearer +(\S.*)$/i.exec(header?.trim() ?? "")?.[1];
+  if (key === undefined) return new Failure("missing_api_key", `there is no API key; ${REPLACE}`);
+  const publicId = keyPublicId(key);
+  if (publicId === undefined) {
+    return new Failure("invalid_api_key", `the API key is not one of this service (mistyped or cut off?); ${REPLACE}`);
+  }
+  const record = await store.keyByPublicId(publicId);
+  if (record instanceof StoreDown) {
+    return new Failure("auth_unavailable", "the API key cannot be verified right now; retry with backoff", {
+      retryAfterSeconds: 1,
+    });
+  }
+  if (!record || record.revokedAt !== null || !keyMatches(key, record.sha256)) {
+    return new Failure("invalid_api_key", `the API key is unknown or revoked; ${REPLACE}`);
+  }
+  return { accountId: record.accountId, keyPublicId: publicId };
+}

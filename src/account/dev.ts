@@ -1,0 +1,67 @@
+/** The account of `serve --dev`: made once, its key kept in the data folder so that each start can say it again. */
+import { join } from "node:path";
+import { Problem } from "../error.ts";
+import type { Clock } from "../std/clock.ts";
+import { readText, writePrivate } from "../std/file.ts";
+import { makeId } from "../std/ids.ts";
+import { type Store, StoreDown } from "../store/store.ts";
+import { authenticate } from "./authenticate.ts";
+import { readCredentials, writeCredentials } from "./credentials.ts";
+import { keyDigest, keyPublicId, makeKey } from "./key.ts";
+
+const EMAIL = "dev@localhost";
+const KEY_FILE = "dev-key";
+
+export interface DevAccount {
+  readonly accountId: string;
+  readonly key: string;
+}
+
+/** The account `dev@localhost` and its key; a new key only when the kept one is gone or revoked. */
+export async function devAccount(store: Store, dataDir: string, clock: Clock): Promise<DevAccount | Problem> {
+  const path = join(dataDir, KEY_FILE);
+  try {
+    const kept = (await readText(path))?.trim();
+    const principal = kept === undefined ? undefined : await authenticate(`Bearer ${kept}`, store);
+    if (kept !== undefined && principal && "accountId" in principal) {
+      return { accountId: principal.accountId, key: kept };
+    }
+    const made = await makeDevKey(store, clock);
+    if (made instanceof StoreDown) return new Problem(`the account ${EMAIL} cannot be made: ${made.reason}`);
+    await writePrivate(path, `${made.key}\n`);
+    return made;
+  } catch (error) {
+    return new Problem(`the key of ${EMAIL} cannot be kept in ${path}: ${(error as Error).message}`);
+  }
+}
+
+async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | StoreDown> {
+  const createdAt = Math.floor(clock.unixMs() / 1000);
+  const added = await store.accountAdd({ id: makeId("acct_", clock), email: EMAIL, createdAt });
+  if (added instanceof StoreDown) return added;
+  const account = await store.accountByEmail(EMAIL);
+  if (account instanceof StoreDown) return account;
+  if (!account) return new StoreDown("the account is not there after it was added");
+  const key = makeKey();
+  const outcome = await store.keyAdd({
+    publicId: keyPublicId(key) ?? "",
+    sha256: keyDigest(key),
+    accountId: account.id,
+    name: "serve --dev",
+    createdAt,
+    revokedAt: null,
+  });
+  if (outcome instanceof StoreDown) return outcome;
+  return outcome === "added" ? { accountId: account.id, key } : new StoreDown(`the key was not added: ${outcome}`);
+}
+
+/**
+ * Saves the key for the command line when the credentials file holds none; when it holds this very key, the address is
+ * brought up to date, because the port may have changed.
+ */
+export async function saveDevCredentials(path: string, key: string, baseUrl: string): Promise<Problem | undefined> {
+  const saved = await readCredentials(path);
+  if (saved instanceof Problem) return saved;
+  if (saved && (saved.api_key !== key || saved.base_url === baseUrl)) return undefined;
+  return writeCredentials(path, { base_url: baseUrl, api_key: key });
+}

@@ -1,0 +1,43 @@
+/**
+ * API keys: `tdn_`, 12 characters of public id, `_`, 36 characters of secret, 6 characters of CRC-32 over all before
+ * them; base62. At rest only the public id and the SHA-256 of the whole key are kept.
+ */
+import { timingSafeEqual } from "node:crypto";
+import { base62, randomBase62 } from "../std/base62.ts";
+
+const PUBLIC_CHARS = 12;
+const SECRET_CHARS = 36;
+const CHECK_CHARS = 6;
+const FORM = new RegExp(`^tdn_([0-9A-Za-z]{${PUBLIC_CHARS}})_[0-9A-Za-z]{${SECRET_CHARS + CHECK_CHARS}}$`);
+
+/** A new key, whole; it is shown once and never kept. */
+export function makeKey(): string {
+  const body = `tdn_${randomBase62(PUBLIC_CHARS)}_${randomBase62(SECRET_CHARS)}`;
+  return body + checksum(body);
+}
+
+/** The public id inside a key; undefined when the form or the checksum is wrong, so that no look-up is needed. */
+export function keyPublicId(key: string): string | undefined {
+  const publicId = FORM.exec(key)?.[1];
+  const body = key.slice(0, -CHECK_CHARS);
+  return publicId !== undefined && key === body + checksum(body) ? publicId : undefined;
+}
+
+/** What people may see of a key. */
+export function safePrefix(publicId: string): string {
+  return `tdn_${publicId}`;
+}
+
+/** SHA-256 of the whole key, 32 bytes. */
+export function keyDigest(key: string): Uint8Array {
+  return new Uint8Array(new Bun.CryptoHasher("sha256").update(key).digest());
+}
+
+/** Compares in a time that does not depend on where the digests differ. */
+export function keyMatches(key: string, sha256: Uint8Array): boolean {
+  return timingSafeEqual(keyDigest(key), sha256);
+}
+
+function checksum(body: string): string {
+  return base62(Bun.hash.crc32(body), CHECK_CHARS);
+}

@@ -1,0 +1,187 @@
+/** `tendon serve`: puts the service together, says when it is ready, and takes it down in order. */
+import { availableParallelism } from "node:os";
+import { type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
+import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { readBundles, readShipped } from "../bundle/read.ts";
+import { DEFAULTS, type ServeConfig, serveConfig } from "../config.ts";
+import { publicApp } from "../edge/app.ts";
+import { Ingress } from "../edge/body.ts";
+import { type Listener, listen } from "../edge/listen.ts";
+import { loadModels, planModels } from "../edge/models.ts";
+import { opsApp } from "../edge/ops.ts";
+import { Catalog, Lifecycle, type Service } from "../edge/service.ts";
+import type { Engine } from "../engine/engine.ts";
+import { openEngine } from "../engine/native.ts";
+import { EXIT, Problem } from "../error.ts";
+import { LIMITS } from "../limits.ts";
+import { SessionTable } from "../session/table.ts";
+import { systemClock } from "../std/clock.ts";
+import { type Log, makeLog, standardError } from "../std/log.ts";
+import { Counter } from "../std/metrics.ts";
+import { openSqliteStore } from "../store/sqlite.ts";
+import type { Store } from "../store/store.ts";
+import type { Command, Given } from "./command.ts";
+import { print, printJson } from "./print.ts";
+
+export const serve: Command = {
+  name: "serve",
+  summary: "Serve robot models over HTTP.",
+  flags: {
+    host: { value: "HOST", about: `Address to listen on (default ${DEFAULTS.host}; TENDON_HOST).` },
+    port: { value: "N", about: `Port to listen on, 0 for a free one (default ${DEFAULTS.port}; TENDON_PORT).` },
+    data: { value: "DIR", about: "Data folder (default $XDG_DATA_HOME/tendon; TENDON_DATA)." },
+    models: { value: "DIR", about: "Folder of model bundles (default: those that ship; TENDON_MODELS)." },
+    config: { value: "FILE", about: "Configuration (default $XDG_CONFIG_HOME/tendon/tendon.toml; TENDON_CONFIG)." },
+    dev: { about: "For one person: makes an account and a key once, prints them, allows reference bundles." },
+    json: { about: "One JSON object per line on standard output; the first says that the service is ready." },
+  },
+  run,
+};
+
+async function run(given: Given): Promise<number | Problem> {
+  const config = await serveConfig({
+    host: given.text("host"),
+    port: given.text("port"),
+    data: given.text("data"),
+    models: given.text("models"),
+    config: given.text("config"),
+    dev: given.on("dev"),
+    json: given.on("json"),
+  });
+  if (config instanceof Problem) return config;
+  // From here on a signal ends the service in order, also while it still loads.
+  const stopped = stopSignal();
+  const store = await openSqliteStore(config.dataDir);
+  if (store instanceof Problem) return store;
+  const running = new Running(config, store);
+  try {
+    const outcome = await Promise.race([running.start(), stopped]);
+    if (outcome instanceof Problem) return outcome;
+    await stopped;
+    return EXIT.done;
+  } finally {
+    await running.stop();
+  }
+}
+
+/** Resolves at the first SIGTERM or SIGINT. */
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    process.once("SIGTERM", () => resolve());
+    process.once("SIGINT", () => resolve());
+  });
+}
+
+/** Everything that is open, in the order in which it was opened. */
+class Running {
+  private readonly log: Log;
+  private readonly service: Service;
+  private readonly listeners: Listener[] = [];
+  private readonly stopSweep: () => void;
+  private engine: Engine | undefined;
+
+  constructor(
+    private readonly config: ServeConfig,
+    private readonly store: Store,
+  ) {
+    const clock = systemClock;
+    this.log = makeLog({ clock, json: config.json, write: standardError });
+    const sessions = new SessionTable({ clock });
+    this.stopSweep = clock.every(LIMITS.sweepMs, () => sessions.sweep());
+    this.service = {
+      clock,
+      log: this.log,
+      store,
+      sessions,
+      catalog: new Catalog(),
+      lifecycle: new Lifecycle(),
+      ingress: new Ingress(),
+      requests: new Counter(),
+      chunkMs: config.chunkSeconds * 1000,
+    };
+  }
+
+  /** Listens early, so that `/healthz` answers while models load; resolves once the service is ready. */
+  async start(): Promise<Problem | undefined> {
+    const { config, service, store } = this;
+    const main = this.listen(publicApp(service), config.listen);
+    if (main instanceof Problem) return main;
+    const ops = this.listen(
+      opsApp(service, () => this.engine?.stats()),
+      config.ops,
+    );
+    if (ops instanceof Problem) return ops;
+    const bundles = await (config.modelsDir === undefined ? readShipped() : readBundles(config.modelsDir));
+    if (bundles instanceof Problem) return bundles;
+    const plan = planModels(bundles, config);
+    if (plan instanceof Problem) return plan;
+    const dev = config.dev ? await this.devAccount(store, main.url) : undefined;
+    if (dev instanceof Problem) return dev;
+    const engine = await openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) });
+    if (engine instanceof Problem) return engine;
+    this.engine = engine;
+    const failed = await loadModels(engine, plan, service.catalog, this.log);
+    if (failed || service.lifecycle.draining) return failed;
+    await this.sayReady({ url: main.url, opsUrl: ops.url }, dev);
+    return undefined;
+  }
+
+  /** Readiness off, running requests answered, then everything closed; within `LIMITS.shutdownMs`. */
+  async stop(): Promise<void> {
+    const { clock, lifecycle } = this.service;
+    const overdue = clock.after(LIMITS.shutdownMs - 200, () => {
+      this.log.error("shutdown cut short");
+      process.exit(EXIT.done);
+    });
+    const drained = lifecycle.drain();
+    await Promise.race([drained, new Promise<void>((resolve) => void clock.after(LIMITS.drainMs, resolve))]);
+    this.stopSweep();
+    const stopping = this.listeners.map((listener) => listener.stop());
+    await this.engine?.close();
+    await Promise.all(stopping);
+    await this.store.close();
+    overdue();
+  }
+
+  private listen(app: Parameters<typeof listen>[0], address: Parameters<typeof listen>[1]): Listener | Problem {
+    const listener = listen(app, address);
+    if (!(listener instanceof Problem)) this.listeners.push(listener);
+    return listener;
+  }
+
+  private async devAccount(store: Store, url: string): Promise<DevAccount | Problem> {
+    const dev = await devAccount(store, this.config.dataDir, this.service.clock);
+    if (dev instanceof Problem) return dev;
+    const unsaved = await saveDevCredentials(this.config.credentialsPath, dev.key, url);
+    // The service works without the file; only the client commands then need TENDON_API_KEY.
+    if (unsaved) this.log.error("credentials not saved", { reason: unsaved.message });
+    return dev;
+  }
+
+  private async sayReady(at: { url: string; opsUrl: string }, dev: DevAccount | undefined): Promise<void> {
+    const { models, ids } = this.service.catalog;
+    const reference = [...models.values()]
+      .filter(({ manifest }) => manifest.reference)
+      .map(({ manifest }) => manifest.id);
+    if (this.config.json) {
+      await printJson({
+        event: "ready",
+        url: at.url,
+        ops_url: at.opsUrl,
+        models: ids,
+        llm: [...this.config.llm.keys()],
+        reference,
+        ...(dev ? { account: dev.accountId, api_key: dev.key } : {}),
+      });
+      return;
+    }
+    const lines = [
+      `tendon serves ${ids.join(", ")}`,
+      `  url      ${at.url}`,
+      `  metrics  ${at.opsUrl}/metrics`,
+      ...(dev ? [`  account  dev@localhost (${dev.accountId})`, `  key      ${dev.key}`] : []),
+      ...reference.map((id) => `  ${id}: ${REFERENCE_WARNING}`),
+    ];
+    await print(lines.join("\n"));
+  }
+}

@@ -1,0 +1,22 @@
+/** The public routes. Elysia parses nothing for us: keys are checked before a body is read, and errors are our own. */
+import { Elysia } from "elysia";
+import { answer, notFound } from "./answer.ts";
+import { chat } from "./chat/chat.ts";
+import { healthz, readyz } from "./health.ts";
+import type { Service } from "./service.ts";
+
+export function publicApp(service: Service) {
+  return new Elysia({ strictPath: true })
+    .onError(({ code, error }) => answer(service, "unknown", () => unmatched(code, error)))
+    .post("/v1/chat/completions", ({ request }) => answer(service, "chat", () => chat(service, request)), {
+      parse: "none",
+    })
+    .get("/healthz", () => answer(service, "healthz", () => healthz()))
+    .get("/readyz", () => answer(service, "readyz", () => readyz(service)));
+}
+
+/** What Elysia could not route is 404; anything else that it throws is a fault of ours. */
+export async function unmatched(code: string | number, error: unknown) {
+  if (code === "NOT_FOUND") return notFound();
+  throw error;
+}

@@ -1,0 +1,72 @@
+/** Image parts: `data:image/jpeg;base64,` URLs to JPEG bytes. */
+import { Failure } from "../../error.ts";
+import { LIMITS } from "../../limits.ts";
+import type { ImagePart } from "./content.ts";
+
+/** One camera frame as bytes of a JPEG file. */
+export interface FrameImage {
+  readonly jpeg: Uint8Array;
+  /** The request field, for `param`. */
+  readonly param: string;
+}
+
+const PREFIX = "data:image/jpeg;base64,";
+const FORMAT = `send '${PREFIX}' followed by the base64 of a JPEG file`;
+
+/**
+ * Row by row over all images, in the order of the error table; sizes are judged from lengths before anything is decoded.
+ * Failures: `invalid_image_url`, `image_too_large`, `unsupported_image_format`.
+ */
+export function readImages(parts: readonly ImagePart[]): FrameImage[] | Failure {
+  for (const { url, param } of parts) {
+    if (typeof url !== "string") {
+      return new Failure("invalid_image_url", `the image's url must be a string; ${FORMAT}`, { param });
+    }
+  }
+  for (const { url, param } of parts) {
+    const bytes = decodedBytes(String(url));
+    if (bytes <= LIMITS.jpegBytesMax) continue;
+    const message = `the image has ${bytes} bytes, at most ${LIMITS.jpegBytesMax} are allowed; compress it more strongly`;
+    return new Failure("image_too_large", message, { param });
+  }
+  const images: FrameImage[] = [];
+  let foreign: Failure | undefined;
+  for (const { url, param } of parts) {
+    const text = String(url);
+    if (!text.startsWith(PREFIX)) {
+      foreign ??= new Failure("unsupported_image_format", `the image is not a JPEG data URL; ${FORMAT}`, { param });
+      continue;
+    }
+    const jpeg = decode(text.slice(PREFIX.length));
+    if (!jpeg) {
+      return new Failure("invalid_image_url", "the image is not valid base64 (RFC 4648, padded, no spaces)", { param });
+    }
+    if (!startsAsJpeg(jpeg)) {
+      foreign ??= new Failure("unsupported_image_format", `the image's bytes are no JPEG; ${FORMAT}`, { param });
+    }
+    images.push({ jpeg, param });
+  }
+  return foreign ?? images;
+}
+
+/** Bytes that the base64 of a data URL stands for, by its length; 0 for other texts. */
+function decodedBytes(url: string): number {
+  if (!url.startsWith(PREFIX)) return 0;
+  const padding = url.endsWith("==") ? 2 : url.endsWith("=") ? 1 : 0;
+  return Math.floor(((url.length - PREFIX.length - padding) * 3) / 4);
+}
+
+/** Strict: padded, no stray bits, and no white space, which `fromBase64` would skip. */
+function decode(base64: string): Uint8Array | undefined {
+  try {
+    const bytes = Uint8Array.fromBase64(base64, { lastChunkHandling: "strict" });
+    return Math.ceil(bytes.length / 3) * 4 === base64.length ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The start-of-image marker and the first byte of the next one. */
+function startsAsJpeg(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff;
+}

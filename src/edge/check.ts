@@ -1,0 +1,27 @@
+/**
+ * The order of checks of a route, as a list. Each entry reads one field of the body into the draft of a command, or says
+ * what is wrong with it; its TypeBox fragment describes the field to people and programs.
+ */
+import { type TObject, type TSchema, Type } from "@sinclair/typebox";
+import type { Failure } from "../error.ts";
+
+export interface Check<Draft> {
+  /** The top-level field of the body that this entry documents, with its fragment. */
+  readonly field?: readonly [name: string, schema: TSchema];
+  readonly run: (draft: Draft) => Failure | undefined;
+}
+
+/** The first failure in the order of the list. */
+export function firstFailure<Draft>(checks: readonly Check<Draft>[], draft: Draft): Failure | undefined {
+  for (const check of checks) {
+    const failure = check.run(draft);
+    if (failure) return failure;
+  }
+  return undefined;
+}
+
+/** The schema of a body whose fields the lists document. Unknown extra properties are accepted. */
+export function bodySchema<Draft>(...lists: readonly (readonly Check<Draft>[])[]): TObject {
+  const fields = lists.flat().flatMap((check) => (check.field ? [check.field] : []));
+  return Type.Object(Object.fromEntries(fields), { additionalProperties: true });
+}

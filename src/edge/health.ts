@@ -1,0 +1,28 @@
+/** `GET /healthz`: the process is alive. `GET /readyz`: it can serve, or what is missing. */
+import { Failure } from "../error.ts";
+import { StoreDown } from "../store/store.ts";
+import { failureReply, type Reply } from "./answer.ts";
+import type { Service } from "./service.ts";
+
+export async function healthz(): Promise<Reply> {
+  return { status: 200, body: '{"status":"alive"}' };
+}
+
+export async function readyz(service: Service): Promise<Reply> {
+  const missing = await missingParts(service);
+  if (missing.length === 0) {
+    return { status: 200, body: JSON.stringify({ status: "ready", models: service.catalog.ids }) };
+  }
+  const failure = new Failure("engine_unavailable", `not ready: ${missing.join("; ")}; ask again in a second`);
+  const reply = failureReply(failure);
+  return { ...reply, body: JSON.stringify({ ...failure.body(), missing }) };
+}
+
+async function missingParts({ lifecycle, catalog, store }: Service): Promise<string[]> {
+  const missing: string[] = [];
+  if (lifecycle.draining) missing.push("the service is shutting down");
+  if (!catalog.known) missing.push("the model bundles are being read");
+  for (const id of catalog.loading) missing.push(`model ${id} is loading`);
+  if ((await store.ping()) instanceof StoreDown) missing.push("the store does not answer");
+  return missing;
+}

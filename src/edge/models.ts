@@ -1,0 +1,70 @@
+/** From verified bundles and the configuration to loaded models. */
+import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { ROBOT_DEFAULT, type RobotConfig, type ServeConfig } from "../config.ts";
+import type { Bundle, Engine, LoadOptions } from "../engine/engine.ts";
+import { EXIT, Failure, Problem } from "../error.ts";
+import type { Log } from "../std/log.ts";
+import { nearest } from "../std/nearest.ts";
+import type { Catalog } from "./service.ts";
+
+/** What to load, in the order of the ids; a problem names the first thing that stands against it. */
+export function planModels(
+  bundles: readonly Bundle[],
+  config: Pick<ServeConfig, "robot" | "dev">,
+): LoadOptions[] | Problem {
+  const ids = bundles.map((bundle) => bundle.manifest.id);
+  for (const id of config.robot.keys()) {
+    if (ids.includes(id)) continue;
+    return new Problem(
+      `the configuration has [robot."${id}"], but there is no bundle of that id; did you mean "${nearest(id, ids)}"?`,
+      EXIT.usage,
+    );
+  }
+  const plan: LoadOptions[] = [];
+  for (const bundle of bundles.toSorted((one, other) => (one.manifest.id < other.manifest.id ? -1 : 1))) {
+    const { id, reference } = bundle.manifest;
+    const robot = config.robot.get(id) ?? ROBOT_DEFAULT;
+    if (reference && !config.dev && !robot.allowReference) {
+      return new Problem(
+        `${id}: ${REFERENCE_WARNING} Start with --dev, or set allow_reference = true in [robot."${id}"]`,
+        EXIT.usage,
+      );
+    }
+    const device = deviceOf(robot, id);
+    if (device instanceof Problem) return device;
+    plan.push({ bundle, device, replicas: robot.replicas, threads: robot.threads });
+  }
+  return plan;
+}
+
+function deviceOf({ device }: RobotConfig, id: string): string | Problem {
+  if (typeof device === "string") return device;
+  const first = device[0] ?? "auto";
+  if (device.every((other) => other === first)) return first;
+  return new Problem(
+    `[robot."${id}"] places replicas on several devices, but this build runs a model on one; name one device`,
+    EXIT.usage,
+  );
+}
+
+/** Makes the ids known, then loads one after another; a model answers as soon as it is warm. */
+export async function loadModels(
+  engine: Engine,
+  plan: readonly LoadOptions[],
+  catalog: Catalog,
+  log: Log,
+): Promise<Problem | undefined> {
+  for (const { bundle } of plan) {
+    catalog.models.set(bundle.manifest.id, { manifest: bundle.manifest, model: undefined });
+  }
+  catalog.known = true;
+  for (const options of plan) {
+    const { manifest } = options.bundle;
+    const model = await engine.load(options);
+    if (model instanceof Failure) return new Problem(model.message);
+    catalog.models.set(manifest.id, { manifest, model });
+    log.info("model loaded", { model: manifest.id, device: model.device, replicas: options.replicas });
+    for (const { device, reason } of model.refused) log.info("device refused", { model: manifest.id, device, reason });
+  }
+  return undefined;
+}

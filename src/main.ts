@@ -1,0 +1,77 @@
+/** `tendon`: the command line's words to a command. */
+import { version } from "../package.json" with { type: "json" };
+import { type Command, given, helpText } from "./cli/command.ts";
+import { print, printNote } from "./cli/print.ts";
+import { EXIT, Problem } from "./error.ts";
+import { systemClock } from "./std/clock.ts";
+import { makeLog, standardError } from "./std/log.ts";
+import { nearest } from "./std/nearest.ts";
+
+/** Loaded when asked for, so that a command starts without the weight of the others. */
+const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+  serve: async () => (await import("./cli/serve.ts")).serve,
+  act: async () => (await import("./cli/act.ts")).act,
+  sample: async () => (await import("./cli/sample.ts")).sample,
+  models: async () => (await import("./cli/models.ts")).models,
+  doctor: async () => (await import("./cli/doctor.ts")).doctor,
+  bundle: async () => (await import("./cli/bundle.ts")).bundle,
+  bench: async () => (await import("./cli/bench.ts")).bench,
+};
+
+async function main(argv: readonly string[]): Promise<number> {
+  const [name, ...rest] = argv;
+  if (name === "--help" || name === "-h" || name === "help") return say(await overview());
+  if (name === "--version") return say(`tendon ${version}`);
+  if (name === undefined) return complain(await overview());
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (!load) {
+    const hint = nearest(name, Object.keys(COMMANDS));
+    return complain(`tendon: there is no command '${name}'; did you mean '${hint}'? See: tendon --help`);
+  }
+  const command = await load();
+  if (wantsHelp(rest)) return say(helpText(command));
+  const parsed = given(command, rest);
+  const outcome = parsed instanceof Problem ? parsed : await command.run(parsed);
+  if (!(outcome instanceof Problem)) return outcome;
+  await printNote(`tendon ${command.name}: ${outcome.message}`);
+  return outcome.exit;
+}
+
+/** `--help` before a `--`, wherever it stands. */
+function wantsHelp(argv: readonly string[]): boolean {
+  const end = argv.indexOf("--");
+  return argv.slice(0, end === -1 ? argv.length : end).some((word) => word === "--help" || word === "-h");
+}
+
+async function overview(): Promise<string> {
+  const lines = [
+    "Usage: tendon COMMAND [flags]",
+    "",
+    "Serves robot action models: an observation in, the next second of motion out.",
+    "",
+  ];
+  for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(10)} ${(await load()).summary}`);
+  lines.push("", "  tendon COMMAND --help shows a command's flags; tendon --version the version.");
+  return lines.join("\n");
+}
+
+async function say(text: string): Promise<number> {
+  await print(text);
+  return EXIT.done;
+}
+
+async function complain(text: string): Promise<number> {
+  await printNote(text);
+  return EXIT.usage;
+}
+
+/** A bug of ours: one line for whoever reports it, and a plain end. */
+function crash(error: unknown): never {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  makeLog({ clock: systemClock, json: true, write: standardError }).error("fault", { version, stack });
+  process.exit(EXIT.failed);
+}
+
+process.on("uncaughtException", crash);
+process.on("unhandledRejection", crash);
+main(process.argv.slice(2)).then((code) => process.exit(code), crash);

@@ -1,0 +1,111 @@
+/**
+ * The step machine of one robot session: pure, no clock and no table.
+ *
+ *   new ──begin──▶ busy(opening) ──commit──▶ idle(step 1) ──begin──▶ busy ──commit──▶ idle(step + 1)
+ *                     └──fail──▶ new                                  └──fail──▶ idle(step unchanged)
+ *   idle ──60 s──▶ expired ──24 h──▶ forgotten
+ */
+import { Failure } from "../error.ts";
+import { LIMITS } from "../limits.ts";
+
+export interface Idle {
+  readonly kind: "idle";
+  /** Index of the next chunk; at least 1. */
+  readonly step: number;
+  readonly instruction: string;
+  /** Monotonic milliseconds. */
+  readonly sinceMs: number;
+}
+
+export interface Busy {
+  readonly kind: "busy";
+  /** Index of the chunk that runs. */
+  readonly step: number;
+  readonly instruction: string;
+  /** What the session was before, for a run that fails; undefined while its first request runs. */
+  readonly before: Idle | undefined;
+}
+
+export type SessionState = { readonly kind: "new" } | Idle | Busy | { readonly kind: "expired" };
+
+/** What a request says about its session. */
+export interface SessionRequest {
+  readonly instruction: string;
+  readonly expectedStep: number | undefined;
+  /** Image parts. */
+  readonly images: number;
+}
+
+/** Image parts that a request must carry: cameras × frames per camera. */
+export interface ImageCounts {
+  readonly first: number;
+  readonly later: number;
+}
+
+const START_ANEW = "start a new session with a new session_id and its first frames";
+
+/** The checks of the session stage in the contract's order; the busy state when all pass. */
+export function begin(state: SessionState, request: SessionRequest, counts: ImageCounts): Busy | Failure {
+  const { instruction, expectedStep, images } = request;
+  if (state.kind === "expired") {
+    return new Failure("session_expired", `this session has ended or its state is gone; ${START_ANEW}`);
+  }
+  if (state.kind === "new" && (expectedStep ?? 0) > 0) {
+    return new Failure(
+      "session_expired",
+      `expected_step is ${expectedStep}, but no session of this id is alive; ${START_ANEW}`,
+    );
+  }
+  if (state.kind === "busy") {
+    return new Failure(
+      "session_busy",
+      "another request for this session is running; wait for its answer and send one request per session at a time",
+    );
+  }
+  const step = state.kind === "idle" ? state.step : 0;
+  if (state.kind === "idle" && state.instruction !== instruction) {
+    return new Failure(
+      "instruction_changed",
+      "the instruction differs from the one of the session's first request; keep it identical, or start a new session",
+    );
+  }
+  const conflict = stepConflict(expectedStep, step) ?? wrongCount(images, step === 0 ? counts.first : counts.later);
+  return conflict ?? { kind: "busy", step, instruction, before: state.kind === "idle" ? state : undefined };
+}
+
+/** The session stage of a request without `session_id`: always a first chunk. */
+export function beginAlone(request: SessionRequest, counts: ImageCounts): Failure | undefined {
+  return stepConflict(request.expectedStep, 0) ?? wrongCount(request.images, counts.first);
+}
+
+/** The chunk is on its way to the client. */
+export function commit(busy: Busy, nowMs: number): Idle {
+  return { kind: "idle", step: busy.step + 1, instruction: busy.instruction, sinceMs: nowMs };
+}
+
+/** The run came to nothing: the step stays, and a session that never opened is new again. */
+export function fail(busy: Busy, nowMs: number): SessionState {
+  return busy.before === undefined ? { kind: "new" } : { ...busy.before, sinceMs: nowMs };
+}
+
+export function expired(state: Idle, nowMs: number): boolean {
+  return nowMs - state.sinceMs >= LIMITS.sessionIdleMs;
+}
+
+function stepConflict(expectedStep: number | undefined, step: number): Failure | undefined {
+  if (expectedStep === undefined || expectedStep === step) return undefined;
+  return new Failure(
+    "session_step_conflict",
+    `expected_step is ${expectedStep}, but the next step is ${step}; nothing ran, continue with step ${step}`,
+    { param: "expected_step" },
+  );
+}
+
+function wrongCount(images: number, expected: number): Failure | undefined {
+  if (images === expected) return undefined;
+  return new Failure(
+    "image_count_mismatch",
+    `the request has ${images} images, this step needs ${expected}; send the frames that next_frames_per_camera names`,
+    { param: "messages" },
+  );
+}

@@ -1,0 +1,38 @@
+/** Base62 text: digits, upper case, lower case, in ASCII order, so that equal-length texts sort as their numbers do. */
+import { assert } from "./assert.ts";
+
+export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** `value` (an integer from 0 to 2^53 − 1) in exactly `chars` characters, padded with zeros on the left. */
+export function base62(value: number, chars: number): string {
+  let text = "";
+  let rest = value;
+  for (let i = 0; i < chars; i += 1) {
+    text = BASE62.charAt(rest % 62) + text;
+    rest = Math.floor(rest / 62);
+  }
+  assert(rest === 0, "the number fits into its base62 text");
+  return text;
+}
+
+/** The largest multiple of 62 in a byte: bytes from here on would favour some characters. */
+const BYTE_LIMIT = 248;
+const pool = new Uint8Array(1024);
+let poolNext = pool.length;
+
+/** `chars` random characters from the operating system's generator, each of the 62 equally likely. */
+export function randomBase62(chars: number): string {
+  let text = "";
+  while (text.length < chars) {
+    if (poolNext === pool.length) {
+      crypto.getRandomValues(pool);
+      poolNext = 0;
+    }
+    const byte = pool[poolNext] ?? BYTE_LIMIT;
+    // A byte becomes part of a key or an id at most once.
+    pool[poolNext] = 0;
+    poolNext += 1;
+    if (byte < BYTE_LIMIT) text += BASE62.charAt(byte % 62);
+  }
+  return text;
+}

@@ -1,0 +1,45 @@
+/**
+ * One line per event to standard error: text for people, one JSON object with `--json`.
+ * Callers pass what happened and small facts; keys, bodies and images are never among them.
+ */
+import type { Clock } from "./clock.ts";
+
+type Facts = Readonly<Record<string, string | number | boolean>>;
+
+export interface Log {
+  /** Something that an operator wants to know. */
+  info(event: string, facts?: Facts): void;
+  /** Something that an operator must look at. */
+  error(event: string, facts?: Facts): void;
+}
+
+export interface LogOptions {
+  readonly clock: Clock;
+  readonly json: boolean;
+  /** Receives whole lines, without the line end. */
+  readonly write: (line: string) => void;
+}
+
+export function makeLog(options: LogOptions): Log {
+  const put = (level: "info" | "error", event: string, facts: Facts) => {
+    const time = new Date(options.clock.unixMs()).toISOString();
+    if (options.json) return options.write(JSON.stringify({ time, level, event, ...facts }));
+    const pairs = Object.entries(facts).map(([name, value]) => ` ${name}=${plain(value)}`);
+    options.write(`${time} ${level} ${event}${pairs.join("")}`);
+  };
+  return {
+    info: (event, facts = {}) => put("info", event, facts),
+    error: (event, facts = {}) => put("error", event, facts),
+  };
+}
+
+/** Quoted where a reader could not tell where it ends; a line end can never break the line. */
+function plain(value: string | number | boolean): string {
+  const text = String(value);
+  return /^[^\s"=\p{C}]+$/u.test(text) ? text : JSON.stringify(text);
+}
+
+/** Standard error, one line at a time. */
+export function standardError(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

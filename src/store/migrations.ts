@@ -1,0 +1,43 @@
+/** The schema, one step per release that changes it. A step that has left the house is never edited. */
+import type { Database } from "bun:sqlite";
+import { assert } from "../std/assert.ts";
+
+const STEPS: readonly string[] = [
+  `
+  CREATE TABLE accounts (
+    id TEXT PRIMARY KEY,
+    email TEXT NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE api_keys (
+    public_id TEXT PRIMARY KEY,
+    sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    name TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    revoked_at INTEGER
+  ) STRICT;
+  CREATE INDEX api_keys_account ON api_keys (account_id);
+  `,
+];
+
+/** Brings the schema up to date, all steps or none; the text says why it cannot. */
+export function migrate(db: Database): string | undefined {
+  const version = schemaVersion(db);
+  if (version > STEPS.length) {
+    return `it was written by a newer tendon (schema ${version}, this one knows ${STEPS.length}); use that version`;
+  }
+  const run = db.transaction(() => {
+    for (const step of STEPS.slice(version)) db.run(step);
+    // A pragma takes no parameters; the number is our own.
+    db.run(`PRAGMA user_version = ${STEPS.length}`);
+  });
+  if (version < STEPS.length) run.immediate();
+  return undefined;
+}
+
+function schemaVersion(db: Database): number {
+  const row = db.query<{ user_version: number }, []>("PRAGMA user_version").get();
+  assert(row !== null, "SQLite answers its schema version");
+  return row.user_version;
+}

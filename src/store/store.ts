@@ -1,0 +1,53 @@
+/**
+ * The store as the service sees it: a closed list of operations, one per purpose. No SQL leaves this folder.
+ * Operations never throw; what the store cannot do is a `StoreDown`.
+ */
+
+export interface Account {
+  readonly id: string;
+  readonly email: string;
+  /** Unix seconds. */
+  readonly createdAt: number;
+}
+
+/** An API key at rest: its public id and the SHA-256 of the whole key. */
+export interface KeyRecord {
+  readonly publicId: string;
+  /** 32 bytes. */
+  readonly sha256: Uint8Array;
+  readonly accountId: string;
+  readonly name: string;
+  /** Unix seconds. */
+  readonly createdAt: number;
+  /** Unix seconds; null while the key is valid. */
+  readonly revokedAt: number | null;
+}
+
+/** The store did not do what was asked; `reason` is for the log, never for a client. */
+export class StoreDown {
+  constructor(readonly reason: string) {}
+}
+
+/** Operations that change something. Each is one atomic step; all of these are durable when they resolve. */
+export interface Writes {
+  accountAdd(account: Account): "added" | "email_taken";
+  keyAdd(key: KeyRecord): "added" | "id_taken" | "account_unknown";
+  keyRevoke(revocation: { publicId: string; revokedAt: number }): "revoked" | "unknown";
+}
+
+export interface Reads {
+  accountByEmail(email: string): Account | undefined;
+  keyByPublicId(publicId: string): KeyRecord | undefined;
+}
+
+/** The same operations as a caller has them: asynchronous, and able to say that the store is down. */
+type Asynchronous<T> = {
+  [K in keyof T]: T[K] extends (argument: infer A) => infer R ? (argument: A) => Promise<R | StoreDown> : never;
+};
+
+export interface Store extends Asynchronous<Writes>, Asynchronous<Reads> {
+  /** Undefined when reading and writing both work. */
+  ping(): Promise<StoreDown | undefined>;
+  /** Ends what waits, then closes; later calls answer `StoreDown`. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,71 @@
+/**
+ * The writer thread: the only place that changes the database. An entry point of its own (a Worker), also in the
+ * compiled executable. Messages in: `open`, writes, `ping`, `close`; messages out: see `FromWriter`.
+ */
+import type { Database } from "bun:sqlite";
+import { openWriter } from "./connection.ts";
+import { commitGroup, type WriteReply, type WriteRequest } from "./group.ts";
+import { migrate } from "./migrations.ts";
+import { writesOn } from "./operations.ts";
+import type { Writes } from "./store.ts";
+
+export type ToWriter =
+  | { readonly kind: "open"; readonly path: string }
+  | { readonly kind: "write"; readonly request: WriteRequest }
+  | { readonly kind: "ping"; readonly id: number }
+  | { readonly kind: "close" };
+
+export type FromWriter =
+  | { readonly kind: "opened"; readonly problem?: string }
+  | { readonly kind: "replies"; readonly replies: readonly WriteReply[] }
+  | { readonly kind: "closed" };
+
+declare const self: Worker;
+
+/** Quiet time after which the log is copied into the database. */
+const IDLE_MS = 1_000;
+
+let db: Database | undefined;
+let writes: Writes | undefined;
+let waiting: WriteRequest[] = [];
+let idle: ReturnType<typeof setTimeout> | undefined;
+
+function answer(message: FromWriter): void {
+  self.postMessage(message);
+}
+
+function open(path: string): void {
+  try {
+    db = openWriter(path);
+    const problem = migrate(db);
+    writes = writesOn(db);
+    answer(problem === undefined ? { kind: "opened" } : { kind: "opened", problem });
+  } catch (error) {
+    answer({ kind: "opened", problem: (error as Error).message });
+  }
+}
+
+function commitWaiting(): void {
+  const requests = waiting;
+  waiting = [];
+  if (!db || !writes || requests.length === 0) return;
+  answer({ kind: "replies", replies: commitGroup(db, writes, requests) });
+  clearTimeout(idle);
+  idle = setTimeout(() => db?.run("PRAGMA wal_checkpoint(PASSIVE)"), IDLE_MS);
+}
+
+function close(): void {
+  clearTimeout(idle);
+  commitWaiting();
+  db?.close();
+  db = undefined;
+  answer({ kind: "closed" });
+}
+
+self.onmessage = ({ data }: MessageEvent<ToWriter>) => {
+  if (data.kind === "open") return open(data.path);
+  if (data.kind === "close") return close();
+  if (data.kind === "ping") return answer({ kind: "replies", replies: [{ id: data.id }] });
+  // What arrives while a commit runs is waiting when it ends, and becomes the next group.
+  if (waiting.push(data.request) === 1) setImmediate(commitWaiting);
+};

@@ -1,0 +1,90 @@
+import { expect, test } from "bun:test";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { authenticate } from "../../src/account/authenticate.ts";
+import { readCredentials, writeCredentials } from "../../src/account/credentials.ts";
+import { type DevAccount, devAccount, saveDevCredentials } from "../../src/account/dev.ts";
+import { keyPublicId, makeKey } from "../../src/account/key.ts";
+import { Problem } from "../../src/error.ts";
+import { FakeClock } from "../std/fake-clock.ts";
+import { temporaryFolder } from "../store/temporary.ts";
+import { type FakeStore, fakeStore } from "./fake-store.ts";
+
+async function made(store: FakeStore, dir: string): Promise<DevAccount> {
+  const dev = await devAccount(store, dir, new FakeClock());
+  if (dev instanceof Problem) throw new Error(dev.message);
+  return dev;
+}
+
+test("a missing header gives missing_api_key; an unknown or revoked key gives invalid_api_key", async () => {
+  await using dir = await temporaryFolder();
+  const store = fakeStore();
+  const { key, accountId } = await made(store, dir.path);
+  expect(await authenticate(`Bearer ${key}`, store)).toEqual({ accountId, keyPublicId: key.slice(4, 16) });
+  expect(await authenticate(`bearer  ${key} `, store)).toMatchObject({ accountId });
+  for (const header of [null, "", "Bearer", "Bearer ", `Basic ${key}`, key]) {
+    expect([header, await authenticate(header, store)]).toMatchObject([header, { code: "missing_api_key" }]);
+  }
+  for (const header of [`Bearer ${makeKey()}`, "Bearer x", `Bearer ${key}x`, `Bearer ${key} ${key}`]) {
+    expect([header, await authenticate(header, store)]).toMatchObject([header, { code: "invalid_api_key" }]);
+  }
+  await store.keyRevoke({ publicId: keyPublicId(key) ?? "", revokedAt: 1 });
+  expect(await authenticate(`Bearer ${key}`, store)).toMatchObject({ code: "invalid_api_key" });
+});
+
+test("a bad checksum is refused without a look-up", async () => {
+  const store = fakeStore();
+  await authenticate(`Bearer ${makeKey().slice(0, -1)}-`, store);
+  expect(store.keyReads).toBe(0);
+  await authenticate(`Bearer ${makeKey()}`, store);
+  expect(store.keyReads).toBe(1);
+});
+
+test("key verification down is auth_unavailable", async () => {
+  const store = fakeStore();
+  store.down = true;
+  expect(await authenticate(`Bearer ${makeKey()}`, store)).toMatchObject({ code: "auth_unavailable", status: 503 });
+});
+
+test("--dev makes account and key once and says the same key at each start", async () => {
+  await using dir = await temporaryFolder();
+  const store = fakeStore();
+  const first = await made(store, dir.path);
+  expect(await made(store, dir.path)).toEqual(first);
+  expect((await stat(join(dir.path, "dev-key"))).mode & 0o777).toBe(0o600);
+  expect(await store.accountByEmail("dev@localhost")).toMatchObject({ id: first.accountId });
+});
+
+test("--dev makes another key for the same account when its own is revoked", async () => {
+  await using dir = await temporaryFolder();
+  const store = fakeStore();
+  const first = await made(store, dir.path);
+  await store.keyRevoke({ publicId: keyPublicId(first.key) ?? "", revokedAt: 1 });
+  const second = await made(store, dir.path);
+  expect(second.accountId).toBe(first.accountId);
+  expect(second.key).not.toBe(first.key);
+});
+
+test("the dev key is saved in the credentials file only if that holds none", async () => {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "tendon", "credentials.json");
+  expect(await saveDevCredentials(path, "key-1", "http://127.0.0.1:1")).toBeUndefined();
+  expect([(await stat(path)).mode & 0o777, (await stat(join(path, ".."))).mode & 0o777]).toEqual([0o600, 0o700]);
+  await saveDevCredentials(path, "key-2", "http://127.0.0.1:2");
+  expect(await readCredentials(path)).toEqual({ api_key: "key-1", base_url: "http://127.0.0.1:1" });
+  await saveDevCredentials(path, "key-1", "http://127.0.0.1:3");
+  expect(await readCredentials(path)).toEqual({ api_key: "key-1", base_url: "http://127.0.0.1:3" });
+});
+
+test("a damaged credentials file is a problem that says what to do, and is left alone", async () => {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "credentials.json");
+  expect(await readCredentials(path)).toBeUndefined();
+  for (const damaged of ["{", "{}", '{"api_key":5}']) {
+    await writeFile(path, damaged);
+    expect(await readCredentials(path)).toMatchObject({ message: expect.stringContaining("remove it") });
+    expect(await saveDevCredentials(path, "key", "http://127.0.0.1:1")).toBeInstanceOf(Problem);
+    expect(await readFile(path, "utf8")).toBe(damaged);
+  }
+  expect(await writeCredentials(join(path, "below-a-file"), { api_key: "a", base_url: "b" })).toBeInstanceOf(Problem);
+});

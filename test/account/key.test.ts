@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import { keyDigest, keyMatches, keyPublicId, makeKey, safePrefix } from "../../src/account/key.ts";
+import { base62 } from "../../src/std/base62.ts";
+
+test("a key is tdn_ + 12 + _ + 36 + 6 characters of base62", () => {
+  const key = makeKey();
+  expect(key).toMatch(/^tdn_[0-9A-Za-z]{12}_[0-9A-Za-z]{42}$/);
+  expect(keyPublicId(key)).toBe(key.slice(4, 16));
+  expect(makeKey()).not.toBe(key);
+});
+
+test("the safe prefix is tdn_ + public id", () => {
+  const key = makeKey();
+  expect(safePrefix(keyPublicId(key) ?? "")).toBe(key.slice(0, 16));
+});
+
+test("a changed character anywhere is caught by form or checksum", () => {
+  const key = makeKey();
+  for (let i = 0; i < key.length; i += 1) {
+    const other = key[i] === "x" ? "y" : "x";
+    expect([i, keyPublicId(key.slice(0, i) + other + key.slice(i + 1))]).toEqual([i, undefined]);
+  }
+  for (const wrong of ["", "tdn_", key.slice(1), `${key}a`, ` ${key}`, `${key}\n`]) {
+    expect([wrong, keyPublicId(wrong)]).toEqual([wrong, undefined]);
+  }
+});
+
+test("the checksum is the CRC-32 of everything before it", () => {
+  const key = makeKey();
+  expect(key.slice(-6)).toBe(base62(Bun.hash.crc32(key.slice(0, -6)), 6));
+});
+
+test("a digest matches its key only", () => {
+  const key = makeKey();
+  expect(keyDigest(key).length).toBe(32);
+  expect([keyMatches(key, keyDigest(key)), keyMatches(makeKey(), keyDigest(key))]).toEqual([true, false]);
+});

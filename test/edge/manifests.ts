@@ -1,0 +1,102 @@
+/** Manifests for tests: the facts of the contract's table, without files. */
+import type { Manifest } from "../../src/bundle/manifest.ts";
+
+type StateColumn = Manifest["state"]["columns"][number];
+type ActionColumn = Manifest["action"]["columns"][number];
+
+const ARMS = ["left", "right"] as const;
+
+function jointStates(): StateColumn[] {
+  return ARMS.flatMap((arm, side) => [
+    ...Array.from({ length: 6 }, (_, joint): StateColumn => {
+      const index = side * 6 + joint;
+      return { name: `${arm}_joint_${joint + 1}`, unit: "rad", from: "joint_position", index, norm: "none" };
+    }),
+    { name: `${arm}_gripper`, unit: "1", from: "gripper_position", index: side, norm: "none" } as const,
+  ]);
+}
+
+function cartesianStates(): StateColumn[] {
+  return ARMS.flatMap((arm, side) => [
+    ...Array.from({ length: 9 }, (_, i): StateColumn => {
+      return { name: `${arm}_${i}`, unit: "m", from: "cartesian_position", index: side * 9 + i, norm: "none" };
+    }),
+    { name: `${arm}_gripper`, unit: "1", from: "gripper_position", index: side, norm: "none" } as const,
+  ]);
+}
+
+function actions(states: readonly StateColumn[]): ActionColumn[] {
+  return states.map(({ name, unit }) => ({ name, unit, norm: "none", relative_to: null, min: -100, max: 100 }));
+}
+
+const graph = { file: "x.onnx", inputs: [], outputs: [] };
+
+export function manifest(changes: Partial<Manifest> = {}): Manifest {
+  const columns = jointStates();
+  return {
+    format: 1,
+    id: "vendorB/molmoact2:yam",
+    title: "Test model",
+    licence: "none",
+    source: "a test",
+    family: "flow-vla",
+    reference: false,
+    stateful: false,
+    cameras: ["top", "left", "right"],
+    frames: { first: 1, later: 1 },
+    image: {
+      width: 64,
+      height: 64,
+      resize: "pad",
+      filter: "pillow-bilinear",
+      mean: [0, 0, 0],
+      std: [1, 1, 1],
+      layout: "chw",
+      tokens: 16,
+    },
+    state: { kind: "joint", columns },
+    prompt: { tokens_max: 8, pad_id: 0, parts: [{ kind: "instruction" }] },
+    action: {
+      rows: 30,
+      hz: 30,
+      space: "joint_position",
+      width: 14,
+      columns: actions(columns),
+      out_of_range: "clamp",
+    },
+    flow: { t_start: 1, t_end: 0, steps: 4 },
+    batch: 1,
+    export_id: "0".repeat(64),
+    graphs: { prefill: graph, denoise: graph },
+    tokenizer: "tokenizer.json",
+    norm: "norm.json",
+    parity: { file: "parity/chunk.json", tolerance: 1e-4 },
+    files: [],
+    ...changes,
+  };
+}
+
+/** A model with episode memory: four frames per camera after the first request. */
+export function statefulManifest(): Manifest {
+  const base = manifest();
+  return {
+    ...base,
+    id: "vendorA/dreamzero-astra:yam",
+    stateful: true,
+    reference: true,
+    frames: { first: 1, later: 4 },
+    action: { ...base.action, rows: 24 },
+  };
+}
+
+export function cartesianManifest(): Manifest {
+  const columns = cartesianStates();
+  const base = manifest();
+  return {
+    ...base,
+    id: "vendorC/rho:yam",
+    cameras: ["scene", "left_wrist", "right_wrist"],
+    state: { kind: "cartesian", columns },
+    action: { ...base.action, rows: 25, space: "cartesian_position", width: 20, columns: actions(columns) },
+  };
+}

@@ -1,0 +1,54 @@
+import { expect, test } from "bun:test";
+import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config.ts";
+import { loadModels, planModels } from "../../src/edge/models.ts";
+import { Catalog } from "../../src/edge/service.ts";
+import type { Bundle } from "../../src/engine/engine.ts";
+import { Failure } from "../../src/error.ts";
+import { FakeEngine } from "../fake-engine.ts";
+import { cartesianManifest, manifest, statefulManifest } from "./manifests.ts";
+import { CARTESIAN, MODEL, STATEFUL } from "./stage.ts";
+
+const bundle = (facts = manifest()): Bundle => ({ manifest: facts, paths: new Map() });
+const config = (robot: Record<string, Partial<RobotConfig>>, dev = false) => ({
+  robot: new Map(Object.entries(robot).map(([id, changes]) => [id, { ...ROBOT_DEFAULT, ...changes }])),
+  dev,
+});
+const log = { info: () => {}, error: () => {} };
+
+test("serve without --dev refuses a reference bundle unless the configuration allows it for that model", () => {
+  const bundles = [bundle(statefulManifest())];
+  expect(planModels(bundles, config({}))).toMatchObject({ exit: 2, message: expect.stringContaining(STATEFUL) });
+  expect(planModels(bundles, config({}, true))).toHaveLength(1);
+  expect(planModels(bundles, config({ [STATEFUL]: { allowReference: true } }))).toHaveLength(1);
+});
+
+test("a configured model without a bundle is a problem that names the nearest id", () => {
+  const planned = planModels([bundle()], config({ "vendorB/molmoact:yam": {} }));
+  expect(planned).toMatchObject({ exit: 2, message: expect.stringContaining(`did you mean "${MODEL}"`) });
+});
+
+test("device, replicas and threads come from the configuration", () => {
+  const bundles = [bundle(cartesianManifest()), bundle()];
+  const planned = planModels(bundles, config({ [MODEL]: { device: ["echo", "echo"], replicas: 2, threads: 3 } }));
+  expect(planned).toMatchObject([
+    { device: "echo", replicas: 2, threads: 3 },
+    { device: "auto", replicas: 1, threads: 1 },
+  ]);
+  expect(planModels(bundles, config({ [MODEL]: { device: ["cpu", "echo"] } }))).toMatchObject({ exit: 2 });
+});
+
+test("ids are known at once, models are there once they are warm; a refused model ends the start", async () => {
+  const planned = planModels([bundle(), bundle(cartesianManifest())], config({}));
+  if (!Array.isArray(planned)) throw new Error(planned.message);
+  const engine = new FakeEngine();
+  const catalog = new Catalog();
+  const loading = loadModels(engine, planned, catalog, log);
+  expect([catalog.known, catalog.ids, catalog.loading]).toEqual([true, [MODEL, CARTESIAN], [MODEL, CARTESIAN]]);
+  expect(await loading).toBeUndefined();
+  expect(catalog.loading).toEqual([]);
+  const refuses = { load: async () => new Failure("engine_unavailable", "no such device") };
+  expect(await loadModels(Object.assign(new FakeEngine(), refuses), planned, new Catalog(), log)).toMatchObject({
+    message: "no such device",
+    exit: 1,
+  });
+});

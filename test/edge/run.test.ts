@@ -1,0 +1,230 @@
+/** What goes wrong after the fields are right: nothing leaks, the step stays, the next request works. */
+import { expect, test } from "bun:test";
+import { Failure } from "../../src/error.ts";
+import { runUntilCancelled } from "../fake-engine.ts";
+import { MODEL, observation, type Stage, stage } from "./stage.ts";
+
+const session = observation({ session_id: "s" });
+
+async function failure(response: Response): Promise<{ status: number; code: string; param: string | undefined }> {
+  const body = (await response.json()) as { error: { code: string; param?: string } };
+  return { status: response.status, code: body.error.code, param: body.error.param };
+}
+
+/** Nothing is held by anybody, and the session goes on with `step`. */
+async function expectClean(at: Stage, step: number): Promise<void> {
+  await Bun.sleep(0);
+  const { engine, clock, service } = at;
+  expect([engine.framesHeld, engine.runsHeld, clock.armed, service.ingress.bytes]).toEqual([0, 0, 0, 0]);
+  const response = await at.chat(session);
+  expect([response.status, response.headers.get("x-session-step")]).toEqual([200, String(step)]);
+}
+
+/** Lets what is already settled run, without waiting for time. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 20; i += 1) await Promise.resolve();
+  await Bun.sleep(0);
+}
+
+test("an undecodable JPEG is invalid_image with the image's field; the other frames are dropped", async () => {
+  const at = await stage();
+  await at.chat(session);
+  let decodes = 0;
+  const decode = at.engine.script.decode;
+  at.engine.script.decode = async () => {
+    decodes += 1;
+    return decodes === 2 ? new Failure("invalid_image", "truncated file") : undefined;
+  };
+  expect(await failure(await at.chat(session))).toEqual({
+    status: 400,
+    code: "invalid_image",
+    param: "messages[0].content[2].image_url.url",
+  });
+  expect(at.engine.observations.length).toBe(1);
+  at.engine.script.decode = decode;
+  await expectClean(at, 1);
+});
+
+test("no frame slot left: 503 engine_unavailable with Retry-After, and the frames put so far are dropped", async () => {
+  const at = await stage();
+  let puts = 0;
+  at.engine.script.framePut = () => {
+    puts += 1;
+    return puts === 3 ? new Failure("engine_unavailable", "all frame slots are taken") : undefined;
+  };
+  const response = await at.chat(session);
+  expect(response.headers.get("retry-after")).toBe("1");
+  expect(await failure(response)).toMatchObject({ status: 503, code: "engine_unavailable" });
+  await expectClean(at, 0);
+});
+
+test("a run that is refused at once leaves nothing behind", async () => {
+  const at = await stage();
+  at.engine.script.observe = () => new Failure("engine_unavailable", "all run slots are taken");
+  expect(await failure(await at.chat(session))).toMatchObject({ status: 503, code: "engine_unavailable" });
+  at.engine.script.observe = () => undefined;
+  await expectClean(at, 0);
+});
+
+test("a failed run is 500 model_failure, aborted, and the step stays", async () => {
+  const at = await stage();
+  await at.chat(session);
+  const { run } = at.engine.script;
+  at.engine.script.run = async () => new Failure("model_failure", "a row is not finite");
+  const response = await at.chat(session);
+  expect(await failure(response)).toEqual({ status: 500, code: "model_failure", param: undefined });
+  at.engine.script.run = run;
+  await expectClean(at, 1);
+  expect([at.engine.commits, at.engine.aborts]).toEqual([2, 1]);
+});
+
+test("passing the deadline cancels the run itself: 503 engine_unavailable with Retry-After", async () => {
+  const at = await stage();
+  const { run } = at.engine.script;
+  at.engine.script.run = runUntilCancelled;
+  const pending = at.chat(session);
+  await settle();
+  expect(await failure(await at.chat(session))).toMatchObject({ status: 409, code: "session_busy" });
+  at.clock.advance(9_999);
+  await settle();
+  expect(at.engine.cancels).toBe(0);
+  at.clock.advance(1);
+  const response = await pending;
+  expect(response.headers.get("retry-after")).toBe("1");
+  expect(await failure(response)).toMatchObject({ status: 503, code: "engine_unavailable" });
+  expect(at.engine.cancels).toBe(1);
+  at.engine.script.run = run;
+  await expectClean(at, 0);
+});
+
+test("passing the deadline while frames are decoded drops them", async () => {
+  const at = await stage();
+  const { decode } = at.engine.script;
+  at.engine.script.decode = () => new Promise(() => {});
+  const pending = at.chat(session);
+  await settle();
+  expect(at.engine.framesHeld).toBe(3);
+  at.clock.advance(10_000);
+  expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
+  at.engine.script.decode = decode;
+  await expectClean(at, 0);
+});
+
+test("a client that leaves before the model has started cancels: free, step unmoved", async () => {
+  const at = await stage();
+  await at.chat(session);
+  const { decode } = at.engine.script;
+  at.engine.script.decode = () => new Promise(() => {});
+  const client = new AbortController();
+  const pending = at.chat(session, { signal: client.signal });
+  await settle();
+  client.abort();
+  await pending;
+  expect(at.engine.observations.length).toBe(1);
+  at.engine.script.decode = decode;
+  await expectClean(at, 1);
+});
+
+test("a client that leaves after the model has started changes nothing: the chunk is finished and committed", async () => {
+  const at = await stage();
+  const { run } = at.engine.script;
+  const model = Promise.withResolvers<void>();
+  at.engine.script.run = async (observed) => {
+    await model.promise;
+    return at.engine.chunk(observed);
+  };
+  const client = new AbortController();
+  const pending = at.chat(session, { signal: client.signal });
+  await settle();
+  expect(at.engine.observations.length).toBe(1);
+  client.abort();
+  model.resolve();
+  await pending;
+  expect([at.engine.commits, at.engine.cancels]).toEqual([1, 0]);
+  at.engine.script.run = run;
+  await expectClean(at, 1);
+});
+
+test("the instruction, busy and step rules answer over HTTP and run nothing", async () => {
+  const at = await stage();
+  await at.chat(session);
+  const other = JSON.parse(JSON.stringify(session).replace("fold the towel", "fold the towel "));
+  expect([
+    await failure(await at.chat(other)),
+    await failure(await at.chat({ ...session, expected_step: 0 })),
+    await failure(await at.chat({ ...session, expected_step: 2 })),
+  ]).toEqual([
+    { status: 400, code: "instruction_changed", param: undefined },
+    { status: 409, code: "session_step_conflict", param: "expected_step" },
+    { status: 409, code: "session_step_conflict", param: "expected_step" },
+  ]);
+  expect(at.engine.cameras.length).toBe(3);
+  at.clock.advance(60_000);
+  expect(await failure(await at.chat(session))).toMatchObject({ status: 410, code: "session_expired" });
+});
+
+test("a full session table is 429 no_replica_free with Retry-After", async () => {
+  const at = await stage({ sessionsMax: 1 });
+  await at.chat(session);
+  at.clock.advance(20_000);
+  const response = await at.chat(observation({ session_id: "t" }));
+  const body = await response.clone().json();
+  expect([response.headers.get("retry-after"), body]).toMatchObject(["40", { error: { type: "rate_limit_error" } }]);
+  expect(await failure(response)).toMatchObject({ status: 429, code: "no_replica_free" });
+  await expectClean(at, 1);
+});
+
+test("a fault of our own is 500 internal_error: the log has the stack, the client the request's id", async () => {
+  const at = await stage();
+  at.engine.script.observe = () => {
+    throw new Error("secret /path/in/stack");
+  };
+  const response = await at.chat(session);
+  const text = await response.clone().text();
+  expect(await failure(response)).toMatchObject({ status: 500, code: "internal_error" });
+  expect(text).not.toContain("secret");
+  expect(text).toContain(response.headers.get("x-request-id") ?? "no id");
+  expect(at.logLines.join()).toContain("secret");
+  at.engine.script.observe = () => undefined;
+  await expectClean(at, 0);
+});
+
+test("while it shuts down the service takes nothing new and answers what runs", async () => {
+  const at = await stage();
+  const model = Promise.withResolvers<void>();
+  at.engine.script.run = async (observed) => {
+    await model.promise;
+    return at.engine.chunk(observed);
+  };
+  const running = at.chat(session);
+  await settle();
+  let drained = false;
+  const drain = at.service.lifecycle.drain().then(() => {
+    drained = true;
+  });
+  const refused = await at.chat(observation());
+  expect(refused.headers.get("connection")).toBe("close");
+  expect(await failure(refused)).toMatchObject({ status: 503, code: "engine_unavailable" });
+  expect(drained).toBe(false);
+  model.resolve();
+  expect((await running).status).toBe(200);
+  await drain;
+});
+
+test("healthz answers always; readyz says what is missing", async () => {
+  const at = await stage();
+  const ready = async () => {
+    const response = await at.send("/readyz");
+    return { status: response.status, missing: ((await response.json()) as { missing?: string[] }).missing };
+  };
+  expect((await at.send("/healthz")).status).toBe(200);
+  expect(await ready()).toEqual({ status: 200, missing: undefined });
+  const served = at.service.catalog.models.get(MODEL);
+  if (served) served.model = undefined;
+  at.store.down = true;
+  expect(await ready()).toEqual({
+    status: 503,
+    missing: [`model ${MODEL} is loading`, "the store does not answer"],
+  });
+  expect((await at.send("/healthz")).status).toBe(200);
+});

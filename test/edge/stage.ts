@@ -1,0 +1,117 @@
+/** A service with a fake engine, a fake clock and one account, driven without a socket. */
+import type { Elysia } from "elysia";
+import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import type { Manifest } from "../../src/bundle/manifest.ts";
+import { publicApp } from "../../src/edge/app.ts";
+import { Ingress } from "../../src/edge/body.ts";
+import { Catalog, Lifecycle, type Service } from "../../src/edge/service.ts";
+import { SessionTable } from "../../src/session/table.ts";
+import { Counter } from "../../src/std/metrics.ts";
+import { type FakeStore, fakeStore } from "../account/fake-store.ts";
+import { FakeEngine } from "../fake-engine.ts";
+import { FakeClock } from "../std/fake-clock.ts";
+import { cartesianManifest, manifest, statefulManifest } from "./manifests.ts";
+
+export const MODEL = "vendorB/molmoact2:yam";
+export const STATEFUL = "vendorA/dreamzero-astra:yam";
+export const CARTESIAN = "vendorC/rho:yam";
+
+export interface Stage {
+  readonly service: Service;
+  readonly engine: FakeEngine;
+  readonly clock: FakeClock;
+  readonly store: FakeStore;
+  readonly key: string;
+  readonly logLines: string[];
+  /** Sends a request to the app. */
+  send(path: string, init?: RequestInit): Promise<Response>;
+  /** POST of a chat body with the key. */
+  chat(body: unknown, init?: RequestInit): Promise<Response>;
+}
+
+export async function stage(options: { sessionsMax?: number; ingressBytesMax?: number } = {}): Promise<Stage> {
+  const clock = new FakeClock();
+  const engine = new FakeEngine();
+  const store = fakeStore();
+  const key = makeKey();
+  await store.accountAdd({ id: "acct_1", email: "one@example.org", createdAt: 0 });
+  const sha256 = keyDigest(key);
+  const publicId = keyPublicId(key) ?? "";
+  await store.keyAdd({ publicId, sha256, accountId: "acct_1", name: "", createdAt: 0, revokedAt: null });
+  const catalog = new Catalog();
+  catalog.known = true;
+  for (const facts of [manifest(), statefulManifest(), cartesianManifest()]) serve(catalog, engine, facts);
+  const logLines: string[] = [];
+  const note = (event: string, facts: object = {}) => void logLines.push(`${event} ${JSON.stringify(facts)}`);
+  const service: Service = {
+    clock,
+    log: { info: note, error: note },
+    store,
+    sessions: new SessionTable({ clock, ...(options.sessionsMax ? { sessionsMax: options.sessionsMax } : {}) }),
+    catalog,
+    lifecycle: new Lifecycle(),
+    ingress: new Ingress(options.ingressBytesMax),
+    requests: new Counter(),
+    chunkMs: 10_000,
+  };
+  const app: Pick<Elysia, "handle"> = publicApp(service);
+  const send: Stage["send"] = async (path, init) => app.handle(new Request(`http://localhost${path}`, init ?? {}));
+  return {
+    service,
+    engine,
+    clock,
+    store,
+    key,
+    logLines,
+    send,
+    chat: (body, init) =>
+      send("/v1/chat/completions", {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+        ...init,
+      }),
+  };
+}
+
+function serve(catalog: Catalog, engine: FakeEngine, facts: Manifest): void {
+  catalog.models.set(facts.id, { manifest: facts, model: engine.model(facts) });
+}
+
+/** Bytes that begin as a JPEG file does; the fake engine looks no further. */
+export function jpeg(bytes = 64): Uint8Array<ArrayBuffer> {
+  const file = new Uint8Array(bytes).fill(1);
+  file.set([0xff, 0xd8, 0xff]);
+  return file;
+}
+
+export function imageUrl(file: Uint8Array<ArrayBuffer> = jpeg()): string {
+  return `data:image/jpeg;base64,${file.toBase64()}`;
+}
+
+export function imagePart(url: unknown = imageUrl()): object {
+  return { type: "image_url", image_url: { url } };
+}
+
+export function textPart(text = "fold the towel"): object {
+  return { type: "text", text };
+}
+
+export const jointState = { joint_position: Array(12).fill(0.1), gripper_position: [0, 1] };
+
+export const cartesianState = {
+  joint_position: [],
+  gripper_position: [5, -3],
+  cartesian_position: [0.1, 0.2, 0.3, 1, 0, 0, 0, 1, 0, 0.1, 0.2, 0.3, 0, 1, 0, 0, 0, 1],
+};
+
+/** A right request for the first chunk of `MODEL`, with top-level changes; `undefined` removes a field. */
+export function observation(changes: Record<string, unknown> = {}): Record<string, unknown> {
+  const content = [textPart(), imagePart(), imagePart(), imagePart()];
+  return { model: MODEL, messages: [{ role: "user", content }], robot_state: jointState, ...changes };
+}
+
+/** `observation` with other parts in its one message. */
+export function withContent(content: unknown, changes: Record<string, unknown> = {}): Record<string, unknown> {
+  return observation({ messages: [{ role: "user", content }], ...changes });
+}
