@@ -43,14 +43,22 @@ function checkTools() {
   if (!answers("cc")) missing.push("no C compiler (cc): apt-get install gcc libc6-dev, or your system's equivalent");
   const needed = /^rust-version = "([\d.]+)"/m.exec(readFileSync(join(root, "native/Cargo.toml"), "utf8"))?.[1];
   const rust = answers("cargo");
+  const broken = rust === undefined && installed("cargo");
   const advice = "curl --proto '=https' -sSf https://sh.rustup.rs | sh -s -- -y   (or: rustup update)";
-  if (!rust) missing.push(`no Rust toolchain (cargo), ${needed} or newer is needed: ${advice}`);
+  if (broken) missing.push(`cargo is there but does not answer: ${broken}; with rustup: rustup default stable`);
+  else if (!rust) missing.push(`no Rust toolchain (cargo), ${needed} or newer is needed: ${advice}`);
   else if (older(/(\d+\.\d+\.\d+)/.exec(rust)?.[1] ?? "0", needed)) {
     missing.push(`${rust.trim()} is too old, ${needed} or newer is needed: ${advice}`);
   }
   if (missing.length === 0) return;
   process.stderr.write(`tendon cannot be built here:\n${missing.map((line) => `  - ${line}\n`).join("")}`);
   process.exit(1);
+}
+
+/** What a tool that is there says instead of its version; undefined when it is not there. */
+function installed(tool) {
+  const { error, stderr } = spawnSync(tool, ["--version"], { encoding: "utf8" });
+  return error ? undefined : (stderr.trim().split("\n")[0] ?? "nothing");
 }
 
 /** What `TOOL --version` prints, or undefined when it is not there. */

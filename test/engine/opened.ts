@@ -65,7 +65,7 @@ const FIXTURES = join(import.meta.dir, "../../../shared/fixtures");
 
 /** The real camera frames where they are present: front, left, right. */
 export async function realFrames(): Promise<Uint8Array[] | undefined> {
-  const names = await readdir(FIXTURES).catch(() => []);
+  const names = await readdir(FIXTURES).catch((): string[] => []);
   if (!names.includes("front.jpg")) return undefined;
   return await Promise.all(
     ["front.jpg", "left.jpg", "right.jpg"].map((name) => Bun.file(join(FIXTURES, name)).bytes()),

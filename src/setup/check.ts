@@ -1,0 +1,125 @@
+/**
+ * `npm test`: everything that must hold, in the order of how soon it tells. Ends with `N passed, M failed`.
+ *
+ * With TENDON_TEST_REQUIRE=all a skipped test is a failure. A check that fails does not stop the others.
+ * `--program FILE` runs the tests of the whole program only, against that executable.
+ */
+import { join, resolve } from "node:path";
+import { childEnvironment, testRequirement } from "../config.ts";
+
+const ROOT = resolve(import.meta.dir, "../..");
+const NATIVE = join(ROOT, "native");
+
+interface Check {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+  /** Passed, failed and skipped tests in the output; a command without tests counts as one. */
+  readonly count?: (output: string) => Counts;
+}
+
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+const tool = (name: string) => join(ROOT, "node_modules/.bin", name);
+
+function bunTest(...paths: string[]): Check {
+  return {
+    name: "bun test",
+    command: [process.execPath, "test", ...paths],
+    count: (output) => ({
+      passed: number(output, /^\s*(\d+) pass$/m),
+      failed: number(output, /^\s*(\d+) fail$/m),
+      skipped: number(output, /^\s*(\d+) skip$/m),
+    }),
+  };
+}
+
+const CHECKS: readonly Check[] = [
+  { name: "types", command: [tool("tsc"), "--noEmit"] },
+  { name: "format and lint", command: [tool("biome"), "ci", "--colors=off", "--error-on-warnings", "."] },
+  { name: "dead code", command: [tool("knip")] },
+  { name: "rustfmt", command: ["cargo", "fmt", "--all", "--check"], cwd: NATIVE },
+  {
+    name: "clippy",
+    command: ["cargo", "clippy", "--release", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"],
+    cwd: NATIVE,
+  },
+  {
+    name: "Rust tests",
+    command: ["cargo", "test", "--release", "--locked", "--workspace"],
+    cwd: NATIVE,
+    count: (output) => sum(output, /^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored/gm),
+  },
+  bunTest(),
+];
+
+function sum(output: string, pattern: RegExp): Counts {
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  for (const [, passed, failed, skipped] of output.matchAll(pattern)) {
+    counts.passed += Number(passed);
+    counts.failed += Number(failed);
+    counts.skipped += Number(skipped);
+  }
+  return counts;
+}
+
+function number(output: string, pattern: RegExp): number {
+  return Number(pattern.exec(output)?.[1] ?? 0);
+}
+
+/** Runs a check, showing its output as it comes. */
+async function run({ name, command, cwd = ROOT, env = {}, count }: Check): Promise<Counts> {
+  process.stdout.write(`\n── ${name}\n`);
+  const child = Bun.spawn([...command], {
+    cwd,
+    env: childEnvironment(env),
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  let output = "";
+  const show = async (stream: ReadableStream<Uint8Array>) => {
+    const decoder = new TextDecoder();
+    for await (const piece of stream) {
+      const text = decoder.decode(piece, { stream: true });
+      output += text;
+      process.stdout.write(text);
+    }
+  };
+  await Promise.all([show(child.stdout), show(child.stderr)]);
+  const good = (await child.exited) === 0;
+  const counts = count?.(output) ?? { passed: 0, failed: 0, skipped: 0 };
+  // A command that failed without naming a test failed as a whole; one without tests passed as a whole.
+  if (!good && counts.failed === 0) counts.failed = 1;
+  if (good && count === undefined) counts.passed = 1;
+  if (good && count !== undefined && counts.passed === 0) counts.failed = 1;
+  return counts;
+}
+
+const program = process.argv[2] === "--program" ? process.argv[3] : undefined;
+const checks =
+  program === undefined
+    ? CHECKS
+    : [{ ...bunTest("test/program"), name: program, env: { TENDON_TEST_PROGRAM: resolve(program) } }];
+
+const total = { passed: 0, failed: 0, skipped: 0 };
+const broken: string[] = [];
+for (const check of checks) {
+  const counts = await run(check);
+  total.passed += counts.passed;
+  total.failed += counts.failed;
+  total.skipped += counts.skipped;
+  if (counts.failed > 0) broken.push(check.name);
+}
+if (total.skipped > 0 && testRequirement() === "all") {
+  broken.push(`${total.skipped} skipped although TENDON_TEST_REQUIRE=all`);
+  total.failed += total.skipped;
+}
+if (broken.length > 0) process.stdout.write(`\nfailed: ${broken.join(", ")}\n`);
+process.stdout.write(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped\n`);
+process.exit(total.failed > 0 ? 1 : 0);

@@ -1,0 +1,74 @@
+/** A robot's first chunk, as a newcomer gets it: serve, sample, curl, act. */
+import { expect, test } from "bun:test";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { realFrames } from "../engine/opened.ts";
+import { chunkOf, Place, requestOf } from "./program.ts";
+
+function expectChunk({ actions, step }: { actions: number[][]; step: number }): void {
+  expect(step).toBe(0);
+  expect(actions.length).toBe(30);
+  for (const row of actions) {
+    expect(row.length).toBe(14);
+    expect(row.every(Number.isFinite)).toBe(true);
+  }
+}
+
+test("what sample writes gives a 30 × 14 finite chunk by HTTP and by act, with a plot; HOME holds tendon's files only", async () => {
+  await using place = await Place.make();
+  expect(await place.run(["sample", "demo"])).toMatchObject({ code: 0 });
+  const server = await place.serve();
+
+  const response = await server.post(await Bun.file(place.path("demo/request.json")).text());
+  expect(response.status).toBe(200);
+  expect(response.headers.get("x-tendon-bundle")).toBe("reference");
+  expectChunk(await chunkOf(response));
+
+  const images = ["top", "left", "right"].flatMap((camera) => ["--image", `${camera}=demo/${camera}.jpg`]);
+  const request = ["--model", "vendorB/molmoact2:yam", "--instruction", "pick up the block", ...images];
+  const acted = await place.run(["act", ...request, "--state", "demo/state.json", "--plot", "chunk.svg", "--json"], {
+    TENDON_BASE_URL: server.ready.url,
+  });
+  expect(acted).toMatchObject({ code: 0 });
+  expectChunk(JSON.parse(acted.stdout));
+  const svg = await Bun.file(place.path("chunk.svg")).text();
+  expect(svg.match(/<(path|polyline)[^>]*class="trace/g)?.length ?? 0).toBe(14);
+
+  expect(await server.stop()).toBe(0);
+  const files = (await readdir(place.home, { recursive: true })).filter((path) => !path.startsWith(".bun"));
+  const foreign = files.filter(
+    (path) => !/^\.(cache|config|local)$|^\.local\/share$|^\.(cache|config|local\/share)\/tendon/.test(path),
+  );
+  expect(foreign).toEqual([]);
+});
+
+test("real camera frames give a chunk, the same one each time, and another for another seed", async () => {
+  await using place = await Place.make();
+  const server = await place.serve();
+  expect(await place.run(["sample", "drawn"])).toMatchObject({ code: 0 });
+  const drawn = ["top", "left", "right"].map((camera) => Bun.file(place.path(join("drawn", `${camera}.jpg`))).bytes());
+  for (const jpegs of [await Promise.all(drawn), await realFrames()]) {
+    if (jpegs === undefined) continue;
+    const [one, again, other] = [
+      await chunkOf(await server.post(requestOf(jpegs))),
+      await chunkOf(await server.post(requestOf(jpegs))),
+      await chunkOf(await server.post(requestOf(jpegs, { seed: 1 }))),
+    ];
+    expectChunk(one);
+    expect(again.actions).toEqual(one.actions);
+    expect(other.actions).not.toEqual(one.actions);
+  }
+});
+
+test("every command has its help and says what it is", async () => {
+  await using place = await Place.make();
+  const { code, stdout } = await place.run(["--help"]);
+  expect(code).toBe(0);
+  const commands = [...stdout.matchAll(/^ {2}(\w+) {2,}\S/gm)].map((match) => match[1] ?? "");
+  for (const name of ["serve", "sample", "act", "models", "doctor", "bench", "bundle"])
+    expect(commands).toContain(name);
+  for (const name of commands) {
+    const help = await place.run([name, "--help"]);
+    expect([name, help.code, help.stdout.includes(`Usage: tendon ${name}`)]).toEqual([name, 0, true]);
+  }
+});

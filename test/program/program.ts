@@ -1,0 +1,144 @@
+/**
+ * The program as its user has it: a child process, from source or, with TENDON_TEST_PROGRAM=FILE, the executable copied
+ * alone into an empty folder. Each has an empty HOME of its own.
+ */
+import { chmod, copyFile, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const ROOT = resolve(import.meta.dir, "../..");
+
+/** The executable under test; undefined when it is the sources. */
+export const EXECUTABLE = process.env.TENDON_TEST_PROGRAM ? resolve(process.env.TENDON_TEST_PROGRAM) : undefined;
+
+export interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Ready {
+  readonly event: string;
+  readonly url: string;
+  readonly ops_url: string;
+  readonly models: string[];
+  readonly account: string;
+  readonly api_key: string;
+}
+
+/** An empty folder with an empty HOME in it, and the program beside it. Gone at the end of the test. */
+export class Place implements AsyncDisposable {
+  private readonly children = new Set<Bun.Subprocess>();
+
+  private constructor(
+    readonly dir: string,
+    readonly home: string,
+    private readonly command: readonly string[],
+  ) {}
+
+  static async make(): Promise<Place> {
+    const dir = await mkdtemp(join(tmpdir(), "tendon-program-"));
+    const home = join(dir, "home");
+    await mkdir(home);
+    if (EXECUTABLE === undefined) return new Place(dir, home, [process.execPath, join(ROOT, "src/main.ts")]);
+    const alone = join(dir, "tendon");
+    await copyFile(EXECUTABLE, alone);
+    await chmod(alone, 0o755);
+    return new Place(dir, home, [alone]);
+  }
+
+  path(name: string): string {
+    return join(this.dir, name);
+  }
+
+  private environment(extra: Record<string, string>): Record<string, string> {
+    return { PATH: process.env.PATH ?? "", HOME: this.home, TENDON_OPS_ADDR: "127.0.0.1:0", ...extra };
+  }
+
+  spawn(args: readonly string[], env: Record<string, string> = {}): Bun.Subprocess<"ignore", "pipe", "pipe"> {
+    const child = Bun.spawn([...this.command, ...args], {
+      cwd: this.dir,
+      env: this.environment(env),
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    this.children.add(child);
+    return child;
+  }
+
+  /** Runs a command to its end. */
+  async run(args: readonly string[], env: Record<string, string> = {}): Promise<Ended> {
+    const child = this.spawn(args, env);
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    return { code: await child.exited, stdout, stderr };
+  }
+
+  /** Starts `serve --dev` on a free port and waits until it is ready. */
+  async serve(args: readonly string[] = [], env: Record<string, string> = {}): Promise<Server> {
+    const child = this.spawn(["serve", "--dev", "--json", "--port", "0", ...args], env);
+    const reader = child.stdout.getReader();
+    let text = "";
+    while (!text.includes("\n")) {
+      const { done, value } = await reader.read();
+      if (done) throw new Error(`serve ended before it was ready: ${await new Response(child.stderr).text()}`);
+      text += Buffer.from(value).toString();
+    }
+    reader.releaseLock();
+    return new Server(child, JSON.parse(text.slice(0, text.indexOf("\n"))));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.children) {
+      if (child.exitCode === null) child.kill("SIGKILL");
+      await child.exited;
+    }
+    await rm(this.dir, { recursive: true, force: true });
+  }
+}
+
+export class Server {
+  constructor(
+    readonly child: Bun.Subprocess<"ignore", "pipe", "pipe">,
+    readonly ready: Ready,
+  ) {}
+
+  post(body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Response> {
+    return fetch(`${this.ready.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${this.ready.api_key}`, "content-type": "application/json", ...headers },
+      body: body as string,
+    });
+  }
+
+  /** SIGTERM, and its exit code. */
+  async stop(): Promise<number> {
+    this.child.kill("SIGTERM");
+    return await this.child.exited;
+  }
+}
+
+/** A whole request of three JPEGs for the model that ships. */
+export function requestOf(jpegs: readonly Uint8Array[], extra: Record<string, unknown> = {}): string {
+  const images = jpegs.map((jpeg) => ({
+    type: "image_url",
+    image_url: { url: `data:image/jpeg;base64,${Buffer.from(jpeg).toString("base64")}` },
+  }));
+  return JSON.stringify({
+    model: "vendorB/molmoact2:yam",
+    messages: [{ role: "user", content: [{ type: "text", text: "pick up the red block" }, ...images] }],
+    robot_state: { joint_position: Array(12).fill(0.1), gripper_position: [0.5, 1] },
+    ...extra,
+  });
+}
+
+/** The action chunk inside a chat completion. */
+export async function chunkOf(response: Response): Promise<{ actions: number[][]; step: number; timing_ms: object }> {
+  const body = (await response.json()) as { choices: [{ message: { content: string } }] };
+  return JSON.parse(body.choices[0].message.content);
+}
+
+/** One clear message: something is said, and no stack and no source line in it. */
+export function isClear(text: string): boolean {
+  return text.trim().length > 20 && !/\n\s+at |\bat .*:\d+:\d+|Error:|undefined|\[object/.test(text);
+}

@@ -1,0 +1,209 @@
+/**
+ * The repository's own rules, as a test: import direction, one home per outside package and per ambient thing, file
+ * length, names, no dead files, nothing that speaks of a machine. A rule is tightened, never exempted.
+ */
+import { describe, expect, test } from "bun:test";
+import { dirname, join, normalize, relative, resolve } from "node:path";
+
+const ROOT = resolve(import.meta.dir, "..");
+
+const tracked = Bun.spawnSync(["git", "ls-files", "--cached", "--others", "--exclude-standard"], { cwd: ROOT })
+  .stdout.toString()
+  .split("\n")
+  .filter((path) => path !== "" && Bun.file(join(ROOT, path)).size > 0);
+
+const text = new Map<string, string>();
+for (const path of tracked) {
+  if (/\.(ts|mjs|rs|py|md|json|toml|sql)$|^\.ci\/run$|^\.npmrc$/.test(path))
+    text.set(path, await Bun.file(join(ROOT, path)).text());
+}
+
+const sources = [...text].filter(([path]) => path.startsWith("src/") && path.endsWith(".ts"));
+const code = [...text].filter(([path]) => /\.(ts|mjs|rs)$/.test(path));
+
+/** Specifiers of all imports, static, dynamic and of types. */
+function importsOf(source: string): string[] {
+  const pattern = /^(?:import|export)\s[\w\s{},*$]*?\bfrom "([^"]+)"|^import "([^"]+)"|import\("([^"]+)"\)/gm;
+  return [...source.matchAll(pattern)].map((match) => match[1] ?? match[2] ?? match[3] ?? "");
+}
+
+/** Files whose code, comments left out, matches. */
+function users(pattern: RegExp): string[] {
+  const bare = (source: string) => source.replace(/\/\*[\s\S]*?\*\/|(^|\s)\/\/.*$/gm, "");
+  return sources.filter(([, source]) => pattern.test(bare(source))).map(([path]) => path);
+}
+
+/** Folders of src/ from top to bottom; a folder imports its own, those of lower levels, and the files at the root. */
+const LEVELS = [
+  ["cli", "setup"],
+  ["edge"],
+  ["account", "meter", "session", "llm", "runs", "web"],
+  ["engine", "bundle", "store"],
+  ["std"],
+];
+const SIDEWAYS_FORBIDDEN = new Set(["llm", "runs", "session"]);
+
+function levelOf(folder: string): number {
+  return LEVELS.findIndex((folders) => folders.includes(folder));
+}
+
+/** What of a file's imports breaks the direction. */
+function upward(path: string, source: string): string[] {
+  const folder = path.split("/")[1] ?? "";
+  if (levelOf(folder) < 0) return [];
+  return importsOf(source)
+    .filter((specifier) => specifier.startsWith("."))
+    .map((specifier) => relative(ROOT, normalize(join(ROOT, dirname(path), specifier))))
+    .filter((target) => {
+      const other = target.split("/")[1] ?? "";
+      if (target.split("/").length < 3 || other === folder) return false;
+      const sideways =
+        levelOf(other) === levelOf(folder) && SIDEWAYS_FORBIDDEN.has(folder) && SIDEWAYS_FORBIDDEN.has(other);
+      return levelOf(other) < levelOf(folder) || sideways;
+    })
+    .map((target) => `${path} → ${target}`);
+}
+
+describe("imports", () => {
+  test("every folder of src/ has a level", () => {
+    const folders = new Set(
+      sources
+        .map(([path]) => path.split("/"))
+        .filter((parts) => parts.length > 2)
+        .map((parts) => parts[1] ?? ""),
+    );
+    expect([...folders].filter((folder) => levelOf(folder) < 0)).toEqual([]);
+  });
+
+  test("point down", () => {
+    expect(sources.flatMap(([path, source]) => upward(path, source))).toEqual([]);
+  });
+
+  test("the rule above can fail", () => {
+    expect(upward("src/std/x.ts", 'import { y } from "../edge/y.ts";')).toEqual(["src/std/x.ts → src/edge/y.ts"]);
+    expect(upward("src/runs/x.ts", 'await import("../session/y.ts");')).toEqual(["src/runs/x.ts → src/session/y.ts"]);
+  });
+
+  /** Outside package → where it may be imported. */
+  const HOMES: Readonly<Record<string, RegExp>> = {
+    elysia: /^src\/edge\//,
+    "bun:sqlite": /^src\/store\//,
+    "bun:ffi": /^src\/engine\//,
+    sharp: /^src\/cli\/drawing\.ts$/,
+    "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
+    "@sinclair/typebox": /^src\/(account|bundle|cli|edge)\//,
+    "onnxruntime-node": /^$/,
+    ioredis: /^src\/store\//,
+    postgres: /^src\/store\//,
+  };
+
+  test("each outside package has its home", () => {
+    const strays = sources.flatMap(([path, source]) =>
+      importsOf(source)
+        .map((specifier) => Object.keys(HOMES).find((name) => specifier === name || specifier.startsWith(`${name}/`)))
+        .filter((name): name is string => name !== undefined && !HOMES[name]?.test(path))
+        .map((name) => `${path} imports ${name}`),
+    );
+    expect(strays).toEqual([]);
+  });
+
+  test("no other outside package is imported", () => {
+    const known = (specifier: string) =>
+      /^(\.|node:|bun$|bun:)/.test(specifier) ||
+      Object.keys(HOMES).some((name) => specifier === name || specifier.startsWith(`${name}/`));
+    expect(
+      sources.flatMap(([path, source]) =>
+        importsOf(source)
+          .filter((one) => !known(one))
+          .map((one) => `${path}: ${one}`),
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe("ambient things have one home each", () => {
+  test("the environment", () => expect(users(/process\.env\b|Bun\.env\b/)).toEqual(["src/config.ts"]));
+  test("wall and monotonic time", () =>
+    expect(users(/Date\.now\(|new Date\(\)|performance\.now\(/)).toEqual(["src/std/clock.ts"]));
+  test("Math.random has none", () => expect(users(/Math\.random\(/)).toEqual([]));
+  test("HTTP status numbers stand in the table", () => {
+    expect(users(/\bstatus:\s*[45]\d\d\b/)).toEqual([]);
+  });
+});
+
+describe("files", () => {
+  test("no file of code passes 500 lines", () => {
+    const long = code.filter(([, source]) => source.split("\n").length > 501).map(([path]) => path);
+    expect(long).toEqual([]);
+  });
+
+  test("names are kebab-case and say what is inside", () => {
+    const names = code.map(([path]) => path).filter((path) => !path.endsWith("build.rs"));
+    const odd = names.filter((path) => {
+      const name = path.split("/").at(-1) ?? "";
+      return (
+        !/^[a-z0-9]+([-_][a-z0-9]+)*(\.test)?\.(ts|mjs|rs)$/.test(name) ||
+        /^(utils?|helpers?|managers?|common)\b/.test(name)
+      );
+    });
+    expect(odd).toEqual([]);
+  });
+
+  test("every module of src/ is imported by another or is an entry point", () => {
+    const entries = new Set(["src/main.ts", "src/setup/check.ts", "src/setup/compile.ts", "src/store/writer.ts"]);
+    const imported = new Set(
+      [...text]
+        .filter(([path]) => path.endsWith(".ts"))
+        .flatMap(([path, source]) =>
+          importsOf(source)
+            .filter((one) => one.startsWith("."))
+            .map((one) => relative(ROOT, normalize(join(ROOT, dirname(path), one)))),
+        ),
+    );
+    expect(sources.map(([path]) => path).filter((path) => !imported.has(path) && !entries.has(path))).toEqual([]);
+  });
+
+  test("each begins by saying what it is; a test file may leave it to its name", () => {
+    const silent = code
+      .filter(([path, source]) => !/^(#!.*\n)?(\/\*\*|\/\/!)/.test(source) && !path.endsWith(".test.ts"))
+      .map(([path]) => path);
+    expect(silent).toEqual([]);
+  });
+
+  test("nothing promises later work or switches a check off without a reason", () => {
+    const words = new RegExp(
+      [
+        "TO" + "DO",
+        "FIX" + "ME",
+        "X" + "XX",
+        "as a" + "ny\\b",
+        "@ts-" + "ignore",
+        "@ts-" + "expect-error",
+        "\\b(test|describe)\\.(on" + "ly|sk" + "ip)\\(",
+      ].join("|"),
+    );
+    expect(code.filter(([, source]) => words.test(source)).map(([path]) => path)).toEqual([]);
+    const reasonless = code
+      .filter(([, source]) => /biome-ignore [^:]*$|biome-ignore [^:]*:\s*$/m.test(source))
+      .map(([path]) => path);
+    expect(reasonless).toEqual([]);
+  });
+
+  test("nothing speaks of a machine, and no lock file records an address", () => {
+    const paths = new RegExp(["/(work|farm|root)/", "/tmp/bash_", "arti" + "factory"].join("|"));
+    const leaks = [...text]
+      .filter(([path, source]) => path !== "test/tidy.test.ts" && paths.test(source))
+      .map(([path]) => path);
+    expect(leaks).toEqual([]);
+    expect(text.get("package-lock.json")).not.toMatch(/"resolved": *"https?:/);
+  });
+
+  test("the lists of settled numbers agree: Rust, TypeScript and package", async () => {
+    const { version } = await import("../package.json");
+    expect(text.get("native/Cargo.toml")).toContain(`\nversion = "${version}"`);
+    expect(text.get("native/Cargo.toml")).toMatch(/ort = \{ version = "=/);
+    const { dependencies, devDependencies } = await import("../package.json");
+    for (const pinned of Object.values({ ...dependencies, ...devDependencies }))
+      expect(pinned).toMatch(/^\d+\.\d+\.\d+$/);
+  });
+});
