@@ -12,6 +12,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import("./cli/serve.ts")).serve,
   act: async () => (await import("./cli/act.ts")).act,
   sample: async () => (await import("./cli/sample.ts")).sample,
+  token: async () => (await import("./cli/token.ts")).token,
   models: async () => (await import("./cli/models.ts")).models,
   doctor: async () => (await import("./cli/doctor.ts")).doctor,
   bundle: async () => (await import("./cli/bundle.ts")).bundle,

@@ -67,7 +67,7 @@ export class NativeModel implements Model {
     const ticket = this.calls.tendon_frame_put(this.channel.engine, this.ticket, camera, jpeg, jpeg.length);
     if (ticket === STATUS.busy) return busy("all frame slots are taken");
     this.channel.expect(ticket, "frame_put");
-    return new NativeFrame(this.calls, this.channel, this.ticket, ticket);
+    return new NativeFrame(this.calls, this.channel, this, this.ticket, ticket);
   }
 
   observe(observation: Observation): Run | Failure {
@@ -102,6 +102,11 @@ export class NativeModel implements Model {
     this.channel.expect(this.calls.tendon_session_drop(this.channel.engine, this.ticket, slot), "session_drop");
   }
 
+  /** True until it is unloaded: its frame slots go with it. */
+  get isLoaded(): boolean {
+    return this.gone === undefined && this.channel.isOpen;
+  }
+
   unload(): Promise<void> {
     this.gone ??= new Promise((done) => {
       this.channel.wait(this.ticket, () => {
@@ -134,6 +139,7 @@ class NativeFrame implements Frame {
   constructor(
     private readonly calls: Calls,
     private readonly channel: Channel,
+    private readonly owner: NativeModel,
     private readonly model: number,
     readonly ticket: number,
   ) {
@@ -145,6 +151,7 @@ class NativeFrame implements Frame {
   drop(): void {
     if (this.holder !== "caller") return;
     this.holder = "nobody";
+    if (!this.owner.isLoaded) return;
     this.channel.expect(this.calls.tendon_frame_drop(this.channel.engine, this.model, this.ticket), "frame_drop");
   }
 
@@ -156,6 +163,7 @@ class NativeFrame implements Frame {
 
   private failed(status: number): Failure {
     if (status === STATUS.cancelled) return busy("the frame was dropped before its decode");
+    if (!this.owner.isLoaded) return busy("the model is going");
     assert(status === STATUS.image, `a decode ends as decoded, refused or dropped, not ${status}`);
     const reason = this.channel.errorText(this.ticket, this.model);
     this.drop();
@@ -189,7 +197,7 @@ class NativeRun implements Run {
   /** The caller is answered at once; the native run ends before its next flow step and gives its slot back then. */
   cancel(): void {
     if (this.settled) return;
-    this.channel.expect(this.calls.tendon_cancel(this.channel.engine, this.ticket), "cancel");
+    if (this.channel.isOpen) this.channel.expect(this.calls.tendon_cancel(this.channel.engine, this.ticket), "cancel");
     this.finish(
       new Failure("engine_unavailable", "the run was cancelled; retry in a moment", { retryAfterSeconds: 1 }),
     );
@@ -239,6 +247,7 @@ class NativeRun implements Run {
   }
 
   private release(verdict: "commit" | "abort"): void {
+    if (!this.channel.isOpen) return;
     const { engine } = this.channel;
     if (verdict === "commit") this.channel.expect(this.calls.tendon_commit(engine, this.ticket), "commit");
     else this.channel.expect(this.calls.tendon_abort(engine, this.ticket), "abort");

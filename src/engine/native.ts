@@ -83,9 +83,17 @@ export class Channel {
     return errorText(this.calls, this.engine, model, ticket);
   }
 
-  close(): void {
+  /** False once the engine is closed: everything that was held is free then, and nothing is to be given back. */
+  get isOpen(): boolean {
+    return this.handle !== undefined;
+  }
+
+  async close(): Promise<void> {
     this.expect(this.calls.tendon_close(this.engine), "close");
     this.handle = undefined;
+    // Completions of the last moments are queued behind this turn of the event loop; no thread is left to add another.
+    await new Promise((done) => setImmediate(done));
+    for (const [ticket] of [...this.waiting]) this.complete(ticket, STATUS.cancelled);
     this.callback.close();
   }
 
@@ -156,7 +164,7 @@ class NativeEngine implements Engine {
 
   async close(): Promise<void> {
     await Promise.all([...this.models].map((model) => model.unload()));
-    this.channel.close();
+    await this.channel.close();
   }
 }
 

@@ -34,6 +34,10 @@ test("what sample writes gives a 30 × 14 finite chunk by HTTP and by act, with 
   const svg = await Bun.file(place.path("chunk.svg")).text();
   expect(svg.match(/<(path|polyline)[^>]*class="trace/g)?.length ?? 0).toBe(14);
 
+  // The key that --dev saved is what act used and what token prints; without one the exit code is 3.
+  expect(await place.run(["token"])).toMatchObject({ code: 0, stdout: `${server.ready.api_key}\n` });
+  expect((await place.run(["token"], { XDG_CONFIG_HOME: place.path("none") })).code).toBe(3);
+
   expect(await server.stop()).toBe(0);
   const files = (await readdir(place.home, { recursive: true })).filter((path) => !path.startsWith(".bun"));
   const foreign = files.filter(
@@ -65,7 +69,7 @@ test("every command has its help and says what it is", async () => {
   const { code, stdout } = await place.run(["--help"]);
   expect(code).toBe(0);
   const commands = [...stdout.matchAll(/^ {2}(\w+) {2,}\S/gm)].map((match) => match[1] ?? "");
-  for (const name of ["serve", "sample", "act", "models", "doctor", "bench", "bundle"])
+  for (const name of ["serve", "sample", "act", "token", "models", "doctor", "bench", "bundle"])
     expect(commands).toContain(name);
   for (const name of commands) {
     const help = await place.run([name, "--help"]);
