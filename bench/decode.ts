@@ -1,0 +1,123 @@
+/**
+ * What does a frame cost above the bare libjpeg-turbo decode, and do frames decode side by side?
+ *
+ * One frame is measured inside the native library by its own program (native/src/bin/decode_bench.rs), one thread, the bare decode and
+ * the whole way to the tensor alternating. Three frames are measured through the engine's own interface with one and with two
+ * decode threads, alternating. HTTP, base64 and the reading of files are outside.
+ */
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { sampleFrames } from "../src/cli/drawing.ts";
+import { median } from "../src/cli/stats.ts";
+import { table } from "../src/cli/table.ts";
+import type { Model } from "../src/engine/engine.ts";
+import { locateLibraries } from "../src/engine/library.ts";
+import { Failure, Problem } from "../src/error.ts";
+import { openModel } from "./engine.ts";
+import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+
+/** Asked for: decode + resize + normalise of one 640×360 frame ≤ 1.15 × bare decode + 0.6 ms. */
+const FACTOR = 1.15;
+const EXTRA_US = 600;
+/** Side by side: two of three frames share a core, so 2/3 is the floor; one after the other would be 1. */
+const SIDE_BY_SIDE = 0.8;
+
+/** One line of decode_bench's standard output, for one file: medians in microseconds. */
+const Line = Type.Object({ file: Type.String(), decode_us: Type.Number(), tensor_us: Type.Number() });
+
+export const decode: Proof = {
+  name: "decode",
+  question: "What does a 640x360 frame cost above the bare libjpeg-turbo decode, and do three decode side by side?",
+  async run(size) {
+    const frames = await framesToMeasure();
+    if (frames instanceof Problem) return frames;
+    const lines = await runDecodeBench(frames);
+    if (lines instanceof Problem) return lines;
+    const rows: Figure[] = [];
+    for (const line of lines) {
+      if (!Value.Check(Line, line)) return new Problem("decode_bench printed something else than its figures");
+      const limit = Math.round(FACTOR * line.decode_us + EXTRA_US);
+      rows.push({ measure: `${line.file} bare decode`, value: line.decode_us, unit: "us" });
+      rows.push({ measure: `${line.file} decode + resize + normalise`, value: line.tensor_us, unit: "us", limit });
+    }
+    const together = await sideBySide([...frames.values()].slice(0, 3), size === "small" ? 10 : 500);
+    if (together instanceof Problem) return together;
+    const [one, two] = together;
+    rows.push({ measure: "three frames, one decode thread", value: one, unit: "us" });
+    rows.push({ measure: "three frames, two decode threads", value: two, unit: "us" });
+    rows.push({ measure: "three frames, two threads / one thread", value: two / one, unit: "1", limit: SIDE_BY_SIDE });
+    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+  },
+};
+
+/** The robot's real frames where they are at hand, drawn ones otherwise, by file name. */
+async function framesToMeasure(): Promise<Map<string, Uint8Array> | Problem> {
+  const folder = join(import.meta.dir, "../../shared/fixtures");
+  const names = await readdir(folder).catch((): string[] => []);
+  const frames = new Map<string, Uint8Array>();
+  for (const name of names.filter((file) => file.endsWith(".jpg")).sort()) {
+    frames.set(name, await Bun.file(join(folder, name)).bytes());
+  }
+  if (frames.size >= 3) return frames;
+  const drawn = await sampleFrames(0);
+  if (drawn instanceof Problem) return drawn;
+  return new Map(drawn.map((jpeg, index) => [`drawn-${index}.jpg`, jpeg]));
+}
+
+async function runDecodeBench(frames: ReadonlyMap<string, Uint8Array>): Promise<unknown[] | Problem> {
+  const installed = await locateLibraries();
+  if (installed instanceof Problem) return installed;
+  const folder = await mkdtemp(join(tmpdir(), "tendon-decode-"));
+  try {
+    for (const [name, jpeg] of frames) await Bun.write(join(folder, name), jpeg);
+    const files = [...frames.keys()].map((name) => join(folder, name));
+    const build = ["cargo", "run", "--release", "--quiet", "--bin", "decode_bench", "--"];
+    const words = [...build, installed.jpeg, ...files];
+    const child = Bun.spawn(words, { cwd: join(import.meta.dir, "../native"), stdout: "pipe", stderr: "pipe" });
+    const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    if (code !== 0) return new Problem(`decode_bench ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
+    return text
+      .trim()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+  } catch (error) {
+    return new Problem(`decode_bench could not be run: ${(error as Error).message}`);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Medians in microseconds of three frames put at once until all are decoded, with one decode thread and with two. */
+async function sideBySide(frames: readonly Uint8Array[], rounds: number): Promise<readonly [number, number] | Problem> {
+  const medians: number[] = [];
+  for (const decodeThreads of [1, 2]) {
+    const open = await openModel({ decodeThreads, device: "echo" });
+    if (open instanceof Problem) return open;
+    try {
+      const times: number[] = [];
+      // The first rounds fill the decoders' buffers.
+      for (let round = -10; round < rounds; round++) {
+        const us = await decodeTogether(open.model, frames);
+        if (us instanceof Problem) return us;
+        if (round >= 0) times.push(us);
+      }
+      medians.push(median(times));
+    } finally {
+      await open.close();
+    }
+  }
+  return [medians[0] ?? Number.NaN, medians[1] ?? Number.NaN];
+}
+
+async function decodeTogether(model: Model, frames: readonly Uint8Array[]): Promise<number | Problem> {
+  const before = performance.now();
+  const put = frames.map((jpeg, camera) => model.framePut(camera, jpeg));
+  const ends = await Promise.all(put.map((frame) => (frame instanceof Failure ? frame : frame.decoded)));
+  const us = (performance.now() - before) * 1000;
+  for (const frame of put) if (!(frame instanceof Failure)) frame.drop();
+  const failure = ends.find((end) => end instanceof Failure);
+  return failure === undefined ? us : new Problem(failure.message);
+}

@@ -1,0 +1,45 @@
+/** The engine with the sample's model loaded, in this process, for proofs that look below HTTP. */
+import { installedBundles } from "../src/cli/installed.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../src/cli/sample.ts";
+import type { Engine, Frame, Model } from "../src/engine/engine.ts";
+import { openEngine } from "../src/engine/native.ts";
+import { Failure, Problem } from "../src/error.ts";
+
+export interface OpenModel {
+  readonly engine: Engine;
+  readonly model: Model;
+  close(): Promise<void>;
+}
+
+export async function openModel(options: { decodeThreads: number; device: string }): Promise<OpenModel | Problem> {
+  const bundles = await installedBundles(undefined);
+  if (bundles instanceof Problem) return bundles;
+  const bundle = bundles.find((one) => one.manifest.id === SAMPLE_MODEL);
+  if (bundle === undefined) return new Problem(`no bundle of ${SAMPLE_MODEL} is installed`);
+  const engine = await openEngine({ decodeThreads: options.decodeThreads });
+  if (engine instanceof Problem) return engine;
+  const model = await engine.load({ bundle, device: options.device, replicas: 1, threads: 1 });
+  if (model instanceof Failure) {
+    await engine.close();
+    return new Problem(model.message);
+  }
+  const close = async (): Promise<void> => {
+    await model.unload();
+    await engine.close();
+  };
+  return { engine, model, close };
+}
+
+/** One observation through the engine, as the service does it. Throws when anything is refused: a bench has no caller to tell. */
+export async function oneChunk(model: Model, frames: readonly Uint8Array[], step: number): Promise<void> {
+  const put = frames.map((jpeg, camera) => model.framePut(camera, jpeg));
+  const taken = put.filter((frame): frame is Frame => !(frame instanceof Failure));
+  const refused = (await Promise.all(taken.map((frame) => frame.decoded))).find((end) => end instanceof Failure);
+  if (taken.length < put.length || refused) throw new Error(`a frame was refused: ${refused?.message ?? "no slot"}`);
+  const state = new Float32Array(model.manifest.state.columns.length).fill(0.1);
+  const run = model.observe({ frames: taken, instruction: SAMPLE_INSTRUCTION, state, step, seed: 0 });
+  if (run instanceof Failure) throw new Error(run.message);
+  const result = await run.result;
+  if (result instanceof Failure) throw new Error(result.message);
+  run.commit();
+}

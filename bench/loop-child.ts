@@ -1,0 +1,69 @@
+/** The measured process of bench/loop.ts: `bun bench/loop-child.ts DEVICE CHUNKS`, one JSON object to standard output. */
+import { readFile } from "node:fs/promises";
+import { sampleFrames } from "../src/cli/drawing.ts";
+import { print } from "../src/cli/print.ts";
+import { Problem } from "../src/error.ts";
+import { type Timed, timeForeignCalls } from "./timed-ffi.ts";
+
+const WARMUP_CHUNKS = 20;
+/** The timer alone, without any chunk: what the machine and Bun do by themselves. */
+const IDLE_MS_MAX = 2000;
+
+const log = timeForeignCalls();
+const { oneChunk, openModel } = await import("./engine.ts");
+
+/** Lateness of each tick of a 1 ms timer, in milliseconds, until it is stopped. */
+function startTimer(): () => number[] {
+  const late: number[] = [];
+  let expected = performance.now() + 1;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    late.push(Math.max(0, now - expected));
+    // A tick that came late does not make the next one late.
+    expected = now + 1;
+  }, 1);
+  return () => {
+    clearInterval(timer);
+    return late;
+  };
+}
+
+/** Milliseconds that this thread has spent ready to run, waiting for a core that others used. */
+async function waitedMs(): Promise<number> {
+  const text = await readFile(`/proc/self/task/${process.pid}/schedstat`, "utf8");
+  return Number(text.split(" ")[1]) / 1e6;
+}
+
+async function main(device: string, chunks: number): Promise<Problem | undefined> {
+  const frames = await sampleFrames(0);
+  if (frames instanceof Problem) return frames;
+  const open = await openModel({ decodeThreads: 2, device });
+  if (open instanceof Problem) return open;
+  for (let step = 0; step < WARMUP_CHUNKS; step++) await oneChunk(open.model, frames, step);
+  const stopIdle = startTimer();
+  await Bun.sleep(Math.min(IDLE_MS_MAX, chunks * 20));
+  const idle = stopIdle();
+  const longest: number[] = [];
+  const calls: Timed[] = [];
+  const waitedBefore = await waitedMs();
+  const before = performance.now();
+  const stopBusy = startTimer();
+  for (let step = 0; step < chunks; step++) {
+    log.length = 0;
+    await oneChunk(open.model, frames, step);
+    longest.push(Math.max(...log.map((call) => call.us)));
+    calls.push(...log);
+  }
+  const busy = stopBusy();
+  const waited = ((await waitedMs()) - waitedBefore) / (performance.now() - before);
+  await open.close();
+  const byName = Object.groupBy(calls, (call) => call.name);
+  const names = Object.entries(byName).map(([name, list]) => [name, (list ?? []).map((call) => call.us)] as const);
+  const calls_us = Object.fromEntries(names);
+  await print(JSON.stringify({ longest_us: longest, calls_us, idle_ms: idle, busy_ms: busy, waited }));
+  return undefined;
+}
+
+const problem = await main(process.argv[2] ?? "echo", Number(process.argv[3] ?? "100"));
+if (problem !== undefined) process.stderr.write(`${problem.message}\n`);
+process.exit(problem === undefined ? 0 : 1);

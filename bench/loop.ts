@@ -1,0 +1,81 @@
+/**
+ * Does the native engine leave the event loop free?
+ *
+ * In a process of its own (loop-child.ts), without HTTP: every call into the library and every callback out of it is timed by wall
+ * clock, and a 1 ms timer ticks beside them. So a call that the kernel interrupts counts with the interruption. One robot, one chunk
+ * after the other, two decode threads and one replica on this machine's cores.
+ */
+import { join } from "node:path";
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { percentile } from "../src/cli/stats.ts";
+import { table } from "../src/cli/table.ts";
+import { Problem } from "../src/error.ts";
+import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+
+const CHUNKS = { small: 10, full: 1000 } as const;
+/** Asked for: the longest call or callback of a chunk at p99.9. */
+const LONGEST_US_MAX = 500;
+
+const Numbers = Type.Array(Type.Number());
+const Report = Type.Object({
+  /** Of each chunk, its longest call or callback. */
+  longest_us: Numbers,
+  calls_us: Type.Record(Type.String(), Numbers),
+  idle_ms: Numbers,
+  busy_ms: Numbers,
+  /** Part of the time in which the event loop's thread was ready to run and another thread had the core. */
+  waited: Type.Number(),
+});
+
+export const loop: Proof = {
+  name: "loop",
+  question:
+    "Does the native engine leave the event loop free: the longest call or callback, and a 1 ms timer beside the chunks?",
+  async run(size) {
+    const rows: Figure[] = [];
+    for (const device of ["echo", "cpu"]) {
+      const figures = await onDevice(device, CHUNKS[size], size === "full");
+      if (figures instanceof Problem) return figures;
+      rows.push(...figures);
+    }
+    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+  },
+};
+
+async function onDevice(device: string, chunks: number, judged: boolean): Promise<Figure[] | Problem> {
+  const words = [process.execPath, join(import.meta.dir, "loop-child.ts"), device, String(chunks)];
+  const child = Bun.spawn(words, { stdout: "pipe", stderr: "pipe" });
+  const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  if (code !== 0) return new Problem(`loop-child.ts ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
+  const report: unknown = JSON.parse(text);
+  if (!Value.Check(Report, report)) return new Problem("loop-child.ts printed something else than its report");
+  const rows: Figure[] = [
+    {
+      measure: `${device}: longest call or callback of a chunk, p99.9 of ${chunks}`,
+      ...at(report.longest_us, 99.9, "us"),
+      ...(judged ? { limit: LONGEST_US_MAX } : {}),
+    },
+    { measure: `${device}: longest call or callback of all`, ...at(report.longest_us, 100, "us") },
+  ];
+  for (const [name, times] of Object.entries(report.calls_us)) {
+    rows.push({ measure: `${device}: ${name}, p50 of ${times.length}`, ...at(times, 50, "us") });
+    rows.push({ measure: `${device}: ${name}, max`, ...at(times, 100, "us") });
+  }
+  for (const [name, times] of [
+    ["1 ms timer alone", report.idle_ms],
+    ["1 ms timer beside the chunks", report.busy_ms],
+  ] as const) {
+    for (const percent of [50, 99, 100]) {
+      const label = percent === 100 ? "max" : `p${percent}`;
+      rows.push({ measure: `${device}: ${name}, lateness ${label}`, ...at(times, percent, "ms") });
+    }
+  }
+  rows.push({ measure: `${device}: event loop waiting for a core, part of the time`, value: report.waited, unit: "1" });
+  return rows;
+}
+
+function at(values: readonly number[], percent: number, unit: string): { value: number; unit: string } {
+  const sorted = values.toSorted((a, b) => a - b);
+  return { value: percentile(sorted, percent), unit };
+}

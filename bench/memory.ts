@@ -1,0 +1,163 @@
+/**
+ * Does the service's memory grow, and does a chunk allocate?
+ *
+ * Growth: the service runs in a child process (server-child.ts: `serve` itself, and an ear for our question), because resident
+ * memory after a full collection can only be read there. Robots send over HTTP from this process. Readings: five per tenth of the
+ * requests; the median of the third tenth is compared with that of the last, so warm-up is left out and one odd reading does no harm.
+ *
+ * Allocations: counted by the native library itself, and for ONNX Runtime by a library that is loaded before it
+ * (native/malloc-count); in a process of their own (allocation-child.ts), chunk by chunk, without HTTP.
+ */
+import { join } from "node:path";
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { type Child, startChild } from "../src/cli/child.ts";
+import { sampleFrames } from "../src/cli/drawing.ts";
+import { measure } from "../src/cli/load.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
+import { median } from "../src/cli/stats.ts";
+import { table } from "../src/cli/table.ts";
+import { childEnvironment } from "../src/config.ts";
+import { Problem } from "../src/error.ts";
+import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
+
+const MIB = 2 ** 20;
+/** Asked for: growth of the median from the third tenth to the last. */
+const GROWTH_MIB_MAX = 8;
+const TENTHS = 10;
+const READINGS = 5;
+const ROBOTS = 4;
+const MALLOC_COUNT = join(import.meta.dir, "../native/target/release/libtendon_malloc_count.so");
+
+const DEVICES = ["echo", "cpu"] as const;
+type Device = (typeof DEVICES)[number];
+const REQUESTS = { small: { echo: 500, cpu: 50 }, full: { echo: 100_000, cpu: 10_000 } } as const;
+const COUNTED_CHUNKS = { small: 10, full: 1000 } as const;
+
+/** What server-child.ts answers to "memory", after a full collection. */
+const Reading = Type.Object({ rss_bytes: Type.Integer() });
+
+/** What allocation-child.ts prints: one number per chunk after warm-up. */
+const Counts = Type.Object({ library: Type.Array(Type.Integer()), runtime: Type.Array(Type.Integer()) });
+
+export const memory: Proof = {
+  name: "memory",
+  question: "Does the memory of the service grow with requests, and what does a chunk allocate?",
+  async run(size: Size) {
+    const rows: Figure[] = [];
+    for (const device of DEVICES) {
+      const counted = await allocations(device, COUNTED_CHUNKS[size]);
+      if (counted instanceof Problem) return counted;
+      const grown = await growth(device, REQUESTS[size][device], size);
+      if (grown instanceof Problem) return grown;
+      rows.push(...counted, ...grown);
+    }
+    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+  },
+};
+
+async function allocations(device: Device, chunks: number): Promise<Figure[] | Problem> {
+  if (!(await Bun.file(MALLOC_COUNT).exists())) return new Problem(`${MALLOC_COUNT} is missing; run: npm run setup`);
+  const words = [process.execPath, join(import.meta.dir, "allocation-child.ts"), device, String(chunks)];
+  const env = childEnvironment({ LD_PRELOAD: MALLOC_COUNT });
+  const child = Bun.spawn(words, { env, stdout: "pipe", stderr: "pipe" });
+  const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  if (code !== 0) return new Problem(`allocation-child.ts ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
+  const counts: unknown = JSON.parse(text);
+  if (!Value.Check(Counts, counts)) return new Problem("allocation-child.ts printed something else than its counts");
+  const rows: Figure[] = [
+    {
+      measure: `${device}: allocations of our library in ${chunks} chunks`,
+      value: sum(counts.library),
+      unit: "1",
+      limit: 0,
+    },
+  ];
+  if (device === "echo") return rows;
+  if (counts.runtime.some((count) => count < 0)) return new Problem("nothing counted ONNX Runtime's allocations");
+  const half = Math.floor(counts.runtime.length / 2);
+  const growth = median(counts.runtime.slice(half)) - median(counts.runtime.slice(0, half));
+  const measure = `${device}: allocations of ONNX Runtime in a chunk`;
+  rows.push({ measure: `${measure}, median`, value: median(counts.runtime), unit: "1" });
+  // Least and most are told, not judged: a stray one or two are the runtime's own matter, growth is not.
+  rows.push({ measure: `${measure}, least`, value: Math.min(...counts.runtime), unit: "1" });
+  rows.push({ measure: `${measure}, most`, value: Math.max(...counts.runtime), unit: "1" });
+  rows.push({ measure: `${measure}, median of the second half - of the first`, value: growth, unit: "1", limit: 0 });
+  return rows;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+async function growth(device: Device, requests: number, size: Size): Promise<Figure[] | Problem> {
+  const frames = await sampleFrames(0);
+  if (frames instanceof Problem) return frames;
+  let heard: (message: unknown) => void = () => undefined;
+  const child = await startChild({
+    program: [process.execPath, join(import.meta.dir, "server-child.ts")],
+    model: SAMPLE_MODEL,
+    device,
+    onMessage: (message) => heard(message),
+  });
+  if (child instanceof Problem) return child;
+  const ask = (): Promise<unknown> =>
+    new Promise((resolve) => {
+      heard = resolve;
+      child.send("memory");
+    });
+  try {
+    const tenths: number[] = [];
+    for (let tenth = 0; tenth < TENTHS; tenth++) {
+      const rss = await tenthOf(child, ask, frames, Math.round(requests / TENTHS), tenth);
+      if (rss instanceof Problem) return await child.explain(rss);
+      tenths.push(rss / MIB);
+    }
+    return figures(tenths, device, requests, size);
+  } finally {
+    await child.stop();
+  }
+}
+
+/** Sends a tenth of the requests; the median resident memory, bytes, of the readings in between. */
+async function tenthOf(
+  child: Child,
+  ask: () => Promise<unknown>,
+  frames: readonly Uint8Array[],
+  requests: number,
+  tenth: number,
+): Promise<number | Problem> {
+  const readings: number[] = [];
+  for (let reading = 0; reading < READINGS; reading++) {
+    const done = await measure({
+      service: child.service,
+      model: SAMPLE_MODEL,
+      robots: ROBOTS,
+      chunks: Math.max(1, Math.round(requests / READINGS)),
+      warmup: 0,
+      scenes: [frames],
+      instruction: SAMPLE_INSTRUCTION,
+      state: SAMPLE_STATE,
+      sessionPrefix: `memory-${tenth}-${reading}`,
+    });
+    if (done instanceof Problem) return done;
+    const answer = await ask();
+    if (!Value.Check(Reading, answer)) return new Problem("server-child.ts answered something else than a reading");
+    readings.push(answer.rss_bytes);
+  }
+  return median(readings);
+}
+
+function figures(tenths: readonly number[], device: Device, requests: number, size: Size): Figure[] {
+  const [third = Number.NaN, last = Number.NaN] = [tenths[2], tenths.at(-1)];
+  // A handful of requests says nothing about growth: the small size only shows that the figure can be had.
+  const asked = size === "full" ? { limit: GROWTH_MIB_MAX } : {};
+  return [
+    ...tenths.map((value, index) => ({
+      measure: `${device}: RSS after collection, tenth ${index + 1} of ${requests} requests`,
+      value,
+      unit: "MiB",
+    })),
+    { measure: `${device}: RSS growth, third tenth to last`, value: last - third, unit: "MiB", ...asked },
+  ];
+}

@@ -1,0 +1,43 @@
+/** What a proof is: a question, an answer in figures, and whether the figures are good enough. */
+import type { Problem } from "../src/error.ts";
+
+/** `small` runs inside `bun test` so that a proof cannot rot, and judges nothing by the clock; `full` is the proof. */
+export type Size = "small" | "full";
+
+/** One figure. */
+export interface Figure {
+  readonly measure: string;
+  readonly value: number;
+  /** `ms`, `MiB`, `1` for counts and ratios. */
+  readonly unit: string;
+  /** The largest value that passes, where one was asked for. */
+  readonly limit?: number;
+}
+
+interface Outcome {
+  /** For people: a table and what it means, without a heading. */
+  readonly text: string;
+  readonly rows: readonly Figure[];
+  /** Absent where nothing was asked for. */
+  readonly pass?: boolean;
+}
+
+export interface Proof {
+  readonly name: string;
+  readonly question: string;
+  run(size: Size): Promise<Outcome | Problem>;
+}
+
+/** True when every figure keeps its limit; a missing figure (NaN) does not. */
+export function withinLimits(rows: readonly Figure[]): boolean {
+  return rows.every((row) => row.limit === undefined || row.value <= row.limit);
+}
+
+/** Figures as lines: measure, value with unit, limit. */
+export function figureLines(rows: readonly Figure[]): string[][] {
+  return rows.map(({ measure, value, unit, limit }) => {
+    const shown = Number.isInteger(value) ? String(value) : value.toFixed(3);
+    const asked = limit === undefined ? "" : `${value <= limit ? "ok" : "TOO HIGH"}, at most ${limit}`;
+    return [measure, shown, unit === "1" ? "" : unit, asked];
+  });
+}

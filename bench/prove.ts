@@ -1,0 +1,56 @@
+/**
+ * Runs one proof: `npm run prove NAME` (full size) or `npm run prove NAME -- --small`. Without NAME it lists them.
+ *
+ * The figures of a full run replace this machine's earlier ones in bench/results/<machine>.csv. Exit 1 when a limit is not kept.
+ */
+import { mkdir } from "node:fs/promises";
+import { loadavg } from "node:os";
+import { dirname, join } from "node:path";
+import { origin } from "../src/cli/origin.ts";
+import { print, printNote } from "../src/cli/print.ts";
+import { EXIT, Problem } from "../src/error.ts";
+import { chunk } from "./chunk.ts";
+import { decode } from "./decode.ts";
+import { loop } from "./loop.ts";
+import { memory } from "./memory.ts";
+import type { Proof, Size } from "./proof.ts";
+import { machineName, mergeResults } from "./results.ts";
+import { start } from "./start.ts";
+
+export const PROOFS: readonly Proof[] = [loop, memory, decode, start, chunk];
+
+async function main(argv: readonly string[]): Promise<number> {
+  const [name, ...rest] = argv.filter((word) => word !== "--small");
+  const size: Size = argv.includes("--small") ? "small" : "full";
+  const proof = PROOFS.find((one) => one.name === name);
+  if (proof === undefined || rest.length > 0) {
+    const list = PROOFS.map((one) => `  ${one.name.padEnd(8)} ${one.question}`).join("\n");
+    await print(`npm run prove NAME [-- --small], where NAME is:\n${list}`);
+    return name === undefined ? EXIT.done : EXIT.usage;
+  }
+  const from = await origin();
+  await print(`${proof.name}: ${proof.question}`);
+  const { cpu, cores } = from.machine;
+  const load = loadavg()[0]?.toFixed(2);
+  await print(`${from.date}, commit ${from.commit}, ${cpu}, ${cores} cores, load before ${load}, size ${size}\n`);
+  const outcome = await proof.run(size);
+  if (outcome instanceof Problem) {
+    await printNote(`error: ${outcome.message}`);
+    return outcome.exit;
+  }
+  await print(outcome.text);
+  if (size === "full") {
+    const path = join(import.meta.dir, "results", `${machineName(from)}.csv`);
+    await mkdir(dirname(path), { recursive: true });
+    const file = Bun.file(path);
+    const before = (await file.exists()) ? await file.text() : "";
+    await Bun.write(path, mergeResults(before, proof.name, from, outcome.rows));
+    await print(`written to ${path}`);
+  }
+  // The small size shows that the proof runs; its figures are too few to be judged.
+  if (outcome.pass === undefined || size === "small") return EXIT.done;
+  await print(outcome.pass ? "PASS" : "FAIL");
+  return outcome.pass ? EXIT.done : EXIT.failed;
+}
+
+if (import.meta.main) process.exit(await main(process.argv.slice(2)));

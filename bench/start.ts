@@ -1,0 +1,68 @@
+/** How long from starting the executable to its ready line, bundle loaded and warmed, with an empty and with a filled cache folder? */
+import { copyFile, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ownProgram, startChild } from "../src/cli/child.ts";
+import { SAMPLE_MODEL } from "../src/cli/sample.ts";
+import { median } from "../src/cli/stats.ts";
+import { table } from "../src/cli/table.ts";
+import { Problem } from "../src/error.ts";
+import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+
+const EXECUTABLE = join(import.meta.dir, "../dist/tendon");
+/** Asked for, milliseconds. */
+const FIRST_MS = 2000;
+const LATER_MS = 500;
+
+export const start: Proof = {
+  name: "start",
+  question: "How long does the executable take to its ready line, at the first start and at later ones?",
+  async run(size) {
+    // The small size must run before anything is compiled: it starts the sources instead.
+    const executable = size === "full" ? EXECUTABLE : undefined;
+    if (executable !== undefined && !(await Bun.file(executable).exists())) {
+      return new Problem("dist/tendon is missing; run: npm run build");
+    }
+    const rounds = size === "full" ? 5 : 1;
+    const first: number[] = [];
+    const later: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const pair = await firstAndLater(executable);
+      if (pair instanceof Problem) return pair;
+      first.push(pair[0]);
+      later.push(pair[1]);
+    }
+    const rows: Figure[] = [
+      { measure: `first start, median of ${rounds}`, value: median(first), unit: "ms", limit: FIRST_MS },
+      { measure: "first start, slowest", value: Math.max(...first), unit: "ms" },
+      { measure: `later start, median of ${rounds}`, value: median(later), unit: "ms", limit: LATER_MS },
+      { measure: "later start, slowest", value: Math.max(...later), unit: "ms" },
+    ];
+    const note =
+      "Empty HOME each round; the file itself is in the page cache. The window ends when the ready line is read.\n";
+    return { text: table(figureLines(rows), ["left", "right"]) + note, rows, pass: withinLimits(rows) };
+  },
+};
+
+/** Milliseconds to ready with an empty home folder, then again with what the first start left there. */
+async function firstAndLater(executable: string | undefined): Promise<readonly [number, number] | Problem> {
+  const folder = await mkdtemp(join(tmpdir(), "tendon-start-"));
+  try {
+    // Alone in a folder, as a user would have it: nothing of the checkout may be found beside it.
+    const program = executable === undefined ? ownProgram() : [join(folder, "tendon")];
+    if (executable !== undefined) await copyFile(executable, join(folder, "tendon"));
+    const home = join(folder, "home");
+    await mkdir(home);
+    const times: number[] = [];
+    for (let time = 0; time < 2; time++) {
+      const environment = { HOME: home, XDG_CACHE_HOME: join(home, ".cache") };
+      const child = await startChild({ program, model: SAMPLE_MODEL, device: "cpu", environment });
+      if (child instanceof Problem) return child;
+      times.push(child.readyMs);
+      await child.stop();
+    }
+    return [times[0] ?? Number.NaN, times[1] ?? Number.NaN];
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,157 @@
+/** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
+import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { EXIT, Problem } from "../error.ts";
+import { LIMITS } from "../limits.ts";
+import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace, contentOf, STATIONS } from "./chunk.ts";
+import { post, type Service } from "./client.ts";
+import { type Command, type Given, usageProblem } from "./command.ts";
+import { type CameraFiles, cameraFiles, inModelOrder, orderInDescription, readFrames, readState } from "./images.ts";
+import { installedManifest } from "./installed.ts";
+import { plotSvg } from "./plot.ts";
+import { print, printable, printJson, printNote } from "./print.ts";
+import { requestBody } from "./request.ts";
+import { wholeNumber } from "./sample.ts";
+import { signedIn } from "./sign-in.ts";
+
+const ROUTE = "/v1/chat/completions";
+
+export const act: Command = {
+  name: "act",
+  summary: "Send one observation to a running service and print the chunk of motion that comes back.",
+  flags: {
+    model: { value: "ID", about: "Robot model, for example vendorB/molmoact2:yam." },
+    instruction: { value: "TEXT", about: "What the robot shall do." },
+    image: { value: "CAMERA=FILE", multiple: true, about: "JPEG of one camera, once per frame, oldest first." },
+    state: { value: "FILE", about: "JSON file with robot_state." },
+    session: { value: "ID", about: "Continue or begin this session." },
+    seed: { value: "N", about: "Seed of the noise, 0 to 2^53 - 1 (default 0)." },
+    "base-url": {
+      value: "URL",
+      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
+    },
+    url: { value: "URL", about: "The same as --base-url." },
+    plot: { value: "FILE.svg", about: "Also draw the traces over time." },
+    json: { about: "Print the action chunk as one JSON object." },
+  },
+  run,
+};
+
+interface Wanted {
+  readonly model: string;
+  readonly instruction: string;
+  readonly cameras: readonly CameraFiles[];
+  readonly stateFile: string;
+  readonly sessionId: string | undefined;
+  readonly seed: number | undefined;
+}
+
+async function run(given: Given): Promise<number | Problem> {
+  const wanted = wantedOf(given);
+  if (wanted instanceof Problem) return wanted;
+  const state = await readState(wanted.stateFile);
+  if (state instanceof Problem) return state;
+  const service = await signedIn(given.text("base-url") ?? given.text("url"));
+  if (service instanceof Problem) return service;
+  const manifest = await installedManifest(wanted.model);
+  const cameras = await inOrder(wanted, service, manifest?.cameras);
+  if (cameras instanceof Problem) return cameras;
+  const frames = await readFrames(cameras);
+  if (frames instanceof Problem) return frames;
+  const answer = await post(service, ROUTE, JSON.stringify(requestBody({ ...wanted, frames, state })));
+  if (answer instanceof Problem) return answer;
+  const chunk = chunkOf(answer.body);
+  if (chunk === undefined) {
+    return new Problem(
+      `the service at ${service.url} answered without an action chunk; is '${wanted.model}' a robot model?`,
+    );
+  }
+  const reference = answer.headers.get("x-tendon-bundle") === "reference";
+  const known = manifest?.action.columns.map(({ name, unit, min, max }) => ({ name, unit: shownUnit(unit, min, max) }));
+  const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
+  const drawn = await draw(given.text("plot"), wanted, chunk, columns, reference);
+  if (drawn instanceof Problem) return drawn;
+  if (given.on("json")) await printJson(chunk);
+  else await print(`${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
+  if (reference) await printNote(REFERENCE_WARNING);
+  return EXIT.done;
+}
+
+function wantedOf(given: Given): Wanted | Problem {
+  const missing = ["model", "instruction", "state"].find((flag) => !given.text(flag));
+  if (missing !== undefined) return usageProblem(act, `--${missing} is missing`);
+  const cameras = cameraFiles(given.list("image"));
+  if ("wrong" in cameras) return usageProblem(act, `--image is '${cameras.wrong}', expected CAMERA=FILE`);
+  if (cameras.length === 0) return usageProblem(act, "--image is missing, one per camera frame");
+  const seed = given.text("seed");
+  const seedNumber = seed === undefined ? undefined : wholeNumber(seed, LIMITS.seedMax);
+  if (seed !== undefined && seedNumber === undefined) {
+    return usageProblem(act, `--seed is '${seed}', expected a whole number from 0 to ${LIMITS.seedMax}`);
+  }
+  return {
+    model: given.text("model") ?? "",
+    instruction: given.text("instruction") ?? "",
+    cameras,
+    stateFile: given.text("state") ?? "",
+    sessionId: given.text("session"),
+    seed: seedNumber,
+  };
+}
+
+/** The frames in the model's camera order: from the bundle if it is installed here, else from the service's description. */
+async function inOrder(
+  wanted: Wanted,
+  service: Service,
+  order: readonly string[] | undefined,
+): Promise<readonly CameraFiles[] | Problem> {
+  if (order !== undefined) return inModelOrder(wanted.cameras, wanted.model, order);
+  const question = JSON.stringify({ model: wanted.model, messages: [{ role: "user", content: "describe" }] });
+  const answer = await post(service, ROUTE, question);
+  if (answer instanceof Problem) return answer;
+  const description = contentOf(answer.body) ?? "";
+  const names = wanted.cameras.map((item) => item.camera);
+  const described = orderInDescription(names, description);
+  if (described !== undefined) return inModelOrder(wanted.cameras, wanted.model, described);
+  return new Problem(
+    `the cameras ${names.join(", ")} are not those of ${wanted.model}; the service describes it so: ${printable(description)}`,
+  );
+}
+
+/** A manifest writes `1` for "no unit"; a person reads more from the range of a fraction. */
+function shownUnit(unit: string, min: number, max: number): string {
+  if (unit !== "1") return unit;
+  return min === 0 && max === 1 ? "0-1" : "";
+}
+
+function headline(model: string, chunk: ActionChunk): string {
+  const timing = STATIONS.map((station) => `${station} ${chunk.timing_ms[station].toFixed(2)}`).join(", ");
+  return [
+    `${model}, session ${printable(chunk.session_id)}, step ${chunk.step}`,
+    `${chunk.actions.length} rows of ${chunk.action_dim} (${chunk.action_space}), one every ${(chunk.dt * 1000).toFixed(1)} ms`,
+    `timing in ms: ${timing}`,
+  ].join("\n");
+}
+
+async function draw(
+  path: string | undefined,
+  wanted: Wanted,
+  chunk: ActionChunk,
+  columns: readonly Column[],
+  reference: boolean,
+): Promise<Problem | undefined> {
+  if (path === undefined) return undefined;
+  const facts = [wanted.instruction, `${chunk.actions.length} rows, ${(chunk.dt * 1000).toFixed(1)} ms apart`];
+  if (reference) facts.push("reference bundle: random weights");
+  const svg = plotSvg({
+    title: `${wanted.model}, step ${chunk.step}`,
+    subtitle: facts.join(" · "),
+    dt: chunk.dt,
+    rows: chunk.actions,
+    columns,
+  });
+  try {
+    await Bun.write(path, svg);
+    return undefined;
+  } catch (error) {
+    return new Problem(`cannot write the plot to '${path}': ${(error as Error).message}`);
+  }
+}

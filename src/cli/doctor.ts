@@ -1,0 +1,124 @@
+/** `tendon doctor`: is this machine able to serve, what would the service run on, and what to do about each red line. */
+import { access, constants, stat, statfs } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { dirname, resolve } from "node:path";
+import { serveConfig } from "../config.ts";
+import type { Engine } from "../engine/engine.ts";
+import { locateLibraries } from "../engine/library.ts";
+import { openEngine } from "../engine/native.ts";
+import { EXIT, Failure, Problem } from "../error.ts";
+import { systemClock } from "../std/clock.ts";
+import {
+  bundleCheck,
+  type Check,
+  checkLines,
+  type DataFolder,
+  folderCheck,
+  libraryCheck,
+  lockCheck,
+  machineChecks,
+} from "./checks.ts";
+import type { Command, Given } from "./command.ts";
+import { installedBundles } from "./installed.ts";
+import { readMachine } from "./machine.ts";
+import { print, printJson } from "./print.ts";
+
+/** Far longer than loading and warming all bundles takes. */
+const LOAD_MS_MAX = 600_000;
+
+export const doctor: Command = {
+  name: "doctor",
+  summary: "Check machine, GPU, libraries, execution providers, bundles and data folder; say what to do if one is red.",
+  flags: {
+    models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
+    data: { value: "DIR", about: "Data folder (default: as serve)." },
+    config: { value: "FILE", about: "Configuration file (default: as serve)." },
+    json: { about: "Print the checks as one JSON object." },
+  },
+  run,
+};
+
+async function run(given: Given): Promise<number | Problem> {
+  const [models, data, config] = [given.text("models"), given.text("data"), given.text("config")];
+  const settings = await serveConfig({ models, data, config, dev: false, json: false });
+  const machine = await readMachine();
+  const checks = machineChecks(machine);
+  // Without the right processor or C library the native library would end this process instead of saying why.
+  if (checks.every((check) => check.ok || check.name === "GPU")) {
+    const modelsDir = settings instanceof Problem ? models : settings.modelsDir;
+    checks.push(...(await engineChecks(modelsDir, machine.lockableBytes)));
+  }
+  if (settings instanceof Problem) checks.push(red("configuration", settings.message));
+  else checks.push(folderCheck(await dataFolder(settings.dataDir)));
+  const ok = checks.every((check) => check.ok);
+  if (given.on("json")) await printJson({ ok, checks });
+  else await print(checkLines(checks, process.stdout.isTTY));
+  return ok ? EXIT.done : EXIT.failed;
+}
+
+/** A problem's message already says what to do: after its first semicolon, if it has one. */
+function red(name: string, message: string): Check {
+  const cut = message.indexOf("; ");
+  if (cut < 0) return { name, ok: false, found: message, todo: "mend this and run doctor again" };
+  return { name, ok: false, found: message.slice(0, cut), todo: message.slice(cut + 2) };
+}
+
+/** Libraries, engine, and every bundle verified, loaded and run once on the device that `auto` gives. */
+async function engineChecks(modelsDir: string | undefined, lockableBytes: number): Promise<Check[]> {
+  const libraries = await locateLibraries();
+  if (libraries instanceof Problem) return [red("libraries", libraries.message)];
+  const checks = [libraryCheck(libraries.source, libraries.dir)];
+  const engine = await openEngine({ decodeThreads: Math.min(2, availableParallelism()) });
+  if (engine instanceof Problem) return [...checks, red("engine", engine.message)];
+  // Waiting for the engine's callback alone would not keep this process alive; a timer does.
+  const release = systemClock.after(LOAD_MS_MAX, () => undefined);
+  try {
+    const { version, runtimeVersion, jpegVersion } = engine;
+    const found = `${version}, ONNX Runtime ${runtimeVersion}, libjpeg-turbo ${jpegVersion}`;
+    checks.push({ name: "engine", ok: true, found });
+    checks.push(...(await bundleChecks(engine, modelsDir)));
+    const { lockedBytes, tensorBytes } = engine.stats();
+    if (tensorBytes > 0) checks.push(lockCheck(lockedBytes, tensorBytes, lockableBytes));
+    return checks;
+  } finally {
+    await engine.close();
+    release();
+  }
+}
+
+/** Leaves the models loaded: their memory is looked at next, and the engine's end unloads them. */
+async function bundleChecks(engine: Engine, modelsDir: string | undefined): Promise<Check[]> {
+  const bundles = await installedBundles(modelsDir);
+  if (bundles instanceof Problem) return [red("bundles", bundles.message)];
+  const checks: Check[] = [];
+  for (const bundle of bundles) {
+    const { id, reference } = bundle.manifest;
+    const model = await engine.load({ bundle, device: "auto", replicas: 1, threads: 1 });
+    if (model instanceof Failure) checks.push(red(id, model.message));
+    else checks.push(bundleCheck({ id, reference, device: model.device, refused: model.refused }));
+  }
+  return checks;
+}
+
+/** The folder as it is, or where it would be made: asked without making or changing anything. */
+async function dataFolder(dir: string): Promise<DataFolder> {
+  const path = resolve(dir);
+  let place = path;
+  for (;;) {
+    const found = await stat(place).catch(() => undefined);
+    if (found === undefined && place !== dirname(place)) {
+      place = dirname(place);
+      continue;
+    }
+    const writable = await access(place, constants.W_OK | constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    const disk = await statfs(place).catch(() => undefined);
+    const freeBytes = disk === undefined ? 0 : disk.bavail * disk.bsize;
+    const mode = (found?.mode ?? 0) & 0o777;
+    if (!found?.isDirectory()) return { path, state: "not a folder", mode, freeBytes };
+    if (!writable) return { path, state: "not writable", mode, freeBytes };
+    return { path, state: place === path ? "usable" : "absent", mode, freeBytes };
+  }
+}

@@ -1,0 +1,95 @@
+/** The `--image CAMERA=FILE` flags of `tendon act`: read, checked, and put into the model's camera order. */
+import { Problem } from "../error.ts";
+
+export interface CameraFiles {
+  readonly camera: string;
+  /** Oldest frame first, as typed. */
+  readonly files: readonly string[];
+}
+
+/** Groups the flags by camera, in the order in which the cameras were first named; the word that was wrong otherwise. */
+export function cameraFiles(flags: readonly string[]): CameraFiles[] | { wrong: string } {
+  const cameras = new Map<string, string[]>();
+  for (const flag of flags) {
+    const cut = flag.indexOf("=");
+    const [camera, file] = [flag.slice(0, cut), flag.slice(cut + 1)];
+    if (cut < 1 || file === "") return { wrong: flag };
+    cameras.set(camera, [...(cameras.get(camera) ?? []), file]);
+  }
+  return [...cameras].map(([camera, files]) => ({ camera, files }));
+}
+
+/** The cameras in the model's order; a problem when one is missing or is not the model's. */
+export function inModelOrder(
+  given: readonly CameraFiles[],
+  model: string,
+  order: readonly string[],
+): CameraFiles[] | Problem {
+  const named = given.map((item) => item.camera);
+  const wanted = `${model} has the cameras ${order.join(", ")}`;
+  const strange = named.find((camera) => !order.includes(camera));
+  if (strange !== undefined) return new Problem(`no camera '${strange}': ${wanted}`);
+  const missing = order.find((camera) => !named.includes(camera));
+  if (missing !== undefined)
+    return new Problem(`no frame of camera '${missing}': ${wanted}; add --image ${missing}=FILE`);
+  return order.flatMap((camera) => given.filter((item) => item.camera === camera));
+}
+
+/**
+ * The order in which a model's description lists exactly these cameras ("top, left, right"); undefined when it does not.
+ * For a service whose model is not installed here: a chunk from swapped cameras would look like any other.
+ */
+export function orderInDescription(cameras: readonly string[], description: string): string[] | undefined {
+  return permutations(cameras).find((order) =>
+    new RegExp(`(^|[^\\w])${order.map(literal).join("[\"'`]?,\\s*[\"'`]?")}([^\\w]|$)`).test(description),
+  );
+}
+
+function literal(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+/** Every order of at most five items; a longer list only as it stands. */
+function permutations(items: readonly string[]): string[][] {
+  if (items.length <= 1 || items.length > 5) return [[...items]];
+  return items.flatMap((first, index) =>
+    permutations([...items.slice(0, index), ...items.slice(index + 1)]).map((rest) => [first, ...rest]),
+  );
+}
+
+/** The bytes of all frames, camera-major. Only that they are JPEG files is checked here; the service decodes them. */
+export async function readFrames(cameras: readonly CameraFiles[]): Promise<Uint8Array[] | Problem> {
+  const frames: Uint8Array[] = [];
+  for (const path of cameras.flatMap((item) => item.files)) {
+    const bytes = await readBytes(path);
+    if (bytes instanceof Problem) return bytes;
+    if (!(bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff)) {
+      return new Problem(`'${path}' is not a JPEG file; camera frames are sent as JPEG`);
+    }
+    frames.push(bytes);
+  }
+  return frames;
+}
+
+/** The state file as a JSON object; the service checks its arrays. */
+export async function readState(path: string): Promise<object | Problem> {
+  const bytes = await readBytes(path);
+  if (bytes instanceof Problem) return bytes;
+  try {
+    const state: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    if (typeof state === "object" && state !== null && !Array.isArray(state)) return state;
+  } catch {
+    // Told below, together with the other wrong shapes.
+  }
+  return new Problem(
+    `'${path}' is not a JSON object with the robot's state, for example {"joint_position":[…],"gripper_position":[…]}`,
+  );
+}
+
+async function readBytes(path: string): Promise<Uint8Array | Problem> {
+  try {
+    return await Bun.file(path).bytes();
+  } catch (error) {
+    return new Problem(`cannot read '${path}': ${(error as Error).message}`);
+  }
+}

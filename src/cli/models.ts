@@ -1,0 +1,71 @@
+/** `tendon models`: every robot id with the facts that a client needs. */
+import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import type { Manifest } from "../bundle/manifest.ts";
+import { EXIT, Problem } from "../error.ts";
+import type { Command, Given } from "./command.ts";
+import { installedManifests } from "./installed.ts";
+import { print, printJson } from "./print.ts";
+import { table } from "./table.ts";
+
+export const models: Command = {
+  name: "models",
+  summary: "List every robot id with its facts.",
+  flags: {
+    models: { value: "DIR", about: "Folder of bundles (default: those that ship with the executable)." },
+    json: { about: "Print them as one JSON object." },
+  },
+  run,
+};
+
+async function run(given: Given): Promise<number | Problem> {
+  const manifests = await installedManifests(given.text("models"));
+  if (manifests instanceof Problem) return manifests;
+  if (given.on("json")) await printJson({ data: manifests.map(modelFacts) });
+  else await print(modelsText(manifests));
+  return EXIT.done;
+}
+
+/** One model as JSON: contract section 2, Model facts. */
+export function modelFacts(manifest: Manifest): object {
+  const { id, title, licence, source, family, reference, stateful, cameras, frames, state, action } = manifest;
+  return {
+    id,
+    title,
+    family,
+    licence,
+    source,
+    reference,
+    stateful,
+    cameras,
+    frames,
+    state: {
+      kind: state.kind,
+      columns: state.columns.map(({ name, unit, from, index }) => ({ name, unit, from, index })),
+    },
+    rows: action.rows,
+    dt: 1 / action.hz,
+    action_space: action.space,
+    action_dim: action.columns.length,
+    action_columns: action.columns.map(({ name, unit, min, max }) => ({ name, unit, min, max })),
+  };
+}
+
+/** For people: one line per model, and below it what a line cannot hold. */
+export function modelsText(manifests: readonly Manifest[]): string {
+  if (manifests.length === 0) return "no bundles; build one with: tendon bundle build MODEL_DIR --out DIR\n";
+  const head = ["id", "state", "cameras", "frames", "rows", "dt", "action", "stateful", "weights"];
+  const rows = manifests.map(({ id, state, cameras, frames, action, stateful, reference }) => [
+    id,
+    state.kind,
+    cameras.join(","),
+    `${frames.first}/${frames.later}`,
+    String(action.rows),
+    `1/${action.hz}`,
+    `${action.space}, ${action.columns.length}`,
+    stateful ? "yes" : "no",
+    reference ? "RANDOM (reference)" : "trained",
+  ]);
+  const titles = manifests.map(({ id, title, licence }) => `${id}: ${title} (${licence})`);
+  const note = manifests.some((manifest) => manifest.reference) ? `\n${REFERENCE_WARNING}\n` : "";
+  return `${table([head, ...rows])}\n${titles.join("\n")}\n${note}`;
+}

@@ -1,0 +1,79 @@
+/** `tendon sample DIR`: three drawn camera frames, a robot state and a ready request, so that the README's lines run anywhere. */
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { EXIT, Problem } from "../error.ts";
+import { present } from "../std/assert.ts";
+import { type Command, type Given, usageProblem } from "./command.ts";
+import { sampleFrames } from "./drawing.ts";
+import { print, printJson } from "./print.ts";
+import { requestBody } from "./request.ts";
+import { VIEWS } from "./scene.ts";
+
+/** The model that the written request asks for; its cameras are the scene's views. */
+export const SAMPLE_MODEL = "vendorB/molmoact2:yam";
+export const SAMPLE_INSTRUCTION = "put the red block into the tray";
+
+/** A resting pose: left joints 1-6, right joints 1-6 in radians; grippers half open. */
+export const SAMPLE_STATE = {
+  joint_position: [0.05, 0.82, 0.94, -0.28, 0.02, 0.1, -0.04, 0.8, 0.96, -0.3, -0.03, -0.08],
+  gripper_position: [0.6, 0.55],
+} as const;
+
+export const sample: Command = {
+  name: "sample",
+  summary: "Draw three camera frames and write them with a robot state and a ready request.",
+  positionals: "DIR",
+  flags: {
+    seed: { value: "N", about: "Draw another scene, 0 to 4294967295 (default 0); the same seed draws the same one." },
+    json: { about: "Print the written files as one JSON object." },
+  },
+  run,
+};
+
+async function run(given: Given): Promise<number | Problem> {
+  const [dir, ...rest] = given.positionals;
+  if (dir === undefined || rest.length > 0)
+    return usageProblem(sample, "expected one folder, for example: tendon sample ./try");
+  const seed = wholeNumber(given.text("seed") ?? "0", 0xffffffff);
+  if (seed === undefined)
+    return usageProblem(sample, `--seed is '${given.text("seed")}', expected a whole number from 0 to 4294967295`);
+  const files = await sampleFiles(seed);
+  if (files instanceof Problem) return files;
+  try {
+    await mkdir(dir, { recursive: true });
+    for (const [name, content] of files) await Bun.write(join(dir, name), content);
+  } catch (error) {
+    return new Problem(
+      `cannot write the sample to '${dir}': ${(error as Error).message}; name a folder that you may write to`,
+    );
+  }
+  const paths = [...files.keys()].map((name) => join(dir, name));
+  if (given.on("json")) await printJson({ dir, model: SAMPLE_MODEL, files: paths });
+  else await print(listing(paths, [...files.values()]));
+  return EXIT.done;
+}
+
+/** The files of a sample by name: a JPEG per camera, `state.json` and `request.json`. */
+export async function sampleFiles(seed: number): Promise<Map<string, Uint8Array | string> | Problem> {
+  const files = new Map<string, Uint8Array | string>();
+  const frames = await sampleFrames(seed);
+  if (frames instanceof Problem) return frames;
+  for (const [index, view] of VIEWS.entries())
+    files.set(`${view}.jpg`, present(frames[index], "a frame of every view"));
+  files.set("state.json", `${JSON.stringify(SAMPLE_STATE, null, 2)}\n`);
+  const request = { model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, frames, state: SAMPLE_STATE };
+  files.set("request.json", `${JSON.stringify(requestBody(request))}\n`);
+  return files;
+}
+
+function listing(paths: readonly string[], contents: readonly (Uint8Array | string)[]): string {
+  const lines = paths.map((path, index) => `${path}  ${contents[index]?.length ?? 0} bytes`);
+  return `${lines.join("\n")}\nThe frames are drawings; send them with: tendon act, or curl -d @${paths.at(-1)}\n`;
+}
+
+/** The number that `text` writes in decimal digits, if it is whole and at most `max`. */
+export function wholeNumber(text: string, max: number): number | undefined {
+  if (!/^\d{1,16}$/.test(text)) return undefined;
+  const value = Number(text);
+  return value <= max ? value : undefined;
+}

@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { act } from "../../src/cli/act.ts";
+import { chunkOf, chunkTable, columnsOfSpace } from "../../src/cli/chunk.ts";
+import { given } from "../../src/cli/command.ts";
+import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/images.ts";
+import { signedIn } from "../../src/cli/sign-in.ts";
+import { EXIT, Problem } from "../../src/error.ts";
+
+const JPEG = "test/vectors/jpeg/420.jpg";
+const chunk = {
+  session_id: "anon-1",
+  step: 0,
+  dt: 1 / 30,
+  action_dim: 14,
+  action_space: "joint_position",
+  actions: Array.from({ length: 30 }, (_, row) => Array.from({ length: 14 }, (_, column) => row / 100 - column / 10)),
+  next_frames_per_camera: 1,
+  timing_ms: { decode: 1, queue: 0.1, prefill: 10, denoise: 12, encode: 0.2 },
+};
+const completion = { choices: [{ index: 0, message: { role: "assistant", content: JSON.stringify(chunk) } }] };
+
+const short = { choices: [{ message: { content: JSON.stringify({ ...chunk, actions: chunk.actions.slice(0, 2) }) } }] };
+
+interface Seen {
+  messages: { content: string | { type: string; image_url?: { url: string } }[] }[];
+  session_id?: string;
+  seed?: number;
+}
+const seen: Seen[] = [];
+let reply: (body: Seen) => Response = () => Response.json(completion);
+let server: ReturnType<typeof Bun.serve>;
+let dir = "";
+const keyBefore = process.env.TENDON_API_KEY;
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "tendon-act-"));
+  await Bun.write(join(dir, "state.json"), '{"joint_position":[],"gripper_position":[]}');
+  process.env.TENDON_API_KEY = "tdn_test";
+  server = Bun.serve({
+    port: 0,
+    fetch: async (request) => {
+      const body = (await request.json()) as Seen;
+      seen.push(body);
+      return reply(body);
+    },
+  });
+});
+afterAll(async () => {
+  if (keyBefore === undefined) delete process.env.TENDON_API_KEY;
+  else process.env.TENDON_API_KEY = keyBefore;
+  await server.stop(true);
+  await rm(dir, { recursive: true, force: true });
+});
+
+const base = ["--model", "other/robot:x", "--instruction", "go", "--state"];
+const images = ["--image", `top=${JPEG}`, "--image", `left=${JPEG}`];
+
+async function runAct(...argv: string[]): Promise<number | Problem> {
+  const parsed = given(act, argv);
+  return parsed instanceof Problem ? parsed : act.run(parsed);
+}
+const address = () => `http://127.0.0.1:${server.port}`;
+const stateFile = () => join(dir, "state.json");
+
+test("act sends the observation in the described camera order and draws the chunk", async () => {
+  seen.length = 0;
+  reply = (body) =>
+    typeof body.messages[0]?.content === "string"
+      ? Response.json({ choices: [{ message: { content: "cameras in order: left, top; 1 frame each" } }] })
+      : Response.json(short, { headers: { "x-tendon-bundle": "reference" } });
+  const plot = join(dir, "plot.svg");
+  const other = ["--image", "left=test/vectors/jpeg/gray.jpg", "--image", `top=${JPEG}`];
+  const end = await runAct(
+    ...[...base, stateFile(), ...other.slice(2), ...other.slice(0, 2), "--session", "s", "--seed", "7"],
+    ...["--base-url", `${address()}/`, "--plot", plot, "--json"],
+  );
+  expect(end).toBe(EXIT.done);
+  expect(seen).toHaveLength(2);
+  const sent = seen[1]?.messages[0]?.content;
+  const left = (await Bun.file("test/vectors/jpeg/gray.jpg").bytes()).toBase64();
+  expect(typeof sent === "object" && sent[1]?.image_url?.url).toBe(`data:image/jpeg;base64,${left}`);
+  expect(seen[1]).toMatchObject({ session_id: "s", seed: 7 });
+  const svg = await Bun.file(plot).text();
+  expect(svg).toContain("other/robot:x, step 0");
+  expect(svg).toContain("random weights");
+});
+
+test("wrong use exits with 2 and says what was expected", async () => {
+  for (const argv of [
+    [],
+    [...base, stateFile()],
+    [...base, stateFile(), "--image", "top"],
+    [...base, stateFile(), "--image", "=x"],
+    [...base, stateFile(), ...images, "--seed", "x"],
+    [...base, stateFile(), ...images, "stray"],
+    [...base, stateFile(), ...images, "--base-url", "ftp://x"],
+  ]) {
+    expect(await runAct(...argv)).toMatchObject({ exit: EXIT.usage });
+  }
+});
+
+test("a refusal is shown as code and message; 401 exits with 3", async () => {
+  reply = () => Response.json({ error: { code: "model_not_found", message: "no such model" } }, { status: 400 });
+  const refused = await runAct(...base, stateFile(), ...images, "--url", address());
+  expect(refused).toMatchObject({ exit: EXIT.failed, message: "model_not_found: no such model" });
+  reply = () => Response.json({ error: { code: "invalid_api_key", message: "wrong key" } }, { status: 401 });
+  expect(await runAct(...base, stateFile(), ...images, "--url", address())).toMatchObject({ exit: EXIT.notSignedIn });
+  reply = () => new Response("<html>", { status: 502 });
+  expect(await runAct(...base, stateFile(), ...images, "--url", address())).toMatchObject({ exit: EXIT.failed });
+});
+
+test("nobody listening exits with 4, no key with 3", async () => {
+  const nobody = Bun.serve({ port: 0, fetch: () => new Response("") });
+  const port = nobody.port;
+  await nobody.stop(true);
+  const end = await runAct(...base, stateFile(), ...images, "--url", `http://127.0.0.1:${port}`);
+  expect(end).toMatchObject({ exit: EXIT.unreachable });
+  expect(await signedIn(undefined, { XDG_CONFIG_HOME: dir })).toMatchObject({ exit: EXIT.notSignedIn });
+});
+
+test("unusable files are named", async () => {
+  reply = () => Response.json({ choices: [{ message: { content: "top, left" } }] });
+  const state = ["--url", address()];
+  for (const [argv, named] of [
+    [[...base, "/nowhere/state.json", ...images, ...state], "/nowhere/state.json"],
+    [[...base, JPEG, ...images, ...state], JPEG],
+    [[...base, stateFile(), "--image", "top=/nowhere.jpg", "--image", `left=${JPEG}`, ...state], "/nowhere.jpg"],
+    [[...base, stateFile(), "--image", `top=${stateFile()}`, "--image", `left=${JPEG}`, ...state], "not a JPEG"],
+  ] as const) {
+    const end = await runAct(...argv);
+    expect(end).toBeInstanceOf(Problem);
+    expect((end as Problem).message).toContain(named);
+  }
+});
+
+test("frames are grouped by camera and put into the model's order", () => {
+  const cameras = cameraFiles(["left=a", "top=b", "left=c=d"]);
+  if ("wrong" in cameras) throw new Error(cameras.wrong);
+  expect(inModelOrder(cameras, "m", ["top", "left"])).toEqual([
+    { camera: "top", files: ["b"] },
+    { camera: "left", files: ["a", "c=d"] },
+  ]);
+  expect(inModelOrder(cameras, "m", ["top", "right"])).toMatchObject({ message: expect.stringContaining("'left'") });
+  expect(inModelOrder(cameras, "m", ["top", "left", "right"])).toMatchObject({
+    message: expect.stringContaining("--image right=FILE"),
+  });
+});
+
+test("the camera order is found in a description, and only there", () => {
+  expect(orderInDescription(["left", "top", "right"], "Cameras: top, left, right.")).toEqual(["top", "left", "right"]);
+  expect(orderInDescription(["left", "top"], 'cameras "top", "left"; left arm')).toEqual(["top", "left"]);
+  expect(orderInDescription(["front", "top"], "cameras: top, left")).toBeUndefined();
+  expect(orderInDescription(["op", "left"], "cameras: top, left")).toBeUndefined();
+});
+
+test("the table is aligned under joint names and units", () => {
+  const lines = chunkTable(chunk, columnsOfSpace("joint_position", 14)).trimEnd().split("\n");
+  expect(lines).toHaveLength(33);
+  expect(lines[1]).toMatch(/^ *time +joint 1 +joint 2/);
+  expect(lines[2]).toMatch(/^ +s +rad/);
+  expect(new Set(lines.slice(3).map((line) => line.length)).size).toBe(1);
+});
+
+test("a body without a chunk, or with ragged rows, is none", () => {
+  expect(chunkOf(completion)).toEqual(chunk);
+  expect(chunkOf({})).toBeUndefined();
+  expect(chunkOf({ choices: [{ message: { content: "a description" } }] })).toBeUndefined();
+  const ragged = { ...chunk, actions: [[1, 2]] };
+  expect(chunkOf({ choices: [{ message: { content: JSON.stringify(ragged) } }] })).toBeUndefined();
+});

@@ -1,0 +1,28 @@
+import { expect, test } from "bun:test";
+import type { Manifest } from "../../src/bundle/manifest.ts";
+import { modelFacts, modelsText } from "../../src/cli/models.ts";
+
+// The facts of a model stand in model.json before its graphs exist; these functions read nothing else.
+const manifest = (await Bun.file("models/molmoact2-yam/model.json").json()) as Manifest;
+
+test("every fact of contract section 2 is listed", () => {
+  expect(modelFacts(manifest)).toMatchObject({
+    id: "vendorB/molmoact2:yam",
+    reference: true,
+    stateful: false,
+    cameras: ["top", "left", "right"],
+    frames: { first: 1, later: 1 },
+    state: { kind: "joint" },
+    rows: 30,
+    dt: 1 / 30,
+    action_space: "joint_position",
+    action_dim: 14,
+  });
+});
+
+test("random weights are said so, loudly", () => {
+  expect(modelsText([manifest])).toContain("RANDOM (reference)");
+  expect(modelsText([manifest])).toContain("never move a real arm");
+  expect(modelsText([{ ...manifest, reference: false }])).not.toContain("RANDOM");
+  expect(modelsText([])).toContain("tendon bundle build");
+});
