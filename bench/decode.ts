@@ -90,26 +90,33 @@ async function runDecodeBench(frames: ReadonlyMap<string, Uint8Array>): Promise<
   }
 }
 
-/** Medians in microseconds of three frames put at once until all are decoded, with one decode thread and with two. */
+/** Medians in microseconds of three frames put at once until all are decoded, with one decode thread and with two, in turns. */
 async function sideBySide(frames: readonly Uint8Array[], rounds: number): Promise<readonly [number, number] | Problem> {
-  const medians: number[] = [];
-  for (const decodeThreads of [1, 2]) {
-    const open = await openModel({ decodeThreads, device: "echo" });
-    if (open instanceof Problem) return open;
-    try {
-      const times: number[] = [];
-      // The first rounds fill the decoders' buffers.
-      for (let round = -10; round < rounds; round++) {
-        const us = await decodeTogether(open.model, frames);
+  const one = await openModel({ decodeThreads: 1, device: "echo" });
+  if (one instanceof Problem) return one;
+  const two = await openModel({ decodeThreads: 2, device: "echo" });
+  if (two instanceof Problem) {
+    await one.close();
+    return two;
+  }
+  const turns = [
+    { model: one.model, times: [] as number[] },
+    { model: two.model, times: [] as number[] },
+  ] as const;
+  try {
+    // The first rounds fill the decoders' buffers.
+    for (let round = -10; round < rounds; round++) {
+      for (const { model, times } of turns) {
+        const us = await decodeTogether(model, frames);
         if (us instanceof Problem) return us;
         if (round >= 0) times.push(us);
       }
-      medians.push(median(times));
-    } finally {
-      await open.close();
     }
+    return [median(turns[0].times), median(turns[1].times)];
+  } finally {
+    await one.close();
+    await two.close();
   }
-  return [medians[0] ?? Number.NaN, medians[1] ?? Number.NaN];
 }
 
 async function decodeTogether(model: Model, frames: readonly Uint8Array[]): Promise<number | Problem> {

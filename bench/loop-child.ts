@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { sampleFrames } from "../src/cli/drawing.ts";
 import { print } from "../src/cli/print.ts";
 import { Problem } from "../src/error.ts";
-import { type Timed, timeForeignCalls } from "./timed-ffi.ts";
+import { type Timed, timeForeignCalls, timeOne } from "./timed-ffi.ts";
 
 const WARMUP_CHUNKS = 20;
 /** The timer alone, without any chunk: what the machine and Bun do by themselves. */
@@ -34,6 +34,27 @@ async function waitedMs(): Promise<number> {
   return Number(text.split(" ")[1]) / 1e6;
 }
 
+/** Calls and callbacks of one chunk of three frames, and about as long as its longest ones take. */
+const CONTROL = { windows: 10, us: 20, pauseMs: 25 } as const;
+
+/** What the longest of ten windows of 20 µs takes that only look at the clock, at a chunk's pace: the machine by itself. */
+async function control(rounds: number): Promise<number[]> {
+  const longest: number[] = [];
+  const log: Timed[] = [];
+  for (let round = 0; round < rounds; round++) {
+    log.length = 0;
+    for (let window = 0; window < CONTROL.windows; window++) {
+      timeOne(log, "control", () => {
+        const end = performance.now() + CONTROL.us / 1000;
+        while (performance.now() < end);
+      });
+    }
+    longest.push(Math.max(...log.map((one) => one.us)));
+    await Bun.sleep(CONTROL.pauseMs);
+  }
+  return longest;
+}
+
 async function main(device: string, chunks: number): Promise<Problem | undefined> {
   const frames = await sampleFrames(0);
   if (frames instanceof Problem) return frames;
@@ -43,7 +64,9 @@ async function main(device: string, chunks: number): Promise<Problem | undefined
   const stopIdle = startTimer();
   await Bun.sleep(Math.min(IDLE_MS_MAX, chunks * 20));
   const idle = stopIdle();
+  const controlled = await control(chunks);
   const longest: number[] = [];
+  const longestCpu: number[] = [];
   const calls: Timed[] = [];
   const waitedBefore = await waitedMs();
   const before = performance.now();
@@ -52,6 +75,7 @@ async function main(device: string, chunks: number): Promise<Problem | undefined
     log.length = 0;
     await oneChunk(open.model, frames, step);
     longest.push(Math.max(...log.map((call) => call.us)));
+    longestCpu.push(Math.max(...log.map((call) => call.cpuUs)));
     calls.push(...log);
   }
   const busy = stopBusy();
@@ -60,7 +84,17 @@ async function main(device: string, chunks: number): Promise<Problem | undefined
   const byName = Object.groupBy(calls, (call) => call.name);
   const names = Object.entries(byName).map(([name, list]) => [name, (list ?? []).map((call) => call.us)] as const);
   const calls_us = Object.fromEntries(names);
-  await print(JSON.stringify({ longest_us: longest, calls_us, idle_ms: idle, busy_ms: busy, waited }));
+  await print(
+    JSON.stringify({
+      longest_us: longest,
+      longest_cpu_us: longestCpu,
+      control_us: controlled,
+      calls_us,
+      idle_ms: idle,
+      busy_ms: busy,
+      waited,
+    }),
+  );
   return undefined;
 }
 

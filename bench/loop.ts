@@ -2,7 +2,8 @@
  * Does the native engine leave the event loop free?
  *
  * In a process of its own (loop-child.ts), without HTTP: every call into the library and every callback out of it is timed by wall
- * clock, and a 1 ms timer ticks beside them. So a call that the kernel interrupts counts with the interruption. One robot, one chunk
+ * clock and by the thread's CPU time, and a 1 ms timer ticks beside them. By wall clock a call that the kernel or the machine's host
+ * interrupts counts with the interruption; a control that calls nothing shows how long those are. One robot, one chunk
  * after the other, two decode threads and one replica on this machine's cores.
  */
 import { join } from "node:path";
@@ -21,6 +22,10 @@ const Numbers = Type.Array(Type.Number());
 const Report = Type.Object({
   /** Of each chunk, its longest call or callback. */
   longest_us: Numbers,
+  /** The same by the thread's CPU time. */
+  longest_cpu_us: Numbers,
+  /** The longest of as many windows of 20 µs that only look at the clock, at the same pace. */
+  control_us: Numbers,
   calls_us: Type.Record(Type.String(), Numbers),
   idle_ms: Numbers,
   busy_ms: Numbers,
@@ -55,6 +60,20 @@ async function onDevice(device: string, chunks: number, judged: boolean): Promis
       measure: `${device}: longest call or callback of a chunk, p99.9 of ${chunks}`,
       ...at(report.longest_us, 99.9, "us"),
       ...(judged ? { limit: LONGEST_US_MAX } : {}),
+    },
+    {
+      measure: `${device}: the same of all ${Object.values(report.calls_us).flat().length} calls and callbacks, p99.9`,
+      ...at(Object.values(report.calls_us).flat(), 99.9, "us"),
+      ...(judged ? { limit: LONGEST_US_MAX } : {}),
+    },
+    {
+      measure: `${device}: longest of a chunk by the thread's CPU time, p99.9`,
+      ...at(report.longest_cpu_us, 99.9, "us"),
+      ...(judged ? { limit: LONGEST_US_MAX } : {}),
+    },
+    {
+      measure: `${device}: control without the engine, longest of ten 20 us windows, p99.9 of ${chunks}`,
+      ...at(report.control_us, 99.9, "us"),
     },
     { measure: `${device}: longest call or callback of all`, ...at(report.longest_us, 100, "us") },
   ];

@@ -2,42 +2,61 @@
  * Times every call into the native library and every callback out of it, below the binding: wraps what `bun:ffi` hands out.
  * Must be called before the binding is imported for the first time, so only in a process made for measuring.
  */
-import type * as Ffi from "bun:ffi";
+import { type JSCallback as Callback, dlopen, type FFIFunction } from "bun:ffi";
 
 export interface Timed {
   /** Name of the native function, or `callback`. */
   readonly name: string;
+  /** Microseconds of wall clock. */
   readonly us: number;
+  /** Microseconds in which this thread had a core: without interruptions by other threads and by the machine's host. */
+  readonly cpuUs: number;
 }
 
 type AnyFunction = (...args: never[]) => unknown;
+
+const THREAD_CPU_TIME = 3;
+const libc = dlopen("libc.so.6", { clock_gettime: { args: ["int", "ptr"], returns: "int" } }).symbols;
+const clock = new BigInt64Array(2);
+
+/** CPU time of this thread, microseconds. */
+function threadUs(): number {
+  libc.clock_gettime(THREAD_CPU_TIME, clock);
+  return Number(clock[0]) * 1e6 + Number(clock[1]) / 1e3;
+}
+
+/** Times `call`, and says so in `log`. */
+export function timeOne<T>(log: Timed[], name: string, call: () => T): T {
+  const cpu = threadUs();
+  const before = performance.now();
+  try {
+    return call();
+  } finally {
+    const us = (performance.now() - before) * 1000;
+    log.push({ name, us, cpuUs: threadUs() - cpu });
+  }
+}
 
 /** Returns the list that grows with each call from now on; the caller empties it as it likes. */
 export function timeForeignCalls(): Timed[] {
   const log: Timed[] = [];
   const timed =
     (name: string, call: AnyFunction): AnyFunction =>
-    (...args) => {
-      const before = performance.now();
-      try {
-        return call(...args);
-      } finally {
-        log.push({ name, us: (performance.now() - before) * 1000 });
-      }
-    };
+    (...args) =>
+      timeOne(log, name, () => call(...args));
   // The module object of `require` is the one that a later `import` copies its names from.
   const ffi = import.meta.require("bun:ffi") as {
-    dlopen: (path: string, table: Record<string, Ffi.FFIFunction>) => { symbols: Record<string, AnyFunction> };
-    JSCallback: new (call: AnyFunction, definition: Ffi.FFIFunction) => Ffi.JSCallback;
+    dlopen: (path: string, table: Record<string, FFIFunction>) => { symbols: Record<string, AnyFunction> };
+    JSCallback: new (call: AnyFunction, definition: FFIFunction) => Callback;
   };
-  const { dlopen, JSCallback } = ffi;
+  const { dlopen: open, JSCallback } = ffi;
   ffi.dlopen = (path, table) => {
-    const library = dlopen(path, table);
+    const library = open(path, table);
     const symbols = Object.entries(library.symbols).map(([name, call]) => [name, timed(name, call)] as const);
     return { ...library, symbols: Object.fromEntries(symbols) };
   };
   ffi.JSCallback = class extends JSCallback {
-    constructor(call: AnyFunction, definition: Ffi.FFIFunction) {
+    constructor(call: AnyFunction, definition: FFIFunction) {
       super(timed("callback", call), definition);
     }
   };

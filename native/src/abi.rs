@@ -2,7 +2,8 @@
 //!
 //! Rules for all calls, unless a call says otherwise:
 //! - They return at once; work goes on on native threads and ends in one completion `(ticket, status)` per accepted
-//!   `tendon_load`, `tendon_unload`, `tendon_frame_put` and `tendon_observe`, called from any native thread. The
+//!   `tendon_load`, `tendon_unload`, `tendon_frame_put` and `tendon_observe`, called from any native thread,
+//!   or from the caller's own during `tendon_unload`. The
 //!   completion must not call back into the engine on that thread, and must stay valid until `tendon_close` returns.
 //! - They may be made from one thread at a time, any thread.
 //! - A result below 0 is a `Status`, 0 is success, above 0 a ticket. The text of a refused call is read with

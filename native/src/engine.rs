@@ -2,13 +2,15 @@
 
 use crate::allocator;
 use crate::jpeg::Library;
-use crate::layout::{ERROR_TEXT_BYTES, JPEG_BYTES_MAX, MODELS_MAX, ObserveRequest, OpenOptions, Stats};
+use crate::layout::{ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, ObserveRequest, OpenOptions, Stats};
 use crate::memory;
 use crate::model::{Host, Model};
 use crate::pool::{Completion, Pool};
 use crate::run::RunSlots;
 use crate::runtime;
 use crate::status::{ErrorText, Failure, Kind, Status, Ticket};
+use crate::sync::lock;
+use crate::thread;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -53,7 +55,7 @@ impl Engine {
         };
         range("decode_threads", options.decode_threads, 256)?;
         range("chunks_max", options.chunks_max, 65_535)?;
-        range("frames_max", options.frames_max, 4_095)?;
+        range("frames_max", options.frames_max, FRAMES_MAX as u32)?;
         runtime::forbid_telemetry();
         let fail = |text: String| Failure::new(Status::Load, text);
         let library = Library::open(jpeg).map_err(fail)?;
@@ -83,7 +85,7 @@ impl Engine {
     /// Loads a model on a thread of its own; the completion says how it went.
     pub fn load(&self, plan: String) -> Answer<Ticket> {
         let free = self.models.iter().position(|slot| {
-            let mut place = slot.place.lock().expect("no holder panics");
+            let mut place = lock(&slot.place);
             let free = matches!(*place, Place::Free);
             if free {
                 *place = Place::Loading;
@@ -97,35 +99,43 @@ impl Engine {
         self.models[index].ticket.store(ticket.0, Ordering::Relaxed);
         let (host, models) = (self.host.clone(), self.models.clone());
         self.spawn("tendon-load", move || {
-            let loaded = std::panic::catch_unwind(|| Model::load(&plan, &host))
+            let loaded = std::panic::catch_unwind(|| Model::load(&plan, index, &host))
                 .unwrap_or_else(|_| Err(Failure::new(Status::Panic, "loading panicked")));
             let slot = &models[index];
             let (place, status) = match loaded {
                 Ok(model) => (Place::Ready(model), Status::Ok),
                 Err(failure) => {
-                    slot.error.lock().expect("no holder panics").set(format_args!("{}", failure.text));
+                    lock(&slot.error).set(format_args!("{}", failure.text));
                     (Place::Failed, failure.status)
                 }
             };
-            *slot.place.lock().expect("no holder panics") = place;
+            *lock(&slot.place) = place;
             (host.done)(ticket.0, status as i32);
-        })?;
+        })
+        .inspect_err(|_| *lock(&self.models[index].place) = Place::Free)?;
         Ok(ticket)
     }
 
     /// Ends a model on a thread of its own; its ticket is stale from here on, and the completion says when it is gone.
     pub fn unload(&self, ticket: Ticket) -> Answer<()> {
         let Some(slot) = self.slot(ticket) else { return misuse("unknown model") };
-        let place = std::mem::take(&mut *slot.place.lock().expect("no holder panics"));
+        let place = std::mem::take(&mut *lock(&slot.place));
         match place {
             Place::Ready(model) => {
                 slot.ticket.store(0, Ordering::Relaxed);
                 let host = self.host.clone();
-                self.spawn("tendon-unload", move || {
+                let kept = model.clone();
+                let spawned = self.spawn("tendon-unload", move || {
                     model.close();
                     drop(model);
                     (host.done)(ticket.0, Status::Ok as i32);
-                })
+                });
+                // Without a thread for it the caller waits: the replicas must not live on unowned.
+                if spawned.is_err() {
+                    kept.close();
+                    (self.host.done)(ticket.0, Status::Ok as i32);
+                }
+                Ok(())
             }
             Place::Failed => {
                 slot.ticket.store(0, Ordering::Relaxed);
@@ -133,18 +143,17 @@ impl Engine {
                 Ok(())
             }
             other => {
-                *slot.place.lock().expect("no holder panics") = other;
+                *lock(&slot.place) = other;
                 misuse("the model is still loading")
             }
         }
     }
 
     fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Answer<()> {
-        let thread = std::thread::Builder::new()
-            .name(name.into())
-            .spawn(work)
-            .map_err(|error| Failure::new(Status::Load, format!("no thread: {error}")))?;
-        self.threads.lock().expect("no holder panics").push(thread);
+        let thread = thread::spawn(name, work).map_err(|text| Failure::new(Status::Load, text))?;
+        let mut threads = lock(&self.threads);
+        threads.retain(|thread| !thread.is_finished());
+        threads.push(thread);
         Ok(())
     }
 
@@ -154,7 +163,7 @@ impl Engine {
     }
 
     fn model(&self, ticket: Ticket) -> Answer<Arc<Model>> {
-        match self.slot(ticket).map(|slot| slot.place.lock().expect("no holder panics")).as_deref() {
+        match self.slot(ticket).map(|slot| lock(&slot.place)).as_deref() {
             Some(Place::Ready(model)) => Ok(model.clone()),
             _ => misuse("unknown model, or it is not loaded"),
         }
@@ -241,7 +250,7 @@ impl Engine {
             return copy(&text, to);
         }
         if let Some(slot) = self.slot(ticket) {
-            return copy(&slot.error.lock().expect("no holder panics"), to);
+            return copy(&lock(&slot.error), to);
         }
         let frames = self.model(model).map(|model| model.frames.clone());
         frames.ok().and_then(|frames| frames.error(ticket).map(|text| copy(&text, to))).unwrap_or(0)
@@ -251,7 +260,7 @@ impl Engine {
     pub fn stats(&self) -> Stats {
         let runs = &self.host.runs.stats;
         let (tensor_bytes, locked_bytes) = memory::totals();
-        let free = |slot: &ModelSlot| match &*slot.place.lock().expect("no holder panics") {
+        let free = |slot: &ModelSlot| match &*lock(&slot.place) {
             Place::Ready(model) => model.frames.free() as u32,
             _ => 0,
         };
@@ -273,12 +282,12 @@ impl Engine {
 
     /// Cancels what runs and joins every thread; no completion comes afterwards.
     pub fn close(&self) {
-        for thread in self.threads.lock().expect("no holder panics").drain(..) {
+        for thread in lock(&self.threads).drain(..) {
             // Loader threads catch their panics.
             let _ = thread.join();
         }
         for slot in self.models.iter() {
-            let place = std::mem::take(&mut *slot.place.lock().expect("no holder panics"));
+            let place = std::mem::take(&mut *lock(&slot.place));
             if let Place::Ready(model) = place {
                 model.close();
             }

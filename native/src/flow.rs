@@ -4,9 +4,10 @@
 //! Direction and sign are data of the bundle.
 
 use crate::graph::{Graph, Memory, Tensor, Terminator};
-use crate::manifest::{Flow, Graph as GraphSpec, Manifest, Port, Role};
+use crate::manifest::{Dtype, Flow, Graph as GraphSpec, Manifest, Port, Role};
 use crate::runtime::{Device, Runtime};
 use ort::session::Session;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,19 +43,30 @@ impl Network {
         let batch = manifest.batch;
         let GraphSpec { inputs, outputs, .. } = &manifest.graphs.prefill;
         let GraphSpec { inputs: step_inputs, outputs: step_outputs, .. } = &manifest.graphs.denoise;
-        let own = inputs.iter().chain(outputs).chain(step_inputs.iter().filter(|port| port.role != Role::Cache));
-        let tensors = own.chain(step_outputs).map(|port| Tensor::new(port, batch)).collect::<Result<Vec<_>, _>>()?;
-        let find = |name: &str| {
-            tensors.iter().find(|tensor| tensor.name == name).ok_or_else(|| format!("no tensor is named {name}"))
+        // Each graph's own tensors; a cache input of the denoise graph is an output of the prefill graph. Names are looked up
+        // in the graph that they belong to: two graphs may use the same one.
+        let make = |ports: &[Port]| -> Result<Vec<Tensor>, String> {
+            ports.iter().filter(|port| port.from.is_none()).map(|port| Tensor::new(port, batch)).collect()
         };
-        let bound = |ports: &[Port]| -> Result<Vec<(String, &Tensor)>, String> {
-            let source = |port: &Port| if port.role == Role::Cache { port.from.clone() } else { None };
+        let mut tensors = make(inputs)?;
+        tensors.extend(make(outputs)?);
+        let prefill_tensors = tensors.len();
+        tensors.extend(make(step_inputs)?);
+        tensors.extend(make(step_outputs)?);
+        let bound = |ports: &[Port], own: &Range<usize>| -> Result<Vec<(String, &Tensor)>, String> {
             (ports.iter())
-                .map(|port| Ok((port.name.clone(), find(&source(port).unwrap_or(port.name.clone()))?)))
+                .map(|port| {
+                    let (name, place, role) = match &port.from {
+                        Some(source) => (source, 0..prefill_tensors, Role::Cache),
+                        None => (&port.name, own.clone(), port.role),
+                    };
+                    let tensor = tensors[place].iter().find(|tensor| tensor.name == *name && tensor.role == role);
+                    Ok((port.name.clone(), tensor.ok_or_else(|| format!("no tensor is named {name}"))?))
+                })
                 .collect()
         };
-        let graph = |session: Session, inputs: &[Port], outputs: &[Port]| -> Result<Graph, String> {
-            let (inputs, outputs) = (bound(inputs)?, bound(outputs)?);
+        let graph = |session: Session, spec: &GraphSpec, own: Range<usize>| -> Result<Graph, String> {
+            let (inputs, outputs) = (bound(&spec.inputs, &own)?, bound(&spec.outputs, &own)?);
             // SAFETY: graphs and tensors end up in one Network, whose fields drop in order; the blocks never move.
             unsafe { Graph::bind(session, options.clone(), batch, &inputs, &outputs) }
         };
@@ -65,19 +77,26 @@ impl Network {
             let denoise = denoise.join().unwrap_or_else(|_| Err("opening the denoise graph panicked".into()));
             Ok::<_, String>((prefill?, denoise?))
         })?;
-        let prefill = graph(sessions.0, inputs, outputs)?;
-        let denoise = graph(sessions.1, step_inputs, step_outputs)?;
-        let role = |role: Role| {
-            (tensors.iter().position(|tensor| tensor.role == role))
-                .ok_or_else(|| format!("no tensor has the role {role:?}"))
+        let prefill = graph(sessions.0, &manifest.graphs.prefill, 0..prefill_tensors)?;
+        let denoise = graph(sessions.1, &manifest.graphs.denoise, prefill_tensors..tensors.len())?;
+        // What a run indexes into is of the length and type that it counts on.
+        let role = |role: Role, dtype: Dtype, len: usize| {
+            let at = tensors.iter().position(|tensor| tensor.role == role);
+            let at = at.ok_or_else(|| format!("no tensor has the role {role:?}"))?;
+            if tensors[at].dtype() != dtype || tensors[at].len() != len {
+                return Err(format!("the tensor of role {role:?} is not {dtype:?} of {len} values"));
+            }
+            Ok(at)
         };
+        let (prompt, chunk) =
+            (batch * manifest.prompt.tokens_max, batch * manifest.action.rows * manifest.action.width);
         let at = Roles {
-            images: role(Role::Images)?,
-            tokens: role(Role::Tokens)?,
-            token_mask: role(Role::TokenMask)?,
-            latent: role(Role::Latent)?,
-            time: role(Role::Time)?,
-            velocity: role(Role::Velocity)?,
+            images: role(Role::Images, Dtype::F32, batch * manifest.frames_max() * manifest.frame_values())?,
+            tokens: role(Role::Tokens, Dtype::I64, prompt)?,
+            token_mask: role(Role::TokenMask, Dtype::Bool, prompt)?,
+            latent: role(Role::Latent, Dtype::F32, chunk)?,
+            time: role(Role::Time, Dtype::F32, 1)?,
+            velocity: role(Role::Velocity, Dtype::F32, chunk)?,
         };
         let flow = Flow { ..manifest.flow };
         Ok(Network { prefill, denoise, tensors, at, flow })

@@ -4,11 +4,12 @@
 //! the decode thread comes to it. Each put gets exactly one completion.
 
 use crate::jpeg::{self, Decoder, Header};
-use crate::layout::{JPEG_BYTES_MAX, JPEG_EDGE_MAX};
+use crate::layout::{FRAMES_MAX, JPEG_BYTES_MAX, JPEG_EDGE_MAX};
 use crate::manifest::{Image, Resize};
 use crate::memory::Block;
 use crate::resize::{Mode, Resizer, SLACK};
 use crate::status::{ErrorText, Kind, Ticket};
+use crate::sync::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
@@ -73,12 +74,15 @@ pub struct FrameSlots {
     slots: Vec<Slot>,
     free: Mutex<Vec<u16>>,
     generation: AtomicU32,
+    /// Index of slot 0 in a ticket: a ticket means one slot of one model.
+    base: usize,
     spec: FrameSpec,
 }
 
 impl FrameSlots {
-    /// `count` slots, all memory taken now.
-    pub fn new(spec: FrameSpec, count: usize) -> Result<FrameSlots, String> {
+    /// `count` slots of the model at place `model`, all memory taken now.
+    pub fn new(spec: FrameSpec, model: usize, count: usize) -> Result<FrameSlots, String> {
+        assert!(count <= FRAMES_MAX, "a ticket can address the slots");
         let now = Instant::now();
         let slots = (0..count)
             .map(|_| {
@@ -96,16 +100,16 @@ impl FrameSlots {
             })
             .collect::<Result<Vec<_>, String>>()?;
         let free = Mutex::new((0..count as u16).rev().collect());
-        Ok(FrameSlots { slots, free, generation: AtomicU32::new(0), spec })
+        Ok(FrameSlots { slots, free, generation: AtomicU32::new(0), base: model * FRAMES_MAX, spec })
     }
 
     /// Copies a JPEG into a free slot, which is pending from here on. None when all are taken.
     pub fn put(&self, jpeg: &[u8]) -> Option<Ticket> {
         assert!(jpeg.len() <= JPEG_BYTES_MAX, "the caller has checked the length");
-        let index = self.free.lock().expect("no holder panics").pop()? as usize;
-        let ticket = Ticket::new(Kind::Frame, self.generation.fetch_add(1, Ordering::Relaxed), index);
+        let index = lock(&self.free).pop()? as usize;
+        let ticket = Ticket::new(Kind::Frame, self.generation.fetch_add(1, Ordering::Relaxed), self.base + index);
         let slot = &self.slots[index];
-        let mut data = slot.data.lock().expect("no holder panics");
+        let mut data = lock(&slot.data);
         data.jpeg.clear();
         data.jpeg.extend_from_slice(jpeg);
         data.put = Instant::now();
@@ -115,7 +119,7 @@ impl FrameSlots {
     }
 
     fn slot(&self, ticket: Ticket) -> Option<(usize, &Slot)> {
-        let index = ticket.index(Kind::Frame)?;
+        let index = ticket.index(Kind::Frame)?.checked_sub(self.base)?;
         let slot = self.slots.get(index)?;
         (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some((index, slot))
     }
@@ -139,7 +143,7 @@ impl FrameSlots {
         }
     }
 
-    /// Takes a frame back that no decode thread will come to.
+    /// Takes a frame back that is not decoded: its queue was full, the engine closes, or its decode panicked.
     pub fn refuse(&self, ticket: Ticket) {
         if let Some((index, slot)) = self.slot(ticket) {
             slot.state.store(FREE, Ordering::Release);
@@ -166,7 +170,7 @@ impl FrameSlots {
     /// The data of a claimed frame.
     pub fn claimed(&self, ticket: Ticket) -> Option<MutexGuard<'_, FrameData>> {
         let (_, slot) = self.slot(ticket)?;
-        (slot.state.load(Ordering::Acquire) == CLAIMED).then(|| slot.data.lock().expect("no holder panics"))
+        (slot.state.load(Ordering::Acquire) == CLAIMED).then(|| lock(&slot.data))
     }
 
     /// Gives a claimed frame back after the run has read it.
@@ -179,18 +183,18 @@ impl FrameSlots {
 
     fn release(&self, index: usize) {
         self.slots[index].ticket.store(0, Ordering::Relaxed);
-        self.free.lock().expect("no holder panics").push(index as u16);
+        lock(&self.free).push(index as u16);
     }
 
     /// The text of a failed frame.
     pub fn error(&self, ticket: Ticket) -> Option<MutexGuard<'_, ErrorText>> {
         let (_, slot) = self.slot(ticket)?;
-        Some(slot.error.lock().expect("no holder panics"))
+        Some(lock(&slot.error))
     }
 
     /// Free slots now.
     pub fn free(&self) -> usize {
-        self.free.lock().expect("no holder panics").len()
+        lock(&self.free).len()
     }
 }
 
@@ -228,12 +232,12 @@ impl Worker {
         let Some((index, slot)) = slots.slot(ticket) else { return Decoded::Dropped };
         let mut decoded = Decoded::Dropped;
         if slot.state.load(Ordering::Acquire) == PENDING {
-            let mut data = slot.data.lock().expect("no holder panics");
+            let mut data = lock(&slot.data);
             let FrameData { jpeg, tensor, done, .. } = &mut *data;
             decoded = match self.tensor(&slots.spec, jpeg, tensor) {
                 Ok(()) => Decoded::Ready,
                 Err(reason) => {
-                    slot.error.lock().expect("no holder panics").set(format_args!("{reason}"));
+                    lock(&slot.error).set(format_args!("{reason}"));
                     Decoded::Refused
                 }
             };

@@ -11,6 +11,9 @@ use std::ffi::CString;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
+/// Values of one tensor; more is a mistake in a manifest.
+const VALUES_MAX: usize = 1 << 32;
+
 /// The memory of one tensor, for the largest batch.
 pub enum Memory {
     /// 32-bit floats.
@@ -35,13 +38,34 @@ pub struct Tensor {
 impl Tensor {
     /// Zeroed, page-locked memory for `batch` rows.
     pub fn new(port: &Port, batch: usize) -> Result<Tensor, String> {
-        let len = port.shape.iter().map(|dim| if let Dim::Fixed(size) = dim { *size } else { batch }).product();
+        let mut sizes = port.shape.iter().map(|dim| if let Dim::Fixed(size) = dim { *size } else { batch });
+        let len = sizes
+            .try_fold(1, |len: usize, size| len.checked_mul(size).filter(|len| *len <= VALUES_MAX))
+            .ok_or_else(|| format!("tensor {} has more than {VALUES_MAX} values", port.name))?;
         let memory = match port.dtype {
             Dtype::F32 => Memory::F32(Block::locked(len)?),
             Dtype::I64 => Memory::I64(Block::locked(len)?),
             Dtype::Bool => Memory::Bool(Block::locked(len)?),
         };
         Ok(Tensor { name: port.name.clone(), role: port.role, memory, shape: port.shape.clone() })
+    }
+
+    /// The type of its values.
+    pub fn dtype(&self) -> Dtype {
+        match &self.memory {
+            Memory::F32(_) => Dtype::F32,
+            Memory::I64(_) => Dtype::I64,
+            Memory::Bool(_) => Dtype::Bool,
+        }
+    }
+
+    /// Number of values, for the largest batch.
+    pub fn len(&self) -> usize {
+        match &self.memory {
+            Memory::F32(block) => block.len(),
+            Memory::I64(block) => block.len(),
+            Memory::Bool(block) => block.len(),
+        }
     }
 
     /// The values of an f32 tensor.

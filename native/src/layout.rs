@@ -13,8 +13,10 @@ pub const OBSERVATION_FRAMES_MAX: usize = 16;
 pub const STATE_VALUES_MAX: usize = 64;
 /// Values (rows × columns) of one chunk.
 pub const CHUNK_VALUES_MAX: usize = 2048;
-/// Models loaded at once.
+/// Models loaded at once; with `FRAMES_MAX` it fits into the index of a ticket.
 pub const MODELS_MAX: usize = 16;
+/// Frame slots of one model.
+pub const FRAMES_MAX: usize = 4096;
 /// Bytes of one JPEG.
 pub const JPEG_BYTES_MAX: usize = 262_144;
 /// Pixels along one edge of a JPEG.
@@ -90,7 +92,7 @@ abi_struct! {
         decode_threads: u32,
         /// Result slots: runs queued, running or waiting to be read; 1 to 65,535.
         chunks_max: u32,
-        /// Frame slots of each model; 1 to 4,095.
+        /// Frame slots of each model, 1 to 4,096; fewer where their tensors are large.
         frames_max: u32,
     }
 }
@@ -242,6 +244,7 @@ pub fn typescript() -> String {
     text
 }
 
+const _: () = assert!(MODELS_MAX * FRAMES_MAX - 1 == crate::status::Ticket::INDEX_MASK as usize);
 const _: () = assert!(size_of::<[u32; OBSERVATION_FRAMES_MAX]>() == 64);
 const _: () = assert!(size_of::<[f32; STATE_VALUES_MAX]>() == 256);
 const _: () = assert!(size_of::<[f32; CHUNK_VALUES_MAX]>() == 8192);

@@ -9,9 +9,10 @@
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` holds the tables that the calls of the ABI address.
 //!
-//! `unsafe` stands in seven places, each with its reason: `abi.rs` (pointers of the caller), `jpeg/turbo.rs`
+//! `unsafe` stands in eight places, each with its reason: `abi.rs` (pointers of the caller), `jpeg/turbo.rs`
 //! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
-//! binding), `runtime.rs` (one environment variable), `resize.rs` (AVX2).
+//! binding), `runtime.rs` (one environment variable), `thread.rs`
+//! (scheduling), `resize.rs` (AVX2).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -37,3 +38,5 @@ pub mod resize;
 mod run;
 mod runtime;
 mod status;
+mod sync;
+mod thread;

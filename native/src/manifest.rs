@@ -1,5 +1,5 @@
 //! The part of a bundle's manifest that the engine needs. The full format is `src/bundle/manifest.ts`, which has
-//! checked the file before it comes here; this side checks what its own memory safety and correctness rest on.
+//! checked the file before it comes here; this side and `flow.rs` check what its memory safety and correctness rest on.
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use serde::Deserialize;
@@ -266,6 +266,7 @@ impl Manifest {
         };
         bound("frames per observation", self.frames_max(), OBSERVATION_FRAMES_MAX)?;
         bound("state columns", self.state.columns.len(), STATE_VALUES_MAX)?;
+        bound("rows", self.action.rows, CHUNK_VALUES_MAX)?;
         bound("rows x columns", self.action.rows * self.action.columns.len(), CHUNK_VALUES_MAX)?;
         bound("action columns", self.action.columns.len(), self.action.width)?;
         bound("batch", self.batch, 16)?;

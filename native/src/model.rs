@@ -13,6 +13,8 @@ use crate::replica::Replica;
 use crate::run::RunSlots;
 use crate::runtime::{self, Device};
 use crate::status::{Failure, Status, Ticket};
+use crate::sync::lock;
+use crate::thread;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -81,8 +83,9 @@ pub struct Host {
 }
 
 impl Model {
-    /// Loads the model and runs it once on every replica. Blocks: called on a thread of its own.
-    pub fn load(plan: &str, host: &Host) -> Result<Arc<Model>, Failure> {
+    /// Loads the model into the engine's place `place_index` and runs it once on every replica. Blocks: called on a thread
+    /// of its own.
+    pub fn load(plan: &str, place_index: usize, host: &Host) -> Result<Arc<Model>, Failure> {
         let fail = |text: String| Failure::new(Status::Load, text);
         let LoadPlan { mut manifest, files, device, replicas, threads } =
             serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
@@ -99,7 +102,9 @@ impl Model {
         let prompt = Prompt::load(&mut manifest, &stats.state, &tokenizer).map_err(fail)?;
         let encoder = Encoder::new(&manifest, &stats.action).map_err(fail)?;
         let noise_key = noise::key(&manifest.export_id).ok_or_else(|| fail("export_id is not hexadecimal".into()))?;
-        let frames = FrameSlots::new(FrameSpec::new(&manifest.image), host.frames_max).map_err(fail)?;
+        let frames =
+            FrameSlots::new(FrameSpec::new(&manifest.image), place_index, frame_slots(&manifest, host.frames_max)?)
+                .map_err(fail)?;
         let graphs = (path(&manifest.graphs.prefill.file)?, path(&manifest.graphs.denoise.file)?);
         let replicas = replicas.max(1) as usize;
         let (placement, networks) = place(&manifest, (&graphs.0, &graphs.1), &device, replicas, threads.max(1), host)?;
@@ -124,11 +129,13 @@ impl Model {
             let network = made.map(|(network, _)| network);
             let replica = Replica::new(model.clone(), index, network, host.runs.clone(), host.done);
             let ready = ready.clone();
-            let thread = std::thread::Builder::new()
-                .name(format!("tendon-replica-{index}"))
-                .spawn(move || replica.work(&ready))
-                .map_err(|error| fail(format!("no replica thread: {error}")))?;
-            model.threads.lock().expect("no holder panics").push(thread);
+            match thread::spawn(&format!("tendon-replica-{index}"), move || replica.work(&ready)) {
+                Ok(thread) => lock(&model.threads).push(thread),
+                Err(text) => {
+                    model.close();
+                    return Err(fail(text));
+                }
+            }
         }
         drop(ready);
         for _ in 0..replicas {
@@ -204,7 +211,7 @@ impl Model {
     /// Ends the native run of the batch that holds `index` if everybody in it has been cancelled.
     pub fn stop_if_all_cancelled(&self, index: u16, cancelled: impl Fn(u16) -> bool) {
         for running in &self.running {
-            let batch = running.batch.lock().expect("no holder panics");
+            let batch = lock(&running.batch);
             if batch.contains(&index)
                 && batch.iter().all(|&other| cancelled(other))
                 && let Some(terminator) = &running.terminator
@@ -219,17 +226,30 @@ impl Model {
         self.closing.store(true, Ordering::Release);
         self.queue.close();
         for running in &self.running {
-            let batch = running.batch.lock().expect("no holder panics");
+            let batch = lock(&running.batch);
             if let (false, Some(terminator)) = (batch.is_empty(), &running.terminator) {
                 terminator.set();
             }
         }
-        for thread in self.threads.lock().expect("no holder panics").drain(..) {
+        for thread in lock(&self.threads).drain(..) {
             // A replica catches its panics; one that died all the same has nothing left to join.
             let _ = thread.join();
         }
     }
 }
+
+/// Frame slots of a model: as many as the engine was opened with, fewer where a large tensor would take more than
+/// `FRAME_BYTES_MAX` for all of them.
+fn frame_slots(manifest: &Manifest, most: usize) -> Result<usize, Failure> {
+    let fit = FRAME_BYTES_MAX / (manifest.frame_values() * size_of::<f32>());
+    if fit < manifest.frames_max() {
+        return Err(Failure::new(Status::Load, "the frames of one observation take more memory than all frames may"));
+    }
+    Ok(fit.min(most))
+}
+
+/// Page-locked memory for the frames of one model: 1 GiB.
+const FRAME_BYTES_MAX: usize = 1 << 30;
 
 type Made = Option<(crate::flow::Network, Arc<Terminator>)>;
 
@@ -251,6 +271,7 @@ fn place(
     let runtime = runtime::open(&host.runtime).map_err(fail)?;
     let mut refused: Vec<Refused> = Vec::new();
     for device in candidates {
+        runtime.forget_logged();
         let network = || -> Result<Made, String> {
             let terminator = Terminator::new()?;
             let network = crate::flow::Network::open(runtime, manifest, graphs, device, threads, &terminator)?;

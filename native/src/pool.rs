@@ -4,8 +4,10 @@ use crate::frame::{Decoded, FrameSlots, Worker};
 use crate::jpeg::{Decoder, Library};
 use crate::queue::Queue;
 use crate::status::{Status, Ticket};
+use crate::sync::lock;
+use crate::thread;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -29,6 +31,7 @@ pub struct PoolStats {
 /// The threads and their queue.
 pub struct Pool {
     queue: Arc<Queue<Work>>,
+    closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Counters.
     pub stats: Arc<PoolStats>,
@@ -38,18 +41,17 @@ impl Pool {
     /// Starts `threads` threads; the queue holds `frames_max` frames.
     pub fn start(library: &Arc<Library>, threads: usize, frames_max: usize, done: Completion) -> Result<Pool, String> {
         let queue = Arc::new(Queue::<Work>::new(frames_max));
+        let closing = Arc::new(AtomicBool::new(false));
         let stats = Arc::new(PoolStats::default());
         let mut handles = Vec::with_capacity(threads);
         for index in 0..threads {
             let worker = Worker::new(Decoder::new(library)?)?;
-            let (queue, stats) = (queue.clone(), stats.clone());
-            let thread = std::thread::Builder::new()
-                .name(format!("tendon-jpeg-{index}"))
-                .spawn(move || run(worker, &queue, &stats, done))
-                .map_err(|error| format!("no decode thread: {error}"))?;
-            handles.push(thread);
+            let (queue, closing, stats) = (queue.clone(), closing.clone(), stats.clone());
+            handles.push(thread::spawn(&format!("tendon-jpeg-{index}"), move || {
+                run(worker, &queue, &closing, &stats, done)
+            })?);
         }
-        Ok(Pool { queue, threads: Mutex::new(handles), stats })
+        Ok(Pool { queue, closing, threads: Mutex::new(handles), stats })
     }
 
     /// Queues a pending frame.
@@ -57,18 +59,24 @@ impl Pool {
         self.queue.push(Work { slots: slots.clone(), ticket }).is_ok()
     }
 
-    /// Decodes what is queued, then ends the threads.
+    /// Cancels what is queued, then ends the threads.
     pub fn close(&self) {
+        self.closing.store(true, Ordering::Release);
         self.queue.close();
-        for thread in self.threads.lock().expect("no holder panics").drain(..) {
+        for thread in lock(&self.threads).drain(..) {
             // A decode thread catches its panics; one that died all the same has nothing left to join.
             let _ = thread.join();
         }
     }
 }
 
-fn run(mut worker: Worker, queue: &Queue<Work>, stats: &PoolStats, done: Completion) {
+fn run(mut worker: Worker, queue: &Queue<Work>, closing: &AtomicBool, stats: &PoolStats, done: Completion) {
     while let Some(Work { slots, ticket }) = queue.pop() {
+        if closing.load(Ordering::Acquire) {
+            slots.refuse(ticket);
+            done(ticket.0, Status::Cancelled as i32);
+            continue;
+        }
         let decoded = catch_unwind(AssertUnwindSafe(|| worker.decode(&slots, ticket)));
         let status = match decoded {
             Ok(Decoded::Ready) => {
@@ -80,7 +88,10 @@ fn run(mut worker: Worker, queue: &Queue<Work>, stats: &PoolStats, done: Complet
                 Status::Image
             }
             Ok(Decoded::Dropped) => Status::Cancelled,
-            Err(_) => Status::Panic,
+            Err(_) => {
+                slots.refuse(ticket);
+                Status::Panic
+            }
         };
         done(ticket.0, status as i32);
     }

@@ -1,6 +1,7 @@
 //! The prompt: instruction and state to the fixed row of tokens that the prefill graph takes.
 
 use crate::manifest::{ColumnStats, Manifest, PromptPart};
+use crate::sync::lock;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -69,7 +70,7 @@ impl Prompt {
 
     /// The instruction's tokens, or None when they do not fit. Trims it and takes each run of white space as one space.
     pub fn instruction(&self, text: &str) -> Option<Arc<[u32]>> {
-        if let Some(tokens) = self.cache.lock().expect("no holder panics").get(text) {
+        if let Some(tokens) = lock(&self.cache).get(text) {
             return Some(tokens.clone());
         }
         if text.len() > self.text_bytes_max * 2 {
@@ -91,7 +92,7 @@ impl Prompt {
             return None;
         }
         let tokens: Arc<[u32]> = encoding.get_ids().into();
-        let mut cache = self.cache.lock().expect("no holder panics");
+        let mut cache = lock(&self.cache);
         if cache.len() == CACHE_ENTRIES_MAX {
             cache.clear();
         }

@@ -1,7 +1,8 @@
 //! A bounded queue between threads that allocates only when it is made.
 
+use crate::sync::lock;
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 struct Inner<T> {
     items: VecDeque<T>,
@@ -27,7 +28,7 @@ impl<T> Queue<T> {
 
     /// Appends the item; gives it back when the queue is full or closed.
     pub fn push(&self, item: T) -> Result<(), T> {
-        let mut inner = self.inner.lock().expect("no holder panics");
+        let mut inner = lock(&self.inner);
         if inner.closed || inner.items.len() == self.bound {
             return Err(item);
         }
@@ -39,7 +40,7 @@ impl<T> Queue<T> {
 
     /// Waits for the next item; None once the queue is closed and empty.
     pub fn pop(&self) -> Option<T> {
-        let mut inner = self.inner.lock().expect("no holder panics");
+        let mut inner = lock(&self.inner);
         loop {
             if let Some(item) = inner.items.pop_front() {
                 return Some(item);
@@ -47,7 +48,7 @@ impl<T> Queue<T> {
             if inner.closed {
                 return None;
             }
-            inner = self.waiting.wait(inner).expect("no holder panics");
+            inner = self.waiting.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -56,7 +57,7 @@ impl<T> Queue<T> {
         taken.clear();
         let Some(first) = self.pop() else { return false };
         taken.push(first);
-        let mut inner = self.inner.lock().expect("no holder panics");
+        let mut inner = lock(&self.inner);
         while taken.len() < most {
             let Some(item) = inner.items.pop_front() else { break };
             taken.push(item);
@@ -66,7 +67,7 @@ impl<T> Queue<T> {
 
     /// Lets consumers take what is there and then end; producers are refused.
     pub fn close(&self) {
-        self.inner.lock().expect("no holder panics").closed = true;
+        lock(&self.inner).closed = true;
         self.waiting.notify_all();
     }
 }

@@ -3,10 +3,12 @@
 
 use crate::allocator::thread_mallocs;
 use crate::flow::Network;
+use crate::layout::{OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::Model;
 use crate::pool::Completion;
-use crate::run::RunSlots;
+use crate::run::{Job, RunSlots};
 use crate::status::{Status, Ticket};
+use crate::sync::lock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
@@ -14,9 +16,32 @@ use std::time::{Duration, Instant};
 
 /// How a batch's native part ended, and its times.
 struct BatchTimes {
-    start: Instant,
     prefill: Duration,
     denoise: Duration,
+}
+
+/// What a run needs of its job, without its lock.
+struct Snapshot {
+    frames: [u32; OBSERVATION_FRAMES_MAX],
+    state: [f32; STATE_VALUES_MAX],
+    instruction: Option<Arc<[u32]>>,
+    step: u32,
+    seed: u64,
+    submitted: Instant,
+}
+
+impl Snapshot {
+    fn of(job: &Job) -> Snapshot {
+        let Job { frames, state, instruction, step, seed, submitted, .. } = job;
+        Snapshot {
+            frames: *frames,
+            state: *state,
+            instruction: instruction.clone(),
+            step: *step,
+            seed: *seed,
+            submitted: *submitted,
+        }
+    }
 }
 
 /// What the thread owns.
@@ -93,26 +118,28 @@ impl Replica {
         if taken.is_empty() {
             return;
         }
-        running.batch.lock().expect("no holder panics").extend_from_slice(taken);
+        lock(&running.batch).extend_from_slice(taken);
         let batch = taken.as_slice();
         let stop = || closing() || batch.iter().all(|&index| runs.cancelled(index));
         let outcome = catch_unwind(AssertUnwindSafe(|| self.compute(batch, stop)));
         {
             // Emptied before anybody is told, so that a late cancel cannot stop the next batch.
-            let mut running_batch = running.batch.lock().expect("no holder panics");
+            let mut running_batch = lock(&running.batch);
             running_batch.clear();
             if let Some(terminator) = &running.terminator {
                 terminator.unset();
             }
         }
+        // Asked once: a slot that has ended may be somebody else's by the time of the next.
+        let stopped = stop();
         for (row, &index) in batch.iter().enumerate() {
             let encoded = match &outcome {
                 Ok(Ok(Some(times))) if !runs.cancelled(index) => {
-                    catch_unwind(AssertUnwindSafe(|| self.encode(row, index, batch.len(), times)))
+                    catch_unwind(AssertUnwindSafe(|| self.encode(row, index, times)))
                         .unwrap_or_else(|_| Err((Status::Panic, "encoding panicked".into())))
                 }
                 Ok(Ok(_)) => Err((Status::Cancelled, "the run was cancelled".into())),
-                Ok(Err(_)) if stop() => Err((Status::Cancelled, "the run was cancelled".into())),
+                Ok(Err(_)) if stopped => Err((Status::Cancelled, "the run was cancelled".into())),
                 Ok(Err(text)) => Err((Status::Model, text.clone())),
                 Err(_) => Err((Status::Panic, "the run panicked".into())),
             };
@@ -129,13 +156,14 @@ impl Replica {
         let (model, most) = (&*self.model, self.model.manifest.batch);
         let frame_values = model.manifest.frame_values();
         for (row, &index) in batch.iter().enumerate() {
-            let job = self.runs.job(index);
-            let mut result = self.runs.result(index);
-            let state = &job.state[..model.manifest.state.columns.len()];
-            let instruction = job.instruction.as_deref().unwrap_or(&[]);
+            // Copied out: whoever cancels must not wait for pixels to be moved.
+            let Snapshot { frames, state, instruction, step, seed, submitted } = Snapshot::of(&self.runs.job(index));
+            let state = &state[..model.manifest.state.columns.len()];
+            let instruction = instruction.as_deref().unwrap_or(&[]);
+            let count = model.manifest.frames_max();
             let mut first = start;
             let mut last: Option<Instant> = None;
-            for (place, &ticket) in job.frames[..job.frames_len].iter().enumerate() {
+            for (place, &ticket) in frames[..count].iter().enumerate() {
                 let ticket = Ticket(ticket);
                 let frame = model.frames.claimed(ticket).ok_or("a frame of the run is gone")?;
                 first = first.min(frame.put);
@@ -150,18 +178,19 @@ impl Replica {
             if let Some(network) = &mut self.network {
                 let (tokens, mask) = network.prompt(row, most);
                 model.prompt.write(instruction, state, tokens, mask);
-                crate::noise::fill(network.latent(row, most), model.noise_key, job.step, job.seed);
+                crate::noise::fill(network.latent(row, most), model.noise_key, step, seed);
             }
-            let tokens = job.frames_len * model.manifest.image.tokens + model.prompt.len(instruction.len());
+            let tokens = count * model.manifest.image.tokens + model.prompt.len(instruction.len());
+            let mut result = self.runs.result(index);
             result.prompt_tokens = tokens as u32;
             result.cached_tokens = 0;
             result.cache_reset = 0;
             result.decode_us = micros(last.map_or(Duration::ZERO, |last| last.duration_since(first)));
-            result.queue_us = micros(start.duration_since(job.submitted));
+            result.queue_us = micros(start.duration_since(submitted));
             result.batch = batch.len() as u32;
         }
         let Some(network) = &mut self.network else {
-            return Ok(Some(BatchTimes { start, prefill: Duration::ZERO, denoise: Duration::ZERO }));
+            return Ok(Some(BatchTimes { prefill: Duration::ZERO, denoise: Duration::ZERO }));
         };
         let before = thread_mallocs();
         network.prefill(batch.len())?;
@@ -171,11 +200,11 @@ impl Replica {
             self.runs.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
         }
         let prefill = prefilled.duration_since(start);
-        Ok(whole.then(|| BatchTimes { start, prefill, denoise: prefilled.elapsed() }))
+        Ok(whole.then(|| BatchTimes { prefill, denoise: prefilled.elapsed() }))
     }
 
     /// The rows of one run, in robot units, into its result; returns how many values were clamped.
-    fn encode(&mut self, row: usize, index: u16, rows: usize, times: &BatchTimes) -> Result<u32, (Status, String)> {
+    fn encode(&mut self, row: usize, index: u16, times: &BatchTimes) -> Result<u32, (Status, String)> {
         let model = &*self.model;
         let begun = Instant::now();
         let job = self.runs.job(index);
@@ -192,7 +221,6 @@ impl Replica {
                 0
             }
         };
-        debug_assert!(rows > 0 && times.start <= begun);
         result.rows = chunk_rows as u32;
         result.columns = columns as u32;
         result.clamped = clamped;

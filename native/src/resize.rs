@@ -7,6 +7,9 @@
 
 use std::arch::x86_64::*;
 
+#[cfg(not(target_feature = "avx2"))]
+compile_error!("build with -C target-cpu=x86-64-v3 (native/.cargo/config.toml): the resizer is AVX2");
+
 /// Fractional bits of a weight: 32 − 8 − 2.
 const WEIGHT_BITS: u32 = 22;
 const HALF: i32 = 1 << (WEIGHT_BITS - 1);
@@ -159,7 +162,6 @@ impl Resizer {
 
     /// Resizes `rgb` (`source` = width, height; `width × 3` bytes a row; `SLACK` readable bytes behind the last row) and
     /// hands each target row that is not padding to `emit(x, y, row)`: `row` holds RGB bytes from column `x` on.
-    /// Returns whether padding was left around them.
     pub fn run(
         &mut self,
         mode: Mode,
@@ -167,7 +169,7 @@ impl Resizer {
         source: Size,
         target: Size,
         mut emit: impl FnMut(usize, usize, &[u8]),
-    ) -> bool {
+    ) {
         assert!(rgb.len() >= source.0 * source.1 * 3 + SLACK, "the pixel buffer has its slack");
         let (across, down) = axes(mode, source, target);
         if self.key != Some((mode, source, target)) {
@@ -195,7 +197,6 @@ impl Resizer {
             vertical(&self.rows[first * width..], width, weights, &mut self.sums, &mut self.line);
             emit(across.offset, down.offset + row, &self.line);
         }
-        across.count < target.0 || down.count < target.1
     }
 }
 
@@ -209,7 +210,8 @@ fn horizontal(from: &[u8], to: &mut [u8], weights: &Weights, steps: &[StepWeight
     let furthest =
         weights.first.iter().zip(&weights.taps).map(|(first, taps)| (first + taps) as usize).max().unwrap_or(0);
     assert!(from.len() >= furthest * 3 + STEP * 3 + 4, "a source row has its slack");
-    // SAFETY: the library is built for x86-64-v3, so AVX2 is there; `doctor` and the loader refuse other processors.
+    // SAFETY: the library is built for x86-64-v3, so AVX2 is there; the caller refuses other
+    // processors before it opens the library.
     // Reads: steps that lie wholly behind a pixel's taps are skipped below, so each load begins before
     // `first + taps` and ends at most STEP·3 + 4 bytes behind it, which the assertion covers. Writes: 4 bytes at
     // pixel·3, covered by the assertion on `to`.

@@ -1,10 +1,11 @@
 //! Result slots: one run each, from `observe` until its caller has read the result and said what becomes of it.
 //!
-//! A slot is free → queued → running → done → closed (committed or aborted) → free. Each run gets exactly one completion.
+//! A slot is free → queued (and running) → done → closed (committed or aborted) → free. Each run gets exactly one completion.
 
 use crate::layout::{ChunkResult, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::Model;
 use crate::status::{ErrorText, Kind, Status, Ticket};
+use crate::sync::lock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -101,14 +102,14 @@ impl RunSlots {
     /// Address of each slot's result; fixed for the life of the engine.
     pub fn address(&self, index: usize) -> Option<*const ChunkResult> {
         let slot = self.slots.get(index)?;
-        Some(std::ptr::from_ref(&**slot.result.lock().expect("no holder panics")))
+        Some(std::ptr::from_ref(&**lock(&slot.result)))
     }
 
     /// Takes a free slot and fills in its job. None when all are taken.
     pub fn open(&self, fill: impl FnOnce(&mut Job)) -> Option<(Ticket, u16)> {
-        let index = self.free.lock().expect("no holder panics").pop()?;
+        let index = lock(&self.free).pop()?;
         let slot = &self.slots[index as usize];
-        fill(&mut slot.job.lock().expect("no holder panics"));
+        fill(&mut lock(&slot.job));
         let ticket = Ticket::new(Kind::Chunk, self.generation.fetch_add(1, Ordering::Relaxed), index as usize);
         slot.cancelled.store(false, Ordering::Relaxed);
         slot.ticket.store(ticket.0, Ordering::Relaxed);
@@ -126,7 +127,7 @@ impl RunSlots {
     pub fn cancel(&self, ticket: Ticket) -> bool {
         let Some((index, slot)) = self.slot(ticket) else { return false };
         slot.cancelled.store(true, Ordering::Release);
-        let model = slot.job.lock().expect("no holder panics").model.clone();
+        let model = lock(&slot.job).model.clone();
         if let Some(model) = model {
             model.stop_if_all_cancelled(index, |index| self.cancelled(index));
         }
@@ -140,12 +141,12 @@ impl RunSlots {
 
     /// The job of a queued run.
     pub fn job(&self, index: u16) -> MutexGuard<'_, Job> {
-        self.slots[index as usize].job.lock().expect("no holder panics")
+        lock(&self.slots[index as usize].job)
     }
 
     /// The result that a replica fills in.
     pub fn result(&self, index: u16) -> MutexGuard<'_, Box<ChunkResult>> {
-        self.slots[index as usize].result.lock().expect("no holder panics")
+        lock(&self.slots[index as usize].result)
     }
 
     /// Ends a run; its ticket is what the completion carries.
@@ -159,10 +160,10 @@ impl RunSlots {
             Err((status, text)) => {
                 let counter = if *status == Status::Cancelled { &self.stats.cancelled } else { &self.stats.failed };
                 counter.fetch_add(1, Ordering::Relaxed);
-                slot.error.lock().expect("no holder panics").set(format_args!("{text}"));
+                lock(&slot.error).set(format_args!("{text}"));
             }
         }
-        let mut job = slot.job.lock().expect("no holder panics");
+        let mut job = lock(&slot.job);
         job.model = None;
         job.instruction = None;
         slot.state.store(DONE, Ordering::Release);
@@ -183,30 +184,30 @@ impl RunSlots {
             return false;
         }
         slot.ticket.store(0, Ordering::Relaxed);
-        self.free.lock().expect("no holder panics").push(index);
+        lock(&self.free).push(index);
         true
     }
 
     /// Takes a refused run back: its queue was full.
     pub fn withdraw(&self, index: u16) {
         let slot = &self.slots[index as usize];
-        let mut job = slot.job.lock().expect("no holder panics");
+        let mut job = lock(&slot.job);
         job.model = None;
         job.instruction = None;
         slot.ticket.store(0, Ordering::Relaxed);
         slot.state.store(FREE, Ordering::Release);
-        self.free.lock().expect("no holder panics").push(index);
+        lock(&self.free).push(index);
     }
 
     /// The text of a failed run.
     pub fn error(&self, ticket: Ticket) -> Option<MutexGuard<'_, ErrorText>> {
         let (_, slot) = self.slot(ticket)?;
-        Some(slot.error.lock().expect("no holder panics"))
+        Some(lock(&slot.error))
     }
 
     /// Free slots now.
     pub fn free_count(&self) -> usize {
-        self.free.lock().expect("no holder panics").len()
+        lock(&self.free).len()
     }
 
     /// Number of slots.

@@ -1,5 +1,6 @@
 //! ONNX Runtime: opened once by path, and one session per graph on the device that was asked for.
 
+use crate::sync::lock;
 use ort::ep::{self, ExecutionProviderDispatch};
 use ort::logging::LogLevel;
 use ort::session::Session;
@@ -11,8 +12,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Since 1.30 the Linux library keeps a device id and an event database below the user's cache folder and sends them to
 /// its maker; only this variable stops it before it begins (the API's switch comes after the files are made).
 pub fn forbid_telemetry() {
-    // SAFETY: both are C strings. The environment is shared by all threads: this runs once, when the engine is opened,
-    // on the thread that will open the library, and overwrites nothing that another thread of ours reads.
+    // SAFETY: both are C strings. glibc's setenv may move the table while another thread is in getenv; this runs once,
+    // early, and the runtime around us has read what it wants of the environment by then. There is no other way in.
     unsafe { libc::setenv(c"ORT_DISABLE_TELEMETRY".as_ptr(), c"1".as_ptr(), 1) };
 }
 
@@ -80,7 +81,7 @@ impl Runtime {
             .with_telemetry(false)
             .with_logger(Arc::new(move |level, _category, _id, _place, message| {
                 if matches!(level, LogLevel::Error | LogLevel::Fatal) {
-                    *keep.lock().expect("no holder panics") = message.into();
+                    *lock(&keep) = message.into();
                 }
             }))
             .build()
@@ -107,7 +108,6 @@ impl Runtime {
                 Some(ep::WebGPU::default().with_device_id(id).build())
             }
         };
-        self.logged.lock().expect("no holder panics").clear();
         let session = || -> ort::Result<Session> {
             let mut builder = Session::builder(&self.environment)?
                 .with_intra_threads(threads as usize)?
@@ -116,14 +116,21 @@ impl Runtime {
                 .with_intra_op_spinning(false)?
                 .with_inter_op_spinning(false)?;
             if let Some(provider) = provider {
-                builder = builder.with_execution_providers([provider.error_on_failure()])?;
+                // A graph that would partly run on the CPU is refused: a device means all of it.
+                builder =
+                    builder.with_execution_providers([provider.error_on_failure()])?.with_disable_cpu_fallback()?;
             }
             builder.commit_from_file(path)
         };
         session().map_err(|error| {
-            let logged = self.logged.lock().expect("no holder panics");
+            let logged = lock(&self.logged);
             if logged.is_empty() { error.to_string() } else { format!("{error}; {logged}") }
         })
+    }
+
+    /// Forgets what was logged, before another device is tried.
+    pub fn forget_logged(&self) {
+        lock(&self.logged).clear();
     }
 
     fn needs(&self, file: &str) -> Result<(), String> {

@@ -126,6 +126,27 @@ fn resize_is_bit_identical_to_pillow() {
 }
 
 #[test]
+fn stray_bytes_are_taken_before_the_end_and_nowhere_else() {
+    let mut worker = worker();
+    let whole = read("420-mid.jpg");
+    let pixels = |worker: &Worker, header: tendon::jpeg::Header| {
+        worker.rgb()[..header.width as usize * header.height as usize * 3].to_vec()
+    };
+    let header = worker.pixels(&whole).expect("a good picture");
+    let good = pixels(&worker, header);
+    // Another picture in between: what it leaves behind must not pass for this one.
+    worker.pixels(&read("444-mid.jpg")).expect("a good picture");
+    let with = |at: usize, bytes: &[u8]| [&whole[..at], bytes, &whole[at..]].concat();
+    worker.pixels(&with(whole.len() - 2, &[0, 0])).expect("two stray bytes before the end");
+    assert_eq!(pixels(&worker, header), good);
+    worker.pixels(&with(2, &[0, 0])).expect_err("stray bytes behind the start");
+    worker.pixels(&with(whole.len() - 2, &[0x55; 2000])).expect_err("data out of step");
+    let half = whole.len() * 2 / 3;
+    let cut = [&whole[..half], &whole[whole.len() - 2..]].concat();
+    worker.pixels(&cut).expect_err("half of the data is missing");
+}
+
+#[test]
 fn garbage_never_brings_the_decoder_down() {
     let mut worker = worker();
     let whole = read("420-mid.jpg");

@@ -19,7 +19,7 @@ import type { Spread, Weights } from "./weights.ts";
 export type Value = string;
 export type Dtype = keyof typeof DATA_TYPE;
 /** `batch` is the one symbolic dimension. */
-export type Dim = "batch" | number;
+type Dim = "batch" | number;
 /** A number is written as an int attribute; wrap it in `{ float }` for a float one. */
 type Attribute = number | string | readonly number[] | { readonly float: number };
 

@@ -77,7 +77,7 @@ const GraphInput = Type.Object(
 const GraphOutput = Type.Object(
   {
     name: Type.String(),
-    /** `cache`: kept on the device for the denoise graph; `velocity` f32 [batch, rows, action.width]. */
+    /** `cache`: what the denoise graph reads; `velocity` f32 [batch, rows, action.width]. */
     role: Type.Union([Type.Literal("cache"), Type.Literal("velocity")]),
     dtype: Dtype,
     shape: Type.Array(Dim),

@@ -45,7 +45,7 @@ export function geometric(base: number, count: number): number[] {
 }
 
 /** The `degree`-th root of `value` > 1, by Newton's method from above. */
-export function root(value: number, degree: number): number {
+function root(value: number, degree: number): number {
   let guess = value;
   for (;;) {
     let power = 1;

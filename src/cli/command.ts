@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { EXIT, Problem } from "../error.ts";
 
 /** One flag: `value` is the word shown in `--help`; without it the flag is a switch. */
-export interface Flag {
+interface Flag {
   readonly value?: string;
   readonly multiple?: boolean;
   readonly about: string;

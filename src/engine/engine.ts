@@ -70,7 +70,10 @@ export interface ChunkResult {
 /** One run. Exactly one of `commit` and `abort` must be called after `result` has settled. */
 export interface Run {
   readonly result: Promise<ChunkResult | Failure>;
-  /** Stops the run at its next flow step; `result` settles with `engine_unavailable`. Does nothing once it has settled. */
+  /**
+   * `result` settles with `engine_unavailable` at once; a run that waits never reaches the model, one that runs ends
+   * before its next flow step. Does nothing once `result` has settled.
+   */
   cancel(): void;
   /** Keeps the new episode memory and gives the result slot back. */
   commit(): void;

@@ -52,7 +52,7 @@ export function locateLibraries(): Promise<Installed | Problem> {
 
 async function unpacked(): Promise<Installed | Problem> {
   try {
-    const payload = await unpack(EMBEDDED, EMBEDDED_ID, folders().cache);
+    const payload = await unpack(EMBEDDED, EMBEDDED_ID, folders().cache, "lib/libtendon.so");
     const at = (path: string) => present(payload.paths.get(path), `embedded ${path}`);
     const names = new Set([...payload.paths.keys()].flatMap((path) => /^models\/([^/]+)\//.exec(path)?.[1] ?? []));
     return {

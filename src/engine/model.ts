@@ -23,6 +23,10 @@ function busy(what: string): Failure {
   return new Failure("engine_unavailable", `the service is busy: ${what}; retry in a moment`, { retryAfterSeconds: 1 });
 }
 
+function going(): Failure {
+  return busy("the model is being unloaded");
+}
+
 function tooLong(): Failure {
   return new Failure(
     "instruction_too_long",
@@ -49,6 +53,7 @@ export class NativeModel implements Model {
   }
 
   measure(instruction: string, frames: number): number | Failure {
+    if (!this.isLoaded) return going();
     const text = bytesOf(instruction);
     const tokens = this.calls.tendon_measure(
       this.channel.engine,
@@ -64,6 +69,7 @@ export class NativeModel implements Model {
 
   framePut(camera: number, jpeg: Uint8Array): Frame | Failure {
     assert(jpeg.length > 0, "an empty frame is refused at the edge");
+    if (!this.isLoaded) return going();
     const ticket = this.calls.tendon_frame_put(this.channel.engine, this.ticket, camera, jpeg, jpeg.length);
     if (ticket === STATUS.busy) return busy("all frame slots are taken");
     this.channel.expect(ticket, "frame_put");
@@ -71,6 +77,7 @@ export class NativeModel implements Model {
   }
 
   observe(observation: Observation): Run | Failure {
+    if (!this.isLoaded) return going();
     const { frames, instruction, state, step, seed, slot } = observation;
     assert(
       frames.length <= OBSERVATION_FRAMES_MAX && state.length <= STATE_VALUES_MAX,
@@ -163,7 +170,7 @@ class NativeFrame implements Frame {
 
   private failed(status: number): Failure {
     if (status === STATUS.cancelled) return busy("the frame was dropped before its decode");
-    if (!this.owner.isLoaded) return busy("the model is going");
+    if (!this.owner.isLoaded) return going();
     assert(status === STATUS.image, `a decode ends as decoded, refused or dropped, not ${status}`);
     const reason = this.channel.errorText(this.ticket, this.model);
     this.drop();

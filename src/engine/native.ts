@@ -17,6 +17,8 @@ import { ResultSlots } from "./result.ts";
 
 /** Opens the native library and starts its decode threads. */
 export async function openEngine(options: { decodeThreads: number }): Promise<Engine | Problem> {
+  const unfit = await processorProblem();
+  if (unfit !== undefined) return unfit;
   const installed = await locateLibraries();
   if (installed instanceof Problem) return installed;
   const calls = bindLibrary(installed.library);
@@ -24,6 +26,15 @@ export async function openEngine(options: { decodeThreads: number }): Promise<En
   const channel = new Channel(calls);
   const opened = channel.open(options.decodeThreads, installed.runtime, installed.jpeg);
   return opened ?? new NativeEngine(calls, channel);
+}
+
+/** The library is built for x86-64 with AVX2; on another processor its first instruction of that kind ends the process. */
+async function processorProblem(): Promise<Problem | undefined> {
+  const text = await Bun.file("/proc/cpuinfo").text();
+  const flags = new Set(/^flags\s*: (.*)$/m.exec(text)?.[1]?.split(" "));
+  const missing = ["avx2", "bmi2", "fma"].filter((flag) => !flags.has(flag));
+  if (missing.length === 0) return undefined;
+  return new Problem(`this processor lacks ${missing.join(", ")}; tendon needs x86-64 with AVX2, see: tendon doctor`);
 }
 
 /** What models and runs need of the engine: its handle, and a way to wait for a ticket. */
@@ -112,6 +123,8 @@ class NativeEngine implements Engine {
   private readonly results: ResultSlots;
   private readonly counters = new DataView(new ArrayBuffer(Stats.size));
   private readonly models = new Set<NativeModel>();
+  /** Loads under way: the native side cannot stop one, and closing waits for it without blocking the event loop. */
+  private readonly loading = new Set<Promise<unknown>>();
 
   constructor(
     private readonly calls: Calls,
@@ -121,7 +134,15 @@ class NativeEngine implements Engine {
     this.results = new ResultSlots(calls, channel.engine);
   }
 
-  async load({ bundle, device, replicas, threads }: LoadOptions): Promise<Model | Failure> {
+  async load(options: LoadOptions): Promise<Model | Failure> {
+    const load = this.loadNow(options);
+    this.loading.add(load);
+    const loaded = await load;
+    this.loading.delete(load);
+    return loaded;
+  }
+
+  private async loadNow({ bundle, device, replicas, threads }: LoadOptions): Promise<Model | Failure> {
     const plan = { manifest: bundle.manifest, files: Object.fromEntries(bundle.paths), device, replicas, threads };
     const text = Buffer.from(JSON.stringify(plan));
     const ticket = this.calls.tendon_load(this.channel.engine, text, text.length);
@@ -163,6 +184,7 @@ class NativeEngine implements Engine {
   }
 
   async close(): Promise<void> {
+    await Promise.all(this.loading);
     await Promise.all([...this.models].map((model) => model.unload()));
     await this.channel.close();
   }

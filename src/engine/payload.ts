@@ -10,7 +10,11 @@ import { writeSync } from "node:fs";
 import { chmod, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { present } from "../std/assert.ts";
+import { systemClock } from "../std/clock.ts";
 import type { EmbeddedFile } from "./embedded.ts";
+
+/** Ten minutes. */
+const LEFTOVER_MS = 600_000;
 
 export interface Payload {
   readonly source: "cache" | "memory";
@@ -20,16 +24,35 @@ export interface Payload {
   readonly paths: ReadonlyMap<string, string>;
 }
 
-/** Unpacks all files below `cache/id`, or returns memory files when that folder cannot be used. */
-export async function unpack(files: readonly EmbeddedFile[], id: string, cache: string): Promise<Payload> {
+/**
+ * Unpacks all files below `cache/id`, or returns memory files when that folder cannot be used. `probe` is the embedded
+ * path of a library that is opened to see whether files there may be executed at all.
+ */
+export async function unpack(
+  files: readonly EmbeddedFile[],
+  id: string,
+  cache: string,
+  probe: string,
+): Promise<Payload> {
   const folder = join(cache, id);
   try {
+    await mkdir(cache, { recursive: true, mode: 0o700 });
+    await refuseForeign(cache);
     if (!(await isWhole(files, folder))) await write(files, folder);
+    // A file system that is mounted noexec says so only here. The library stays open: it is opened for real next.
+    dlopen(join(folder, probe), {});
     return { source: "cache", note: folder, paths: new Map(files.map(({ path }) => [path, join(folder, path)])) };
   } catch (error) {
     const reason = `${cache} cannot be used: ${(error as Error).message}`;
     return { source: "memory", note: reason, paths: await memoryFiles(files) };
   }
+}
+
+/** Whoever may write to the folder above could put another one in our folder's place after it was verified. */
+async function refuseForeign(cache: string): Promise<void> {
+  const found = await lstat(cache);
+  const ours = found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
+  if (!ours) throw new Error("it is not a folder that this user alone may write to");
 }
 
 /** True when the folder is ours alone and every file has its digest. */
@@ -56,9 +79,7 @@ async function digestOf(path: string): Promise<string | undefined> {
 
 /** Writes a new folder beside its place and renames it; one that is there and not whole goes first. */
 async function write(files: readonly EmbeddedFile[], folder: string): Promise<void> {
-  const parent = dirname(folder);
-  await mkdir(parent, { recursive: true, mode: 0o700 });
-  await removeLeftovers(parent);
+  await removeLeftovers(dirname(folder));
   const making = `${folder}.making-${process.pid}-${randomBytes(4).toString("hex")}`;
   try {
     await mkdir(making, { mode: 0o700 });
@@ -98,11 +119,12 @@ async function replace(making: string, folder: string, files: readonly EmbeddedF
   await rm(broken, { recursive: true, force: true });
 }
 
-/** Removes what killed processes left half-made. */
+/** Removes what killed processes left half-made: no unpacking takes this long, here or in a container beside us. */
 async function removeLeftovers(parent: string): Promise<void> {
+  const old = systemClock.unixMs() - LEFTOVER_MS;
   for (const name of await readdir(parent)) {
-    const pid = /\.making-(\d+)-/.exec(name)?.[1];
-    if (pid === undefined || (await lstat(`/proc/${pid}`).catch(() => undefined)) !== undefined) continue;
+    const found = name.includes(".making-") ? await lstat(join(parent, name)).catch(() => undefined) : undefined;
+    if (found === undefined || found.mtimeMs > old) continue;
     await rm(join(parent, name), { recursive: true, force: true });
   }
 }

@@ -30,7 +30,7 @@ const tool = (name: string) => join(ROOT, "node_modules/.bin", name);
 function bunTest(...paths: string[]): Check {
   return {
     name: "bun test",
-    command: [process.execPath, "test", ...paths],
+    command: [process.execPath, "test", "--timeout", "60000", ...paths],
     count: (output) => ({
       passed: number(output, /^\s*(\d+) pass$/m),
       failed: number(output, /^\s*(\d+) fail$/m),

@@ -6,7 +6,7 @@
  */
 import { createHash } from "node:crypto";
 import { chmod, mkdir, readdir, rename, rm } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import type { BunPlugin } from "bun";
 import type { EmbeddedFile } from "../engine/embedded.ts";
 import { PREBUILT } from "../engine/library.ts";
@@ -17,7 +17,9 @@ const OUT = join(ROOT, "dist/tendon");
 const ZSTD_LEVEL = 19;
 
 async function main(): Promise<void> {
-  const files = await Promise.all((await contents()).map(([path, source]) => pack(path, source)));
+  // One after another: two files with the same content are one asset.
+  const files: EmbeddedFile[] = [];
+  for (const [path, source] of await contents()) files.push(await pack(path, source));
   const making = `${OUT}.making`;
   const built = await Bun.build({
     // The writer thread is an entry point of its own (src/store/sqlite.ts).
@@ -48,12 +50,14 @@ async function contents(): Promise<[path: string, source: string][]> {
     const digest = sha256(await Bun.file(libraries[index]?.[1] ?? "").bytes());
     if (digest !== of.sha256) throw new Error(`${of.file} is not the one that tendon pins: sha256 ${digest}`);
   }
-  const models = join(ROOT, "dist/models");
-  const names = await readdir(models, { recursive: true, withFileTypes: true });
-  const bundles = names
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .map((file): [string, string] => [file.replace(models, "models"), file]);
+  const bundles: [string, string][] = [];
+  for (const name of await readdir(join(ROOT, "models"))) {
+    const folder = join(ROOT, "dist/models", name);
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      const file = join(entry.parentPath, entry.name);
+      if (entry.isFile()) bundles.push([join("models", name, relative(folder, file)), file]);
+    }
+  }
   return [["lib/libtendon.so", join(ROOT, "native/target/release/libtendon.so")], ...libraries, ...bundles.sort()];
 }
 

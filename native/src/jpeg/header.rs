@@ -9,6 +9,9 @@ use crate::layout::JPEG_EDGE_MAX;
 /// Scans of one file; a progressive JPEG of a camera or encoder has about ten, an attack hundreds.
 pub const SCANS_MAX: u32 = 64;
 
+/// Pixels × scans of one file: ten scans, as encoders make them, of the largest picture. A decoder's time goes with them.
+const SCANNED_PIXELS_MAX: u64 = 10 * (JPEG_EDGE_MAX as u64) * (JPEG_EDGE_MAX as u64);
+
 /// What the decoder needs to know beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -16,8 +19,6 @@ pub struct Header {
     pub width: u32,
     /// Pixels, 1 to `JPEG_EDGE_MAX`.
     pub height: u32,
-    /// 1 (grayscale) or 3.
-    pub components: u8,
 }
 
 const START: u8 = 0xD8;
@@ -68,6 +69,9 @@ pub fn inspect(jpeg: &[u8]) -> Result<Header, String> {
     let header = header.ok_or("it has no frame header")?;
     if scans == 0 {
         return Err("it has no scan".into());
+    }
+    if u64::from(header.width) * u64::from(header.height) * u64::from(scans) > SCANNED_PIXELS_MAX {
+        return Err(format!("it has {scans} scans, too many for {}x{} pixels", header.width, header.height));
     }
     Ok(header)
 }
@@ -123,7 +127,7 @@ fn frame_header(segment: &[u8]) -> Result<Header, String> {
         return Err(format!("its size is {width}x{height} pixels, expected at most {JPEG_EDGE_MAX} on each edge"));
     }
     match components {
-        1 | 3 => Ok(Header { width, height, components }),
+        1 | 3 => Ok(Header { width, height }),
         4 => Err("it has four colour components (CMYK), expected grayscale or YCbCr".into()),
         other => Err(format!("it has {other} colour components, expected 1 or 3")),
     }
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_whole_file_gives_its_size() {
-        assert_eq!(inspect(&tiny(8, 360, 640, 3)), Ok(Header { width: 640, height: 360, components: 3 }));
+        assert_eq!(inspect(&tiny(8, 360, 640, 3)), Ok(Header { width: 640, height: 360 }));
     }
 
     #[test]
@@ -185,6 +189,19 @@ mod tests {
             let refusal = inspect(&file).unwrap_err();
             assert!(refusal.contains(reason), "{refusal} does not say {reason}");
         }
+    }
+
+    #[test]
+    fn a_large_picture_may_have_few_scans_and_a_small_one_many() {
+        let with_scans = |size: u16, scans: usize| {
+            let whole = tiny(8, size, size, 3);
+            let (head, scan) = whole[..whole.len() - 2].split_at(whole.len() - 14);
+            [head, &scan.repeat(scans), &[0xFF, 0xD9]].concat()
+        };
+        assert!(inspect(&with_scans(4096, 10)).is_ok());
+        assert!(inspect(&with_scans(4096, 11)).unwrap_err().contains("11 scans"));
+        assert!(inspect(&with_scans(512, SCANS_MAX as usize)).is_ok());
+        assert!(inspect(&with_scans(512, SCANS_MAX as usize + 1)).unwrap_err().contains("more than 64 scans"));
     }
 
     #[test]

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 type Handle = *mut c_void;
 
-/// libturbojpeg 3 and the six calls that we need of it.
+/// libturbojpeg 3 and the calls that we need of it.
 pub struct Library {
     init: unsafe extern "C" fn(c_int) -> Handle,
     set: unsafe extern "C" fn(Handle, c_int, c_int) -> c_int,
-    decompress_header: unsafe extern "C" fn(Handle, *const u8, usize) -> c_int,
     decompress: unsafe extern "C" fn(Handle, *const u8, usize, *mut u8, c_int, c_int) -> c_int,
     error_text: unsafe extern "C" fn(Handle) -> *const c_char,
     error_code: unsafe extern "C" fn(Handle) -> c_int,
@@ -46,7 +45,6 @@ impl Library {
             Ok(Arc::new(Library {
                 init: symbol!("tj3Init"),
                 set: symbol!("tj3Set"),
-                decompress_header: symbol!("tj3DecompressHeader"),
                 decompress: symbol!("tj3Decompress8"),
                 error_text: symbol!("tj3GetErrorStr"),
                 error_code: symbol!("tj3GetErrorCode"),
@@ -116,8 +114,7 @@ impl Decoder {
 
     /// Decodes into `rgb`: `height` rows of `width` × 3 bytes, tightly packed. The error is a sentence part.
     ///
-    /// Damaged data that libjpeg would paint over is refused; stray bytes before a marker are not damage, cheap
-    /// cameras send them.
+    /// Damaged data that libjpeg would paint over is refused.
     pub fn decode(&mut self, jpeg: &[u8], header: Header, rgb: &mut [u8]) -> Result<(), String> {
         let (width, height) = (header.width as usize, header.height as usize);
         let decompressor = Decompressor::new(&self.library)?;
@@ -125,26 +122,48 @@ impl Decoder {
         assert!(rgb.len() >= width * height * 3, "the pixel buffer holds the picture");
         // SAFETY: `jpeg` is readable for its length; `rgb` holds height × pitch bytes for the size that
         // `inspect` read from the same bytes, and the library reads the size from the same frame header.
-        let failed = unsafe {
-            (library.decompress_header)(*handle, jpeg.as_ptr(), jpeg.len()) != 0
-                || (library.decompress)(
-                    *handle,
-                    jpeg.as_ptr(),
-                    jpeg.len(),
-                    rgb.as_mut_ptr(),
-                    (width * 3) as c_int,
-                    PIXELS_RGB,
-                ) != 0
+        let status = unsafe {
+            (library.decompress)(*handle, jpeg.as_ptr(), jpeg.len(), rgb.as_mut_ptr(), (width * 3) as c_int, PIXELS_RGB)
         };
-        if !failed {
+        if status == 0 {
             return Ok(());
         }
         // SAFETY: the handle is live.
         let fatal = unsafe { (library.error_code)(*handle) } == ERROR_FATAL;
         let text = decompressor.error();
-        if !fatal && text.contains("extraneous bytes before marker") {
+        if !fatal && is_harmless(&text) {
             return Ok(());
         }
         Err(format!("its data is damaged ({text})"))
+    }
+}
+
+/// A few stray bytes before the end-of-image marker, which cheap cameras send: all pixels have been decoded by then.
+///
+/// libjpeg keeps the text of its first warning only, so any other one, also a stray byte further up, may stand before
+/// real damage; and many bytes before the end are data that fell out of step.
+fn is_harmless(warning: &str) -> bool {
+    let count =
+        || warning.split_once(" extraneous bytes before marker 0xd9")?.0.rsplit(' ').next()?.parse::<u32>().ok();
+    count().is_some_and(|bytes| bytes <= STRAY_BYTES_MAX)
+}
+
+const STRAY_BYTES_MAX: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_few_stray_bytes_before_the_end_are_harmless() {
+        assert!(is_harmless("Corrupt JPEG data: 2 extraneous bytes before marker 0xd9"));
+        for warning in [
+            "Corrupt JPEG data: 2301 extraneous bytes before marker 0xd9",
+            "Corrupt JPEG data: 2 extraneous bytes before marker 0xe0",
+            "Corrupt JPEG data: premature end of data segment",
+            "",
+        ] {
+            assert!(!is_harmless(warning), "{warning}");
+        }
     }
 }

@@ -1,0 +1,46 @@
+/** Several models in one engine: their frames, runs and ends do not meet. */
+import { expect, test } from "bun:test";
+import { LIMITS } from "../../src/limits.ts";
+import { parityOf } from "../bundle/built.ts";
+import { Opened, ok } from "./opened.ts";
+
+test("frames of two models put in one turn of the event loop are told apart", async () => {
+  await using opened = await Opened.on("echo");
+  const { engine, model, bundle } = opened;
+  const other = ok(await engine.load({ bundle, device: "echo", replicas: 1, threads: 1 }));
+  const { given } = await parityOf(bundle);
+  const frames = [model, other].map((one) => given.jpegs.map((jpeg, camera) => ok(one.framePut(camera, jpeg))));
+  for (const frame of frames.flat()) expect(await frame.decoded).toBeUndefined();
+  const { instruction, seed, step } = given;
+  const state = new Float32Array(given.state);
+  const runs = [model, other].map((one, index) =>
+    ok(one.observe({ frames: frames[index] ?? [], instruction, state, seed, step })),
+  );
+  for (const run of runs) {
+    expect(ok(await run.result).rows).toBe(30);
+    run.commit();
+  }
+  expect(engine.stats().framesFree).toBe(2 * LIMITS.framesMax);
+});
+
+test("a model that is being unloaded answers busy, and what was held of it is given back to nobody", async () => {
+  await using opened = await Opened.on("echo");
+  const { model } = opened;
+  const { given } = await parityOf(opened.bundle);
+  const jpeg = given.jpegs[0] ?? new Uint8Array();
+  const [frame] = await opened.frames([jpeg]);
+  const observation = await opened.observation();
+  const gone = model.unload();
+  expect(model.framePut(0, jpeg)).toMatchObject({ code: "engine_unavailable" });
+  expect(model.measure("x", 3)).toMatchObject({ code: "engine_unavailable" });
+  expect(model.observe(observation)).toMatchObject({ code: "engine_unavailable" });
+  frame?.drop();
+  await gone;
+});
+
+test("an engine that is closed while a model loads waits for it", async () => {
+  const opened = await Opened.on("echo");
+  const load = opened.engine.load({ bundle: opened.bundle, device: "cpu", replicas: 1, threads: 1 });
+  await opened.engine.close();
+  expect(ok(await load).device).toBe("cpu");
+});
