@@ -2,7 +2,7 @@
  * Times every call into the native library and every callback out of it, below the binding: wraps what `bun:ffi` hands out.
  * Must be called before the binding is imported for the first time, so only in a process made for measuring.
  */
-import { type JSCallback as Callback, dlopen, type FFIFunction } from "bun:ffi";
+import type { JSCallback as Callback, FFIFunction } from "bun:ffi";
 
 export interface Timed {
   /** Name of the native function, or `callback`. */
@@ -16,7 +16,10 @@ export interface Timed {
 type AnyFunction = (...args: never[]) => unknown;
 
 const THREAD_CPU_TIME = 3;
-const libc = dlopen("libc.so.6", { clock_gettime: { args: ["int", "ptr"], returns: "int" } }).symbols;
+// Not by an import: the first one copies the names of the module, and what is wrapped below would never be seen.
+const libc = (import.meta.require("bun:ffi") as typeof import("bun:ffi")).dlopen("libc.so.6", {
+  clock_gettime: { args: ["int", "ptr"], returns: "int" },
+}).symbols;
 const clock = new BigInt64Array(2);
 
 /** CPU time of this thread, microseconds. */

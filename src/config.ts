@@ -91,7 +91,7 @@ export interface ServeFlags {
   readonly json: boolean;
 }
 
-export const DEFAULTS = { host: "127.0.0.1", port: 8080, opsAddress: "127.0.0.1:9464" } as const;
+export const DEFAULTS = { host: "127.0.0.1", port: 8080, ops: { host: "127.0.0.1", port: 9464 } } as const;
 
 /** The folders of contract sections 6 and 8, by the XDG rules; an XDG variable that is not absolute is ignored. */
 export function folders(env: Environment = process.env): { config: string; data: string; cache: string } {
@@ -213,7 +213,7 @@ const SETTINGS: Keys<Settings> = {
   port: { key: "port", read: integer(0, 65_535), fallback: DEFAULTS.port },
   data: { key: "data", read: text, fallback: undefined },
   models: { key: "models", read: text, fallback: undefined },
-  ops: { key: "ops_addr", read: address, fallback: { host: "127.0.0.1", port: 9464 } },
+  ops: { key: "ops_addr", read: address, fallback: DEFAULTS.ops },
   chunkSeconds: { key: "chunk_seconds", read: seconds, fallback: LIMITS.chunkSecondsDefault },
   signup: { key: "signup", read: oneOf("open", "closed"), fallback: "closed" },
   responseDays: { key: "response_days", read: integer(1, 36_500), fallback: 30 },

@@ -29,8 +29,10 @@ export const LIMITS = {
   bodyMs: 30_000,
   /** Above every body that a route accepts, so that the route, not the server, refuses with an error object. */
   serverBodyBytesMax: Number.MAX_SAFE_INTEGER,
-  /** An instruction longer than this times the model's prompt cannot fit, and is refused before it is tokenised. */
-  charsPerTokenMax: 64,
+  /** Without a byte for this long a connection is closed. */
+  connectionIdleSeconds: 30,
+  /** `/readyz` takes a store that is silent for this long to be down. */
+  storePingMs: 1_000,
   /** From admission to answer; `TENDON_CHUNK_SECONDS` overrides. */
   chunkSecondsDefault: 10,
   /** Live robot sessions in the table, over all accounts (models without memory). */
@@ -47,6 +49,12 @@ export const LIMITS = {
   flushMs: 500,
   /** Between two looks for sessions that idled too long. */
   sweepMs: 1_000,
+  /** A writer waits this long for another process, such as `tendon admin`, to finish its transaction. */
+  storeWriterWaitMs: 5_000,
+  /** A reader waits only where SQLite recovers a log; it stands on the event loop, so it gives up soon. */
+  storeReaderWaitMs: 50,
+  /** A client command takes a service that is silent for this long to be no tendon service. */
+  clientAnswerMs: 60_000,
   /** JPEG decoders: one per core up to this many. */
   decodeThreadsMax: 8,
 
@@ -68,6 +76,10 @@ export const LIMITS = {
 assert(LIMITS.framesMax >= 2 * LIMITS.observationFramesMax, "two whole observations fit into the frame slots");
 assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 20, "the widest chunk of the contract fits");
 assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
+assert(
+  LIMITS.clientAnswerMs > 1_000 * LIMITS.chunkSecondsDefault,
+  "a client waits longer than a chunk takes by default",
+);
 assert(
   LIMITS.drainMs + 2 * LIMITS.flushMs < LIMITS.shutdownMs,
   "running requests, last answers and closing fit into the time for shutdown",

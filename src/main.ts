@@ -73,6 +73,8 @@ function crash(error: unknown): never {
   process.exit(EXIT.failed);
 }
 
+// Whoever read the log has gone: that ends no work.
+process.stderr.on("error", () => {});
 process.on("uncaughtException", crash);
 process.on("unhandledRejection", crash);
 main(process.argv.slice(2)).then((code) => process.exit(code), crash);

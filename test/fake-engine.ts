@@ -19,8 +19,8 @@ import { Failure } from "../src/error.ts";
 export interface Script {
   /** The outcome of one frame's decode. */
   decode: (jpeg: Uint8Array) => Promise<Failure | undefined>;
-  /** The outcome of one run; `cancelled` resolves when the run is cancelled. */
-  run: (observation: Observation, cancelled: Promise<void>) => Promise<ChunkResult | Failure>;
+  /** The outcome of one run, unless it is cancelled before. */
+  run: (observation: Observation) => Promise<ChunkResult | Failure>;
   /** Refusals at once. */
   framePut: () => Failure | undefined;
   observe: () => Failure | undefined;
@@ -45,7 +45,10 @@ export class FakeEngine implements Engine {
     run: async (observation) => this.chunk(observation),
     framePut: () => undefined,
     observe: () => undefined,
-    measure: (instruction, frames) => instruction.split(/\s+/).length + frames,
+    measure: (instruction, frames) => {
+      const tokens = instruction.split(/\s+/).length + frames;
+      return tokens <= 1000 ? tokens : new Failure("instruction_too_long", "over 1000 words");
+    },
   };
 
   private readonly manifests = new WeakMap<Observation, Manifest>();
@@ -127,9 +130,9 @@ export class FakeEngine implements Engine {
     this.observations.push(observation);
     for (const frame of observation.frames) frame.drop();
     this.runsHeld += 1;
-    const cancelled = Promise.withResolvers<void>();
+    const cancelled = Promise.withResolvers<Failure>();
     let settled = false;
-    const result = this.script.run(observation, cancelled.promise).finally(() => {
+    const result = Promise.race([this.script.run(observation), cancelled.promise]).finally(() => {
       settled = true;
     });
     let ended = false;
@@ -143,7 +146,8 @@ export class FakeEngine implements Engine {
       cancel: () => {
         if (settled) return;
         this.cancels += 1;
-        cancelled.resolve();
+        // As the native engine: the result settles at once, whatever still runs.
+        cancelled.resolve(new Failure("engine_unavailable", "the run was cancelled"));
       },
       commit: () => {
         end();
@@ -157,8 +161,7 @@ export class FakeEngine implements Engine {
   }
 }
 
-/** A run that goes on until it is cancelled, as the native engine ends it then. */
-export async function runUntilCancelled(_: Observation, cancelled: Promise<void>): Promise<Failure> {
-  await cancelled;
-  return new Failure("engine_unavailable", "the run was cancelled");
+/** A run that goes on until it is cancelled. */
+export function runUntilCancelled(): Promise<never> {
+  return new Promise(() => {});
 }

@@ -26,6 +26,7 @@ export async function authenticate(header: string | null, store: Store): Promise
   if (record instanceof StoreDown) {
     return new Failure("auth_unavailable", "the API key cannot be verified right now; retry with backoff", {
       retryAfterSeconds: 1,
+      detail: `store: ${record.reason}`,
     });
   }
   if (!record || record.revokedAt !== null || !keyMatches(key, record.sha256)) {

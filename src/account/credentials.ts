@@ -4,7 +4,7 @@ import { Value } from "@sinclair/typebox/value";
 import { Problem } from "../error.ts";
 import { readText, writePrivate } from "../std/file.ts";
 
-const Credentials = Type.Object({ base_url: Type.String(), api_key: Type.String() });
+const Credentials = Type.Object({ base_url: Type.Optional(Type.String()), api_key: Type.String() });
 export type Credentials = Static<typeof Credentials>;
 
 /** The saved credentials; undefined when there are none. */
@@ -14,7 +14,7 @@ export async function readCredentials(path: string): Promise<Credentials | undef
     if (text === undefined) return undefined;
     const parsed: unknown = JSON.parse(text);
     if (Value.Check(Credentials, parsed)) return parsed;
-    return new Problem(`${path} lacks base_url or api_key; remove it and sign in again`);
+    return new Problem(`${path} lacks api_key, or base_url is no text; remove it and sign in again`);
   } catch (error) {
     const reason = error instanceof SyntaxError ? "it is not JSON" : (error as Error).message;
     return new Problem(`the credentials file ${path} cannot be read (${reason}); remove it and sign in again`);

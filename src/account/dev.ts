@@ -1,6 +1,6 @@
 /** The account of `serve --dev`: made once, its key kept in the data folder so that each start can say it again. */
 import { join } from "node:path";
-import { Problem } from "../error.ts";
+import { Failure, Problem } from "../error.ts";
 import type { Clock } from "../std/clock.ts";
 import { readText, writePrivate } from "../std/file.ts";
 import { makeId } from "../std/ids.ts";
@@ -17,7 +17,7 @@ export interface DevAccount {
   readonly key: string;
 }
 
-/** The account `dev@localhost` and its key; a new key only when the kept one is gone or revoked. */
+/** The account `dev@localhost` and its key; a new key only when the kept one is gone or no longer valid. */
 export async function devAccount(store: Store, dataDir: string, clock: Clock): Promise<DevAccount | Problem> {
   const path = join(dataDir, KEY_FILE);
   try {
@@ -25,6 +25,12 @@ export async function devAccount(store: Store, dataDir: string, clock: Clock): P
     const principal = kept === undefined ? undefined : await authenticate(`Bearer ${kept}`, store);
     if (kept !== undefined && principal && "accountId" in principal) {
       return { accountId: principal.accountId, key: kept };
+    }
+    // A store that cannot tell whether the key is good is no reason to replace it.
+    if (principal instanceof Failure && principal.code === "auth_unavailable") {
+      return new Problem(
+        `the key of ${EMAIL} cannot be verified: ${principal.detail}; start again once the store works`,
+      );
     }
     const made = await makeDevKey(store, clock);
     if (made instanceof StoreDown) return new Problem(`the account ${EMAIL} cannot be made: ${made.reason}`);

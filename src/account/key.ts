@@ -23,11 +23,6 @@ export function keyPublicId(key: string): string | undefined {
   return publicId !== undefined && key === body + checksum(body) ? publicId : undefined;
 }
 
-/** What people may see of a key. */
-export function safePrefix(publicId: string): string {
-  return `tdn_${publicId}`;
-}
-
 /** SHA-256 of the whole key, 32 bytes. */
 export function keyDigest(key: string): Uint8Array {
   return new Uint8Array(new Bun.CryptoHasher("sha256").update(key).digest());

@@ -210,30 +210,18 @@ export const Manifest = Type.Object(
 );
 export type Manifest = Static<typeof Manifest>;
 
-/** `norm.json`: statistics per column, in the order of `state.columns` and `action.columns`. Unused arrays may be absent. */
-export const NormStats = Type.Object(
+const ColumnStats = Type.Object(
   {
-    state: Type.Object(
-      {
-        q01: Type.Optional(Type.Array(Type.Number())),
-        q99: Type.Optional(Type.Array(Type.Number())),
-        mean: Type.Optional(Type.Array(Type.Number())),
-        std: Type.Optional(Type.Array(Type.Number())),
-      },
-      Closed,
-    ),
-    action: Type.Object(
-      {
-        q01: Type.Optional(Type.Array(Type.Number())),
-        q99: Type.Optional(Type.Array(Type.Number())),
-        mean: Type.Optional(Type.Array(Type.Number())),
-        std: Type.Optional(Type.Array(Type.Number())),
-      },
-      Closed,
-    ),
+    q01: Type.Optional(Type.Array(Type.Number())),
+    q99: Type.Optional(Type.Array(Type.Number())),
+    mean: Type.Optional(Type.Array(Type.Number())),
+    std: Type.Optional(Type.Array(Type.Number())),
   },
   Closed,
 );
+
+/** `norm.json`: statistics per column, in the order of `state.columns` and `action.columns`. Unused arrays may be absent. */
+export const NormStats = Type.Object({ state: ColumnStats, action: ColumnStats }, Closed);
 export type NormStats = Static<typeof NormStats>;
 
 /** `parity/chunk.json`: one observation and the chunk that an independent implementation computed from the same weights. */

@@ -1,8 +1,9 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { STATIONS } from "../edge/chat/reply.ts";
 import { EXIT, Problem } from "../error.ts";
 import { LIMITS } from "../limits.ts";
-import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace, contentOf, STATIONS } from "./chunk.ts";
+import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace, contentOf } from "./chunk.ts";
 import { post, type Service } from "./client.ts";
 import { type Command, type Given, usageProblem } from "./command.ts";
 import { type CameraFiles, cameraFiles, inModelOrder, orderInDescription, readFrames, readState } from "./images.ts";
@@ -52,8 +53,7 @@ async function run(given: Given): Promise<number | Problem> {
   if (state instanceof Problem) return state;
   const service = await signedIn(given.text("base-url") ?? given.text("url"));
   if (service instanceof Problem) return service;
-  const manifest = await installedManifest(wanted.model);
-  const cameras = await inOrder(wanted, service, manifest?.cameras);
+  const cameras = await inOrder(wanted, service);
   if (cameras instanceof Problem) return cameras;
   const frames = await readFrames(cameras);
   if (frames instanceof Problem) return frames;
@@ -65,6 +65,8 @@ async function run(given: Given): Promise<number | Problem> {
       `the service at ${service.url} answered without an action chunk; is '${wanted.model}' a robot model?`,
     );
   }
+  // The bundle, if it is installed here, names the columns; what was sent and received does not depend on it.
+  const manifest = await installedManifest(wanted.model);
   const reference = answer.headers.get("x-tendon-bundle") === "reference";
   const known = manifest?.action.columns.map(({ name, unit, min, max }) => ({ name, unit: shownUnit(unit, min, max) }));
   const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
@@ -97,22 +99,23 @@ function wantedOf(given: Given): Wanted | Problem {
   };
 }
 
-/** The frames in the model's camera order: from the bundle if it is installed here, else from the service's description. */
-async function inOrder(
-  wanted: Wanted,
-  service: Service,
-  order: readonly string[] | undefined,
-): Promise<readonly CameraFiles[] | Problem> {
-  if (order !== undefined) return inModelOrder(wanted.cameras, wanted.model, order);
+/** The frames in the camera order that the service describes. */
+async function inOrder(wanted: Wanted, service: Service): Promise<readonly CameraFiles[] | Problem> {
   const question = JSON.stringify({ model: wanted.model, messages: [{ role: "user", content: "describe" }] });
   const answer = await post(service, ROUTE, question);
   if (answer instanceof Problem) return answer;
-  const description = contentOf(answer.body) ?? "";
+  const description = contentOf(answer.body);
+  if (description === undefined) {
+    return new Problem(
+      `the service at ${service.url} answered without a description of '${wanted.model}'; is it a tendon service?`,
+    );
+  }
   const names = wanted.cameras.map((item) => item.camera);
   const described = orderInDescription(names, description);
   if (described !== undefined) return inModelOrder(wanted.cameras, wanted.model, described);
   return new Problem(
     `the cameras ${names.join(", ")} are not those of ${wanted.model}; the service describes it so: ${printable(description)}`,
+    EXIT.usage,
   );
 }
 
@@ -126,7 +129,7 @@ function headline(model: string, chunk: ActionChunk): string {
   const timing = STATIONS.map((station) => `${station} ${chunk.timing_ms[station].toFixed(2)}`).join(", ");
   return [
     `${model}, session ${printable(chunk.session_id)}, step ${chunk.step}`,
-    `${chunk.actions.length} rows of ${chunk.action_dim} (${chunk.action_space}), one every ${(chunk.dt * 1000).toFixed(1)} ms`,
+    `${chunk.actions.length} rows of ${chunk.action_dim} (${printable(chunk.action_space)}), one every ${(chunk.dt * 1000).toFixed(1)} ms`,
     `timing in ms: ${timing}`,
   ].join("\n");
 }

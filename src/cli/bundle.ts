@@ -6,6 +6,7 @@ import type { Manifest } from "../bundle/manifest.ts";
 import { readBundle } from "../bundle/read.ts";
 import { EXIT, Problem } from "../error.ts";
 import { type Command, type Given, usageProblem } from "./command.ts";
+import { print, printJson } from "./print.ts";
 
 export const bundle: Command = {
   name: "bundle",
@@ -51,17 +52,17 @@ async function showBundle(given: Given, dir: string): Promise<number | Problem> 
   const read = await readBundle(dir);
   if (read instanceof Problem) return read;
   const { manifest } = read;
-  const json = { ...manifest, description: describe(manifest) };
-  process.stdout.write(given.on("json") ? `${JSON.stringify(json, null, 2)}\n` : show(manifest));
+  if (given.on("json")) await printJson({ ...manifest, description: describe(manifest) });
+  else await print(show(manifest));
   return EXIT.done;
 }
 
 /** One line, or one JSON object, about a whole and correct bundle. */
-function report(given: Given, done: "built" | "verified", manifest: Manifest, dir: string): number {
+async function report(given: Given, done: "built" | "verified", manifest: Manifest, dir: string): Promise<number> {
   const { id, export_id, reference, files } = manifest;
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   const words = `${done} ${id}${reference ? " (reference bundle, random weights)" : ""}: ${files.length} files, ${bytes} bytes, ${dir}`;
-  const json = { ok: true, id, export_id, reference, dir, files: files.length, bytes };
-  process.stdout.write(`${given.on("json") ? JSON.stringify(json) : words}\n`);
+  if (given.on("json")) await printJson({ ok: true, id, export_id, reference, dir, files: files.length, bytes });
+  else await print(words);
   return EXIT.done;
 }

@@ -1,9 +1,7 @@
 /** The action chunk as a client reads it: its shape, the names of its columns, and the printed table. */
+import { STATIONS } from "../edge/chat/reply.ts";
 import { numberAt, parseJson, textAt, valueAt } from "./json.ts";
 import { type Align, table } from "./table.ts";
-
-/** The stations of `timing_ms`, in the order of the work. */
-export const STATIONS = ["decode", "queue", "prefill", "denoise", "encode"] as const;
 
 /** The action chunk of the specification; every field is there and of its type. */
 export interface ActionChunk {

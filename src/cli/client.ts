@@ -1,10 +1,8 @@
 /** One call to a running service, with every way it can fail as a `Problem` and its exit code (contract section 6). */
 import { EXIT, Problem } from "../error.ts";
+import { LIMITS } from "../limits.ts";
 import { parseJson, textAt } from "./json.ts";
 import { printable } from "./print.ts";
-
-/** Longer than any chunk may take (`TENDON_CHUNK_SECONDS`), so that a silent service is told from a slow one. */
-const ANSWER_MS_MAX = 60_000;
 
 export interface Service {
   /** Base address without a slash at its end, for example `http://127.0.0.1:8080`. */
@@ -26,7 +24,7 @@ export async function post(service: Service, path: string, json: string): Promis
       method: "POST",
       headers: { authorization: `Bearer ${service.apiKey}`, "content-type": "application/json" },
       body: json,
-      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+      signal: AbortSignal.timeout(LIMITS.clientAnswerMs),
     });
     text = await response.text();
   } catch (error) {
@@ -46,7 +44,7 @@ export async function post(service: Service, path: string, json: string): Promis
 function unreachable(service: Service, error: unknown): Problem {
   if (error instanceof Error && error.name === "TimeoutError") {
     return new Problem(
-      `the service at ${service.url} did not answer within ${ANSWER_MS_MAX / 1000} s; is it the right address?`,
+      `the service at ${service.url} did not answer within ${LIMITS.clientAnswerMs / 1000} s; is it the right address?`,
       EXIT.unreachable,
     );
   }

@@ -1,6 +1,7 @@
 /** What a command is, and the one parser of its flags. Each command is a file of this folder. */
 import { parseArgs } from "node:util";
 import { EXIT, Problem } from "../error.ts";
+import { printable } from "./print.ts";
 
 /** One flag: `value` is the word shown in `--help`; without it the flag is a switch. */
 interface Flag {
@@ -55,8 +56,8 @@ export function given(command: Command, argv: readonly string[]): Given | Proble
     }
     return new Given(parsed.values, parsed.positionals);
   } catch (error) {
-    // parseArgs explains an unknown or malformed flag in its first sentence; the rest is advice about '--'.
-    const sentence = (error as Error).message.split(". ")[0] ?? "wrong use";
+    // parseArgs explains an unknown or malformed flag in its first sentence; the rest is advice, on lines of its own.
+    const sentence = printable((error as Error).message.split(/\.\s/)[0] ?? "wrong use");
     return usageProblem(command, sentence.charAt(0).toLowerCase() + sentence.slice(1));
   }
 }

@@ -2,12 +2,14 @@
 import { access, constants, stat, statfs } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { dirname, resolve } from "node:path";
-import { serveConfig } from "../config.ts";
+import { type ServeConfig, serveConfig } from "../config.ts";
+import { planModels } from "../edge/models.ts";
 import type { Engine } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";
 import { EXIT, Failure, Problem } from "../error.ts";
 import { systemClock } from "../std/clock.ts";
+import { lookAtDatabase } from "../store/look.ts";
 import {
   bundleCheck,
   type Check,
@@ -45,11 +47,11 @@ async function run(given: Given): Promise<number | Problem> {
   const checks = machineChecks(machine);
   // Without the right processor or C library the native library would end this process instead of saying why.
   if (checks.every((check) => check.ok || check.name === "GPU")) {
-    const modelsDir = settings instanceof Problem ? models : settings.modelsDir;
-    checks.push(...(await engineChecks(modelsDir, machine.lockableBytes)));
+    const served: Served = settings instanceof Problem ? { modelsDir: models, robot: new Map() } : settings;
+    checks.push(...(await engineChecks(served, machine.lockableBytes)));
   }
   if (settings instanceof Problem) checks.push(red("configuration", settings.message));
-  else checks.push(folderCheck(await dataFolder(settings.dataDir)));
+  else checks.push(folderCheck(await dataFolder(settings.dataDir)), databaseCheck(settings.dataDir));
   const ok = checks.every((check) => check.ok);
   if (given.on("json")) await printJson({ ok, checks });
   else await print(checkLines(checks, process.stdout.isTTY));
@@ -63,8 +65,17 @@ function red(name: string, message: string): Check {
   return { name, ok: false, found: message.slice(0, cut), todo: message.slice(cut + 2) };
 }
 
-/** Libraries, engine, and every bundle verified, loaded and run once on the device that `auto` gives. */
-async function engineChecks(modelsDir: string | undefined, lockableBytes: number): Promise<Check[]> {
+function databaseCheck(dataDir: string): Check {
+  const state = lookAtDatabase(dataDir);
+  if (state instanceof Problem) return red("database", state.message);
+  return { name: "database", ok: true, found: state === "absent" ? "none yet, made at the first start" : "whole" };
+}
+
+/** What of the configuration the bundles need. */
+type Served = Pick<ServeConfig, "modelsDir" | "robot">;
+
+/** Libraries, engine, and every bundle verified, loaded and run once on the device that is configured for it. */
+async function engineChecks(served: Served, lockableBytes: number): Promise<Check[]> {
   const libraries = await locateLibraries();
   if (libraries instanceof Problem) return [red("libraries", libraries.message)];
   const checks = [libraryCheck(libraries.source, libraries.dir)];
@@ -76,7 +87,7 @@ async function engineChecks(modelsDir: string | undefined, lockableBytes: number
     const { version, runtimeVersion, jpegVersion } = engine;
     const found = `${version}, ONNX Runtime ${runtimeVersion}, libjpeg-turbo ${jpegVersion}`;
     checks.push({ name: "engine", ok: true, found });
-    checks.push(...(await bundleChecks(engine, modelsDir)));
+    checks.push(...(await bundleChecks(engine, served)));
     const { lockedBytes, tensorBytes } = engine.stats();
     if (tensorBytes > 0) checks.push(lockCheck(lockedBytes, tensorBytes, lockableBytes));
     return checks;
@@ -87,13 +98,16 @@ async function engineChecks(modelsDir: string | undefined, lockableBytes: number
 }
 
 /** Leaves the models loaded: their memory is looked at next, and the engine's end unloads them. */
-async function bundleChecks(engine: Engine, modelsDir: string | undefined): Promise<Check[]> {
+async function bundleChecks(engine: Engine, { modelsDir, robot }: Served): Promise<Check[]> {
   const bundles = await installedBundles(modelsDir);
   if (bundles instanceof Problem) return [red("bundles", bundles.message)];
+  // Whether a reference bundle may be served is asked at the start of `serve`, not here.
+  const plan = planModels(bundles, { robot, dev: true });
+  if (plan instanceof Problem) return [red("bundles", plan.message)];
   const checks: Check[] = [];
-  for (const bundle of bundles) {
-    const { id, reference } = bundle.manifest;
-    const model = await engine.load({ bundle, device: "auto", replicas: 1, threads: 1 });
+  for (const options of plan) {
+    const { id, reference } = options.bundle.manifest;
+    const model = await engine.load(options);
     if (model instanceof Failure) checks.push(red(id, model.message));
     else checks.push(bundleCheck({ id, reference, device: model.device, refused: model.refused }));
   }

@@ -1,5 +1,6 @@
 /** The `--image CAMERA=FILE` flags of `tendon act`: read, checked, and put into the model's camera order. */
-import { Problem } from "../error.ts";
+import { EXIT, Problem } from "../error.ts";
+import { printable } from "./print.ts";
 
 export interface CameraFiles {
   readonly camera: string;
@@ -19,7 +20,7 @@ export function cameraFiles(flags: readonly string[]): CameraFiles[] | { wrong: 
   return [...cameras].map(([camera, files]) => ({ camera, files }));
 }
 
-/** The cameras in the model's order; a problem when one is missing or is not the model's. */
+/** The cameras in the model's order; wrong use when one is missing or is not the model's. */
 export function inModelOrder(
   given: readonly CameraFiles[],
   model: string,
@@ -28,18 +29,21 @@ export function inModelOrder(
   const named = given.map((item) => item.camera);
   const wanted = `${model} has the cameras ${order.join(", ")}`;
   const strange = named.find((camera) => !order.includes(camera));
-  if (strange !== undefined) return new Problem(`no camera '${strange}': ${wanted}`);
+  if (strange !== undefined) return new Problem(`no camera '${strange}': ${wanted}`, EXIT.usage);
   const missing = order.find((camera) => !named.includes(camera));
   if (missing !== undefined)
-    return new Problem(`no frame of camera '${missing}': ${wanted}; add --image ${missing}=FILE`);
+    return new Problem(`no frame of camera '${missing}': ${wanted}; add --image ${missing}=FILE`, EXIT.usage);
   return order.flatMap((camera) => given.filter((item) => item.camera === camera));
 }
 
 /**
- * The order in which a model's description lists exactly these cameras ("top, left, right"); undefined when it does not.
- * For a service whose model is not installed here: a chunk from swapped cameras would look like any other.
+ * The camera order by the service's own description, never by a bundle that happens to be installed here: a chunk from
+ * swapped cameras would look like any other. A tendon service has a line for it; in another text the order is the one
+ * in which it lists exactly these cameras ("top, left, right"). Undefined when it does not.
  */
 export function orderInDescription(cameras: readonly string[], description: string): string[] | undefined {
+  const line = /^Cameras, in this order: (.+)\.$/m.exec(description)?.[1];
+  if (line !== undefined) return printable(line).split(", ");
   return permutations(cameras).find((order) =>
     new RegExp(`(^|[^\\w])${order.map(literal).join("[\"'`]?,\\s*[\"'`]?")}([^\\w]|$)`).test(description),
   );

@@ -3,9 +3,10 @@
  * It runs in another process than the service, so that the client's JSON and base64 work never stands in the server's time.
  */
 import { createHash } from "node:crypto";
+import { STATIONS } from "../edge/chat/reply.ts";
 import { Problem } from "../error.ts";
 import { systemClock } from "../std/clock.ts";
-import { type ActionChunk, chunkOf, STATIONS } from "./chunk.ts";
+import { type ActionChunk, chunkOf } from "./chunk.ts";
 import { post, type Service } from "./client.ts";
 import { requestBody } from "./request.ts";
 

@@ -2,7 +2,7 @@
 
 /** Writes `text`, with a line break at its end if it has none. */
 export async function print(text: string): Promise<void> {
-  await Bun.write(Bun.stdout, text.endsWith("\n") ? text : `${text}\n`);
+  await write(Bun.stdout, text.endsWith("\n") ? text : `${text}\n`);
 }
 
 /** One JSON document on one line, for `--json`. */
@@ -12,7 +12,16 @@ export async function printJson(value: unknown): Promise<void> {
 
 /** A remark for the person at the terminal; standard output stays clean for programs. */
 export async function printNote(text: string): Promise<void> {
-  await Bun.write(Bun.stderr, `${text}\n`);
+  await write(Bun.stderr, `${text}\n`);
+}
+
+/** A reader that has gone (`tendon models | head -1`) has read what it wanted: no fault of the command. */
+async function write(stream: Bun.BunFile, text: string): Promise<void> {
+  try {
+    await Bun.write(stream, text);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
+  }
 }
 
 /** Text from outside the project without control characters, so that it cannot move the cursor of a terminal. */

@@ -2,7 +2,7 @@
 import { EXIT, Problem } from "../error.ts";
 import type { Command, Given } from "./command.ts";
 import { print, printJson } from "./print.ts";
-import { signedIn } from "./sign-in.ts";
+import { keyInUse } from "./sign-in.ts";
 
 export const token: Command = {
   name: "token",
@@ -12,9 +12,9 @@ export const token: Command = {
 };
 
 async function run(given: Given): Promise<number | Problem> {
-  const service = await signedIn(undefined);
-  if (service instanceof Problem) return service;
-  if (given.on("json")) await printJson({ api_key: service.apiKey });
-  else await print(service.apiKey);
+  const key = await keyInUse();
+  if (key instanceof Problem) return key;
+  if (given.on("json")) await printJson({ api_key: key });
+  else await print(key);
   return EXIT.done;
 }

@@ -15,6 +15,7 @@ export class Ingress {
   }
 
   take(bytes: number): boolean {
+    assert(Number.isSafeInteger(bytes) && bytes >= 0, "what is taken of the budget is a whole number of bytes");
     if (this.taken + bytes > this.bytesMax) return false;
     this.taken += bytes;
     return true;
@@ -42,7 +43,8 @@ export interface BodyOptions {
 export async function readBody(request: Request, options: BodyOptions): Promise<Body | Failure> {
   const { bytesMax, ingress, clock } = options;
   const declared = request.headers.get("content-length");
-  const announced = declared === null ? undefined : Number(declared);
+  // A header that was sent twice arrives as "5, 5": then, as without one, only what is read is counted.
+  const announced = declared !== null && /^\d+$/.test(declared) ? Number(declared) : undefined;
   if (announced !== undefined && announced > bytesMax) return tooLarge(bytesMax);
   const share = new Share(ingress);
   if (!share.grow(announced ?? 0)) return crowded();

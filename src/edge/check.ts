@@ -11,6 +11,11 @@ export interface Check<Draft> {
   readonly run: (draft: Draft) => Failure | undefined;
 }
 
+/** A field that may be left out or be `null`, which means the same. */
+export function optional(schema: TSchema): TSchema {
+  return Type.Optional(Type.Union([schema, Type.Null()]));
+}
+
 /** The first failure in the order of the list. */
 export function firstFailure<Draft>(checks: readonly Check<Draft>[], draft: Draft): Failure | undefined {
   for (const check of checks) {

@@ -12,9 +12,6 @@ export interface Listener {
   stop(): Promise<void>;
 }
 
-/** Seconds without a byte after which a connection is closed. */
-const IDLE_SECONDS = 30;
-
 export function listen(app: AnyElysia, { host, port }: Address): Listener | Problem {
   try {
     // Elysia shares ports by default: a second server would silently take half of the requests.
@@ -22,7 +19,7 @@ export function listen(app: AnyElysia, { host, port }: Address): Listener | Prob
       hostname: host,
       port,
       reusePort: false,
-      idleTimeout: IDLE_SECONDS,
+      idleTimeout: LIMITS.connectionIdleSeconds,
       maxRequestBodySize: LIMITS.serverBodyBytesMax,
     });
   } catch (error) {

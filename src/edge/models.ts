@@ -15,8 +15,12 @@ export function planModels(
   const ids = bundles.map((bundle) => bundle.manifest.id);
   for (const id of config.robot.keys()) {
     if (ids.includes(id)) continue;
+    const advice =
+      ids.length === 0
+        ? "there are no bundles at all; name their folder with --models"
+        : `did you mean "${nearest(id, ids)}"?`;
     return new Problem(
-      `the configuration has [robot."${id}"], but there is no bundle of that id; did you mean "${nearest(id, ids)}"?`,
+      `the configuration has [robot."${id}"], but there is no bundle of that id; ${advice}`,
       EXIT.usage,
     );
   }

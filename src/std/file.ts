@@ -1,5 +1,5 @@
 /** Small private files, written whole or not at all. */
-import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { chmod, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { randomBase62 } from "./base62.ts";
 
@@ -14,11 +14,14 @@ export async function readText(path: string): Promise<string | undefined> {
 }
 
 /**
- * Writes `text` to `path` with mode 0600, in a folder that is made with mode 0700 where it is missing.
+ * Writes `text` to `path` with mode 0600, in a folder of mode 0700: one that is missing is made, one that is open to
+ * others is closed to them.
  * A reader sees the old file or the new one, also after a power loss.
  */
 export async function writePrivate(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  const folder = dirname(path);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (((await stat(folder)).mode & 0o077) !== 0) await chmod(folder, 0o700);
   const temporary = `${path}.${randomBase62(8)}`;
   try {
     const file = await open(temporary, "wx", 0o600);

@@ -1,17 +1,16 @@
 /** Safe settings of a SQLite connection. */
-import { Database } from "bun:sqlite";
+import { constants, Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { LIMITS } from "../limits.ts";
 
-/** A writer waits this long for another process, such as `tendon admin`, to finish its transaction. */
-const WRITER_WAIT_MS = 5_000;
-/** A reader waits only where SQLite recovers a log; it stands on the event loop, so it gives up soon. */
-const READER_WAIT_MS = 50;
 /** The log is copied into the database when the writer is idle (writer.ts); this bound, in pages, is for a busy one. */
 const CHECKPOINT_PAGES = 10_000;
 
 /** The one connection that writes. `synchronous=FULL`: a commit is on the disk before it returns. */
 export function openWriter(path: string): Database {
   const db = new Database(path, { create: true, readwrite: true, strict: true });
-  db.run(`PRAGMA busy_timeout = ${WRITER_WAIT_MS}`);
+  db.run(`PRAGMA busy_timeout = ${LIMITS.storeWriterWaitMs}`);
   db.run("PRAGMA journal_mode = WAL");
   db.run("PRAGMA synchronous = FULL");
   db.run("PRAGMA foreign_keys = ON");
@@ -21,6 +20,13 @@ export function openWriter(path: string): Database {
 
 export function openReader(path: string): Database {
   const db = new Database(path, { readonly: true, strict: true });
-  db.run(`PRAGMA busy_timeout = ${READER_WAIT_MS}`);
+  db.run(`PRAGMA busy_timeout = ${LIMITS.storeReaderWaitMs}`);
   return db;
+}
+
+/** For a look that leaves nothing behind: a reader of a log would make files beside the database. */
+export function openLook(path: string): Database {
+  if (existsSync(`${path}-wal`)) return openReader(path);
+  const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
+  return new Database(`${pathToFileURL(path)}?immutable=1`, flags);
 }

@@ -23,10 +23,9 @@ const STEPS: readonly string[] = [
 
 /** Brings the schema up to date, all steps or none; the text says why it cannot. */
 export function migrate(db: Database): string | undefined {
+  const newer = newerSchema(db);
+  if (newer !== undefined) return newer;
   const version = schemaVersion(db);
-  if (version > STEPS.length) {
-    return `it was written by a newer tendon (schema ${version}, this one knows ${STEPS.length}); use that version`;
-  }
   const run = db.transaction(() => {
     for (const step of STEPS.slice(version)) db.run(step);
     // A pragma takes no parameters; the number is our own.
@@ -34,6 +33,13 @@ export function migrate(db: Database): string | undefined {
   });
   if (version < STEPS.length) run.immediate();
   return undefined;
+}
+
+/** Says so when a newer version of tendon wrote the database. */
+export function newerSchema(db: Database): string | undefined {
+  const version = schemaVersion(db);
+  if (version <= STEPS.length) return undefined;
+  return `it was written by a newer tendon (schema ${version}, this one knows ${STEPS.length}); use that version`;
 }
 
 function schemaVersion(db: Database): number {

@@ -1,11 +1,12 @@
 import { expect, test } from "bun:test";
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { authenticate } from "../../src/account/authenticate.ts";
 import { readCredentials, writeCredentials } from "../../src/account/credentials.ts";
 import { type DevAccount, devAccount, saveDevCredentials } from "../../src/account/dev.ts";
 import { keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Problem } from "../../src/error.ts";
+import { StoreDown } from "../../src/store/store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 import { type FakeStore, fakeStore } from "./fake-store.ts";
@@ -34,7 +35,8 @@ test("a missing header gives missing_api_key; an unknown or revoked key gives in
 
 test("a bad checksum is refused without a look-up", async () => {
   const store = fakeStore();
-  await authenticate(`Bearer ${makeKey().slice(0, -1)}-`, store);
+  const key = makeKey();
+  await authenticate(`Bearer ${key.slice(0, -1)}${key.endsWith("x") ? "y" : "x"}`, store);
   expect(store.keyReads).toBe(0);
   await authenticate(`Bearer ${makeKey()}`, store);
   expect(store.keyReads).toBe(1);
@@ -43,7 +45,11 @@ test("a bad checksum is refused without a look-up", async () => {
 test("key verification down is auth_unavailable", async () => {
   const store = fakeStore();
   store.down = true;
-  expect(await authenticate(`Bearer ${makeKey()}`, store)).toMatchObject({ code: "auth_unavailable", status: 503 });
+  expect(await authenticate(`Bearer ${makeKey()}`, store)).toMatchObject({
+    code: "auth_unavailable",
+    status: 503,
+    detail: "store: switched off by the test",
+  });
 });
 
 test("--dev makes account and key once and says the same key at each start", async () => {
@@ -63,6 +69,29 @@ test("--dev makes another key for the same account when its own is revoked", asy
   const second = await made(store, dir.path);
   expect(second.accountId).toBe(first.accountId);
   expect(second.key).not.toBe(first.key);
+});
+
+test("--dev keeps its key when the store cannot verify it", async () => {
+  await using dir = await temporaryFolder();
+  const store = fakeStore();
+  const first = await made(store, dir.path);
+  // The look-up fails once; a new key could be made and would replace the good one.
+  const { keyByPublicId } = store;
+  store.keyByPublicId = async () => new StoreDown("disk full");
+  expect(await devAccount(store, dir.path, new FakeClock())).toMatchObject({
+    message: expect.stringContaining("disk full"),
+  });
+  store.keyByPublicId = keyByPublicId;
+  expect(await made(store, dir.path)).toEqual(first);
+});
+
+test("a configuration folder that is open to others is closed to them when credentials are written", async () => {
+  await using dir = await temporaryFolder();
+  const folder = join(dir.path, "tendon");
+  await mkdir(folder);
+  await chmod(folder, 0o755);
+  await writeCredentials(join(folder, "credentials.json"), { api_key: "a" });
+  expect((await stat(folder)).mode & 0o777).toBe(0o700);
 });
 
 test("the dev key is saved in the credentials file only if that holds none", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { keyDigest, keyMatches, keyPublicId, makeKey, safePrefix } from "../../src/account/key.ts";
+import { keyDigest, keyMatches, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { base62 } from "../../src/std/base62.ts";
 
 test("a key is tdn_ + 12 + _ + 36 + 6 characters of base62", () => {
@@ -7,11 +7,6 @@ test("a key is tdn_ + 12 + _ + 36 + 6 characters of base62", () => {
   expect(key).toMatch(/^tdn_[0-9A-Za-z]{12}_[0-9A-Za-z]{42}$/);
   expect(keyPublicId(key)).toBe(key.slice(4, 16));
   expect(makeKey()).not.toBe(key);
-});
-
-test("the safe prefix is tdn_ + public id", () => {
-  const key = makeKey();
-  expect(safePrefix(keyPublicId(key) ?? "")).toBe(key.slice(0, 16));
 });
 
 test("a changed character anywhere is caught by form or checksum", () => {

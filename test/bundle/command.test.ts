@@ -8,13 +8,15 @@ import { emptyDir, MODEL_DIR } from "./built.ts";
 
 let out: string;
 let printed = "";
-const write = spyOn(process.stdout, "write");
+const { write: toFile } = Bun;
+const write = spyOn(Bun, "write");
 
 beforeAll(async () => {
-  write.mockImplementation((text) => {
-    printed += String(text);
-    return true;
-  });
+  write.mockImplementation(((to: Bun.BunFile, content: string) => {
+    if (to !== Bun.stdout) return toFile(to, content);
+    printed += content;
+    return Promise.resolve(content.length);
+  }) as typeof Bun.write);
   out = join(await emptyDir(), "built");
   expect(await run("build", MODEL_DIR, "--out", out)).toBe(EXIT.done);
   expect(printed).toContain("built vendorB/molmoact2:yam (reference bundle, random weights): 8 files");

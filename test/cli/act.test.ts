@@ -6,7 +6,7 @@ import { act } from "../../src/cli/act.ts";
 import { chunkOf, chunkTable, columnsOfSpace } from "../../src/cli/chunk.ts";
 import { given } from "../../src/cli/command.ts";
 import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/images.ts";
-import { signedIn } from "../../src/cli/sign-in.ts";
+import { keyInUse, signedIn } from "../../src/cli/sign-in.ts";
 import { EXIT, Problem } from "../../src/error.ts";
 
 const JPEG = "test/vectors/jpeg/420.jpg";
@@ -102,6 +102,63 @@ test("wrong use exits with 2 and says what was expected", async () => {
   }
 });
 
+test("an unknown or a missing camera is wrong use, by the service's own words", async () => {
+  reply = () =>
+    Response.json({ choices: [{ message: { content: "A robot.\nCameras, in this order: top, left.\n" } }] });
+  const of = async (model: string, ...cameras: string[]) =>
+    runAct(
+      ...["--model", model, "--instruction", "go", "--state", stateFile(), "--url", address()],
+      ...cameras.flatMap((camera) => ["--image", `${camera}=${JPEG}`]),
+    );
+  const unknown = { exit: EXIT.usage, message: expect.stringContaining("no camera 'right'") };
+  const missing = { exit: EXIT.usage, message: expect.stringContaining("no frame of camera 'left'") };
+  // The second model's bundle is installed here, with the cameras top, left, right: that does not count.
+  for (const model of ["other/robot:x", "vendorB/molmoact2:yam"]) {
+    expect(await of(model, "top", "left", "right")).toMatchObject(unknown);
+    expect(await of(model, "top")).toMatchObject(missing);
+  }
+  reply = () => Response.json({ choices: [{ message: { content: "cameras: front, back" } }] });
+  expect(await of("other/robot:x", "top")).toMatchObject({ exit: EXIT.usage });
+});
+
+test("a saved key goes to the service that it is for, and from this machine to this machine", async () => {
+  const config = join(dir, "config");
+  const env = { XDG_CONFIG_HOME: config };
+  const save = (file: object) => Bun.write(join(config, "tendon/credentials.json"), JSON.stringify(file));
+  const local = ["http://localhost:1", "http://127.0.0.1:2/", "http://[::1]:3"];
+  const far = ["https://robots.example.org", "https://robots.example.org:8443", "http://robots.example.org"];
+  const sends = async (urls: string[]) =>
+    Promise.all(urls.map(async (url) => !((await signedIn(url, env)) instanceof Problem)));
+  await save({ api_key: "k", base_url: "http://127.0.0.1:8080" });
+  expect([await sends(local), await sends(far)]).toEqual([
+    [true, true, true],
+    [false, false, false],
+  ]);
+  expect(await signedIn(far[0], env)).toMatchObject({
+    exit: EXIT.notSignedIn,
+    message: expect.stringContaining("TENDON_API_KEY"),
+  });
+  expect(await signedIn("http://127.0.0.1.example.org", env)).toBeInstanceOf(Problem);
+  await save({ api_key: "k", base_url: "https://robots.example.org/" });
+  expect([await sends(local), await sends(far)]).toEqual([
+    [false, false, false],
+    [true, false, false],
+  ]);
+  expect(await signedIn(undefined, env)).toEqual({ url: "https://robots.example.org", apiKey: "k" });
+  await save({ api_key: "k" });
+  expect([await sends(local), await sends(far)]).toEqual([
+    [true, true, true],
+    [false, false, false],
+  ]);
+  // A key from the environment goes where its owner says.
+  expect(await signedIn(far[0], { ...env, TENDON_API_KEY: "e" })).toEqual({ url: far[0] ?? "", apiKey: "e" });
+});
+
+test("the key in use needs no address", async () => {
+  expect(await keyInUse({ TENDON_BASE_URL: "localhost:1", TENDON_API_KEY: "k" })).toBe("k");
+  expect(await keyInUse({ XDG_CONFIG_HOME: join(dir, "none") })).toMatchObject({ exit: EXIT.notSignedIn });
+});
+
 test("a refusal is shown as code and message; 401 exits with 3", async () => {
   reply = () => Response.json({ error: { code: "model_not_found", message: "no such model" } }, { status: 400 });
   const refused = await runAct(...base, stateFile(), ...images, "--url", address());
@@ -143,8 +200,12 @@ test("frames are grouped by camera and put into the model's order", () => {
     { camera: "top", files: ["b"] },
     { camera: "left", files: ["a", "c=d"] },
   ]);
-  expect(inModelOrder(cameras, "m", ["top", "right"])).toMatchObject({ message: expect.stringContaining("'left'") });
+  expect(inModelOrder(cameras, "m", ["top", "right"])).toMatchObject({
+    exit: EXIT.usage,
+    message: expect.stringContaining("'left'"),
+  });
   expect(inModelOrder(cameras, "m", ["top", "left", "right"])).toMatchObject({
+    exit: EXIT.usage,
     message: expect.stringContaining("--image right=FILE"),
   });
 });
@@ -154,6 +215,16 @@ test("the camera order is found in a description, and only there", () => {
   expect(orderInDescription(["left", "top"], 'cameras "top", "left"; left arm')).toEqual(["top", "left"]);
   expect(orderInDescription(["front", "top"], "cameras: top, left")).toBeUndefined();
   expect(orderInDescription(["op", "left"], "cameras: top, left")).toBeUndefined();
+});
+
+test("a flag that cannot be read is explained in one line", () => {
+  for (const argv of [["--nonsense"], ["--model", "--seed"], ["--model"], ["--json=yes"], ["--a\nb"]]) {
+    const parsed = given(act, argv);
+    expect(parsed).toMatchObject({
+      exit: EXIT.usage,
+      message: expect.stringMatching(/^[^\n.]+; see: tendon act --help$/),
+    });
+  }
 });
 
 test("the table is aligned under joint names and units", () => {

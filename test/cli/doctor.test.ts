@@ -1,6 +1,12 @@
 import { expect, test } from "bun:test";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { bundleCheck, checkLines, folderCheck, libraryCheck, lockCheck, machineChecks } from "../../src/cli/checks.ts";
 import { type Machine, readMachine, versionAtLeast } from "../../src/cli/machine.ts";
+import { childEnvironment } from "../../src/config.ts";
+import { temporaryFolder } from "../store/temporary.ts";
+
+const MODEL = "vendorB/molmoact2:yam";
 
 const good: Machine = {
   platform: "linux",
@@ -79,14 +85,40 @@ test("this machine can be read", async () => {
 });
 
 test("the command probes this machine, loads the bundles and says so", async () => {
-  const words = [process.execPath, "src/main.ts", "doctor", "--json", "--data", "/tmp/tendon-not-there"];
-  const child = Bun.spawn(words, { stdout: "pipe", stderr: "pipe" });
-  const [text, code] = await Promise.all([child.stdout.text(), child.exited]);
-  const report = JSON.parse(text) as { ok: boolean; checks: { name: string; ok: boolean; found: string }[] };
-  const names = report.checks.map((check) => check.name);
-  for (const name of ["platform", "libraries", "engine", "vendorB/molmoact2:yam", "page-locked", "data folder"]) {
-    expect(names).toContain(name);
+  await using home = await temporaryFolder();
+  const { report, code } = await doctorIn(home.path);
+  for (const name of ["libraries", "engine", MODEL, "page-locked", "data folder", "database"]) {
+    expect([name, report.checks.find((check) => check.name === name)?.ok]).toEqual([name, true]);
   }
-  expect(report.checks.find((check) => check.name === "vendorB/molmoact2:yam")?.found).toContain("random weights");
+  expect(report.checks.map((check) => check.name)).toContain("platform");
+  expect(report.checks.find((check) => check.name === MODEL)?.found).toContain("random weights");
   expect(code).toBe(report.ok ? 0 : 1);
 }, 60_000);
+
+test("the command uses the configured device and looks into the database", async () => {
+  await using home = await temporaryFolder();
+  await Bun.write(join(home.path, ".config/tendon/tendon.toml"), `[robot."${MODEL}"]\ndevice = "echo"\n`);
+  const data = join(home.path, ".local/share/tendon");
+  await mkdir(data, { recursive: true, mode: 0o700 });
+  await Bun.write(join(data, "tendon.sqlite"), "this is no database at all".repeat(100));
+  const { report, code } = await doctorIn(home.path);
+  expect(report.checks.find((check) => check.name === MODEL)?.found).toContain("runs on echo");
+  expect(report.checks.find((check) => check.name === "database")).toMatchObject({ ok: false });
+  expect(code).toBe(1);
+}, 60_000);
+
+interface Report {
+  ok: boolean;
+  checks: { name: string; ok: boolean; found: string }[];
+}
+
+/** `tendon doctor --json` as somebody with this home runs it. */
+async function doctorIn(home: string): Promise<{ report: Report; code: number }> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "../../src/main.ts"), "doctor", "--json"], {
+    env: childEnvironment({ HOME: home, XDG_CONFIG_HOME: "", XDG_DATA_HOME: "", XDG_CACHE_HOME: join(home, ".cache") }),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [text, code] = await Promise.all([child.stdout.text(), child.exited]);
+  return { report: JSON.parse(text) as Report, code };
+}

@@ -66,6 +66,24 @@ test("bodies over the budget of all requests are refused with 503 and Retry-Afte
   expect([ingress.bytes, clock.armed]).toEqual([0, 0]);
 });
 
+test("a Content-Length that is no whole number counts as none: what is read is counted", async () => {
+  const ingress = new Ingress(100);
+  for (const declared of ["5, 5", "", "x", "-5", "1e9", "0x10"]) {
+    const options = { bytesMax: 1000, ingress, clock: new FakeClock() };
+    const body = await readBody(post("hello", { "content-length": declared }), options);
+    if (body instanceof Failure) throw new Error(`${declared}: ${body.message}`);
+    expect([declared, body.bytes.length, ingress.bytes]).toEqual([declared, 5, 5]);
+    body.release();
+    expect(ingress.bytes).toBe(0);
+  }
+});
+
+test("the budget counts whole numbers of bytes only", () => {
+  const ingress = new Ingress(100);
+  for (const bytes of [Number.NaN, -1, 0.5, 2 ** 53]) expect(() => ingress.take(bytes)).toThrow("whole number");
+  expect(ingress.bytes).toBe(0);
+});
+
 test("a body that does not arrive in time is given up", async () => {
   const clock = new FakeClock();
   const ingress = new Ingress();

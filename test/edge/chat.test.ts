@@ -140,6 +140,7 @@ test("a Cartesian model takes joint_position empty or absent, and grippers in na
   for (const joint_position of [[], undefined, null]) {
     const robot_state = { ...cartesianState, joint_position };
     expect((await chat(observation({ model: CARTESIAN, robot_state }))).status).toBe(200);
+    expect(schemaFaults(observation({ model: CARTESIAN, robot_state }))).toEqual([]);
   }
   expect(engine.observations[0]?.state.length).toBe(20);
   expect(engine.observations[0]?.state[9]).toBe(5);
@@ -161,6 +162,11 @@ test("cache_reset is said when the episode's memory was started anew", async () 
   expect(body.usage).toMatchObject({ prompt_tokens_details: { cached_tokens: 40 } });
 });
 
+/** What the route's schema has against a body. */
+function schemaFaults(body: unknown): string[] {
+  return [...Value.Errors(chatSchema, body)].map(({ path, message }) => `${path}: ${message}`);
+}
+
 test("limits are inclusive, null equals absence, unknown properties are accepted", async () => {
   const { chat } = await stage();
   const id = "😀".repeat(128);
@@ -180,10 +186,8 @@ test("limits are inclusive, null equals absence, unknown properties are accepted
     observation({ robot_state: { joint_position: Array(12).fill(-9), gripper_position: [0, 1], extra: 1 } }),
   ];
   for (const body of bodies) {
-    expect([JSON.stringify(body).slice(0, 60), (await chat(body)).status]).toEqual([
-      JSON.stringify(body).slice(0, 60),
-      200,
-    ]);
+    const start = JSON.stringify(body).slice(0, 60);
+    expect([start, (await chat(body)).status, schemaFaults(body)]).toEqual([start, 200, []]);
   }
 });
 
@@ -196,6 +200,7 @@ test("only the last user message is read", async () => {
     null,
   ];
   expect((await chat(observation({ messages }))).status).toBe(200);
+  expect(schemaFaults(observation({ messages }))).toEqual([]);
   expect(engine.observations[0]?.instruction).toBe("fold the towel");
 });
 
@@ -245,7 +250,9 @@ test("the schema of the route documents every field and accepts what the route a
   ]);
   expect(chatSchema.required).toEqual(["model", "messages"]);
   for (const robot_state of [jointState, cartesianState]) {
-    expect(Value.Check(chatSchema, observation({ robot_state, session_id: "s", seed: 1 }))).toBe(true);
+    expect(schemaFaults(observation({ robot_state, session_id: "s", seed: 1 }))).toEqual([]);
   }
-  expect(Value.Check(chatSchema, observation({ seed: -1 }))).toBe(false);
+  for (const wrong of [{ seed: -1 }, { messages: [] }, { messages: [{ role: "assistant", content: "x" }] }]) {
+    expect(schemaFaults(observation(wrong))).not.toEqual([]);
+  }
 });

@@ -27,6 +27,11 @@ test("a configured model without a bundle is a problem that names the nearest id
   expect(planned).toMatchObject({ exit: 2, message: expect.stringContaining(`did you mean "${MODEL}"`) });
 });
 
+test("a configured model without any bundle is a problem, not a fault", () => {
+  const planned = planModels([], config({ [MODEL]: {} }));
+  expect(planned).toMatchObject({ exit: 2, message: expect.stringContaining("no bundles at all") });
+});
+
 test("device, replicas and threads come from the configuration", () => {
   const bundles = [bundle(cartesianManifest()), bundle()];
   const planned = planModels(bundles, config({ [MODEL]: { device: ["echo", "echo"], replicas: 2, threads: 3 } }));

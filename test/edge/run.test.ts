@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { Failure } from "../../src/error.ts";
 import { runUntilCancelled } from "../fake-engine.ts";
-import { MODEL, observation, type Stage, stage } from "./stage.ts";
+import { imagePart, MODEL, observation, type Stage, stage, textPart, withContent } from "./stage.ts";
 
 const session = observation({ session_id: "s" });
 
@@ -211,6 +211,78 @@ test("while it shuts down the service takes nothing new and answers what runs", 
   await drain;
 });
 
+test("a body that arrives after the signal to end opens no session", async () => {
+  const at = await stage();
+  const text = JSON.stringify(session);
+  const rest = Promise.withResolvers<void>();
+  const body = new ReadableStream({
+    async start(controller) {
+      controller.enqueue(Buffer.from(text.slice(0, 100)));
+      await rest.promise;
+      controller.enqueue(Buffer.from(text.slice(100)));
+      controller.close();
+    },
+  });
+  const pending = at.chat("", { body });
+  await settle();
+  const drained = at.service.lifecycle.drain();
+  rest.resolve();
+  expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
+  await drained;
+  const { sessions, ingress } = at.service;
+  expect([sessions.size, ingress.bytes, at.engine.cameras.length]).toEqual([0, 0, 0]);
+});
+
+test("a failure's detail is for the log, never for the client", async () => {
+  const at = await stage();
+  at.engine.script.observe = () => new Failure("model_failure", "the model failed", { detail: "secret /path" });
+  const response = await at.chat(session);
+  const text = await response.text();
+  expect([response.status, text.includes("the model failed"), text.includes("secret")]).toEqual([500, true, false]);
+  const line = at.logLines.find((entry) => entry.includes("secret /path"));
+  expect(line).toContain(response.headers.get("x-request-id") ?? "no id");
+  at.store.down = true;
+  expect(await (await at.chat(session)).text()).not.toContain("switched off");
+  expect(at.logLines.join()).toContain("switched off by the test");
+});
+
+test("readyz is 503 while the service shuts down", async () => {
+  const at = await stage();
+  await at.service.lifecycle.drain();
+  const response = await at.send("/readyz");
+  expect([response.status, response.headers.get("retry-after"), await response.json()]).toMatchObject([
+    503,
+    "1",
+    { error: { code: "engine_unavailable" }, missing: ["the service is shutting down"] },
+  ]);
+  expect((await at.send("/healthz")).status).toBe(200);
+});
+
+test("readyz answers within a second although the store says nothing", async () => {
+  const at = await stage();
+  at.store.ping = () => new Promise(() => {});
+  const pending = at.send("/readyz");
+  await settle();
+  at.clock.advance(1_000);
+  const response = await pending;
+  expect([response.status, await response.json()]).toMatchObject([503, { missing: ["the store does not answer"] }]);
+  expect(at.logLines.join()).toContain("within 1000 ms");
+  expect(at.clock.armed).toBe(0);
+});
+
+test("the engine, not the route, judges how long an instruction is, whatever its white space", async () => {
+  const at = await stage();
+  const text = `${"fold ".repeat(1_000)}${" \n".repeat(1_000_000)}it`;
+  let measured = "";
+  at.engine.script.measure = (instruction) => {
+    measured = instruction;
+    return 10;
+  };
+  const content = [textPart(text), imagePart(), imagePart(), imagePart()];
+  expect((await at.chat(withContent(content))).status).toBe(200);
+  expect(measured).toBe(text);
+});
+
 test("healthz answers always; readyz says what is missing", async () => {
   const at = await stage();
   const ready = async () => {
@@ -226,5 +298,6 @@ test("healthz answers always; readyz says what is missing", async () => {
     status: 503,
     missing: [`model ${MODEL} is loading`, "the store does not answer"],
   });
+  expect(at.logLines.join()).toContain("switched off by the test");
   expect((await at.send("/healthz")).status).toBe(200);
 });

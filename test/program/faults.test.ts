@@ -124,7 +124,7 @@ describe("a running server", () => {
     const body = requestOf(await frames());
     const running = Array.from({ length: 8 }, () => server.post(body).then((r) => r.arrayBuffer()));
     const cut = Promise.allSettled(running);
-    await Bun.sleep(20);
+    await server.busy();
     server.child.kill("SIGKILL");
     await server.child.exited;
     await cut;
@@ -141,13 +141,43 @@ describe("a running server", () => {
     await (await server.post(body)).arrayBuffer();
     const running = Array.from({ length: 6 }, () => server.post(body));
     // The first of them is under way when the signal comes.
-    await Bun.sleep(30);
+    await server.busy();
     const code = server.stop();
     const answers = await Promise.allSettled(running);
     expect(await code).toBe(0);
     const statuses = answers.map((answer) => (answer.status === "fulfilled" ? answer.value.status : 0));
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThan(0);
     expect(statuses.every((status) => status === 200 || status === 503)).toBe(true);
+  });
+});
+
+describe("told to end while work does not end", () => {
+  test("it exits with 0 within 5 s", async () => {
+    await using place = await Place.make();
+    const server = await place.serve();
+    const { hostname, port } = new URL(server.ready.url);
+    const socket = await Bun.connect({ hostname, port: Number(port), socket: { data: () => {} } });
+    const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.ready.api_key}\r\n`;
+    socket.write(`${head}Content-Length: 1000\r\n\r\n{`);
+    // The route waits for the rest of the body once its announced bytes are counted.
+    for (;;) {
+      const metrics = await (await fetch(`${server.ready.ops_url}/metrics`)).text();
+      if (/^tendon_ingress_bytes 1000$/m.test(metrics)) break;
+      await Bun.sleep(1);
+    }
+    const start = performance.now();
+    expect(await server.stop()).toBe(0);
+    expect(performance.now() - start).toBeLessThan(5_000);
+    socket.end();
+  }, 20_000);
+});
+
+describe("a reader that has gone", () => {
+  test("ends a command quietly", async () => {
+    await using place = await Place.make();
+    for (const words of [["--help"], ["serve", "--help"], ["models", "--json"], ["models"]]) {
+      expect([words, await place.runUnread(words)]).toEqual([words, { code: 0, stdout: "", stderr: "" }]);
+    }
   });
 });
 

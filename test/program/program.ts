@@ -5,6 +5,7 @@
 import { chmod, copyFile, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { LIMITS } from "../../src/limits.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 
@@ -22,6 +23,7 @@ export interface Ready {
   readonly url: string;
   readonly ops_url: string;
   readonly models: string[];
+  readonly llm: string[];
   readonly account: string;
   readonly api_key: string;
 }
@@ -74,6 +76,21 @@ export class Place implements AsyncDisposable {
     return { code: await child.exited, stdout, stderr };
   }
 
+  /** Runs a command whose standard output is closed before it writes to it. */
+  async runUnread(args: readonly string[]): Promise<Ended> {
+    const script = 'exec 3>&1; { sh -c \'sleep 0.05; "$@"; echo "code $?" >&3\' - "$@"; } | true';
+    const child = Bun.spawn(["sh", "-c", script, "-", ...this.command, ...args], {
+      cwd: this.dir,
+      env: this.environment({}),
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    await child.exited;
+    return { code: Number(/code (\d+)/.exec(stdout)?.[1]), stdout: "", stderr };
+  }
+
   /** Starts `serve --dev` on a free port and waits until it is ready. */
   async serve(args: readonly string[] = [], env: Record<string, string> = {}): Promise<Server> {
     const child = this.spawn(["serve", "--dev", "--json", "--port", "0", ...args], env);
@@ -109,6 +126,16 @@ export class Server {
       headers: { authorization: `Bearer ${this.ready.api_key}`, "content-type": "application/json", ...headers },
       body: body as string,
     });
+  }
+
+  /** Waits until the engine holds a run. */
+  async busy(): Promise<void> {
+    for (;;) {
+      const metrics = await (await fetch(`${this.ready.ops_url}/metrics`)).text();
+      const free = Number(/^tendon_engine_chunks_free (\d+)$/m.exec(metrics)?.[1]);
+      if (free < LIMITS.chunksMax) return;
+      await Bun.sleep(1);
+    }
   }
 
   /** SIGTERM, and its exit code. */

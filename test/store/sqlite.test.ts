@@ -3,6 +3,7 @@ import { expect, test } from "bun:test";
 import { chmod, mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Problem } from "../../src/error.ts";
+import { lookAtDatabase } from "../../src/store/look.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { type KeyRecord, type Store, StoreDown } from "../../src/store/store.ts";
 import { temporaryFolder } from "./temporary.ts";
@@ -137,10 +138,29 @@ test("a folder written by a newer version is refused", async () => {
   db.run("PRAGMA user_version = 999");
   db.close();
   expect(await openSqliteStore(dir.path)).toMatchObject({ exit: 1, message: expect.stringContaining("newer") });
+  expect(lookAtDatabase(dir.path)).toMatchObject({ message: expect.stringContaining("newer") });
 });
 
 test("a file that is no database is a problem, not a crash", async () => {
   await using dir = await temporaryFolder();
   await writeFile(join(dir.path, "tendon.sqlite"), "garbage, and rather a lot of it".repeat(100));
+  expect(lookAtDatabase(dir.path)).toMatchObject({ message: expect.stringContaining("tendon.sqlite cannot be read") });
   expect(await openSqliteStore(dir.path)).toMatchObject({ exit: 1 });
+});
+
+test("a look at the database sees whether it is whole, also while it is in use, and leaves nothing behind", async () => {
+  await using dir = await temporaryFolder();
+  expect(lookAtDatabase(dir.path)).toBe("absent");
+  const store = await opened(dir.path);
+  await store.accountAdd(account);
+  expect(lookAtDatabase(dir.path)).toBe("whole");
+  await store.close();
+  const before = await readdir(dir.path);
+  expect(lookAtDatabase(dir.path)).toBe("whole");
+  expect(await readdir(dir.path)).toEqual(before);
+  // A page in the middle is lost.
+  const path = join(dir.path, "tendon.sqlite");
+  const bytes = await Bun.file(path).bytes();
+  await Bun.write(path, bytes.fill(0xa5, 4096, 8192));
+  expect(lookAtDatabase(dir.path)).toBeInstanceOf(Problem);
 });

@@ -15,17 +15,21 @@ import { runChunk } from "./run.ts";
 export async function chat(service: Service, request: Request): Promise<Reply | Failure> {
   const principal = await authenticate(request.headers.get("authorization"), service.store);
   if (principal instanceof Failure) return principal;
-  if (service.lifecycle.draining) {
-    return new Failure("engine_unavailable", "the service is shutting down; retry in some seconds");
-  }
+  if (service.lifecycle.draining) return shuttingDown();
   const { ingress, clock } = service;
   const body = await readBody(request, { bytesMax: LIMITS.robotBodyBytesMax, ingress, clock });
   if (body instanceof Failure) return body;
   try {
+    // A body may take long to arrive: nothing new begins after the signal to end.
+    if (service.lifecycle.draining) return shuttingDown();
     return await reply(service, principal.accountId, body.bytes, request.signal);
   } finally {
     body.release();
   }
+}
+
+function shuttingDown(): Failure {
+  return new Failure("engine_unavailable", "the service is shutting down; retry in some seconds");
 }
 
 async function reply(

@@ -6,7 +6,7 @@ import { Type } from "@sinclair/typebox";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
-import { bodySchema, type Check, firstFailure } from "../check.ts";
+import { bodySchema, type Check, firstFailure, optional } from "../check.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Catalog } from "../service.ts";
 import { lastUserMessage, readContent } from "./content.ts";
@@ -19,15 +19,17 @@ const Part = Type.Union([
   Type.Object({ type: Type.Literal("text"), text: Type.String() }),
   Type.Object({ type: Type.Literal("image_url"), image_url: Type.Object({ url: Type.String() }) }),
 ]);
-const Message = Type.Object({
-  role: Type.Union([Type.Literal("system"), Type.Literal("user"), Type.Literal("assistant")]),
+const UserMessage = Type.Object({
+  role: Type.Literal("user"),
   content: Type.Union([Type.String(), Type.Array(Part)]),
 });
+/** Only the last user message is read; what stands around it may be anything. */
+const Messages = Type.Array(Type.Unknown(), { minItems: 1, contains: UserMessage });
 
 /** Up to `invalid_session_id`: all that a description needs. */
 const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
   { field: ["model", Type.String({ minLength: 1 })], run: checkModel },
-  { field: ["messages", Type.Array(Message, { minItems: 1 })], run: checkMessages },
+  { field: ["messages", Messages], run: checkMessages },
   { run: checkUserMessage },
   {
     run: (draft) => {
@@ -45,10 +47,10 @@ const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
       }),
   },
   { run: checkInstruction },
-  { field: ["stream", Type.Optional(Type.Boolean({ default: false }))], run: (draft) => checkFlag(draft, "stream") },
-  { field: ["handoff", Type.Optional(Type.Boolean({ default: false }))], run: (draft) => checkFlag(draft, "handoff") },
+  { field: ["stream", optional(Type.Boolean({ default: false }))], run: (draft) => checkFlag(draft, "stream") },
+  { field: ["handoff", optional(Type.Boolean({ default: false }))], run: (draft) => checkFlag(draft, "handoff") },
   {
-    field: ["seed", Type.Optional(Type.Integer({ minimum: 0, maximum: LIMITS.seedMax, default: 0 }))],
+    field: ["seed", optional(Type.Integer({ minimum: 0, maximum: LIMITS.seedMax, default: 0 }))],
     run: checkSeed,
   },
   {
@@ -69,7 +71,13 @@ const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
   },
   { run: checkSessionMissing },
   {
-    field: ["session_id", Type.Optional(Type.String({ minLength: 1, maxLength: LIMITS.sessionIdCharsMax }))],
+    field: [
+      "session_id",
+      // No maxLength: validators differ in whether they count code points or UTF-16 units.
+      optional(
+        Type.String({ minLength: 1, description: `1 to ${LIMITS.sessionIdCharsMax} code points, all printable.` }),
+      ),
+    ],
     run: (draft) => {
       const id = draft.optional("session_id");
       if (id === undefined || isSessionId(id)) return undefined;
@@ -81,14 +89,14 @@ const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
 
 const WITH_IMAGES: readonly Check<ChatDraft>[] = [
   {
-    field: ["robot_state", Type.Optional(robotStateSchema)],
+    field: ["robot_state", optional(robotStateSchema)],
     run: (draft) =>
       draft.keep(readState(draft.body.robot_state, draft.model.manifest.state.kind), (read) => {
         draft.state = read;
       }),
   },
   {
-    field: ["action_horizon", Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.actionHorizonMax }))],
+    field: ["action_horizon", optional(Type.Integer({ minimum: 1, maximum: LIMITS.actionHorizonMax }))],
     run: (draft) =>
       integerInRange(draft, "action_horizon", draft.model.manifest.action.rows, {
         invalid: "action_horizon_invalid",
@@ -96,7 +104,7 @@ const WITH_IMAGES: readonly Check<ChatDraft>[] = [
       }),
   },
   {
-    field: ["num_inference_steps", Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.inferenceStepsMax }))],
+    field: ["num_inference_steps", optional(Type.Integer({ minimum: 1, maximum: LIMITS.inferenceStepsMax }))],
     run: (draft) =>
       integerInRange(draft, "num_inference_steps", LIMITS.inferenceStepsMax, {
         invalid: "num_inference_steps_invalid",
@@ -104,7 +112,7 @@ const WITH_IMAGES: readonly Check<ChatDraft>[] = [
       }),
   },
   {
-    field: ["expected_step", Type.Optional(Type.Integer({ minimum: 0 }))],
+    field: ["expected_step", optional(Type.Integer({ minimum: 0 }))],
     run: (draft) => {
       const step = draft.optional("expected_step");
       if (step === undefined || (Number.isInteger(step) && Number(step) >= 0)) return undefined;
@@ -114,7 +122,7 @@ const WITH_IMAGES: readonly Check<ChatDraft>[] = [
     },
   },
   {
-    field: ["observation_id", Type.Optional(Type.String({ pattern: observationIdPattern.source }))],
+    field: ["observation_id", optional(Type.String({ pattern: observationIdPattern.source }))],
     run: (draft) => {
       const id = draft.optional("observation_id");
       if (id === undefined || (typeof id === "string" && observationIdPattern.test(id))) return undefined;
@@ -194,14 +202,8 @@ function checkInstruction(draft: ChatDraft): Failure | undefined {
   if (draft.instruction.trim() === "") {
     return new Failure("instruction_missing", "images came without an instruction; add a text part", { param });
   }
-  const { manifest, model } = draft.model;
-  const charsMax = manifest.prompt.tokens_max * LIMITS.charsPerTokenMax;
-  if (draft.instruction.length > charsMax && draft.instruction.replace(/\s+/g, " ").length > charsMax) {
-    return new Failure("instruction_too_long", "the instruction is longer than the model's prompt; shorten it", {
-      param,
-    });
-  }
-  const tokens = model?.measure(draft.instruction, draft.images.length);
+  // The engine bounds its own work: a text that cannot fit is refused before it is tokenised.
+  const tokens = draft.model.model?.measure(draft.instruction, draft.images.length);
   return tokens instanceof Failure ? new Failure(tokens.code, tokens.message, { param }) : undefined;
 }
 

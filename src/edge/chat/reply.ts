@@ -4,7 +4,14 @@ import type { StationMicros } from "../../engine/engine.ts";
 import type { Reply } from "../answer.ts";
 import type { Chunk } from "./run.ts";
 
-const STATIONS = ["decode", "queue", "prefill", "denoise", "encode"] as const;
+/** The stations of `timing_ms`, in the order of the work. */
+export const STATIONS = [
+  "decode",
+  "queue",
+  "prefill",
+  "denoise",
+  "encode",
+] as const satisfies readonly (keyof StationMicros)[];
 
 export interface ReplyFacts {
   readonly generationId: string;

@@ -29,7 +29,10 @@ export interface Chunk {
   readonly rowsComputed: number;
 }
 
-/** Session stage, decode, run. `signal` tells that the client has left: until the model has the run, that ends it. */
+/**
+ * Session stage, decode, run. `signal` tells that the client has left: that ends the request until its run is handed to
+ * the engine. From then on, also while the run only waits in the engine's queue, the chunk is computed and committed.
+ */
 export async function runChunk(
   service: Service,
   accountId: string,

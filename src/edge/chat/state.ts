@@ -2,6 +2,7 @@
 import { Type } from "@sinclair/typebox";
 import type { Manifest } from "../../bundle/manifest.ts";
 import { Failure } from "../../error.ts";
+import { optional } from "../check.ts";
 import { isObject } from "../json.ts";
 
 /** The arrays of a complete state: exact lengths, all values finite float32. Empty where the shape has none. */
@@ -25,7 +26,7 @@ const values = (count: number) => Type.Array(Type.Number(), { minItems: count, m
 export const robotStateSchema = Type.Union([
   Type.Object({ joint_position: values(12), gripper_position: values(2) }, { title: "Joint state" }),
   Type.Object(
-    { joint_position: Type.Optional(values(0)), gripper_position: values(2), cartesian_position: values(18) },
+    { joint_position: optional(values(0)), gripper_position: values(2), cartesian_position: values(18) },
     { title: "Cartesian state" },
   ),
 ]);

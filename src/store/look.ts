@@ -1,0 +1,26 @@
+/** A look at the database of a data folder, for `tendon doctor`: whole, and of a version that this program knows? */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { Problem } from "../error.ts";
+import { openLook } from "./connection.ts";
+import { DATABASE_FILE } from "./folder.ts";
+import { newerSchema } from "./migrations.ts";
+
+/** Makes and changes nothing, also while a service uses the folder. */
+export function lookAtDatabase(dataDir: string): "absent" | "whole" | Problem {
+  const path = join(dataDir, DATABASE_FILE);
+  if (!existsSync(path)) return "absent";
+  try {
+    using db = openLook(path);
+    const newer = newerSchema(db);
+    if (newer !== undefined) return new Problem(`${path}: ${newer}`);
+    const found = db.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
+    return found === "ok" ? "whole" : damaged(path, found ?? "it cannot be checked");
+  } catch (error) {
+    return damaged(path, (error as Error).message);
+  }
+}
+
+function damaged(path: string, reason: string): Problem {
+  return new Problem(`${path} cannot be read: ${reason}; put a copy of it back, or name another folder with --data`);
+}

@@ -1,0 +1,70 @@
+/** How `serve` starts and ends, as a process: what it prints, what it keeps, and each wrong start. */
+import { expect, test } from "bun:test";
+import { mkdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Place } from "./program.ts";
+
+test("the first line says that it is ready; signals end it with exit 0; the key stays the same", async () => {
+  await using place = await Place.make();
+  const first = await place.serve();
+  const { ready } = first;
+  expect(ready).toMatchObject({ event: "ready", models: ["vendorB/molmoact2:yam"], llm: [] });
+  const question = { model: ready.models[0], messages: [{ role: "user", content: "what are you?" }] };
+  const [health, readiness, metrics, answer] = await Promise.all([
+    fetch(`${ready.url}/healthz`),
+    fetch(`${ready.url}/readyz`),
+    fetch(`${ready.ops_url}/metrics`),
+    first.post(JSON.stringify(question)),
+  ]);
+  expect([health.status, readiness.status, metrics.status, answer.status]).toEqual([200, 200, 200, 200]);
+  expect(answer.headers.get("x-tendon-bundle")).toBe("reference");
+  expect(await first.stop()).toBe(0);
+
+  const credentials = join(place.home, ".config/tendon/credentials.json");
+  expect(JSON.parse(await readFile(credentials, "utf8"))).toEqual({ base_url: ready.url, api_key: ready.api_key });
+  const data = join(place.home, ".local/share/tendon");
+  expect([(await stat(credentials)).mode & 0o777, (await stat(data)).mode & 0o777]).toEqual([0o600, 0o700]);
+
+  const again = await place.serve();
+  expect([again.ready.api_key, again.ready.account]).toEqual([ready.api_key, ready.account]);
+  again.child.kill("SIGKILL");
+  await again.child.exited;
+  const afterKill = await place.serve();
+  afterKill.child.kill("SIGINT");
+  expect(await afterKill.child.exited).toBe(0);
+}, 30_000);
+
+test("each wrong start is one clear line on standard error with its exit code, never a stack", async () => {
+  await using place = await Place.make();
+  const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: false, fetch: () => new Response() });
+  await mkdir(place.path("empty"));
+  const dev = ["serve", "--dev", "--port", "0"];
+  const cases: [words: string[], env: Record<string, string>, code: number, says: string][] = [
+    [["serve", "--prot", "1"], {}, 2, "unknown option '--prot'"],
+    [["serve", "--port"], {}, 2, "--port"],
+    [["serve", "extra"], {}, 2, "unexpected argument 'extra'"],
+    [["serve", "--port", "x"], {}, 2, "--port must be a whole number"],
+    [["serve", "--dev", "--port", String(taken.port)], {}, 1, "the port is taken"],
+    [dev, { TENDON_OPS_ADDR: `127.0.0.1:${taken.port}` }, 1, "the port is taken"],
+    [[...dev, "--models", "none"], {}, 1, "cannot be read"],
+    [[...dev, "--models", "empty"], {}, 1, "holds no bundle"],
+    [["serve", "--port", "0"], {}, 2, "allow_reference"],
+    [[...dev, "--data", "/proc/tendon"], {}, 2, "the data folder cannot be used"],
+    [["serve", "--port", "0"], { TENDON_FAULTS: "slow_model" }, 2, "TENDON_FAULTS"],
+    [["srve"], {}, 2, "did you mean 'serve'"],
+  ];
+  for (const [words, env, code, says] of cases) {
+    const result = await place.run(words, env);
+    expect([words, result]).toEqual([words, { code, stdout: "", stderr: expect.stringContaining(says) }]);
+    expect(result.stderr.trim().split("\n")).toHaveLength(1);
+  }
+  await taken.stop(true);
+}, 30_000);
+
+test("--version, no command at all, and a key that needs no address", async () => {
+  await using place = await Place.make();
+  expect((await place.run(["--version"])).stdout).toMatch(/^tendon \d+\.\d+\.\d+\n$/);
+  expect(await place.run([])).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("Usage: tendon") });
+  const environment = { TENDON_BASE_URL: "localhost:1", TENDON_API_KEY: "k" };
+  expect(await place.run(["token"], environment)).toEqual({ code: 0, stdout: "k\n", stderr: "" });
+});
