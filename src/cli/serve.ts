@@ -111,15 +111,18 @@ class Running {
       config.ops,
     );
     if (ops instanceof Problem) return ops;
-    const bundles = await (config.modelsDir === undefined ? readShipped() : readBundles(config.modelsDir));
+    // Side by side: each waits for files.
+    const [bundles, engine, dev] = await Promise.all([
+      config.modelsDir === undefined ? readShipped() : readBundles(config.modelsDir),
+      openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
+      config.dev ? this.devAccount(store, main.url) : undefined,
+    ]);
+    if (!(engine instanceof Problem)) this.engine = engine;
     if (bundles instanceof Problem) return bundles;
     const plan = planModels(bundles, config);
     if (plan instanceof Problem) return plan;
-    const dev = config.dev ? await this.devAccount(store, main.url) : undefined;
     if (dev instanceof Problem) return dev;
-    const engine = await openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) });
     if (engine instanceof Problem) return engine;
-    this.engine = engine;
     const failed = await loadModels(engine, plan, service.catalog, this.log);
     if (failed || service.lifecycle.draining) return failed;
     await this.sayReady({ url: main.url, opsUrl: ops.url }, dev);

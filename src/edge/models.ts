@@ -1,8 +1,10 @@
 /** From verified bundles and the configuration to loaded models. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import type { Manifest } from "../bundle/manifest.ts";
 import { ROBOT_DEFAULT, type RobotConfig, type ServeConfig } from "../config.ts";
 import type { Bundle, Engine, LoadOptions } from "../engine/engine.ts";
 import { EXIT, Failure, Problem } from "../error.ts";
+import { rowsText } from "../std/float32.ts";
 import type { Log } from "../std/log.ts";
 import { nearest } from "../std/nearest.ts";
 import type { Catalog } from "./service.ts";
@@ -64,11 +66,26 @@ export async function loadModels(
   catalog.known = true;
   for (const options of plan) {
     const { manifest } = options.bundle;
-    const model = await engine.load(options);
+    const load = engine.load(options);
+    warmPrinter(manifest);
+    const model = await load;
     if (model instanceof Failure) return new Problem(model.message);
     catalog.models.set(manifest.id, { manifest, model });
     log.info("model loaded", { model: manifest.id, device: model.device, replicas: options.replicas });
     for (const { device, reason } of model.refused) log.info("device refused", { model: manifest.id, device, reason });
   }
   return undefined;
+}
+
+/** Chunks printed before the first robot comes: the compiler has seen the printer by then, and no robot waits for that. */
+const WARM_CHUNKS = 100;
+
+/** While the engine loads on its own threads. The numbers are of an arm's kind: all signs and lengths. */
+function warmPrinter({ action }: Manifest): void {
+  const columns = action.columns.length;
+  const values = new Float32Array(action.rows * columns);
+  for (let chunk = 0; chunk < WARM_CHUNKS; chunk += 1) {
+    for (let at = 0; at < values.length; at += 1) values[at] = Math.sin(at + chunk * values.length);
+    rowsText(values, action.rows, columns);
+  }
 }

@@ -40,7 +40,7 @@ export async function unpack(
     await refuseForeign(cache);
     if (!(await isWhole(files, folder))) await write(files, folder);
     // A file system that is mounted noexec says so only here. The library stays open: it is opened for real next.
-    dlopen(join(folder, probe), {});
+    dlopen(join(folder, probe), { tendon_version: { args: [], returns: FFIType.ptr } });
     return { source: "cache", note: folder, paths: new Map(files.map(({ path }) => [path, join(folder, path)])) };
   } catch (error) {
     const reason = `${cache} cannot be used: ${(error as Error).message}`;

@@ -189,6 +189,7 @@ if (EXECUTABLE !== undefined) {
       const cache = join(place.home, ".cache/tendon");
       const [found, ...more] = await Array.fromAsync(new Bun.Glob("*/lib/libtendon.so").scan(cache));
       expect([typeof found, more]).toEqual(["string", []]);
+      expect((await place.run(["doctor"])).stdout).toContain(`unpacked in ${cache}`);
       const library = Bun.file(join(cache, found ?? ""));
       const whole = await library.bytes();
       await Bun.write(library, whole.slice(0, 1000));
