@@ -18,7 +18,7 @@ export async function openModel(options: { decodeThreads: number; device: string
   if (bundle === undefined) return new Problem(`no bundle of ${SAMPLE_MODEL} is installed`);
   const engine = await openEngine({ decodeThreads: options.decodeThreads });
   if (engine instanceof Problem) return engine;
-  const model = await engine.load({ bundle, device: options.device, replicas: 1, threads: 1 });
+  const model = await engine.load({ bundle, device: options.device, replicas: 1, threads: 1, slots: undefined });
   if (model instanceof Failure) {
     await engine.close();
     return new Problem(model.message);
@@ -32,12 +32,12 @@ export async function openModel(options: { decodeThreads: number; device: string
 
 /** One observation through the engine, as the service does it. Throws when anything is refused: a bench has no caller to tell. */
 export async function oneChunk(model: Model, frames: readonly Uint8Array[], step: number): Promise<void> {
-  const put = frames.map((jpeg, camera) => model.framePut(camera, jpeg));
+  const put = frames.map((jpeg, camera) => model.framePut(camera, jpeg, 0));
   const taken = put.filter((frame): frame is Frame => !(frame instanceof Failure));
   const refused = (await Promise.all(taken.map((frame) => frame.decoded))).find((end) => end instanceof Failure);
   if (taken.length < put.length || refused) throw new Error(`a frame was refused: ${refused?.message ?? "no slot"}`);
   const state = new Float32Array(model.manifest.state.columns.length).fill(0.1);
-  const run = model.observe({ frames: taken, instruction: SAMPLE_INSTRUCTION, state, step, seed: 0 });
+  const run = model.observe({ frames: taken, instruction: SAMPLE_INSTRUCTION, state, step, seed: 0, turn: 0 });
   if (run instanceof Failure) throw new Error(run.message);
   const result = await run.result;
   if (result instanceof Failure) throw new Error(result.message);

@@ -14,17 +14,27 @@ import type {
   Run,
 } from "../src/engine/engine.ts";
 import { Failure } from "../src/error.ts";
+import { present } from "../src/std/assert.ts";
 
 /** How the fake answers; a test replaces members at any time. */
 export interface Script {
   /** The outcome of one frame's decode. */
   decode: (jpeg: Uint8Array) => Promise<Failure | undefined>;
+  /** When the model takes the run from its queue. */
+  start: (observation: Observation) => Promise<void>;
   /** The outcome of one run, unless it is cancelled before. */
   run: (observation: Observation) => Promise<ChunkResult | Failure>;
   /** Refusals at once. */
   framePut: () => Failure | undefined;
   observe: () => Failure | undefined;
-  measure: (instruction: string, frames: number) => number | Failure;
+  measure: (instruction: string) => number | Failure;
+}
+
+/** A session slot: what it has committed, and what its last run would add. */
+interface FakeSlot {
+  committed: string[];
+  staged: string | undefined;
+  running: boolean;
 }
 
 export class FakeEngine implements Engine {
@@ -42,15 +52,18 @@ export class FakeEngine implements Engine {
   cancels = 0;
   script: Script = {
     decode: async () => undefined,
+    start: async () => {},
     run: async (observation) => this.chunk(observation),
     framePut: () => undefined,
     observe: () => undefined,
-    measure: (instruction, frames) => {
-      const tokens = instruction.split(/\s+/).length + frames;
-      return tokens <= 1000 ? tokens : new Failure("instruction_too_long", "over 1000 words");
+    measure: (instruction) => {
+      const tokens = instruction.split(/\s+/).length;
+      return tokens <= 999 ? tokens : new Failure("instruction_too_long", "over 999 words");
     },
   };
 
+  /** Slots of a model that is stateful, if its test asks for another number than this. */
+  slotsPerModel = 4;
   private readonly manifests = new WeakMap<Observation, Manifest>();
 
   async load({ bundle, device }: LoadOptions): Promise<Model> {
@@ -58,14 +71,24 @@ export class FakeEngine implements Engine {
   }
 
   model(manifest: Manifest, device = "fake"): Model {
+    const slots = Array.from({ length: manifest.stateful ? this.slotsPerModel : 0 }, emptySlot);
     return {
       manifest,
       device,
       refused: [],
-      measure: (instruction, frames) => this.script.measure(instruction, frames),
+      replicas: 1,
+      slots: slots.length,
+      measure: ({ instruction }) => this.script.measure(instruction),
       framePut: (camera, jpeg) => this.framePut(camera, jpeg),
-      observe: (observation) => this.observe(manifest, observation),
-      sessionDrop: () => {},
+      observe: (observation) => this.observe(manifest, observation, slotOf(slots, manifest, observation.slot)),
+      memory: (slot) => {
+        const { committed } = present(slots[slot], "a slot");
+        return { frames: committed.length, digest: BigInt(Bun.hash(committed.join("\n"))) };
+      },
+      sessionDrop: (slot) => {
+        if (slots[slot]?.running !== false) throw new Error("a slot is dropped after its run");
+        slots[slot] = emptySlot();
+      },
       unload: async () => {},
     };
   }
@@ -87,6 +110,11 @@ export class FakeEngine implements Engine {
     };
   }
 
+  /** A run that came to nothing. */
+  failure(detail: string): Failure {
+    return new Failure("model_failure", "the model failed", { detail });
+  }
+
   stats(): EngineStats {
     return {
       allocations: 0,
@@ -99,6 +127,8 @@ export class FakeEngine implements Engine {
       chunksFailed: 0,
       chunksCancelled: this.cancels,
       valuesClamped: 0,
+      slotsHeld: 0,
+      memoryBytesHeld: 0,
       lockedBytes: 0,
       tensorBytes: 0,
     };
@@ -123,42 +153,71 @@ export class FakeEngine implements Engine {
     return { decoded, drop: release };
   }
 
-  private observe(manifest: Manifest, observation: Observation): Run | Failure {
+  private observe(manifest: Manifest, observation: Observation, slot: FakeSlot | undefined): Run | Failure {
     const refusal = this.script.observe();
     if (refusal) return refusal;
+    if (slot?.running) throw new Error("a slot takes one run at a time");
     this.manifests.set(observation, manifest);
     this.observations.push(observation);
     for (const frame of observation.frames) frame.drop();
     this.runsHeld += 1;
+    if (slot) slot.running = true;
     const cancelled = Promise.withResolvers<Failure>();
-    let settled = false;
-    const result = Promise.race([this.script.run(observation), cancelled.promise]).finally(() => {
-      settled = true;
+    const released = Promise.withResolvers<void>();
+    let [settled, started, ended] = [false, false, false];
+    const work = this.script.start(observation).then(() => {
+      started = true;
+      return settled ? this.chunk(observation) : this.script.run(observation);
     });
-    let ended = false;
+    const result = Promise.race([work, cancelled.promise]).then((outcome) => {
+      settled = true;
+      if (slot && !(outcome instanceof Failure)) slot.staged = JSON.stringify([observation.step, observation.seed]);
+      return outcome;
+    });
     const end = () => {
       if (!settled || ended) throw new Error("a run is committed or aborted once, after its result");
       ended = true;
       this.runsHeld -= 1;
+      if (slot) slot.running = false;
+      released.resolve();
+    };
+    const cancel = () => {
+      if (settled) return;
+      settled = true;
+      this.cancels += 1;
+      // As the native engine: the result settles at once, whatever still runs.
+      cancelled.resolve(new Failure("engine_unavailable", "the run was cancelled"));
     };
     return {
       result,
-      cancel: () => {
-        if (settled) return;
-        this.cancels += 1;
-        // As the native engine: the result settles at once, whatever still runs.
-        cancelled.resolve(new Failure("engine_unavailable", "the run was cancelled"));
+      released: released.promise,
+      cancel,
+      withdraw: () => {
+        if (started || settled) return false;
+        cancel();
+        return true;
       },
       commit: () => {
         end();
         this.commits += 1;
+        if (slot?.staged !== undefined) slot.committed.push(slot.staged);
       },
       abort: () => {
         end();
         this.aborts += 1;
+        if (slot) slot.staged = undefined;
       },
     };
   }
+}
+
+function emptySlot(): FakeSlot {
+  return { committed: [], staged: undefined, running: false };
+}
+
+function slotOf(slots: readonly FakeSlot[], manifest: Manifest, index: number | undefined): FakeSlot | undefined {
+  if (manifest.stateful !== (index !== undefined)) throw new Error("a slot is named on a model with memory alone");
+  return index === undefined ? undefined : present(slots[index], "a slot");
 }
 
 /** A run that goes on until it is cancelled. */

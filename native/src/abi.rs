@@ -3,7 +3,7 @@
 //! Rules for all calls, unless a call says otherwise:
 //! - They return at once; work goes on on native threads and ends in one completion `(ticket, status)` per accepted
 //!   `tendon_load`, `tendon_unload`, `tendon_frame_put` and `tendon_observe`, called from any native thread,
-//!   or from the caller's own during `tendon_unload`. The
+//!   or from the caller's own during `tendon_unload`, `tendon_cancel` and `tendon_withdraw`. The
 //!   completion must not call back into the engine on that thread, and must stay valid until `tendon_close` returns.
 //! - They may be made from one thread at a time, any thread.
 //! - A result below 0 is a `Status`, 0 is success, above 0 a ticket. The text of a refused call is read with
@@ -12,7 +12,7 @@
 //! - A panic inside becomes `Status::Panic`; nothing unwinds into the caller.
 
 use crate::engine::Engine;
-use crate::layout::{self, ABI_VERSION, ChunkResult, ObserveRequest, OpenOptions, Stats};
+use crate::layout::{self, ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
 use crate::pool::Completion;
 use crate::status::{ErrorText, Failure, Status, Ticket};
 use std::cell::RefCell;
@@ -176,26 +176,29 @@ pub unsafe extern "C" fn tendon_placement(handle: *const Engine, model: u32, to:
     })
 }
 
-/// Prompt tokens of an observation with this instruction and `frames` frames: image, text and state tokens. Returns
-/// the count, or `Status::TooLong`.
+/// Prompt tokens of an observation: image, text and state tokens. Of the request only `model`, `slot` and the state count;
+/// without state values (`state_len` 0) its longest form, with `NO_SLOT` a first observation. Returns the count, or
+/// `Status::TooLong`.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tendon_measure(
     handle: *const Engine,
-    model: u32,
+    request: *const ObserveRequest,
     instruction: *const u8,
     instruction_len: u32,
-    frames: u32,
 ) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe {
-        Ok(engine(handle)?.measure(Ticket(model), text(instruction, instruction_len)?, frames)? as i32)
+    answer(|| {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            let request = request.as_ref().ok_or_else(|| Failure::new(Status::Misuse, "the request is null"))?;
+            Ok(engine(handle)?.measure(request, text(instruction, instruction_len)?)? as i32)
+        }
     })
 }
 
-/// Copies a JPEG of at most `JPEG_BYTES_MAX` bytes and queues its decode. Returns the frame's ticket, or `Status::Busy`.
+/// Copies a JPEG of at most `JPEG_BYTES_MAX` bytes and queues its decode; different turns alternate. Returns the frame's ticket, or `Status::Busy`.
 /// The completion says `Ok`, `Image` (refused; the slot still needs `tendon_frame_drop`) or `Cancelled` (dropped meanwhile).
 ///
 /// # Safety
@@ -205,11 +208,12 @@ pub unsafe extern "C" fn tendon_frame_put(
     handle: *const Engine,
     model: u32,
     camera: u32,
+    turn: u32,
     jpeg: *const u8,
     jpeg_len: u32,
 ) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { ticket(engine(handle)?.frame_put(Ticket(model), camera, bytes(jpeg, jpeg_len)?)) })
+    answer(|| unsafe { ticket(engine(handle)?.frame_put(Ticket(model), camera, turn, bytes(jpeg, jpeg_len)?)) })
 }
 
 /// Gives a frame back that no run has taken. A frame that is still queued is not decoded.
@@ -254,24 +258,35 @@ pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, run: u32) -> i32 {
     answer(|| unsafe { done(engine(handle)?.cancel(Ticket(run))) })
 }
 
-/// Keeps what a completed run leaves in its episode's memory.
+/// Takes a run back that has not started: 1, the model never sees it, and its completion says `Cancelled`; 0 when it has
+/// started or ended.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { Ok(i32::from(engine(handle)?.withdraw(Ticket(run)))) })
+}
+
+/// Keeps what a run that gave a chunk leaves in its episode's memory.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tendon_commit(handle: *const Engine, run: u32) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run))) })
+    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run), true)) })
 }
 
-/// Forgets what a completed run would leave in its episode's memory.
+/// Forgets what an ended run would leave in its episode's memory.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tendon_abort(handle: *const Engine, run: u32) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run))) })
+    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run), false)) })
 }
 
 /// Gives the result slot of a committed or aborted run back; its result may change from here on.
@@ -284,7 +299,8 @@ pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, run: u32) -> i3
     answer(|| unsafe { done(engine(handle)?.slot_free(Ticket(run))) })
 }
 
-/// Frees the memory slot of an ended episode. `Misuse` on a model without episode memory.
+/// Forgets what the memory slot of an ended episode holds. `Misuse` on a model without episode memory, and while a run that
+/// is neither committed nor aborted has the slot.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -292,6 +308,22 @@ pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, run: u32) -> i3
 pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: u32, slot: u32) -> i32 {
     // SAFETY: the caller's pointers.
     answer(|| unsafe { done(engine(handle)?.session_drop(Ticket(model), slot)) })
+}
+
+/// Writes what a memory slot holds to `to`: for tests. `Misuse` while a run has the slot.
+///
+/// # Safety
+/// Pointers as the module's rules say; `to` is writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_memory(handle: *const Engine, model: u32, slot: u32, to: *mut MemoryState) -> i32 {
+    answer(|| {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            let to = to.as_mut().ok_or_else(|| Failure::new(Status::Misuse, "the buffer is null"))?;
+            *to = engine(handle)?.memory(Ticket(model), slot)?;
+        }
+        Ok(Status::Ok as i32)
+    })
 }
 
 /// Address of result slot `index`, fixed until `tendon_close`; null for an index out of range. Read it between the

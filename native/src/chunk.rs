@@ -17,6 +17,8 @@ pub struct Encoder {
     rows: usize,
     width: usize,
     clamp: bool,
+    /// Starts of six columns each: the first two columns of a rotation matrix.
+    rotations: Vec<usize>,
 }
 
 impl Encoder {
@@ -36,7 +38,8 @@ impl Encoder {
             })
             .collect::<Result<Vec<_>, String>>()?;
         let clamp = action.out_of_range == OutOfRange::Clamp;
-        Ok(Encoder { columns, rows: action.rows, width: action.width, clamp })
+        let rotations = action.rotation6d.clone();
+        Ok(Encoder { columns, rows: action.rows, width: action.width, clamp, rotations })
     }
 
     /// Rows and values per row.
@@ -50,12 +53,20 @@ impl Encoder {
         for (row, (from, to)) in
             latent.chunks_exact(self.width).zip(values.chunks_exact_mut(self.columns.len())).take(self.rows).enumerate()
         {
-            for (column, (&x, value)) in self.columns.iter().zip(from.iter().zip(to)) {
+            for (column, (&x, value)) in self.columns.iter().zip(from.iter().zip(to.iter_mut())) {
                 let base = column.relative_to.map_or(0.0, |index| f64::from(state[index]));
-                let robot = (f64::from(x) * column.scale + column.offset + base) as f32;
-                if !robot.is_finite() {
+                *value = (f64::from(x) * column.scale + column.offset + base) as f32;
+                if !value.is_finite() {
                     return Err(format!("row {row}, {} is not a finite number", column.name));
                 }
+            }
+            for &start in &self.rotations {
+                if !orthonormalise(&mut to[start..start + 6]) {
+                    return Err(format!("row {row}, {} begins no rotation", self.columns[start].name));
+                }
+            }
+            for (column, value) in self.columns.iter().zip(to) {
+                let robot = *value;
                 *value = robot.clamp(column.min, column.max);
                 if *value != robot {
                     if !self.clamp {
@@ -72,6 +83,35 @@ impl Encoder {
     }
 }
 
+/// Shortest column of a rotation6d that still has a direction.
+const COLUMN_LENGTH_MIN: f64 = 1e-6;
+/// Sine of the smallest angle between two columns that still span a plane.
+const COLUMN_SINE_MIN: f64 = 1e-4;
+
+/// Gram-Schmidt on a rotation6d, the first two columns of a rotation matrix (Zhou et al. 2019, arXiv 1812.07035):
+/// b1 = a1 / |a1|, b2 = (a2 − (b1 · a2) b1) / |…|. False when the columns span no plane.
+fn orthonormalise(six: &mut [f32]) -> bool {
+    let column = |at: usize| [0, 1, 2].map(|axis| f64::from(six[at + axis]));
+    let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+    let (a1, a2) = (column(0), column(3));
+    let (len1, len2) = (dot(a1, a1).sqrt(), dot(a2, a2).sqrt());
+    if len1 < COLUMN_LENGTH_MIN || len2 < COLUMN_LENGTH_MIN {
+        return false;
+    }
+    let b1 = a1.map(|x| x / len1);
+    let along = dot(b1, a2);
+    let across = [0, 1, 2].map(|axis| a2[axis] - along * b1[axis]);
+    let height = dot(across, across).sqrt();
+    if height < COLUMN_SINE_MIN * len2 {
+        return false;
+    }
+    for axis in 0..3 {
+        six[axis] = b1[axis] as f32;
+        six[axis + 3] = (across[axis] / height) as f32;
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,7 +126,7 @@ mod tests {
             max: 2.0,
         };
         let columns = vec![column("joint", 0.5, 0.25, None), column("delta", 1.0, 0.0, Some(1))];
-        Encoder { columns, rows: 2, width: 3, clamp }
+        Encoder { columns, rows: 2, width: 3, clamp, rotations: Vec::new() }
     }
 
     #[test]
@@ -110,8 +150,18 @@ mod tests {
     fn a_non_finite_value_is_never_clamped() {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
             let column = Column { name: "x".into(), scale: 10.0, offset: 0.0, relative_to: None, min: -1.0, max: 1.0 };
-            let encoder = Encoder { columns: vec![column], rows: 1, width: 1, clamp: true };
+            let encoder = Encoder { columns: vec![column], rows: 1, width: 1, clamp: true, rotations: Vec::new() };
             assert_eq!(encoder.encode(&[bad], &[], &mut [0.0]).unwrap_err(), "row 0, x is not a finite number");
+        }
+    }
+
+    #[test]
+    fn a_rotation_is_made_orthonormal_and_one_that_spans_no_plane_is_refused() {
+        let mut six = [2.0, 0.0, 0.0, 1.0, 0.5, 0.0];
+        assert!(orthonormalise(&mut six));
+        assert_eq!(six, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+        for mut bad in [[0.0; 6], [1.0, 0.0, 0.0, 2.0, 1e-4, 0.0], [1.0, 0.0, 0.0, 0.0, 1e-7, 0.0]] {
+            assert!(!orthonormalise(&mut bad), "{bad:?}");
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::allocator;
 use crate::jpeg::Library;
-use crate::layout::{ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, ObserveRequest, OpenOptions, Stats};
+use crate::layout::{
+    ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, MemoryState, ObserveRequest, OpenOptions, Stats,
+};
 use crate::memory;
 use crate::model::{Host, Model};
 use crate::pool::{Completion, Pool};
@@ -175,15 +177,12 @@ impl Engine {
     }
 
     /// Tokens of an observation.
-    pub fn measure(&self, model: Ticket, instruction: &str, frames: u32) -> Answer<u32> {
-        match self.model(model)?.measure(instruction, frames as usize) {
-            Some(tokens) => Ok(tokens as u32),
-            None => Err(Failure::new(Status::TooLong, "the instruction is longer than the model's prompt")),
-        }
+    pub fn measure(&self, request: &ObserveRequest, instruction: &str) -> Answer<u32> {
+        Ok(self.model(Ticket(request.model))?.measure(request, instruction)? as u32)
     }
 
     /// Copies a JPEG and queues its decode.
-    pub fn frame_put(&self, model: Ticket, camera: u32, jpeg: &[u8]) -> Answer<Ticket> {
+    pub fn frame_put(&self, model: Ticket, camera: u32, turn: u32, jpeg: &[u8]) -> Answer<Ticket> {
         let model = self.model(model)?;
         if camera as usize >= model.manifest.cameras.len() {
             return misuse("no such camera");
@@ -193,7 +192,7 @@ impl Engine {
         }
         let busy = || Failure::new(Status::Busy, "every frame slot is taken");
         let ticket = model.frames.put(jpeg).ok_or_else(busy)?;
-        if !self.pool.submit(&model.frames, ticket) {
+        if !self.pool.submit(&model.frames, turn, ticket) {
             model.frames.refuse(ticket);
             return Err(busy());
         }
@@ -210,16 +209,34 @@ impl Engine {
         self.model(Ticket(request.model))?.observe(request, instruction, &self.host.runs)
     }
 
-    /// Asks a run to stop.
+    /// Asks a run to stop; one that waits is taken back at once.
     pub fn cancel(&self, run: Ticket) -> Answer<()> {
-        if self.host.runs.cancel(run) { Ok(()) } else { misuse("stale run") }
+        if !self.host.runs.cancel(run) {
+            return misuse("stale run");
+        }
+        self.take_back(run);
+        Ok(())
     }
 
-    /// Keeps (`commit`) or forgets what the run would leave in episode memory.
-    ///
-    /// Models without such memory have nothing to keep: both close the run.
-    pub fn close_run(&self, run: Ticket) -> Answer<()> {
-        if self.host.runs.close(run) { Ok(()) } else { misuse("the run is stale, not done, or closed already") }
+    /// Takes a run back that has not started; whether it had not.
+    pub fn withdraw(&self, run: Ticket) -> bool {
+        self.take_back(run)
+    }
+
+    fn take_back(&self, run: Ticket) -> bool {
+        let taken = self.host.runs.take_back(run);
+        if let Some(ticket) = taken {
+            (self.host.done)(ticket.0, Status::Cancelled as i32);
+        }
+        taken.is_some()
+    }
+
+    /// Keeps (`commit`) or forgets what the run would leave in episode memory; a model without it has nothing to keep.
+    pub fn close_run(&self, run: Ticket, keep: bool) -> Answer<()> {
+        if self.host.runs.close(run, keep) {
+            return Ok(());
+        }
+        misuse("the run is stale, not done, closed already, or failed and so cannot be kept")
     }
 
     /// Gives a closed run's slot back.
@@ -227,10 +244,19 @@ impl Engine {
         if self.host.runs.free(run) { Ok(()) } else { misuse("the run is stale or not closed") }
     }
 
-    /// Frees an episode's memory slot.
-    pub fn session_drop(&self, model: Ticket, _slot: u32) -> Answer<()> {
-        self.model(model)?;
-        misuse("this model has no episode memory")
+    /// Forgets what an episode's memory slot holds.
+    pub fn session_drop(&self, model: Ticket, slot: u32) -> Answer<()> {
+        let model = self.model(model)?;
+        let Some((episodes, slot)) = model.episode(slot) else { return misuse("the model has no such slot") };
+        if episodes.forget(slot) { Ok(()) } else { misuse("a run has the slot") }
+    }
+
+    /// Latent frames that a slot's memory holds, and a digest of their values.
+    pub fn memory(&self, model: Ticket, slot: u32) -> Answer<MemoryState> {
+        let model = self.model(model)?;
+        let Some((episodes, slot)) = model.episode(slot) else { return misuse("the model has no such slot") };
+        let Some((frames, digest)) = episodes.look(slot) else { return misuse("a run has the slot") };
+        Ok(MemoryState { digest, frames: frames as u32, reserved: 0 })
     }
 
     /// Address of a result.
@@ -260,10 +286,16 @@ impl Engine {
     pub fn stats(&self) -> Stats {
         let runs = &self.host.runs.stats;
         let (tensor_bytes, locked_bytes) = memory::totals();
-        let free = |slot: &ModelSlot| match &*lock(&slot.place) {
-            Place::Ready(model) => model.frames.free() as u32,
-            _ => 0,
-        };
+        let (mut frames_free, mut slots_held, mut memory_bytes_held) = (0, 0, 0);
+        for slot in self.models.iter() {
+            if let Place::Ready(model) = &*lock(&slot.place) {
+                frames_free += model.frames.free() as u32;
+                for (slots, bytes) in model.episodes.iter().map(|episodes| episodes.held()) {
+                    slots_held += slots as u32;
+                    memory_bytes_held += bytes as u64;
+                }
+            }
+        }
         Stats {
             allocations: allocator::allocations(),
             runtime_allocations_last: runs.runtime_allocations.load(Ordering::Relaxed),
@@ -275,8 +307,11 @@ impl Engine {
             values_clamped: runs.clamped.load(Ordering::Relaxed),
             locked_bytes,
             tensor_bytes,
-            frames_free: self.models.iter().map(free).sum(),
+            frames_free,
             chunks_free: self.host.runs.free_count() as u32,
+            slots_held,
+            memory_bytes_held,
+            reserved: 0,
         }
     }
 

@@ -1,119 +1,187 @@
-//! One model on one device: prefill, then the flow loop, on tensors that are bound once.
+//! One model on one device: prefill or extend, then the flow loop, on tensors that are bound once.
 //!
-//! Euler: x starts as noise at `t_start`; `steps` times x ← x + dt · v(x, t) with dt = (t_end − t_start) / steps.
-//! Direction and sign are data of the bundle.
+//! Euler: x starts as noise at `t_start`; `steps` times x ← x + (t_next − t) · v(x, t). Times, direction and sign are data of
+//! the bundle. With guidance the graphs have two branches, with and without instruction, and v is put together here.
 
-use crate::graph::{Graph, Memory, Tensor, Terminator};
-use crate::manifest::{Dtype, Flow, Graph as GraphSpec, Manifest, Port, Role};
+use crate::episode::{Entry, Episodes, Pass};
+use crate::graph::{Bound, Graph, Memory, Tensor, Terminator, Variants, port_len};
+use crate::manifest::{Dtype, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
 use crate::runtime::{Device, Runtime};
 use ort::session::Session;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The two graphs of a bundle and all their tensors. Graphs are dropped before the memory they are bound to.
-pub struct Network {
-    prefill: Graph,
-    denoise: Graph,
-    tensors: Vec<Tensor>,
-    /// Indices into `tensors`.
-    at: Roles,
-    flow: Flow,
+/// The graph that a tensor belongs to: two graphs may use the same name.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Owner {
+    Prefill,
+    Extend,
+    Denoise,
 }
 
+/// The graphs of a bundle and all their tensors. Graphs are dropped before the memory that they are bound to.
+pub struct Network {
+    prefill: Graph,
+    extend: Option<Graph>,
+    denoise: Graph,
+    tensors: Vec<Tensor>,
+    at: Roles,
+    flow: Flow,
+    branches: usize,
+    video: Option<Video>,
+    guide_action: Option<f32>,
+    /// Kept alive for the graphs, which are bound to it.
+    _episodes: Option<Arc<Episodes>>,
+}
+
+/// Indices into the tensors.
 struct Roles {
-    images: usize,
-    tokens: usize,
-    token_mask: usize,
+    prefill: EntryRoles,
+    extend: Option<EntryRoles>,
+    states: Vec<usize>,
+    /// Extend's and denoise's `memory_length`, and denoise's `block_length`.
+    extend_memory_length: Option<usize>,
+    memory_length: Option<usize>,
+    block_length: Option<usize>,
     latent: usize,
     time: usize,
     velocity: usize,
 }
 
+#[derive(Clone, Copy)]
+struct EntryRoles {
+    images: usize,
+    tokens: usize,
+    token_mask: usize,
+}
+
+/// The latent of predicted frames: denoised beside the action's and dropped.
+struct Video {
+    latent: usize,
+    velocity: usize,
+    guide: Option<f32>,
+}
+
+/// Files of the graphs.
+pub struct Files<'a> {
+    /// `prefill.onnx`.
+    pub prefill: &'a Path,
+    /// `extend.onnx`, on a model with memory.
+    pub extend: Option<&'a Path>,
+    /// `denoise.onnx`.
+    pub denoise: &'a Path,
+}
+
 impl Network {
-    /// Opens both graphs on `device`. The error is a sentence.
+    /// Opens the graphs on `device`. The error is a sentence.
     pub fn open(
         runtime: &Runtime,
         manifest: &Manifest,
-        paths: (&Path, &Path),
+        files: &Files<'_>,
         device: Device,
         threads: u32,
         options: &Arc<Terminator>,
+        episodes: Option<Arc<Episodes>>,
     ) -> Result<Network, String> {
         let batch = manifest.batch;
-        let GraphSpec { inputs, outputs, .. } = &manifest.graphs.prefill;
-        let GraphSpec { inputs: step_inputs, outputs: step_outputs, .. } = &manifest.graphs.denoise;
-        // Each graph's own tensors; a cache input of the denoise graph is an output of the prefill graph. Names are looked up
-        // in the graph that they belong to: two graphs may use the same one.
-        let make = |ports: &[Port]| -> Result<Vec<Tensor>, String> {
-            ports.iter().filter(|port| port.from.is_none()).map(|port| Tensor::new(port, batch)).collect()
-        };
-        let mut tensors = make(inputs)?;
-        tensors.extend(make(outputs)?);
-        let prefill_tensors = tensors.len();
-        tensors.extend(make(step_inputs)?);
-        tensors.extend(make(step_outputs)?);
-        let bound = |ports: &[Port], own: &Range<usize>| -> Result<Vec<(String, &Tensor)>, String> {
-            (ports.iter())
-                .map(|port| {
-                    let (name, place, role) = match &port.from {
-                        Some(source) => (source, 0..prefill_tensors, Role::Cache),
-                        None => (&port.name, own.clone(), port.role),
-                    };
-                    let tensor = tensors[place].iter().find(|tensor| tensor.name == *name && tensor.role == role);
-                    Ok((port.name.clone(), tensor.ok_or_else(|| format!("no tensor is named {name}"))?))
-                })
-                .collect()
-        };
-        let graph = |session: Session, spec: &GraphSpec, own: Range<usize>| -> Result<Graph, String> {
-            let (inputs, outputs) = (bound(&spec.inputs, &own)?, bound(&spec.outputs, &own)?);
-            // SAFETY: graphs and tensors end up in one Network, whose fields drop in order; the blocks never move.
-            unsafe { Graph::bind(session, options.clone(), batch, &inputs, &outputs) }
-        };
-        // Side by side: a start waits for the slower one only.
-        let sessions = std::thread::scope(|scope| {
-            let denoise = scope.spawn(|| runtime.session(paths.1, device, threads));
-            let prefill = runtime.session(paths.0, device, threads);
-            let denoise = denoise.join().unwrap_or_else(|_| Err("opening the denoise graph panicked".into()));
-            Ok::<_, String>((prefill?, denoise?))
-        })?;
-        let prefill = graph(sessions.0, &manifest.graphs.prefill, 0..prefill_tensors)?;
-        let denoise = graph(sessions.1, &manifest.graphs.denoise, prefill_tensors..tensors.len())?;
-        // What a run indexes into is of the length and type that it counts on.
-        let role = |role: Role, dtype: Dtype, len: usize| {
-            let at = tensors.iter().position(|tensor| tensor.role == role);
-            let at = at.ok_or_else(|| format!("no tensor has the role {role:?}"))?;
-            if tensors[at].dtype() != dtype || tensors[at].len() != len {
-                return Err(format!("the tensor of role {role:?} is not {dtype:?} of {len} values"));
+        let graphs = &manifest.graphs;
+        // Each graph's own tensors. Blocks and memories belong to the episodes; what extend gives stands where prefill's does.
+        let mut owned: Vec<(Owner, Tensor)> = Vec::new();
+        for (owner, ports) in [
+            (Owner::Prefill, &graphs.prefill.inputs),
+            (Owner::Prefill, &graphs.prefill.outputs),
+            (Owner::Extend, graphs.extend.as_ref().map_or(&NO_PORTS, |extend| &extend.inputs)),
+            (Owner::Denoise, &graphs.denoise.inputs),
+            (Owner::Denoise, &graphs.denoise.outputs),
+        ] {
+            for port in ports.iter().filter(|port| port.from.is_none() && port.role != Role::Block) {
+                owned.push((owner, Tensor::new(port, batch)?));
             }
-            Ok(at)
+        }
+        let variants = episodes.as_ref().map_or(Variants::Batches(batch), |episodes| Variants::Slots(episodes.len()));
+        let graph = |session: Session, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
+            let bind = |port| bound(port, owner, batch, &owned, episodes.as_deref());
+            let inputs = spec.inputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+            let outputs = spec.outputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+            // SAFETY: graphs, tensors and episodes end up in one Network, whose fields drop in order; blocks never move. The
+            // replica's thread is the only one to run graphs, on slots that their runs have taken.
+            unsafe { Graph::bind(session, options.clone(), variants, &inputs, &outputs) }
         };
-        let (prompt, chunk) =
-            (batch * manifest.prompt.tokens_max, batch * manifest.action.rows * manifest.action.width);
-        let at = Roles {
-            images: role(Role::Images, Dtype::F32, batch * manifest.frames_max() * manifest.frame_values())?,
-            tokens: role(Role::Tokens, Dtype::I64, prompt)?,
-            token_mask: role(Role::TokenMask, Dtype::Bool, prompt)?,
-            latent: role(Role::Latent, Dtype::F32, chunk)?,
-            time: role(Role::Time, Dtype::F32, 1)?,
-            velocity: role(Role::Velocity, Dtype::F32, chunk)?,
+        // Side by side: a start waits for the slowest only.
+        let open = |path| runtime.session(path, device, threads);
+        let (prefill, extend, denoise) = std::thread::scope(|scope| {
+            let extend = files.extend.map(|path| scope.spawn(move || open(path)));
+            let denoise = scope.spawn(|| open(files.denoise));
+            let prefill = open(files.prefill)?;
+            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Session, String>>| {
+                handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
+            };
+            Ok::<_, String>((prefill, extend.map(joined).transpose()?, joined(denoise)?))
+        })?;
+        let prefill = graph(prefill, &graphs.prefill, Owner::Prefill)?;
+        let denoise = graph(denoise, &graphs.denoise, Owner::Denoise)?;
+        let extend = match (extend, &graphs.extend) {
+            (Some(session), Some(spec)) => Some(graph(session, spec, Owner::Extend)?),
+            _ => None,
         };
-        let flow = Flow { ..manifest.flow };
-        Ok(Network { prefill, denoise, tensors, at, flow })
+        let at = Roles::find(manifest, &owned)?;
+        let video = Video::find(manifest, &owned)?;
+        let guide = |what: Guided| {
+            manifest
+                .guidance
+                .as_ref()
+                .filter(|guidance| guidance.apply.contains(&what))
+                .map(|guidance| guidance.scale as f32)
+        };
+        Ok(Network {
+            prefill,
+            extend,
+            denoise,
+            tensors: owned.into_iter().map(|(_, tensor)| tensor).collect(),
+            at,
+            flow: Flow { ..manifest.flow },
+            branches: manifest.branches(),
+            video: video.map(|(latent, velocity)| Video { latent, velocity, guide: guide(Guided::Video) }),
+            guide_action: guide(Guided::Action),
+            _episodes: episodes,
+        })
     }
 
-    /// Row `row` of the images, `[cameras · frames, 3, height, width]`.
-    pub fn images(&mut self, row: usize, batch: usize) -> &mut [f32] {
-        part(self.tensors[self.at.images].floats(), row, batch)
+    fn entry(&self, entry: Entry) -> EntryRoles {
+        match entry {
+            Entry::Later => self.at.extend.unwrap_or(self.at.prefill),
+            _ => self.at.prefill,
+        }
     }
 
-    /// Row `row` of the tokens and of their mask.
-    pub fn prompt(&mut self, row: usize, batch: usize) -> (&mut [i64], &mut [u8]) {
-        let [tokens, mask] =
-            self.tensors.get_disjoint_mut([self.at.tokens, self.at.token_mask]).expect("two roles are two tensors");
+    /// Row `row` of the images of a graph, `[cameras · frames, 3, height, width]`.
+    pub fn images(&mut self, entry: Entry, row: usize, batch: usize) -> &mut [f32] {
+        let at = self.entry(entry).images;
+        part(self.tensors[at].floats(), row, batch)
+    }
+
+    /// Row `row` of the tokens and of their mask, for one branch.
+    pub fn prompt(&mut self, entry: Entry, row: usize, batch: usize, branch: usize) -> (&mut [i64], &mut [u8]) {
+        let EntryRoles { tokens, token_mask, .. } = self.entry(entry);
+        let branches = self.branches;
+        let [tokens, mask] = self.tensors.get_disjoint_mut([tokens, token_mask]).expect("two roles are two tensors");
         match (&mut tokens.memory, &mut mask.memory) {
-            (Memory::I64(tokens), Memory::Bool(mask)) => (part(tokens, row, batch), part(mask, row, batch)),
+            (Memory::I64(tokens), Memory::Bool(mask)) => {
+                (part(part(tokens, row, batch), branch, branches), part(part(mask, row, batch), branch, branches))
+            }
             _ => panic!("tokens are i64 and their mask is bool"),
+        }
+    }
+
+    /// Branches of the graphs: 2 with guidance.
+    pub fn branches(&self) -> usize {
+        self.branches
+    }
+
+    /// Writes row `row` of every state tensor.
+    pub fn state(&mut self, row: usize, batch: usize, mut write: impl FnMut(&mut [f32])) {
+        for &at in &self.at.states {
+            write(part(self.tensors[at].floats(), row, batch));
         }
     }
 
@@ -122,35 +190,171 @@ impl Network {
         part(self.tensors[self.at.latent].floats(), row, batch)
     }
 
-    /// Images and prompt of the first `rows` rows → cache.
-    pub fn prefill(&mut self, rows: usize) -> Result<(), String> {
-        self.prefill.run(rows, &mut self.tensors).map_err(|error| format!("prefill: {error}"))
+    /// The latent of the predicted frames, on a model that has one.
+    pub fn video_latent(&mut self) -> Option<&mut [f32]> {
+        let at = self.video.as_ref()?.latent;
+        Some(self.tensors[at].floats())
     }
 
-    /// All flow steps on the first `rows` of `batch` rows. `go_on` is asked before each step; false ends the loop early
-    /// and is what is returned.
-    pub fn denoise(&mut self, rows: usize, batch: usize, mut go_on: impl FnMut() -> bool) -> Result<bool, String> {
-        let dt = (self.flow.t_end - self.flow.t_start) / f64::from(self.flow.steps);
+    /// Says how much of memory and block is valid, in tokens.
+    pub fn lengths(&mut self, pass: Pass, frame_tokens: usize) {
+        let Roles { extend_memory_length, memory_length, block_length, .. } = self.at;
+        for (at, frames) in
+            [(extend_memory_length, pass.kept), (memory_length, pass.kept), (block_length, pass.written)]
+        {
+            if let Some(at) = at
+                && let Memory::I64(value) = &mut self.tensors[at].memory
+            {
+                value[0] = (frames * frame_tokens) as i64;
+            }
+        }
+    }
+
+    /// Images and prompt of a variant → cache.
+    pub fn read(&mut self, entry: Entry, variant: usize) -> Result<(), String> {
+        match (&mut self.extend, entry) {
+            (Some(extend), Entry::Later) => {
+                extend.run(variant, &mut self.tensors).map_err(|error| format!("extend: {error}"))
+            }
+            _ => self.prefill.run(variant, &mut self.tensors).map_err(|error| format!("prefill: {error}")),
+        }
+    }
+
+    /// All flow steps of a variant, which has the first `rows` of `batch` rows. `go_on` is asked before each step; false ends
+    /// the loop early and is what is returned.
+    pub fn denoise(
+        &mut self,
+        variant: usize,
+        rows: usize,
+        batch: usize,
+        mut go_on: impl FnMut(u32) -> bool,
+    ) -> Result<bool, String> {
         for step in 0..self.flow.steps {
-            if !go_on() {
+            if !go_on(step) {
                 return Ok(false);
             }
-            self.tensors[self.at.time].floats()[0] = (self.flow.t_start + f64::from(step) * dt) as f32;
-            self.denoise.run(rows, &mut self.tensors).map_err(|error| format!("denoise step {step}: {error}"))?;
-            let [latent, velocity] =
-                self.tensors.get_disjoint_mut([self.at.latent, self.at.velocity]).expect("two roles are two tensors");
-            let (latent, velocity) = (latent.floats(), velocity.floats());
-            let used = latent.len() / batch * rows;
-            for (x, v) in latent[..used].iter_mut().zip(&velocity[..used]) {
-                *x += dt as f32 * v;
+            let (t, next) = (self.flow.time(step), self.flow.time(step + 1));
+            self.tensors[self.at.time].floats()[0] = t as f32;
+            self.denoise.run(variant, &mut self.tensors).map_err(|error| format!("denoise step {step}: {error}"))?;
+            let dt = (next - t) as f32;
+            let used = self.tensors[self.at.latent].len() / batch * rows;
+            self.advance(self.at.latent, self.at.velocity, self.guide_action, used, dt);
+            if let Some(Video { latent, velocity, guide }) = self.video {
+                self.advance(latent, velocity, guide, self.tensors[latent].len(), dt);
             }
         }
         Ok(true)
     }
+
+    /// x ← x + dt · v, v = v_u + guide · (v_c − v_u) where there is a guide, else v_c.
+    fn advance(&mut self, latent: usize, velocity: usize, guide: Option<f32>, used: usize, dt: f32) {
+        let [latent, velocity] = self.tensors.get_disjoint_mut([latent, velocity]).expect("two roles are two tensors");
+        let (latent, velocity) = (&mut latent.floats()[..used], velocity.floats());
+        let (conditional, unconditional) = velocity.split_at(velocity.len() / self.branches);
+        match guide {
+            Some(scale) => {
+                for ((x, c), u) in latent.iter_mut().zip(conditional).zip(unconditional) {
+                    *x += dt * (u + scale * (c - u));
+                }
+            }
+            None => latent.iter_mut().zip(conditional).for_each(|(x, v)| *x += dt * v),
+        }
+    }
 }
 
-/// Row `row` of a tensor whose first dimension is the batch.
-fn part<T>(values: &mut [T], row: usize, batch: usize) -> &mut [T] {
-    let len = values.len() / batch;
+/// No ports.
+static NO_PORTS: Vec<Port> = Vec::new();
+
+/// The memory of one port: a tensor of its graph, one that prefill gives, or a slot's rows.
+fn bound<'a>(
+    port: &'a Port,
+    owner: Owner,
+    batch: usize,
+    owned: &'a [(Owner, Tensor)],
+    episodes: Option<&Episodes>,
+) -> Result<Bound<'a>, String> {
+    let name = port.from.as_ref().unwrap_or(&port.name);
+    if port.role == Role::Memory || port.role == Role::Block {
+        let (start, stride) = (episodes.and_then(|episodes| episodes.address(name, port.role)))
+            .ok_or_else(|| format!("no block is named {name}"))?;
+        if port.dtype != Dtype::F32 || port_len(port, batch)? != stride {
+            return Err(format!("{} is not f32 of {stride} values", port.name));
+        }
+        // Within the block: there are as many variants as slots.
+        return Ok(Bound { port, address: Box::new(move |slot| start.wrapping_add(slot * stride).cast()) });
+    }
+    let given = port.from.is_some() || port.role == Role::Cache;
+    let home = if given { Owner::Prefill } else { owner };
+    let (_, tensor) = (owned.iter())
+        .find(|(owner, tensor)| *owner == home && tensor.name == *name && tensor.role == port.role)
+        .ok_or_else(|| format!("no tensor is named {name}"))?;
+    if tensor.dtype() != port.dtype || tensor.len() != port_len(port, batch)? {
+        return Err(format!("{} and {name} differ in type or size", port.name));
+    }
+    Ok(Bound { port, address: Box::new(|_| tensor.address()) })
+}
+
+/// The tensor of a role, with the type and length that a run counts on.
+fn role(owned: &[(Owner, Tensor)], owner: Owner, role: Role, expected: (Dtype, usize)) -> Result<usize, String> {
+    let found = owned.iter().position(|(home, tensor)| *home == owner && tensor.role == role);
+    let at = found.ok_or_else(|| format!("no tensor of {owner:?} has the role {role:?}"))?;
+    let (dtype, len) = expected;
+    if owned[at].1.dtype() != dtype || owned[at].1.len() != len {
+        return Err(format!("the tensor of role {role:?} is not {dtype:?} of {len} values"));
+    }
+    Ok(at)
+}
+
+impl Roles {
+    fn find(manifest: &Manifest, owned: &[(Owner, Tensor)]) -> Result<Roles, String> {
+        let (batch, branches) = (manifest.batch, manifest.branches());
+        let prompt = batch * branches * manifest.prompt.tokens_max;
+        let entry = |owner: Owner, frames: usize| -> Result<EntryRoles, String> {
+            let images = batch * manifest.cameras.len() * frames * manifest.frame_values();
+            Ok(EntryRoles {
+                images: role(owned, owner, Role::Images, (Dtype::F32, images))?,
+                tokens: role(owned, owner, Role::Tokens, (Dtype::I64, prompt))?,
+                token_mask: role(owned, owner, Role::TokenMask, (Dtype::Bool, prompt))?,
+            })
+        };
+        let states: Vec<usize> = (owned.iter().enumerate())
+            .filter(|(_, (_, tensor))| tensor.role == Role::State)
+            .map(|(at, (_, tensor))| {
+                let right = tensor.dtype() == Dtype::F32 && tensor.len() == batch * manifest.state.width;
+                if right { Ok(at) } else { Err("the state tensor is not f32 of the state's width".to_string()) }
+            })
+            .collect::<Result<_, _>>()?;
+        let remembers = manifest.memory.is_some();
+        let length =
+            |owner: Owner, which: Role| remembers.then(|| role(owned, owner, which, (Dtype::I64, 1))).transpose();
+        let chunk = manifest.action.rows * manifest.action.width;
+        Ok(Roles {
+            prefill: entry(Owner::Prefill, manifest.frames.first)?,
+            extend: remembers.then(|| entry(Owner::Extend, manifest.frames.later)).transpose()?,
+            states,
+            extend_memory_length: length(Owner::Extend, Role::MemoryLength)?,
+            memory_length: length(Owner::Denoise, Role::MemoryLength)?,
+            block_length: length(Owner::Denoise, Role::BlockLength)?,
+            latent: role(owned, Owner::Denoise, Role::Latent, (Dtype::F32, batch * chunk))?,
+            time: role(owned, Owner::Denoise, Role::Time, (Dtype::F32, 1))?,
+            velocity: role(owned, Owner::Denoise, Role::Velocity, (Dtype::F32, batch * branches * chunk))?,
+        })
+    }
+}
+
+impl Video {
+    /// Indices of the video latent and its velocity, where the model has them.
+    fn find(manifest: &Manifest, owned: &[(Owner, Tensor)]) -> Result<Option<(usize, usize)>, String> {
+        let Some(latent) = owned.iter().position(|(_, tensor)| tensor.role == Role::VideoLatent) else {
+            return Ok(None);
+        };
+        let velocity = manifest.branches() * owned[latent].1.len();
+        Ok(Some((latent, role(owned, Owner::Denoise, Role::VideoVelocity, (Dtype::F32, velocity))?)))
+    }
+}
+
+/// Row `row` of a tensor whose first dimension has `rows` rows.
+fn part<T>(values: &mut [T], row: usize, rows: usize) -> &mut [T] {
+    let len = values.len() / rows;
     &mut values[row * len..(row + 1) * len]
 }

@@ -1,4 +1,4 @@
-//! A graph bound to fixed memory: tensors are made and bound once, for each batch size; a run is one call.
+//! A graph bound to fixed memory: tensors are made and bound once, for each variant; a run is one call.
 //!
 //! `ort`'s own binding copies a tensor made from borrowed memory, so this module goes to the raw API underneath it.
 
@@ -7,7 +7,7 @@ use crate::memory::Block;
 use ort::AsPointer;
 use ort::session::Session;
 use ort::sys::{self, OrtIoBinding, OrtRunOptions, OrtValue};
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -32,22 +32,18 @@ pub struct Tensor {
     pub role: Role,
     /// Its memory.
     pub memory: Memory,
-    shape: Vec<Dim>,
 }
 
 impl Tensor {
     /// Zeroed, page-locked memory for `batch` rows.
     pub fn new(port: &Port, batch: usize) -> Result<Tensor, String> {
-        let mut sizes = port.shape.iter().map(|dim| if let Dim::Fixed(size) = dim { *size } else { batch });
-        let len = sizes
-            .try_fold(1, |len: usize, size| len.checked_mul(size).filter(|len| *len <= VALUES_MAX))
-            .ok_or_else(|| format!("tensor {} has more than {VALUES_MAX} values", port.name))?;
+        let len = port_len(port, batch)?;
         let memory = match port.dtype {
             Dtype::F32 => Memory::F32(Block::locked(len)?),
             Dtype::I64 => Memory::I64(Block::locked(len)?),
             Dtype::Bool => Memory::Bool(Block::locked(len)?),
         };
-        Ok(Tensor { name: port.name.clone(), role: port.role, memory, shape: port.shape.clone() })
+        Ok(Tensor { name: port.name.clone(), role: port.role, memory })
     }
 
     /// The type of its values.
@@ -68,6 +64,15 @@ impl Tensor {
         }
     }
 
+    /// Its first value, for `Graph::bind`.
+    pub fn address(&self) -> *mut c_void {
+        match &self.memory {
+            Memory::F32(block) => block.address().cast(),
+            Memory::I64(block) => block.address().cast(),
+            Memory::Bool(block) => block.address().cast(),
+        }
+    }
+
     /// The values of an f32 tensor.
     pub fn floats(&mut self) -> &mut [f32] {
         match &mut self.memory {
@@ -75,15 +80,42 @@ impl Tensor {
             _ => panic!("tensor {} does not hold f32", self.name),
         }
     }
+}
 
-    /// Address, element type, bytes per element.
-    fn raw(&self) -> (*mut std::ffi::c_void, sys::ONNXTensorElementDataType, usize) {
-        use sys::ONNXTensorElementDataType as Type;
-        match &self.memory {
-            Memory::F32(block) => (block.address().cast(), Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, 4),
-            Memory::I64(block) => (block.address().cast(), Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, 8),
-            Memory::Bool(block) => (block.address().cast(), Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, 1),
+/// Number of values of a port's tensor, for `batch` rows.
+pub fn port_len(port: &Port, batch: usize) -> Result<usize, String> {
+    let mut sizes = port.shape.iter().map(|dim| if let Dim::Fixed(size) = dim { *size } else { batch });
+    sizes
+        .try_fold(1, |len: usize, size| len.checked_mul(size).filter(|len| *len <= VALUES_MAX))
+        .ok_or_else(|| format!("tensor {} has more than {VALUES_MAX} values", port.name))
+}
+
+/// A port and the memory that it is bound to.
+pub struct Bound<'a> {
+    /// Name, type and shape in the graph.
+    pub port: &'a Port,
+    /// Address of its first value, for each variant of the binding.
+    pub address: Box<dyn Fn(usize) -> *mut c_void + 'a>,
+}
+
+/// Runs of a graph differ in their number of rows, or in the session slot that they read and write.
+#[derive(Clone, Copy)]
+pub enum Variants {
+    /// Variant i is a batch of i + 1 rows.
+    Batches(usize),
+    /// Variant i is slot i.
+    Slots(usize),
+}
+
+impl Variants {
+    fn count(self) -> usize {
+        match self {
+            Variants::Batches(count) | Variants::Slots(count) => count,
         }
+    }
+
+    fn rows(self, variant: usize) -> usize {
+        if let Variants::Batches(_) = self { variant + 1 } else { 1 }
     }
 }
 
@@ -124,7 +156,7 @@ impl Drop for Terminator {
     }
 }
 
-/// A session with one binding per batch size.
+/// A session with one binding per variant.
 pub struct Graph {
     bindings: Vec<*mut OrtIoBinding>,
     values: Vec<*mut OrtValue>,
@@ -136,43 +168,44 @@ pub struct Graph {
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Binds `inputs` and `outputs`, each under the name given beside it, for batches of 1 to `batch`.
+    /// Binds `inputs` and `outputs` for every variant.
     ///
     /// # Safety
-    /// The tensors must outlive the graph, and nobody may look at their memory during `run`.
+    /// Each address is that of memory for the port's type and shape, which outlives the graph; nobody may look at it during
+    /// `run` of that variant.
     pub unsafe fn bind(
         session: Session,
         options: Arc<Terminator>,
-        batch: usize,
-        inputs: &[(String, &Tensor)],
-        outputs: &[(String, &Tensor)],
+        variants: Variants,
+        inputs: &[Bound<'_>],
+        outputs: &[Bound<'_>],
     ) -> Result<Graph, String> {
         let mut graph = Graph { bindings: Vec::new(), values: Vec::new(), options, session };
         let api = ort::api();
         let mut memory_info = null_mut();
         // SAFETY: raw calls with live objects and out pointers; each status is checked, and what is made is owned by
-        // `graph`, which releases it also when a later call fails. The memory behind each value is the tensor's.
+        // `graph`, which releases it also when a later call fails. The memory behind each value is the caller's.
         unsafe {
             check((api.CreateCpuMemoryInfo)(
                 sys::OrtAllocatorType::OrtDeviceAllocator,
                 sys::OrtMemType::OrtMemTypeDefault,
                 &mut memory_info,
             ))?;
-            let result = (1..=batch).try_for_each(|rows| {
+            let result = (0..variants.count()).try_for_each(|variant| {
                 let mut binding = null_mut();
                 check((api.CreateIoBinding)(graph.session.ptr().cast_mut(), &mut binding))?;
                 graph.bindings.push(binding);
                 for (bind, ports) in [(api.BindInput, inputs), (api.BindOutput, outputs)] {
-                    for (name, tensor) in ports {
-                        let shape: Vec<i64> = (tensor.shape.iter())
-                            .map(|dim| if let Dim::Fixed(size) = dim { *size as i64 } else { rows as i64 })
+                    for Bound { port, address } in ports {
+                        let shape: Vec<i64> = (port.shape.iter())
+                            .map(|dim| if let Dim::Fixed(size) = dim { *size } else { variants.rows(variant) } as i64)
                             .collect();
-                        let (address, kind, size) = tensor.raw();
+                        let (kind, size) = element(port.dtype);
                         let bytes = shape.iter().product::<i64>() as usize * size;
                         let mut value = null_mut();
                         check((api.CreateTensorWithDataAsOrtValue)(
                             memory_info,
-                            address,
+                            address(variant),
                             bytes,
                             shape.as_ptr(),
                             shape.len(),
@@ -180,7 +213,7 @@ impl Graph {
                             &mut value,
                         ))?;
                         graph.values.push(value);
-                        let name = CString::new(name.as_str())
+                        let name = CString::new(port.name.as_str())
                             .map_err(|_| "a tensor name contains a zero byte".to_string())?;
                         check(bind(binding, name.as_ptr(), value)).map_err(|error| format!("{name:?}: {error}"))?;
                     }
@@ -193,12 +226,22 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Runs the first `rows` rows of the bound tensors. `tensors` is borrowed so that nobody reads them meanwhile.
-    pub fn run(&mut self, rows: usize, _tensors: &mut [Tensor]) -> Result<(), String> {
-        // SAFETY: live session, options and binding; the tensors live as `bind` demands.
+    /// Runs one variant. `tensors` is borrowed so that nobody reads them meanwhile.
+    pub fn run(&mut self, variant: usize, _tensors: &mut [Tensor]) -> Result<(), String> {
+        // SAFETY: live session, options and binding; the memory lives as `bind` demands.
         check(unsafe {
-            (ort::api().RunWithBinding)(self.session.ptr().cast_mut(), self.options.0, self.bindings[rows - 1])
+            (ort::api().RunWithBinding)(self.session.ptr().cast_mut(), self.options.0, self.bindings[variant])
         })
+    }
+}
+
+/// Element type of ONNX Runtime, and bytes per element.
+fn element(dtype: Dtype) -> (sys::ONNXTensorElementDataType, usize) {
+    use sys::ONNXTensorElementDataType as Type;
+    match dtype {
+        Dtype::F32 => (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, 4),
+        Dtype::I64 => (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, 8),
+        Dtype::Bool => (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, 1),
     }
 }
 

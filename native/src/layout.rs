@@ -5,7 +5,7 @@
 use std::mem::{offset_of, size_of};
 
 /// Increased whenever a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -25,6 +25,8 @@ pub const JPEG_EDGE_MAX: u32 = 4096;
 pub const ERROR_TEXT_BYTES: usize = 512;
 /// "No memory slot" in `ObserveRequest.slot`.
 pub const NO_SLOT: u32 = u32::MAX;
+/// "The run does not fail on purpose" in `ObserveRequest.fail_step`.
+pub const NO_STEP: u32 = u32::MAX;
 
 /// A field of an ABI struct: name, offset in bytes, TypeScript reader.
 pub struct Field {
@@ -110,6 +112,10 @@ abi_struct! {
         seed_low: u32,
         /// High half.
         seed_high: u32,
+        /// Whose turn it is: runs of different turns alternate.
+        turn: u32,
+        /// The run fails before this flow step, or `NO_STEP`: for drills and tests.
+        fail_step: u32,
         /// Number of frames.
         frames_len: u32,
         /// Number of state values.
@@ -172,6 +178,8 @@ abi_struct! {
         chunks_cancelled: u64,
         /// Values clamped.
         values_clamped: u64,
+        /// Bytes that episode memories hold.
+        memory_bytes_held: u64,
         /// Page-locked bytes of tensor memory.
         locked_bytes: u64,
         /// Bytes of tensor memory.
@@ -180,14 +188,31 @@ abi_struct! {
         frames_free: u32,
         /// Free result slots.
         chunks_free: u32,
+        /// Session slots whose memory holds something.
+        slots_held: u32,
+        /// Always 0.
+        reserved: u32,
+    }
+}
+
+abi_struct! {
+    /// What a session slot holds. Owned by the caller, written during `tendon_memory` only.
+    MemoryState {
+        /// Of the values, the same in every slot.
+        digest: u64,
+        /// Latent frames.
+        frames: u32,
+        /// Always 0.
+        reserved: u32,
     }
 }
 
 /// Every struct, in the order of `abi.ts`.
-pub const STRUCTS: [&Struct; 4] = [&OpenOptions::LAYOUT, &ObserveRequest::LAYOUT, &ChunkResult::LAYOUT, &Stats::LAYOUT];
+pub const STRUCTS: [&Struct; 5] =
+    [&OpenOptions::LAYOUT, &ObserveRequest::LAYOUT, &ChunkResult::LAYOUT, &Stats::LAYOUT, &MemoryState::LAYOUT];
 
 /// Every constant that the other side needs.
-pub const CONSTANTS: [(&str, u64); 11] = [
+pub const CONSTANTS: [(&str, u64); 12] = [
     ("ABI_VERSION", ABI_VERSION as u64),
     ("OBSERVATION_FRAMES_MAX", OBSERVATION_FRAMES_MAX as u64),
     ("STATE_VALUES_MAX", STATE_VALUES_MAX as u64),
@@ -197,6 +222,7 @@ pub const CONSTANTS: [(&str, u64); 11] = [
     ("JPEG_EDGE_MAX", JPEG_EDGE_MAX as u64),
     ("ERROR_TEXT_BYTES", ERROR_TEXT_BYTES as u64),
     ("NO_SLOT", NO_SLOT as u64),
+    ("NO_STEP", NO_STEP as u64),
     ("TICKET_KIND_SHIFT", crate::status::Ticket::KIND_SHIFT as u64),
     ("TICKET_INDEX_MASK", crate::status::Ticket::INDEX_MASK as u64),
 ];

@@ -4,15 +4,16 @@
 //!
 //! 1. `jpeg/`, `resize.rs`, `frame.rs`, `pool.rs`: JPEG bytes → normalised tensor in page-locked memory, one job per frame.
 //! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; what waits together runs together.
-//! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`: tokens, ONNX Runtime with bound buffers, the flow loop.
+//! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`, `episode.rs`: tokens, ONNX Runtime with bound buffers, the flow loop,
+//!    what an episode remembers.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` holds the tables that the calls of the ABI address.
 //!
-//! `unsafe` stands in eight places, each with its reason: `abi.rs` (pointers of the caller), `jpeg/turbo.rs`
+//! `unsafe` stands in ten places, each with its reason: `abi.rs` (pointers of the caller), `jpeg/turbo.rs`
 //! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
-//! binding), `runtime.rs` (one environment variable), `thread.rs`
-//! (scheduling), `resize.rs` (AVX2).
+//! binding), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one environment variable),
+//! `thread.rs` (scheduling), `resize.rs` (AVX2).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -21,6 +22,7 @@ pub mod abi;
 mod allocator;
 pub mod chunk;
 mod engine;
+mod episode;
 mod flow;
 pub mod frame;
 mod graph;

@@ -18,6 +18,8 @@ pub struct LoadPlan {
     pub replicas: u32,
     /// Threads inside one run, at least 1.
     pub threads: u32,
+    /// Session slots per replica of a model with memory; None: as many as `MEMORY_BYTES_MAX` holds, `SLOTS_MAX` at most.
+    pub slots: Option<usize>,
 }
 
 /// See `src/bundle/manifest.ts` for each field.
@@ -32,6 +34,8 @@ pub struct Manifest {
     pub prompt: Prompt,
     pub action: Action,
     pub flow: Flow,
+    pub guidance: Option<Guidance>,
+    pub memory: Option<MemoryFacts>,
     pub batch: usize,
     pub graphs: Graphs,
     pub tokenizer: String,
@@ -78,6 +82,7 @@ pub enum Norm {
 #[allow(missing_docs)]
 pub struct State {
     pub columns: Vec<StateColumn>,
+    pub width: usize,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +106,7 @@ pub enum PromptPart {
     Token { id: u32 },
     Instruction,
     StateTokens { base: u32, bins: u32 },
+    Template { text: String, bins: u32 },
 }
 
 #[derive(Deserialize)]
@@ -109,6 +115,7 @@ pub struct Action {
     pub rows: usize,
     pub width: usize,
     pub columns: Vec<ActionColumn>,
+    pub rotation6d: Vec<usize>,
     pub out_of_range: OutOfRange,
 }
 
@@ -136,12 +143,55 @@ pub struct Flow {
     pub t_start: f64,
     pub t_end: f64,
     pub steps: u32,
+    pub shift: f64,
+}
+
+impl Flow {
+    /// Time `index` of 0 to `steps`: equal steps, shifted as Wan's flow matching does, s(t) = shift · t / (1 + (shift − 1) · t).
+    pub fn time(&self, index: u32) -> f64 {
+        let t = self.t_start + f64::from(index) * (self.t_end - self.t_start) / f64::from(self.steps);
+        self.shift * t / (1.0 + (self.shift - 1.0) * t)
+    }
+}
+
+/// Two branches: row 0 with the instruction, row 1 without it.
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Guidance {
+    pub scale: f64,
+    pub apply: Vec<Guided>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Guided {
+    Video,
+    Action,
+}
+
+/// An episode's memory, in latent frames of `tokens` tokens each.
+#[derive(Deserialize, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct MemoryFacts {
+    pub window: usize,
+    pub tokens: usize,
+    pub first: usize,
+    pub later: usize,
+}
+
+impl MemoryFacts {
+    /// Tokens of the block that one run writes, at most.
+    pub fn block_tokens(&self) -> usize {
+        self.first.max(self.later) * self.tokens
+    }
 }
 
 #[derive(Deserialize)]
 #[allow(missing_docs)]
 pub struct Graphs {
     pub prefill: Graph,
+    pub extend: Option<Graph>,
     pub denoise: Graph,
 }
 
@@ -171,10 +221,17 @@ pub enum Role {
     Images,
     Tokens,
     TokenMask,
+    State,
     Latent,
+    VideoLatent,
     Time,
     Cache,
+    Block,
+    BlockLength,
+    Memory,
+    MemoryLength,
     Velocity,
+    VideoVelocity,
 }
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
@@ -254,6 +311,11 @@ impl Manifest {
         self.cameras.len() * self.frames.first.max(self.frames.later)
     }
 
+    /// Rows of the graphs' text-dependent tensors for one observation.
+    pub fn branches(&self) -> usize {
+        if self.guidance.is_some() { 2 } else { 1 }
+    }
+
     /// Values of one frame's tensor.
     pub fn frame_values(&self) -> usize {
         3 * self.image.width * self.image.height
@@ -271,12 +333,35 @@ impl Manifest {
         bound("action columns", self.action.columns.len(), self.action.width)?;
         bound("batch", self.batch, 16)?;
         bound("flow steps", self.flow.steps as usize, 1000)?;
+        bound("state width", self.state.width, STATE_VALUES_MAX)?;
+        bound("state columns", self.state.columns.len(), self.state.width)?;
+        if let Some(memory) = &self.memory {
+            bound("memory window", memory.window, 1 << 16)?;
+            bound("tokens of a latent frame", memory.tokens, 1 << 20)?;
+            bound("first latent frames", memory.first, memory.window)?;
+            bound("later latent frames", memory.later, memory.window)?;
+            bound("batch of a model with memory", self.batch, 1)?;
+            if self.frames.first > self.frames.later {
+                return Err("a model with memory takes more frames first than later".into());
+            }
+        } else if self.frames.first != self.frames.later {
+            return Err("a model without memory cannot tell a first observation from a later one".into());
+        }
+        if self.memory.is_some() != self.graphs.extend.is_some() {
+            return Err("an extend graph is there exactly when the model has memory".into());
+        }
+        if self.flow.shift < 1.0 {
+            return Err(format!("the flow shift is {}, expected at least 1", self.flow.shift));
+        }
         bound("image width", self.image.width, 4096)?;
         bound("image height", self.image.height, 4096)?;
         for column in &self.action.columns {
             if column.relative_to.is_some_and(|index| index >= self.state.columns.len()) {
                 return Err(format!("action column {} is relative to a state column that is not there", column.name));
             }
+        }
+        if self.action.rotation6d.iter().any(|start| start + 6 > self.action.columns.len()) {
+            return Err("a rotation6d reaches over the end of the action columns".into());
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! A loaded model: what all its replicas share, and how it is loaded and ended.
 
 use crate::chunk::Encoder;
+use crate::episode::{Entry, Episodes, Pass};
+use crate::flow::{Files, Network};
 use crate::frame::{FrameSlots, FrameSpec};
 use crate::graph::Terminator;
 use crate::layout::{NO_SLOT, ObserveRequest};
-use crate::manifest::{LoadPlan, Manifest, NormStats};
+use crate::manifest::{Graph, LoadPlan, Manifest, NormStats, Role};
 use crate::noise;
 use crate::pool::Completion;
 use crate::prompt::Prompt;
@@ -15,7 +17,7 @@ use crate::runtime::{self, Device};
 use crate::status::{Failure, Status, Ticket};
 use crate::sync::lock;
 use crate::thread;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -36,6 +38,10 @@ pub struct Placement {
     pub device: String,
     /// Devices tried before, with the reason of each refusal.
     pub refused: Vec<Refused>,
+    /// Replicas that run.
+    pub replicas: usize,
+    /// Session slots over all replicas; 0 on a model without memory.
+    pub slots: usize,
 }
 
 /// A device that was not to be had.
@@ -59,8 +65,12 @@ pub struct Model {
     pub encoder: Encoder,
     /// Key of the noise.
     pub noise_key: [u32; 2],
-    /// Result slots that wait for a replica.
-    pub queue: Queue<u16>,
+    /// Result slots that wait: for any replica, or for the one that holds their session's memory.
+    queues: Vec<Queue<u16>>,
+    /// Memory of each replica; none on a model without it.
+    pub episodes: Vec<Arc<Episodes>>,
+    /// Tokens that a state tensor stands for: 1 where a graph has one.
+    state_tokens: usize,
     /// One per replica.
     pub running: Vec<Running>,
     /// Set when the model goes: what is queued is cancelled.
@@ -87,7 +97,7 @@ impl Model {
     /// of its own.
     pub fn load(plan: &str, place_index: usize, host: &Host) -> Result<Arc<Model>, Failure> {
         let fail = |text: String| Failure::new(Status::Load, text);
-        let LoadPlan { mut manifest, files, device, replicas, threads } =
+        let LoadPlan { mut manifest, files, device, replicas, threads, slots } =
             serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
         manifest.check().map_err(fail)?;
         let path = |file: &str| {
@@ -105,9 +115,23 @@ impl Model {
         let frames =
             FrameSlots::new(FrameSpec::new(&manifest.image), place_index, frame_slots(&manifest, host.frames_max)?)
                 .map_err(fail)?;
-        let graphs = (path(&manifest.graphs.prefill.file)?, path(&manifest.graphs.denoise.file)?);
+        let graphs = &manifest.graphs;
+        let prefill = path(&graphs.prefill.file)?;
+        let extend = graphs.extend.as_ref().map(|extend| path(&extend.file)).transpose()?;
+        let denoise = path(&graphs.denoise.file)?;
+        let graph_files = Files { prefill: &prefill, extend: extend.as_deref(), denoise: &denoise };
         let replicas = replicas.max(1) as usize;
-        let (placement, networks) = place(&manifest, (&graphs.0, &graphs.1), &device, replicas, threads.max(1), host)?;
+        let episodes: Vec<Arc<Episodes>> = match manifest.memory {
+            Some(facts) => (0..replicas)
+                .map(|_| Episodes::new(&manifest, facts, slots).map(Arc::new))
+                .collect::<Result<_, _>>()
+                .map_err(fail)?,
+            None => Vec::new(),
+        };
+        let (placement, networks) = place(&manifest, &graph_files, &device, replicas, &episodes, threads.max(1), host)?;
+        let has_state = |graph: &Graph| graph.inputs.iter().any(|port| port.role == Role::State);
+        let state_tokens =
+            [Some(&graphs.prefill), graphs.extend.as_ref(), Some(&graphs.denoise)].into_iter().flatten().any(has_state);
         let terminators: Vec<_> =
             networks.iter().map(|made| made.as_ref().map(|(_, terminator)| terminator.clone())).collect();
         let model = Arc::new(Model {
@@ -115,7 +139,9 @@ impl Model {
             prompt,
             encoder,
             noise_key,
-            queue: Queue::new(host.runs.len()),
+            queues: (0..episodes.len().max(1)).map(|_| Queue::new(host.runs.len())).collect(),
+            episodes,
+            state_tokens: usize::from(state_tokens),
             running: (terminators.into_iter())
                 .map(|terminator| Running { batch: Mutex::new(Vec::with_capacity(manifest.batch)), terminator })
                 .collect(),
@@ -148,10 +174,49 @@ impl Model {
         Ok(model)
     }
 
-    /// Tokens of an observation with this instruction and `frames` frames; None when the instruction does not fit.
-    pub fn measure(&self, instruction: &str, frames: usize) -> Option<usize> {
-        let text = self.prompt.instruction(instruction)?;
-        Some(frames * self.manifest.image.tokens + self.prompt.len(text.len()))
+    /// Where a run of this slot goes: its replica's index, and its slot there. None for a slot that is not there.
+    fn home(&self, slot: u32) -> Option<(usize, usize)> {
+        let per_replica = self.episodes.first()?.len();
+        let (replica, slot) = (slot as usize / per_replica, slot as usize % per_replica);
+        (replica < self.episodes.len()).then_some((replica, slot))
+    }
+
+    /// The replica's memory, and the slot in it.
+    pub fn episode(&self, slot: u32) -> Option<(&Arc<Episodes>, usize)> {
+        let (replica, slot) = self.home(slot)?;
+        Some((&self.episodes[replica], slot))
+    }
+
+    /// The queue that a replica takes its runs from.
+    pub fn queue(&self, replica: usize) -> &Queue<u16> {
+        &self.queues[replica % self.queues.len()]
+    }
+
+    /// Prompt tokens of a run with an instruction of `text` tokens: image, text and state tokens.
+    pub fn prompt_tokens(&self, pass: Pass, text: usize, state: Option<&[f32]>) -> usize {
+        let images = match &self.manifest.memory {
+            Some(memory) => (pass.kept + pass.written) * memory.tokens,
+            None => self.manifest.frames_max() * self.manifest.image.tokens,
+        };
+        images + self.prompt.len(text, state) + self.state_tokens
+    }
+
+    /// Prompt tokens of an observation; without state values in its longest form, without a slot as a first one.
+    pub fn measure(&self, request: &ObserveRequest, instruction: &str) -> Result<usize, Failure> {
+        let misuse = |text: &str| Failure::new(Status::Misuse, text);
+        let text = self.prompt.instruction(instruction).ok_or_else(too_long)?;
+        let state = match request.state_len as usize {
+            0 => None,
+            len if len == self.manifest.state.columns.len() => Some(&request.state[..len]),
+            _ => return Err(misuse("the state has not the model's number of values")),
+        };
+        let pass = match (request.slot, &self.manifest.memory) {
+            (NO_SLOT, Some(memory)) => Pass { entry: Entry::First, kept: 0, written: memory.first },
+            (NO_SLOT, None) => NO_MEMORY,
+            (slot, _) => (self.episode(slot).and_then(|(episodes, slot)| episodes.plan(slot)))
+                .ok_or_else(|| misuse("the model has no such slot"))?,
+        };
+        Ok(self.prompt_tokens(pass, text.len(), state))
     }
 
     /// Queues one observation. `self` is an `Arc` because the run keeps the model alive.
@@ -162,9 +227,18 @@ impl Model {
         runs: &RunSlots,
     ) -> Result<Ticket, Failure> {
         let misuse = |text: String| Failure::new(Status::Misuse, text);
+        let home = match (request.slot, self.manifest.memory.is_some()) {
+            (NO_SLOT, false) => None,
+            (slot, true) => Some(self.home(slot).ok_or_else(|| misuse("the model has no such slot".into()))?),
+            (_, false) => return Err(misuse("this model has no episode memory".into())),
+        };
+        let pass = home.and_then(|(replica, slot)| self.episodes[replica].plan(slot)).unwrap_or(NO_MEMORY);
+        let frames = &self.manifest.frames;
+        let expected =
+            self.manifest.cameras.len() * if pass.entry == Entry::First { frames.first } else { frames.later };
         let count = request.frames_len as usize;
-        if count != self.manifest.frames_max() {
-            return Err(misuse(format!("{count} frames, expected {}", self.manifest.frames_max())));
+        if count != expected {
+            return Err(misuse(format!("{count} frames, expected {expected}")));
         }
         if request.state_len as usize != self.manifest.state.columns.len() {
             return Err(misuse(format!(
@@ -173,16 +247,21 @@ impl Model {
                 self.manifest.state.columns.len()
             )));
         }
-        if request.slot != NO_SLOT {
-            return Err(misuse("this model has no episode memory".into()));
+        let instruction = self.prompt.instruction(instruction).ok_or_else(too_long)?;
+        let episode = home.map(|(replica, slot)| (self.episodes[replica].clone(), slot));
+        if episode.as_ref().is_some_and(|(episodes, slot)| !episodes.take(*slot)) {
+            return Err(misuse("another run has the slot".into()));
         }
-        let Some(instruction) = self.prompt.instruction(instruction) else {
-            return Err(Failure::new(Status::TooLong, "the instruction is longer than the model's prompt"));
+        let give_back = |claimed: &[u32]| {
+            self.frames.unclaim(claimed);
+            if let Some((replica, slot)) = home {
+                self.episodes[replica].settle(slot, false);
+            }
         };
         let frames = &request.frames[..count];
         for (claimed, &frame) in frames.iter().enumerate() {
             if !self.frames.claim(Ticket(frame)) {
-                self.frames.unclaim(&frames[..claimed]);
+                give_back(&frames[..claimed]);
                 return Err(misuse(format!("frame {claimed} is not decoded, already taken or stale")));
             }
         }
@@ -194,18 +273,29 @@ impl Model {
             job.instruction = Some(instruction);
             job.step = request.step;
             job.seed = u64::from(request.seed_high) << 32 | u64::from(request.seed_low);
+            job.fail_step = request.fail_step;
+            job.episode = episode;
             job.submitted = Instant::now();
         });
         let busy = |text: &str| {
-            self.frames.unclaim(frames);
+            give_back(frames);
             Failure::new(Status::Busy, text)
         };
         let (ticket, index) = opened.ok_or_else(|| busy("every result slot is taken"))?;
-        self.queue.push(index).map_err(|index| {
+        self.queue(home.map_or(0, |(replica, _)| replica)).push(request.turn, index).map_err(|index| {
             runs.withdraw(index);
             busy("the model's queue is full")
         })?;
         Ok(ticket)
+    }
+
+    /// Takes a run back that no replica has taken yet. False when one has.
+    pub fn take_back(&self, index: u16, frames: &[u32]) -> bool {
+        let waited = self.queues.iter().any(|queue| queue.remove(|&waiting| waiting == index).is_some());
+        if waited {
+            frames.iter().for_each(|&frame| self.frames.finish(Ticket(frame)));
+        }
+        waited
     }
 
     /// Ends the native run of the batch that holds `index` if everybody in it has been cancelled.
@@ -224,7 +314,7 @@ impl Model {
     /// Cancels what is queued, ends the replicas and joins them.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        self.queue.close();
+        self.queues.iter().for_each(Queue::close);
         for running in &self.running {
             let batch = lock(&running.batch);
             if let (false, Some(terminator)) = (batch.is_empty(), &running.terminator) {
@@ -251,20 +341,22 @@ fn frame_slots(manifest: &Manifest, most: usize) -> Result<usize, Failure> {
 /// Page-locked memory for the frames of one model: 1 GiB.
 const FRAME_BYTES_MAX: usize = 1 << 30;
 
-type Made = Option<(crate::flow::Network, Arc<Terminator>)>;
+type Made = Option<(Network, Arc<Terminator>)>;
 
 /// One network per replica on the first device that takes them all.
 fn place(
     manifest: &Manifest,
-    graphs: (&Path, &Path),
+    files: &Files<'_>,
     word: &str,
     replicas: usize,
+    episodes: &[Arc<Episodes>],
     threads: u32,
     host: &Host,
 ) -> Result<(Placement, Vec<Made>), Failure> {
+    let slots = episodes.iter().map(|episodes| episodes.len()).sum();
+    let placement = |device: String, refused| Placement { device, refused, replicas, slots };
     if word == "echo" {
-        let placement = Placement { device: word.into(), refused: Vec::new() };
-        return Ok((placement, (0..replicas).map(|_| None).collect()));
+        return Ok((placement(word.into(), Vec::new()), (0..replicas).map(|_| None).collect()));
     }
     let fail = |text: String| Failure::new(Status::Load, text);
     let candidates = Device::candidates(word).ok_or_else(|| fail(format!("unknown device '{word}'")))?;
@@ -272,16 +364,24 @@ fn place(
     let mut refused: Vec<Refused> = Vec::new();
     for device in candidates {
         runtime.forget_logged();
-        let network = || -> Result<Made, String> {
+        let network = |replica: usize| -> Result<Made, String> {
             let terminator = Terminator::new()?;
-            let network = crate::flow::Network::open(runtime, manifest, graphs, device, threads, &terminator)?;
+            let memory = episodes.get(replica).cloned();
+            let network = Network::open(runtime, manifest, files, device, threads, &terminator, memory)?;
             Ok(Some((network, terminator)))
         };
-        match (0..replicas).map(|_| network()).collect::<Result<Vec<_>, _>>() {
-            Ok(networks) => return Ok((Placement { device: device.name(), refused }, networks)),
+        match (0..replicas).map(network).collect::<Result<Vec<_>, _>>() {
+            Ok(networks) => return Ok((placement(device.name(), refused), networks)),
             Err(reason) => refused.push(Refused { device: device.name(), reason }),
         }
     }
     let tried: Vec<String> = refused.iter().map(|refused| format!("{}: {}", refused.device, refused.reason)).collect();
     Err(fail(tried.join("; ")))
+}
+
+/// How a run of a model without memory goes.
+pub const NO_MEMORY: Pass = Pass { entry: Entry::First, kept: 0, written: 0 };
+
+fn too_long() -> Failure {
+    Failure::new(Status::TooLong, "the instruction is longer than the model's prompt")
 }

@@ -28,14 +28,21 @@ pub fn key(export_id: &str) -> Option<[u32; 2]> {
     Some([word(0), word(4)])
 }
 
-/// Fills `latent` with draws of N(0, 1).
-pub fn fill(latent: &mut [f32], key: [u32; 2], step: u32, seed: u64) {
-    for (block, values) in latent.chunks_mut(4).enumerate() {
-        let words = philox([block as u32, step, seed as u32, (seed >> 32) as u32], key);
+/// Fills `latent` with draws of N(0, 1): those of the stream from number `start` on.
+pub fn fill(latent: &mut [f32], start: usize, key: [u32; 2], step: u32, seed: u64) {
+    let mut at = start;
+    let mut rest = latent;
+    while !rest.is_empty() {
+        let words = philox([(at / 4) as u32, step, seed as u32, (seed >> 32) as u32], key);
         let normal = [pair(words[0], words[1]), pair(words[2], words[3])];
-        for (value, draw) in values.iter_mut().zip(normal.as_flattened()) {
+        let draws = &normal.as_flattened()[at % 4..];
+        let count = draws.len().min(rest.len());
+        let (values, later) = rest.split_at_mut(count);
+        for (value, draw) in values.iter_mut().zip(draws) {
             *value = *draw as f32;
         }
+        at += count;
+        rest = later;
     }
 }
 
@@ -65,7 +72,7 @@ mod tests {
     fn the_latent_is_standard_normal_and_depends_on_key_seed_and_step() {
         let draw = |key, step, seed| {
             let mut latent = vec![0.0; 100_000];
-            fill(&mut latent, key, step, seed);
+            fill(&mut latent, 0, key, step, seed);
             latent
         };
         let base = draw([1, 2], 0, 7);
@@ -75,6 +82,19 @@ mod tests {
         assert_eq!(base, draw([1, 2], 0, 7));
         for other in [draw([1, 3], 0, 7), draw([1, 2], 1, 7), draw([1, 2], 0, 8), draw([1, 2], 0, 7 + (1 << 40))] {
             assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn a_stream_may_be_drawn_in_parts() {
+        let mut whole = vec![0.0; 103];
+        fill(&mut whole, 0, [1, 2], 3, 4);
+        for cut in [0, 1, 4, 50, 102] {
+            let mut parts = vec![0.0; 103];
+            let (first, second) = parts.split_at_mut(cut);
+            fill(first, 0, [1, 2], 3, 4);
+            fill(second, cut, [1, 2], 3, 4);
+            assert_eq!(parts, whole, "cut at {cut}");
         }
     }
 

@@ -55,8 +55,8 @@ impl Pool {
     }
 
     /// Queues a pending frame.
-    pub fn submit(&self, slots: &Arc<FrameSlots>, ticket: Ticket) -> bool {
-        self.queue.push(Work { slots: slots.clone(), ticket }).is_ok()
+    pub fn submit(&self, slots: &Arc<FrameSlots>, turn: u32, ticket: Ticket) -> bool {
+        self.queue.push(turn, Work { slots: slots.clone(), ticket }).is_ok()
     }
 
     /// Cancels what is queued, then ends the threads.

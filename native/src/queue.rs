@@ -1,15 +1,28 @@
-//! A bounded queue between threads that allocates only when it is made.
+//! A bounded queue between threads in which turns alternate; it allocates only when it is made.
+//!
+//! Every item belongs to a turn (one per account). Each turn gets one item into each round, in the order of arrival: an account
+//! with 64 items waiting delays another's next one by a single item. Inside a turn it is first in, first out.
 
 use crate::sync::lock;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 
+struct Entry<T> {
+    round: u64,
+    turn: u32,
+    item: T,
+}
+
 struct Inner<T> {
-    items: VecDeque<T>,
+    /// In the order of arrival.
+    items: VecDeque<Entry<T>>,
+    /// The round that is being served, and the turns that were served in it.
+    round: u64,
+    served: Vec<u32>,
     closed: bool,
 }
 
-/// First in, first out; many producers, many consumers.
+/// Many producers, many consumers.
 pub struct Queue<T> {
     inner: Mutex<Inner<T>>,
     waiting: Condvar,
@@ -19,20 +32,20 @@ pub struct Queue<T> {
 impl<T> Queue<T> {
     /// A queue for at most `bound` items.
     pub fn new(bound: usize) -> Queue<T> {
-        Queue {
-            inner: Mutex::new(Inner { items: VecDeque::with_capacity(bound), closed: false }),
-            waiting: Condvar::new(),
-            bound,
-        }
+        let (items, served) = (VecDeque::with_capacity(bound), Vec::with_capacity(bound));
+        Queue { inner: Mutex::new(Inner { items, round: 0, served, closed: false }), waiting: Condvar::new(), bound }
     }
 
-    /// Appends the item; gives it back when the queue is full or closed.
-    pub fn push(&self, item: T) -> Result<(), T> {
+    /// Appends the item to its turn; gives it back when the queue is full or closed.
+    pub fn push(&self, turn: u32, item: T) -> Result<(), T> {
         let mut inner = lock(&self.inner);
         if inner.closed || inner.items.len() == self.bound {
             return Err(item);
         }
-        inner.items.push_back(item);
+        let first = inner.round + u64::from(inner.served.contains(&turn));
+        let behind = inner.items.iter().filter(|entry| entry.turn == turn).map(|entry| entry.round + 1).max();
+        let round = behind.map_or(first, |round| round.max(first));
+        inner.items.push_back(Entry { round, turn, item });
         drop(inner);
         self.waiting.notify_one();
         Ok(())
@@ -42,7 +55,7 @@ impl<T> Queue<T> {
     pub fn pop(&self) -> Option<T> {
         let mut inner = lock(&self.inner);
         loop {
-            if let Some(item) = inner.items.pop_front() {
+            if let Some(item) = inner.next() {
                 return Some(item);
             }
             if inner.closed {
@@ -59,10 +72,17 @@ impl<T> Queue<T> {
         taken.push(first);
         let mut inner = lock(&self.inner);
         while taken.len() < most {
-            let Some(item) = inner.items.pop_front() else { break };
+            let Some(item) = inner.next() else { break };
             taken.push(item);
         }
         true
+    }
+
+    /// Takes an item back that nobody has taken yet.
+    pub fn remove(&self, wanted: impl Fn(&T) -> bool) -> Option<T> {
+        let mut inner = lock(&self.inner);
+        let index = inner.items.iter().position(|entry| wanted(&entry.item))?;
+        inner.items.remove(index).map(|entry| entry.item)
     }
 
     /// Lets consumers take what is there and then end; producers are refused.
@@ -72,23 +92,68 @@ impl<T> Queue<T> {
     }
 }
 
+impl<T> Inner<T> {
+    /// The oldest item of the earliest round.
+    fn next(&mut self) -> Option<T> {
+        let earliest = self.items.iter().map(|entry| entry.round).min()?;
+        let index = self.items.iter().position(|entry| entry.round == earliest)?;
+        let Entry { round, turn, item } = self.items.remove(index)?;
+        if round > self.round {
+            self.round = round;
+            self.served.clear();
+        }
+        // Within the room that was made: a turn that is not noted could only come early once more.
+        if !self.served.contains(&turn) && self.served.len() < self.served.capacity() {
+            self.served.push(turn);
+        }
+        Some(item)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn all(queue: &Queue<&'static str>, count: usize) -> Vec<&'static str> {
+        (0..count).map(|_| queue.pop().unwrap()).collect()
+    }
+
     #[test]
-    fn it_keeps_order_and_its_bound() {
+    fn inside_a_turn_it_keeps_order_and_its_bound() {
         let queue = Queue::new(2);
-        assert_eq!(queue.push(1), Ok(()));
-        assert_eq!(queue.push(2), Ok(()));
-        assert_eq!(queue.push(3), Err(3));
-        assert_eq!((queue.pop(), queue.pop()), (Some(1), Some(2)));
+        assert_eq!(queue.push(7, "one"), Ok(()));
+        assert_eq!(queue.push(7, "two"), Ok(()));
+        assert_eq!(queue.push(8, "three"), Err("three"));
+        assert_eq!(all(&queue, 2), ["one", "two"]);
+    }
+
+    #[test]
+    fn a_turn_with_many_items_delays_another_by_one() {
+        let queue = Queue::new(16);
+        ["a1", "a2", "a3", "a4"].into_iter().for_each(|item| queue.push(1, item).unwrap());
+        queue.push(2, "b1").unwrap();
+        assert_eq!(all(&queue, 2), ["a1", "b1"]);
+        queue.push(2, "b2").unwrap();
+        queue.push(3, "c1").unwrap();
+        assert_eq!(all(&queue, 5), ["c1", "a2", "b2", "a3", "a4"]);
+    }
+
+    #[test]
+    fn a_turn_that_always_has_one_item_does_not_starve_the_others() {
+        let queue = Queue::new(16);
+        ["a1", "a2", "a3"].into_iter().for_each(|item| queue.push(1, item).unwrap());
+        let mut order = Vec::new();
+        for _ in 0..3 {
+            queue.push(2, "b").unwrap();
+            order.extend(all(&queue, 2));
+        }
+        assert_eq!(order, ["a1", "b", "a2", "b", "a3", "b"]);
     }
 
     #[test]
     fn what_waits_together_is_taken_together_up_to_the_bound() {
         let queue = Queue::new(8);
-        (0..5).for_each(|item| queue.push(item).unwrap());
+        (0..5).for_each(|item| queue.push(0, item).unwrap());
         let mut taken = Vec::with_capacity(4);
         assert!(queue.take(&mut taken, 4));
         assert_eq!(taken, [0, 1, 2, 3]);
@@ -97,11 +162,19 @@ mod tests {
     }
 
     #[test]
+    fn an_item_is_taken_back_only_while_it_waits() {
+        let queue = Queue::new(4);
+        (1..=3).for_each(|item| queue.push(0, item).unwrap());
+        assert_eq!((queue.remove(|&item| item == 2), queue.remove(|&item| item == 2)), (Some(2), None));
+        assert_eq!((queue.pop(), queue.pop()), (Some(1), Some(3)));
+    }
+
+    #[test]
     fn a_closed_queue_gives_what_it_has_and_then_ends() {
         let queue = Queue::new(2);
-        queue.push(1).unwrap();
+        queue.push(0, 1).unwrap();
         queue.close();
-        assert_eq!(queue.push(2), Err(2));
+        assert_eq!(queue.push(0, 2), Err(2));
         assert_eq!((queue.pop(), queue.pop()), (Some(1), None));
     }
 }

@@ -2,9 +2,10 @@
 //! waits for a timer.
 
 use crate::allocator::thread_mallocs;
+use crate::episode::{Entry, Pass};
 use crate::flow::Network;
 use crate::layout::{OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
-use crate::model::Model;
+use crate::model::{Model, NO_MEMORY};
 use crate::pool::Completion;
 use crate::run::{Job, RunSlots};
 use crate::status::{Status, Ticket};
@@ -23,6 +24,9 @@ struct BatchTimes {
 /// What a run needs of its job, without its lock.
 struct Snapshot {
     frames: [u32; OBSERVATION_FRAMES_MAX],
+    frames_len: usize,
+    /// Its memory slot on this replica.
+    slot: Option<usize>,
     state: [f32; STATE_VALUES_MAX],
     instruction: Option<Arc<[u32]>>,
     step: u32,
@@ -32,9 +36,11 @@ struct Snapshot {
 
 impl Snapshot {
     fn of(job: &Job) -> Snapshot {
-        let Job { frames, state, instruction, step, seed, submitted, .. } = job;
+        let Job { frames, frames_len, state, instruction, step, seed, submitted, episode, .. } = job;
         Snapshot {
             frames: *frames,
+            frames_len: *frames_len,
+            slot: episode.as_ref().map(|(_, slot)| *slot),
             state: *state,
             instruction: instruction.clone(),
             step: *step,
@@ -53,6 +59,8 @@ pub struct Replica {
     runs: Arc<RunSlots>,
     done: Completion,
     taken: Vec<u16>,
+    /// Rows of the batch that were told to fail, and have.
+    failed: Vec<bool>,
 }
 
 impl Replica {
@@ -65,7 +73,8 @@ impl Replica {
         done: Completion,
     ) -> Replica {
         let taken = Vec::with_capacity(model.manifest.batch);
-        Replica { model, index, network, runs, done, taken }
+        let failed = vec![false; model.manifest.batch];
+        Replica { model, index, network, runs, done, taken, failed }
     }
 
     /// Warms up, reports it, then works until the model is closed.
@@ -80,7 +89,8 @@ impl Replica {
         }
         let most = self.model.manifest.batch;
         let mut taken = std::mem::take(&mut self.taken);
-        while self.model.queue.take(&mut taken, most) {
+        let model = self.model.clone();
+        while model.queue(self.index).take(&mut taken, most) {
             self.run(&mut taken);
         }
     }
@@ -89,16 +99,16 @@ impl Replica {
     fn warm_up(&mut self) -> Result<(), String> {
         let batch = self.model.manifest.batch;
         let Some(network) = &mut self.network else { return Ok(()) };
-        for rows in 1..=batch {
-            for row in 0..rows {
-                network.prompt(row, batch).1.fill(1);
+        let entries: &[Entry] =
+            if self.model.manifest.memory.is_some() { &[Entry::First, Entry::Later] } else { &[Entry::First] };
+        let branches = network.branches();
+        for (&entry, rows) in entries.iter().flat_map(|entry| (1..=batch).map(move |rows| (entry, rows))) {
+            for (row, branch) in (0..rows).flat_map(|row| (0..branches).map(move |branch| (row, branch))) {
+                network.prompt(entry, row, batch, branch).1.fill(1);
             }
-            network.prefill(rows)?;
-            let mut steps = 0;
-            network.denoise(rows, batch, || {
-                steps += 1;
-                steps <= 1
-            })?;
+            // Batches are variants 0 and up; a memory's slot 0 is empty.
+            network.read(entry, rows - 1)?;
+            network.denoise(rows - 1, rows, batch, |step| step == 0)?;
         }
         Ok(())
     }
@@ -134,6 +144,7 @@ impl Replica {
         let stopped = stop();
         for (row, &index) in batch.iter().enumerate() {
             let encoded = match &outcome {
+                _ if self.failed[row] => Err((Status::Model, "the run was told to fail at this flow step".into())),
                 Ok(Ok(Some(times))) if !runs.cancelled(index) => {
                     catch_unwind(AssertUnwindSafe(|| self.encode(row, index, times)))
                         .unwrap_or_else(|_| Err((Status::Panic, "encoding panicked".into())))
@@ -150,57 +161,98 @@ impl Replica {
         }
     }
 
-    /// Fills the bound tensors, then prefill and flow loop. None when it was stopped between steps.
+    /// Fills the bound tensors, then prefill or extend, and the flow loop. None when it was stopped between steps.
     fn compute(&mut self, batch: &[u16], stop: impl Fn() -> bool) -> Result<Option<BatchTimes>, String> {
         let start = Instant::now();
-        let (model, most) = (&*self.model, self.model.manifest.batch);
-        let frame_values = model.manifest.frame_values();
+        let (model, most) = (self.model.clone(), self.model.manifest.batch);
+        self.failed.fill(false);
+        // A model with memory runs one observation at a time, on the variant of its slot.
+        let (mut variant, mut pass) = (batch.len() - 1, NO_MEMORY);
         for (row, &index) in batch.iter().enumerate() {
             // Copied out: whoever cancels must not wait for pixels to be moved.
-            let Snapshot { frames, state, instruction, step, seed, submitted } = Snapshot::of(&self.runs.job(index));
-            let state = &state[..model.manifest.state.columns.len()];
-            let instruction = instruction.as_deref().unwrap_or(&[]);
-            let count = model.manifest.frames_max();
-            let mut first = start;
-            let mut last: Option<Instant> = None;
-            for (place, &ticket) in frames[..count].iter().enumerate() {
-                let ticket = Ticket(ticket);
-                let frame = model.frames.claimed(ticket).ok_or("a frame of the run is gone")?;
-                first = first.min(frame.put);
-                last = last.max(Some(frame.done));
-                if let Some(network) = &mut self.network {
-                    let images = network.images(row, most);
-                    images[place * frame_values..][..frame_values].copy_from_slice(&frame.tensor);
-                }
-                drop(frame);
-                model.frames.finish(ticket);
+            let observed = Snapshot::of(&self.runs.job(index));
+            if let Some(slot) = observed.slot {
+                let episodes = &model.episodes[self.index];
+                episodes.begin(slot);
+                pass = episodes.plan(slot).ok_or("the memory slot is gone")?;
+                variant = slot;
             }
-            if let Some(network) = &mut self.network {
-                let (tokens, mask) = network.prompt(row, most);
-                model.prompt.write(instruction, state, tokens, mask);
-                crate::noise::fill(network.latent(row, most), model.noise_key, step, seed);
-            }
-            let tokens = count * model.manifest.image.tokens + model.prompt.len(instruction.len());
+            let (first, last) = self.feed(row, pass, &observed)?;
+            let instruction = observed.instruction.as_deref().unwrap_or(&[]);
+            let state = &observed.state[..model.manifest.state.columns.len()];
             let mut result = self.runs.result(index);
-            result.prompt_tokens = tokens as u32;
-            result.cached_tokens = 0;
-            result.cache_reset = 0;
-            result.decode_us = micros(last.map_or(Duration::ZERO, |last| last.duration_since(first)));
-            result.queue_us = micros(start.duration_since(submitted));
+            result.prompt_tokens = model.prompt_tokens(pass, instruction.len(), Some(state)) as u32;
+            result.cached_tokens = model.manifest.memory.map_or(0, |memory| pass.kept * memory.tokens) as u32;
+            result.cache_reset = u32::from(pass.entry == Entry::Reset);
+            result.decode_us = micros(last.duration_since(first));
+            result.queue_us = micros(start.duration_since(observed.submitted));
             result.batch = batch.len() as u32;
         }
         let Some(network) = &mut self.network else {
+            for (failed, &index) in self.failed.iter_mut().zip(batch) {
+                *failed = self.runs.job(index).fail_step < model.manifest.flow.steps;
+            }
             return Ok(Some(BatchTimes { prefill: Duration::ZERO, denoise: Duration::ZERO }));
         };
         let before = thread_mallocs();
-        network.prefill(batch.len())?;
+        network.read(pass.entry, variant)?;
         let prefilled = Instant::now();
-        let whole = network.denoise(batch.len(), most, || !stop())?;
+        let (runs, failed) = (&self.runs, &mut self.failed);
+        let whole = network.denoise(variant, batch.len(), most, |step| {
+            for (failed, &index) in failed.iter_mut().zip(batch) {
+                *failed |= runs.job(index).fail_step == step;
+            }
+            !stop() && batch.iter().zip(&*failed).any(|(&index, failed)| !failed && !runs.cancelled(index))
+        })?;
         if let (Some(before), Some(after)) = (before, thread_mallocs()) {
             self.runs.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
         }
         let prefill = prefilled.duration_since(start);
         Ok(whole.then(|| BatchTimes { prefill, denoise: prefilled.elapsed() }))
+    }
+
+    /// Writes one observation's frames, prompt, state and noise into row `row`; when its first frame came and its last was
+    /// decoded. Its frames are free afterwards.
+    fn feed(&mut self, row: usize, pass: Pass, observed: &Snapshot) -> Result<(Instant, Instant), String> {
+        let Replica { model, network, .. } = self;
+        let (manifest, most) = (&model.manifest, model.manifest.batch);
+        let Snapshot { frames, frames_len, state, instruction, step, seed, .. } = observed;
+        let frames = &frames[..*frames_len];
+        let given = frames.len() / manifest.cameras.len();
+        let read = if pass.entry == Entry::Later { given } else { manifest.frames.first };
+        let mut span: Option<(Instant, Instant)> = None;
+        for (index, &ticket) in frames.iter().enumerate() {
+            let ticket = Ticket(ticket);
+            let frame = model.frames.claimed(ticket).ok_or("a frame of the run is gone")?;
+            span = span
+                .map_or(Some((frame.put, frame.done)), |(put, done)| Some((put.min(frame.put), done.max(frame.done))));
+            let (camera, age) = (index / given, index % given);
+            // A window that starts anew reads the last frames of each camera.
+            if let (Some(network), true) = (&mut *network, age + read >= given) {
+                let place = camera * read + age + read - given;
+                let values = manifest.frame_values();
+                network.images(pass.entry, row, most)[place * values..][..values].copy_from_slice(&frame.tensor);
+            }
+            drop(frame);
+            model.frames.finish(ticket);
+        }
+        if let Some(network) = network {
+            let state = &state[..manifest.state.columns.len()];
+            for branch in 0..network.branches() {
+                let text = if branch == 0 { instruction.as_deref().unwrap_or(&[]) } else { model.prompt.empty() };
+                let (tokens, mask) = network.prompt(pass.entry, row, most, branch);
+                model.prompt.write(text, state, tokens, mask);
+            }
+            network.state(row, most, |to| model.prompt.write_state(state, to));
+            let latent = network.latent(row, most);
+            let actions = latent.len();
+            crate::noise::fill(latent, 0, model.noise_key, *step, *seed);
+            if let Some(video) = network.video_latent() {
+                crate::noise::fill(video, actions, model.noise_key, *step, *seed);
+            }
+            network.lengths(pass, manifest.memory.map_or(0, |memory| memory.tokens));
+        }
+        span.ok_or_else(|| "an observation has no frames".into())
     }
 
     /// The rows of one run, in robot units, into its result; returns how many values were clamped.
@@ -211,6 +263,11 @@ impl Replica {
         let mut result = self.runs.result(index);
         let (chunk_rows, columns) = model.encoder.size();
         let values = &mut result.values[..chunk_rows * columns];
+        if let Some((episodes, slot)) = &job.episode {
+            // What the run has written stands ready to be kept.
+            let pass = episodes.plan(*slot).ok_or((Status::Model, "the memory slot is gone".to_string()))?;
+            episodes.stage(*slot, pass);
+        }
         let clamped = match &mut self.network {
             Some(network) => {
                 let latent = network.latent(row, model.manifest.batch);

@@ -2,7 +2,8 @@
 //!
 //! A slot is free → queued (and running) → done → closed (committed or aborted) → free. Each run gets exactly one completion.
 
-use crate::layout::{ChunkResult, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
+use crate::episode::Episodes;
+use crate::layout::{ChunkResult, NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::Model;
 use crate::status::{ErrorText, Kind, Status, Ticket};
 use crate::sync::lock;
@@ -31,6 +32,10 @@ pub struct Job {
     pub step: u32,
     /// Seed of the noise.
     pub seed: u64,
+    /// The flow step that it fails before, or `NO_STEP`.
+    pub fail_step: u32,
+    /// The episode's memory and its slot there, which the run has until it is closed.
+    pub episode: Option<(Arc<Episodes>, usize)>,
     /// When it was submitted.
     pub submitted: Instant,
 }
@@ -39,6 +44,8 @@ struct Slot {
     state: AtomicU32,
     ticket: AtomicU32,
     cancelled: AtomicBool,
+    /// It gave a chunk.
+    whole: AtomicBool,
     job: Mutex<Job>,
     /// Boxed: the caller reads it at a fixed address.
     result: Mutex<Box<ChunkResult>>,
@@ -77,6 +84,7 @@ impl RunSlots {
             state: AtomicU32::new(FREE),
             ticket: AtomicU32::new(0),
             cancelled: AtomicBool::new(false),
+            whole: AtomicBool::new(false),
             job: Mutex::new(Job {
                 model: None,
                 frames: [0; OBSERVATION_FRAMES_MAX],
@@ -85,6 +93,8 @@ impl RunSlots {
                 instruction: None,
                 step: 0,
                 seed: 0,
+                fail_step: NO_STEP,
+                episode: None,
                 submitted: now,
             }),
             result: Mutex::new(Box::new(ChunkResult::ZERO)),
@@ -121,6 +131,18 @@ impl RunSlots {
         let index = ticket.index(Kind::Chunk)?;
         let slot = self.slots.get(index)?;
         (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some((index as u16, slot))
+    }
+
+    /// Takes a run back that no replica has taken yet; its ticket is what the completion carries. None when one has, or when
+    /// it has ended.
+    pub fn take_back(&self, ticket: Ticket) -> Option<Ticket> {
+        let (index, slot) = self.slot(ticket)?;
+        let (model, frames, count) = {
+            let job = lock(&slot.job);
+            (job.model.clone()?, job.frames, job.frames_len)
+        };
+        let waited = model.take_back(index, &frames[..count]);
+        waited.then(|| self.finish(index, &Err((Status::Cancelled, "the run was taken back before it began"))))
     }
 
     /// Asks the run to stop. True for a live ticket, whatever its state.
@@ -163,6 +185,7 @@ impl RunSlots {
                 lock(&slot.error).set(format_args!("{text}"));
             }
         }
+        slot.whole.store(outcome.is_ok(), Ordering::Release);
         let mut job = lock(&slot.job);
         job.model = None;
         job.instruction = None;
@@ -170,11 +193,19 @@ impl RunSlots {
         Ticket(slot.ticket.load(Ordering::Relaxed))
     }
 
-    /// Commits or aborts: done → closed. False for any other state.
-    pub fn close(&self, ticket: Ticket) -> bool {
-        self.slot(ticket).is_some_and(|(_, slot)| {
-            slot.state.compare_exchange(DONE, CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-        })
+    /// Commits (`keep`) or aborts: done → closed. False for any other state, and for the commit of a run that failed.
+    pub fn close(&self, ticket: Ticket, keep: bool) -> bool {
+        let Some((_, slot)) = self.slot(ticket) else { return false };
+        if keep && !slot.whole.load(Ordering::Acquire) {
+            return false;
+        }
+        if slot.state.compare_exchange(DONE, CLOSED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
+        }
+        if let Some((episodes, place)) = lock(&slot.job).episode.take() {
+            episodes.settle(place, keep);
+        }
+        true
     }
 
     /// Gives a closed slot back. False for any other state.
@@ -194,6 +225,7 @@ impl RunSlots {
         let mut job = lock(&slot.job);
         job.model = None;
         job.instruction = None;
+        job.episode = None;
         slot.ticket.store(0, Ordering::Relaxed);
         slot.state.store(FREE, Ordering::Release);
         lock(&self.free).push(index);

@@ -89,7 +89,7 @@ async function readParity(dir: string): Promise<Map<string, Uint8Array> | Proble
   const chunk = await readJson(join(dir, "chunk.json"), Parity, "write it with test/vectors/flow_vla.py");
   if (chunk instanceof Problem) return chunk;
   const files = new Map<string, Uint8Array>();
-  for (const name of ["chunk.json", ...chunk.frames]) {
+  for (const name of ["chunk.json", ...new Set(chunk.observations.flatMap(({ frames }) => frames))]) {
     try {
       files.set(name, await readFile(join(dir, name)));
     } catch (error) {

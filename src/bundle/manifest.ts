@@ -55,17 +55,27 @@ const GraphInput = Type.Object(
   {
     name: Type.String(),
     /**
-     * What the engine feeds: `images` f32 [batch, cameras·frames, 3, height, width]; `tokens` i64 [batch, prompt.tokens_max];
-     * `token_mask` bool of the same shape, true where a token stands; `latent` f32 [batch, rows, action.width];
-     * `time` f32 [1]; `cache`: the output `from` of the prefill graph, same dtype and shape.
+     * What the engine feeds. B is "batch", 1 on a model with memory; R is B, or the number of branches on a model with memory.
+     * `images` f32 [B, cameras · frames, 3, height, width]; `tokens` i64 [R, prompt.tokens_max]; `token_mask` bool of the same
+     * shape, true where a token stands; `state` f32 [B, state.width], normalised, then zeros; `latent` f32 [B, rows, action.width];
+     * `video_latent` f32, any fixed shape; `time` f32 [1]; `cache`: the output `from` of the prefill graph, same dtype and shape.
+     * On a model with memory: `block`: the block `from` that this run has written, of which `block_length` i64 [1] tokens are
+     * valid; `memory`: all that was committed of the blocks `from`, f32 [R, …, window · tokens, width], of which `memory_length`
+     * i64 [1] tokens are valid. What stands behind a length is undefined, but finite.
      */
     role: Type.Union([
       Type.Literal("images"),
       Type.Literal("tokens"),
       Type.Literal("token_mask"),
+      Type.Literal("state"),
       Type.Literal("latent"),
+      Type.Literal("video_latent"),
       Type.Literal("time"),
       Type.Literal("cache"),
+      Type.Literal("block"),
+      Type.Literal("block_length"),
+      Type.Literal("memory"),
+      Type.Literal("memory_length"),
     ]),
     from: Type.Optional(Type.String()),
     dtype: Dtype,
@@ -77,8 +87,16 @@ const GraphInput = Type.Object(
 const GraphOutput = Type.Object(
   {
     name: Type.String(),
-    /** `cache`: what the denoise graph reads; `velocity` f32 [batch, rows, action.width]. */
-    role: Type.Union([Type.Literal("cache"), Type.Literal("velocity")]),
+    /**
+     * `cache`: what the denoise graph reads; `block`: what an observation adds to its episode's memory, f32 [R, …, tokens, width]
+     * with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`.
+     */
+    role: Type.Union([
+      Type.Literal("cache"),
+      Type.Literal("block"),
+      Type.Literal("velocity"),
+      Type.Literal("video_velocity"),
+    ]),
     dtype: Dtype,
     shape: Type.Array(Dim),
   },
@@ -100,7 +118,20 @@ const PromptPart = Type.Union([
     {
       kind: Type.Literal("state_tokens"),
       base: Type.Integer({ minimum: 0 }),
-      bins: Type.Integer({ minimum: 2 }),
+      bins: Type.Integer({ minimum: 2, maximum: 65_536 }),
+    },
+    Closed,
+  ),
+  /**
+   * One text, tokenised as a whole: `{instruction}`, trimmed, with `_` and each run of white space as one space, and behind it,
+   * after a space, `{state}`: per state column digitize(x, linspace(−1, 1, bins + 1)[:−1]) − 1 of x normalised, −1 to bins − 1, joined
+   * by spaces (openpi's pi0.5).
+   */
+  Type.Object(
+    {
+      kind: Type.Literal("template"),
+      text: Type.String({ pattern: "^[^{}]*\\{instruction\\}[^{}]* \\{state\\}[^{}]*$" }),
+      bins: Type.Integer({ minimum: 2, maximum: 4096 }),
     },
     Closed,
   ),
@@ -114,7 +145,7 @@ export const FactFields = {
   licence: Type.String({ minLength: 1 }),
   /** Where graphs and weights come from, one or two sentences for people. */
   source: Type.String({ minLength: 1 }),
-  family: Type.Union([Type.Literal("flow-vla")]),
+  family: Type.Union([Type.Literal("flow-vla"), Type.Literal("world-action")]),
   /** True: random weights. Said wherever a user could meet them. */
   reference: Type.Boolean(),
   /** True: a request with images needs a `session_id`. */
@@ -149,6 +180,8 @@ export const FactFields = {
       kind: Type.Union([Type.Literal("joint"), Type.Literal("cartesian")]),
       /** The model's vector, in order. */
       columns: Type.Array(StateColumn, { minItems: 1, maxItems: LIMITS.stateValuesMax }),
+      /** Values of the `state` tensor: the columns, then zeros. */
+      width: Type.Integer({ minimum: 1, maximum: LIMITS.stateValuesMax }),
     },
     Closed,
   ),
@@ -170,16 +203,59 @@ export const FactFields = {
       /** Values per row inside the model, at least the number of columns; the rest is padding and is cut. */
       width: Type.Integer({ minimum: 1, maximum: 64 }),
       columns: Type.Array(ActionColumn, { minItems: 1, maxItems: 64 }),
+      /**
+       * First columns of rotations: six columns each, the first and the second column vector of a rotation matrix, made
+       * orthonormal by Gram-Schmidt before they leave.
+       */
+      rotation6d: Type.Array(Type.Integer({ minimum: 0, maximum: 63 })),
       /** A value outside its column's range: clamped and counted, or `model_failure`. */
       out_of_range: Type.Union([Type.Literal("clamp"), Type.Literal("fail")]),
     },
     Closed,
   ),
-  /** Euler: t runs from `t_start` to `t_end` in `steps` equal steps dt = (t_end − t_start) / steps; x ← x + dt · v(x, t). */
+  /**
+   * Euler: `steps` equal steps from `t_start` to `t_end`, each time shifted by s(t) = shift · t / (1 + (shift − 1) · t), 1 for none;
+   * x ← x + (t_next − t) · v(x, t).
+   */
   flow: Type.Object(
-    { t_start: Type.Number(), t_end: Type.Number(), steps: Type.Integer({ minimum: 1, maximum: 100 }) },
+    {
+      t_start: Type.Number(),
+      t_end: Type.Number(),
+      steps: Type.Integer({ minimum: 1, maximum: 100 }),
+      shift: Type.Number({ minimum: 1, maximum: 100 }),
+    },
     Closed,
   ),
+  /**
+   * Two branches, row 0 with the instruction and row 1 with an empty one: v = v₁ + scale · (v₀ − v₁) for the latents in `apply`,
+   * v = v₀ for the others.
+   */
+  guidance: Type.Union([
+    Type.Object(
+      {
+        scale: Type.Number(),
+        apply: Type.Array(Type.Union([Type.Literal("video"), Type.Literal("action")]), { uniqueItems: true }),
+      },
+      Closed,
+    ),
+    Type.Null(),
+  ]),
+  /**
+   * What an episode remembers, in latent frames of `tokens` tokens: `window` at most; a first observation, and one that starts the
+   * window anew, writes `first`, a later one `later`.
+   */
+  memory: Type.Union([
+    Type.Object(
+      {
+        window: Type.Integer({ minimum: 1, maximum: 4096 }),
+        tokens: Type.Integer({ minimum: 1, maximum: 65_536 }),
+        first: Type.Integer({ minimum: 1, maximum: 16 }),
+        later: Type.Integer({ minimum: 1, maximum: 16 }),
+      },
+      Closed,
+    ),
+    Type.Null(),
+  ]),
   /** Observations that one run may hold; what waits together runs together. */
   batch: Type.Integer({ minimum: 1, maximum: 16 }),
 };
@@ -190,7 +266,8 @@ export const Manifest = Type.Object(
     ...FactFields,
     /** sha256 over the digests of graphs, tokenizer and norm statistics (digest.ts), 64 hexadecimal digits; keys the noise. */
     export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
-    graphs: Type.Object({ prefill: Graph, denoise: Graph }, Closed),
+    /** `extend` reads the later observations of a model with memory. */
+    graphs: Type.Object({ prefill: Graph, extend: Type.Optional(Graph), denoise: Graph }, Closed),
     tokenizer: Type.String(),
     norm: Type.String(),
     /** Inputs with the expected chunk, and the largest allowed difference in robot units. */
@@ -224,18 +301,28 @@ const ColumnStats = Type.Object(
 export const NormStats = Type.Object({ state: ColumnStats, action: ColumnStats }, Closed);
 export type NormStats = Static<typeof NormStats>;
 
-/** `parity/chunk.json`: one observation and the chunk that an independent implementation computed from the same weights. */
+/** `parity/chunk.json`: observations of one episode and the chunks that an independent implementation computed from the same weights. */
 export const Parity = Type.Object(
   {
-    /** JPEG files beside this one, in wire order. */
-    frames: Type.Array(Type.String()),
     instruction: Type.String(),
-    /** The model's state vector in robot units, in the order of `state.columns`. */
-    state: Type.Array(Type.Number()),
     seed: Type.Integer({ minimum: 0 }),
-    step: Type.Integer({ minimum: 0 }),
-    /** Rows in robot units. */
-    actions: Type.Array(Type.Array(Type.Number())),
+    observations: Type.Array(
+      Type.Object(
+        {
+          /** JPEG files beside this one, in wire order. */
+          frames: Type.Array(Type.String()),
+          /** The model's state vector in robot units, in the order of `state.columns`. */
+          state: Type.Array(Type.Number()),
+          step: Type.Integer({ minimum: 0 }),
+          /** Rows in robot units. */
+          actions: Type.Array(Type.Array(Type.Number())),
+          /** The memory's window was started anew. */
+          cache_reset: Type.Boolean(),
+        },
+        Closed,
+      ),
+      { minItems: 1 },
+    ),
     /** Who computed it, for people. */
     provenance: Type.String(),
   },

@@ -141,19 +141,24 @@ function parityFault(
   parity: Parity,
 ): string | undefined {
   const folder = file.slice(0, file.lastIndexOf("/") + 1);
-  const unlisted = parity.frames.findIndex((name) => !files.some(({ path }) => path === folder + name));
-  if (unlisted >= 0)
-    return `/frames/${unlisted}: found ${parity.frames[unlisted]}, expected a file listed in the manifest`;
-  const counts: [path: string, found: number, expected: number][] = [
-    ["/frames", parity.frames.length, cameras.length * frames.first],
-    ["/state", parity.state.length, state.columns.length],
-    ["/actions", parity.actions.length, action.rows],
-    ...parity.actions.map((row, index): [string, number, number] => [
-      `/actions/${index}`,
-      row.length,
-      action.columns.length,
-    ]),
-  ];
-  const off = counts.find(([, found, expected]) => found !== expected);
-  return off && `${off[0]}: found ${off[1]} values, expected ${off[2]}`;
+  for (const [index, observation] of parity.observations.entries()) {
+    const at = `/observations/${index}`;
+    const unlisted = observation.frames.findIndex((name) => !files.some(({ path }) => path === folder + name));
+    if (unlisted >= 0)
+      return `${at}/frames/${unlisted}: found ${observation.frames[unlisted]}, expected a file listed in the manifest`;
+    const perCamera = index === 0 ? frames.first : frames.later;
+    const counts: [path: string, found: number, expected: number][] = [
+      ["/frames", observation.frames.length, cameras.length * perCamera],
+      ["/state", observation.state.length, state.columns.length],
+      ["/actions", observation.actions.length, action.rows],
+      ...observation.actions.map((row, number): [string, number, number] => [
+        `/actions/${number}`,
+        row.length,
+        action.columns.length,
+      ]),
+    ];
+    const off = counts.find(([, found, expected]) => found !== expected);
+    if (off) return `${at}${off[0]}: found ${off[1]} values, expected ${off[2]}`;
+  }
+  return undefined;
 }

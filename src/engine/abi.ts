@@ -1,6 +1,6 @@
 /** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 1;
+export const ABI_VERSION = 2;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;
@@ -9,6 +9,7 @@ export const JPEG_BYTES_MAX = 262144;
 export const JPEG_EDGE_MAX = 4096;
 export const ERROR_TEXT_BYTES = 512;
 export const NO_SLOT = 4294967295;
+export const NO_STEP = 4294967295;
 export const TICKET_KIND_SHIFT = 28;
 export const TICKET_INDEX_MASK = 65535;
 
@@ -46,7 +47,7 @@ export const OpenOptions = {
 } as const;
 
 export const ObserveRequest = {
-  size: 348,
+  size: 356,
   /** u32 */
   model: 0,
   /** u32 */
@@ -58,13 +59,17 @@ export const ObserveRequest = {
   /** u32 */
   seed_high: 16,
   /** u32 */
-  frames_len: 20,
+  turn: 20,
   /** u32 */
-  state_len: 24,
+  fail_step: 24,
+  /** u32 */
+  frames_len: 28,
+  /** u32 */
+  state_len: 32,
   /** u32[] */
-  frames: 28,
+  frames: 36,
   /** f32[] */
-  state: 92,
+  state: 100,
 } as const;
 
 export const ChunkResult = {
@@ -98,7 +103,7 @@ export const ChunkResult = {
 } as const;
 
 export const Stats = {
-  size: 88,
+  size: 104,
   /** u64 */
   allocations: 0,
   /** u64 */
@@ -116,11 +121,27 @@ export const Stats = {
   /** u64 */
   values_clamped: 56,
   /** u64 */
-  locked_bytes: 64,
+  memory_bytes_held: 64,
   /** u64 */
-  tensor_bytes: 72,
+  locked_bytes: 72,
+  /** u64 */
+  tensor_bytes: 80,
   /** u32 */
-  frames_free: 80,
+  frames_free: 88,
   /** u32 */
-  chunks_free: 84,
+  chunks_free: 92,
+  /** u32 */
+  slots_held: 96,
+  /** u32 */
+  reserved: 100,
+} as const;
+
+export const MemoryState = {
+  size: 16,
+  /** u64 */
+  digest: 0,
+  /** u32 */
+  frames: 8,
+  /** u32 */
+  reserved: 12,
 } as const;

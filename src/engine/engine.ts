@@ -19,6 +19,8 @@ export interface LoadOptions {
   /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`. */
   readonly device: string;
   readonly replicas: number;
+  /** Session slots per replica of a model with memory; undefined: as many as 1 GiB holds, 64 at most. */
+  readonly slots: number | undefined;
   /** Threads inside one run; 1 leaves the other cores to decode and the event loop. */
   readonly threads: number;
 }
@@ -41,8 +43,12 @@ export interface Observation {
   readonly step: number;
   /** 0 to 2^53 − 1. */
   readonly seed: number;
-  /** Memory slot of the session on a model with episode memory; absent on the others. */
+  /** Whose turn it is, u32: runs of different turns take turns, so that one account's many do not hold up another's one. */
+  readonly turn: number;
+  /** Memory slot of the session (replica · slots + slot) on a model with episode memory; absent on the others. */
   readonly slot?: number;
+  /** Drill: the run fails before this flow step. */
+  readonly failStep?: number;
 }
 
 /** Microseconds spent at each native station. */
@@ -70,6 +76,10 @@ export interface ChunkResult {
 /** One run. Exactly one of `commit` and `abort` must be called after `result` has settled. */
 export interface Run {
   readonly result: Promise<ChunkResult | Failure>;
+  /** Resolves when the run has ended in the engine and `commit` or `abort` is carried out: its slot may run again. */
+  readonly released: Promise<void>;
+  /** Takes the run back if the model has not started on it: true, and `result` settles as after `cancel`. Otherwise nothing happens. */
+  withdraw(): boolean;
   /**
    * `result` settles with `engine_unavailable` at once; a run that waits never reaches the model, one that runs ends
    * before its next flow step. Does nothing once `result` has settled.
@@ -87,12 +97,22 @@ export interface Model {
   readonly device: string;
   /** Providers that were tried before it, with the reason why each was refused. */
   readonly refused: readonly { device: string; reason: string }[];
-  /** Prompt tokens of an observation with this instruction and `frames` frames: image, text and state tokens. */
-  measure(instruction: string, frames: number): number | Failure;
+  readonly replicas: number;
+  /** Session slots over all replicas; 0 on a model without episode memory. */
+  readonly slots: number;
+  /** Prompt tokens of an observation: image, text and state tokens. Without `state` in its longest form; without `slot` a first one. */
+  measure(what: {
+    readonly instruction: string;
+    readonly state?: Float32Array;
+    readonly slot?: number;
+  }): number | Failure;
   /** `jpeg` is copied before this returns. `engine_unavailable` when all frame slots are taken. */
-  framePut(camera: number, jpeg: Uint8Array): Frame | Failure;
+  framePut(camera: number, jpeg: Uint8Array, turn: number): Frame | Failure;
+  /** A slot takes one run at a time: the next one when the last is released. */
   observe(observation: Observation): Run | Failure;
-  /** Frees the memory slot of an ended session (models with episode memory). */
+  /** What a slot's memory holds: latent frames, and a digest of their values; for tests. */
+  memory(slot: number): { readonly frames: number; readonly digest: bigint };
+  /** Forgets what a slot's memory holds. Its last run must have been released. */
   sessionDrop(slot: number): void;
   unload(): Promise<void>;
 }
@@ -110,6 +130,9 @@ export interface EngineStats {
   readonly chunksFailed: number;
   readonly chunksCancelled: number;
   readonly valuesClamped: number;
+  /** Slots whose memory holds something, and the bytes that they hold. */
+  readonly slotsHeld: number;
+  readonly memoryBytesHeld: number;
   /** Bytes of tensor memory that are page-locked, and bytes in all. */
   readonly lockedBytes: number;
   readonly tensorBytes: number;

@@ -2,7 +2,15 @@
 import type { Manifest } from "../bundle/manifest.ts";
 import { Failure } from "../error.ts";
 import { assert } from "../std/assert.ts";
-import { NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest, STATE_VALUES_MAX, STATUS } from "./abi.ts";
+import {
+  MemoryState,
+  NO_SLOT,
+  NO_STEP,
+  OBSERVATION_FRAMES_MAX,
+  ObserveRequest,
+  STATE_VALUES_MAX,
+  STATUS,
+} from "./abi.ts";
 import { type Calls, lastError } from "./binding.ts";
 import type { ChunkResult, Frame, Model, Observation, Run } from "./engine.ts";
 import type { Channel } from "./native.ts";
@@ -37,6 +45,9 @@ function tooLong(): Failure {
 export class NativeModel implements Model {
   readonly device: string;
   readonly refused: readonly { device: string; reason: string }[];
+  readonly replicas: number;
+  readonly slots: number;
+  private readonly memoryState = new DataView(new ArrayBuffer(MemoryState.size));
   private gone: Promise<void> | undefined;
 
   constructor(
@@ -50,27 +61,28 @@ export class NativeModel implements Model {
     const placement = this.placement();
     this.device = placement.device;
     this.refused = placement.refused;
+    this.replicas = placement.replicas;
+    this.slots = placement.slots;
   }
 
-  measure(instruction: string, frames: number): number | Failure {
+  measure({ instruction, state, slot }: Parameters<Model["measure"]>[0]): number | Failure {
     if (!this.isLoaded) return going();
+    request.setUint32(ObserveRequest.model, this.ticket, true);
+    request.setUint32(ObserveRequest.slot, slot ?? NO_SLOT, true);
+    request.setUint32(ObserveRequest.state_len, state?.length ?? 0, true);
+    if (state) requestState.set(state);
     const text = bytesOf(instruction);
-    const tokens = this.calls.tendon_measure(
-      this.channel.engine,
-      this.ticket,
-      text,
-      instruction ? text.length : 0,
-      frames,
-    );
+    const length = instruction ? text.length : 0;
+    const tokens = this.calls.tendon_measure(this.channel.engine, requestBytes, text, length);
     if (tokens === STATUS.tooLong) return tooLong();
     this.channel.expect(tokens, "measure");
     return tokens;
   }
 
-  framePut(camera: number, jpeg: Uint8Array): Frame | Failure {
+  framePut(camera: number, jpeg: Uint8Array, turn: number): Frame | Failure {
     assert(jpeg.length > 0, "an empty frame is refused at the edge");
     if (!this.isLoaded) return going();
-    const ticket = this.calls.tendon_frame_put(this.channel.engine, this.ticket, camera, jpeg, jpeg.length);
+    const ticket = this.calls.tendon_frame_put(this.channel.engine, this.ticket, camera, turn, jpeg, jpeg.length);
     if (ticket === STATUS.busy) return busy("all frame slots are taken");
     this.channel.expect(ticket, "frame_put");
     return new NativeFrame(this.calls, this.channel, this, this.ticket, ticket);
@@ -78,7 +90,7 @@ export class NativeModel implements Model {
 
   observe(observation: Observation): Run | Failure {
     if (!this.isLoaded) return going();
-    const { frames, instruction, state, step, seed, slot } = observation;
+    const { frames, instruction, state, step, seed, turn, slot, failStep } = observation;
     assert(
       frames.length <= OBSERVATION_FRAMES_MAX && state.length <= STATE_VALUES_MAX,
       "an observation fits its slots",
@@ -88,6 +100,8 @@ export class NativeModel implements Model {
     request.setUint32(ObserveRequest.step, step, true);
     request.setUint32(ObserveRequest.seed_low, seed % 2 ** 32, true);
     request.setUint32(ObserveRequest.seed_high, Math.floor(seed / 2 ** 32), true);
+    request.setUint32(ObserveRequest.turn, turn, true);
+    request.setUint32(ObserveRequest.fail_step, failStep ?? NO_STEP, true);
     request.setUint32(ObserveRequest.frames_len, frames.length, true);
     request.setUint32(ObserveRequest.state_len, state.length, true);
     const taken = frames.map((frame) => {
@@ -105,7 +119,18 @@ export class NativeModel implements Model {
     return new NativeRun(this.calls, this.channel, this.results, ticket);
   }
 
+  memory(slot: number): { frames: number; digest: bigint } {
+    const state = new Uint8Array(this.memoryState.buffer);
+    this.channel.expect(this.calls.tendon_memory(this.channel.engine, this.ticket, slot, state), "memory");
+    return {
+      frames: this.memoryState.getUint32(MemoryState.frames, true),
+      digest: this.memoryState.getBigUint64(MemoryState.digest, true),
+    };
+  }
+
   sessionDrop(slot: number): void {
+    // With the model its memory is gone.
+    if (!this.isLoaded) return;
     this.channel.expect(this.calls.tendon_session_drop(this.channel.engine, this.ticket, slot), "session_drop");
   }
 
@@ -125,7 +150,7 @@ export class NativeModel implements Model {
     return this.gone;
   }
 
-  private placement(): { device: string; refused: { device: string; reason: string }[] } {
+  private placement(): Pick<Model, "device" | "refused" | "replicas" | "slots"> {
     let buffer = Buffer.alloc(1024);
     for (;;) {
       const length = this.calls.tendon_placement(this.channel.engine, this.ticket, buffer, buffer.length);
@@ -183,7 +208,9 @@ class NativeFrame implements Frame {
 
 class NativeRun implements Run {
   readonly result: Promise<ChunkResult | Failure>;
-  private settle: (result: ChunkResult | Failure) => void = () => {};
+  readonly released: Promise<void>;
+  private readonly outcome = Promise.withResolvers<ChunkResult | Failure>();
+  private readonly over = Promise.withResolvers<void>();
   private native: "running" | "done" = "running";
   private settled = false;
   /** What the caller has decided; carried out once the native run has ended. */
@@ -195,9 +222,8 @@ class NativeRun implements Run {
     private readonly results: ResultSlots,
     private readonly ticket: number,
   ) {
-    this.result = new Promise((settle) => {
-      this.settle = settle;
-    });
+    this.result = this.outcome.promise;
+    this.released = this.over.promise;
     channel.wait(ticket, (status) => this.ended(status));
   }
 
@@ -205,9 +231,15 @@ class NativeRun implements Run {
   cancel(): void {
     if (this.settled) return;
     if (this.channel.isOpen) this.channel.expect(this.calls.tendon_cancel(this.channel.engine, this.ticket), "cancel");
-    this.finish(
-      new Failure("engine_unavailable", "the run was cancelled; retry in a moment", { retryAfterSeconds: 1 }),
-    );
+    this.finish(cancelled());
+  }
+
+  withdraw(): boolean {
+    if (this.settled || !this.channel.isOpen) return false;
+    const taken = this.calls.tendon_withdraw(this.channel.engine, this.ticket);
+    this.channel.expect(taken, "withdraw");
+    if (taken === 1) this.finish(cancelled());
+    return taken === 1;
   }
 
   commit(): void {
@@ -235,12 +267,12 @@ class NativeRun implements Run {
 
   private finish(result: ChunkResult | Failure): void {
     this.settled = true;
-    this.settle(result);
+    this.outcome.resolve(result);
   }
 
   private failed(status: number): Failure {
     if (status === STATUS.cancelled) {
-      return new Failure("engine_unavailable", "the run was cancelled; retry in a moment", { retryAfterSeconds: 1 });
+      return cancelled();
     }
     assert(status === STATUS.model, `a run ends as done, cancelled or failed, not ${status}`);
     // The native text names tensors and graph nodes: it is for the log, not for a client.
@@ -254,10 +286,15 @@ class NativeRun implements Run {
   }
 
   private release(verdict: "commit" | "abort"): void {
+    this.over.resolve();
     if (!this.channel.isOpen) return;
     const { engine } = this.channel;
     if (verdict === "commit") this.channel.expect(this.calls.tendon_commit(engine, this.ticket), "commit");
     else this.channel.expect(this.calls.tendon_abort(engine, this.ticket), "abort");
     this.channel.expect(this.calls.tendon_slot_free(engine, this.ticket), "slot_free");
   }
+}
+
+function cancelled(): Failure {
+  return new Failure("engine_unavailable", "the run was cancelled; retry in a moment", { retryAfterSeconds: 1 });
 }

@@ -142,8 +142,9 @@ class NativeEngine implements Engine {
     return loaded;
   }
 
-  private async loadNow({ bundle, device, replicas, threads }: LoadOptions): Promise<Model | Failure> {
-    const plan = { manifest: bundle.manifest, files: Object.fromEntries(bundle.paths), device, replicas, threads };
+  private async loadNow({ bundle, device, replicas, threads, slots }: LoadOptions): Promise<Model | Failure> {
+    const files = Object.fromEntries(bundle.paths);
+    const plan = { manifest: bundle.manifest, files, device, replicas, threads, slots: slots ?? null };
     const text = Buffer.from(JSON.stringify(plan));
     const ticket = this.calls.tendon_load(this.channel.engine, text, text.length);
     if (ticket < 0) return cannotLoad(bundle.manifest.id, lastError(this.calls));
@@ -178,6 +179,8 @@ class NativeEngine implements Engine {
       chunksFailed: wide(Stats.chunks_failed),
       chunksCancelled: wide(Stats.chunks_cancelled),
       valuesClamped: wide(Stats.values_clamped),
+      slotsHeld: this.counters.getUint32(Stats.slots_held, true),
+      memoryBytesHeld: wide(Stats.memory_bytes_held),
       lockedBytes: wide(Stats.locked_bytes),
       tensorBytes: wide(Stats.tensor_bytes),
     };

@@ -34,11 +34,27 @@ export async function freshBundle(): Promise<Bundle> {
 }
 
 /** The parity observation of a bundle with the rows that NumPy computed. */
-export async function parityOf({ manifest, paths }: Bundle): Promise<{ given: Given; actions: number[][] }> {
+export async function parityOf(bundle: Bundle): Promise<Golden> {
+  return present((await episodeOf(bundle))[0], "an observation");
+}
+
+/** One observation and the rows that NumPy computed for it. */
+export interface Golden {
+  readonly given: Given;
+  readonly actions: number[][];
+  readonly cacheReset: boolean;
+}
+
+/** The parity episode of a bundle. */
+async function episodeOf({ manifest, paths }: Bundle): Promise<Golden[]> {
   const file = present(paths.get(manifest.parity.file), "parity file");
-  const { frames, actions, provenance: _, ...rest } = JSON.parse(await readFile(file, "utf8")) as Parity;
-  const jpegs = await Promise.all(frames.map((name) => readFile(join(dirname(file), name))));
-  return { given: { jpegs, ...rest }, actions };
+  const { instruction, seed, observations } = JSON.parse(await readFile(file, "utf8")) as Parity;
+  return await Promise.all(
+    observations.map(async ({ frames, state, step, actions, cache_reset: cacheReset }) => {
+      const jpegs = await Promise.all(frames.map((name) => readFile(join(dirname(file), name))));
+      return { given: { jpegs, instruction, seed, state, step }, actions, cacheReset };
+    }),
+  );
 }
 
 /** Largest difference of any value. */

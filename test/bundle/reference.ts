@@ -131,11 +131,27 @@ export class Reference {
     return this.manifest.prompt.parts.flatMap((part) => {
       if (part.kind === "token") return [part.id];
       if (part.kind === "instruction") return this.bpe.encode(text);
+      if (part.kind === "template") return this.bpe.encode(this.templateText(part, instruction, state));
       return this.manifest.state.columns.map(({ norm }, column) => {
         const x = normalised(present(state[column], "state value"), norm, this.norm.state, column);
         return part.base + roundTiesToEven(((Math.min(1, Math.max(-1, x)) + 1) / 2) * (part.bins - 1));
       });
     });
+  }
+
+  /** The text of a template with instruction and state in their places. */
+  private templateText(part: { text: string; bins: number }, instruction: string, state: readonly number[]): string {
+    const text = instruction
+      .split(/[\p{White_Space}_]+/u)
+      .filter((word) => word !== "")
+      .join(" ");
+    const numbers = this.manifest.state.columns.map(({ norm }, column) => {
+      const x = normalised(present(state[column], "state value"), norm, this.norm.state, column);
+      // As numpy's digitize: how many of the edges −1, −1 + 2 / bins, … lie at or below x, less one.
+      const edges = Array.from({ length: part.bins }, (_, index) => -1 + (2 * index) / part.bins);
+      return edges.filter((edge) => edge <= x).length - 1;
+    });
+    return part.text.replace("{instruction}", text).replace("{state}", numbers.join(" "));
   }
 
   /** [3, height, width], row-major. */

@@ -54,7 +54,7 @@ export function manifest(changes: Partial<Manifest> = {}): Manifest {
       layout: "chw",
       tokens: 16,
     },
-    state: { kind: "joint", columns },
+    state: { kind: "joint", columns, width: columns.length },
     prompt: { tokens_max: 8, pad_id: 0, parts: [{ kind: "instruction" }] },
     action: {
       rows: 30,
@@ -62,9 +62,12 @@ export function manifest(changes: Partial<Manifest> = {}): Manifest {
       space: "joint_position",
       width: 14,
       columns: actions(columns),
+      rotation6d: [],
       out_of_range: "clamp",
     },
-    flow: { t_start: 1, t_end: 0, steps: 4 },
+    flow: { t_start: 1, t_end: 0, steps: 4, shift: 1 },
+    guidance: null,
+    memory: null,
     batch: 1,
     export_id: "0".repeat(64),
     graphs: { prefill: graph, denoise: graph },
@@ -85,6 +88,7 @@ export function statefulManifest(): Manifest {
     stateful: true,
     reference: true,
     frames: { first: 1, later: 4 },
+    memory: { window: 7, tokens: 48, first: 1, later: 2 },
     action: { ...base.action, rows: 24 },
   };
 }
@@ -96,7 +100,7 @@ export function cartesianManifest(): Manifest {
     ...base,
     id: "vendorC/rho:yam",
     cameras: ["scene", "left_wrist", "right_wrist"],
-    state: { kind: "cartesian", columns },
+    state: { kind: "cartesian", columns, width: columns.length },
     action: { ...base.action, rows: 25, space: "cartesian_position", width: 20, columns: actions(columns) },
   };
 }

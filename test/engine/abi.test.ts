@@ -59,7 +59,15 @@ function open(changes: Record<string, number> = {}, paths: { runtime?: string; j
 
 function request(frames: readonly number[], changes: Record<string, number> = {}): Uint8Array {
   const view = new DataView(new ArrayBuffer(abi.ObserveRequest.size));
-  const values = { model, slot: abi.NO_SLOT, step: 0, frames_len: frames.length, state_len: state.length, ...changes };
+  const values = {
+    model,
+    slot: abi.NO_SLOT,
+    step: 0,
+    fail_step: abi.NO_STEP,
+    frames_len: frames.length,
+    state_len: state.length,
+    ...changes,
+  };
   for (const [name, value] of Object.entries(values)) {
     view.setUint32(abi.ObserveRequest[name as "model"], value, true);
   }
@@ -71,7 +79,7 @@ function request(frames: readonly number[], changes: Record<string, number> = {}
 const instruction = Buffer.from("pick up the block");
 
 async function decoded(): Promise<number[]> {
-  const frames = jpegs.map((jpeg, camera) => calls.tendon_frame_put(engine, model, camera, jpeg, jpeg.length));
+  const frames = jpegs.map((jpeg, camera) => calls.tendon_frame_put(engine, model, camera, 0, jpeg, jpeg.length));
   for (const frame of frames) expect(await completion(frame)).toBe(STATUS.ok);
   return frames;
 }
@@ -95,6 +103,7 @@ beforeAll(async () => {
       device: "echo",
       replicas: 1,
       threads: 1,
+      slots: null,
     }),
   );
   model = calls.tendon_load(engine, plan, plan.length);
@@ -120,7 +129,7 @@ describe("layout", () => {
     )) {
       expect(generated[name]).toEqual({ size, ...fields });
     }
-    expect(Object.keys(reported.structs).length).toBe(4);
+    expect(Object.keys(reported.structs).length).toBe(5);
     for (const [name, value] of Object.entries(reported.constants)) expect(generated[name]).toBe(value);
   });
 
@@ -165,7 +174,7 @@ describe("frames", () => {
 
   test("a refused frame has a text and still needs its drop", async () => {
     const bad = Buffer.from([0xff, 0xd8, 0xff, 0x00]);
-    const frame = calls.tendon_frame_put(engine, model, 0, bad, bad.length);
+    const frame = calls.tendon_frame_put(engine, model, 0, 0, bad, bad.length);
     expect(await completion(frame)).toBe(STATUS.image);
     expect(errorText(calls, engine, model, frame)).toContain("truncated");
     expect(calls.tendon_frame_drop(engine, model, frame)).toBe(STATUS.ok);
@@ -174,7 +183,7 @@ describe("frames", () => {
   test("a frame dropped while it is pending completes as cancelled or as decoded, and its slot comes back", async () => {
     const jpeg = jpegs[0] ?? new Uint8Array();
     for (let round = 0; round < 50; round++) {
-      const frame = calls.tendon_frame_put(engine, model, 0, jpeg, jpeg.length);
+      const frame = calls.tendon_frame_put(engine, model, 0, 0, jpeg, jpeg.length);
       const dropped = calls.tendon_frame_drop(engine, model, frame);
       expect(dropped).toBe(STATUS.ok);
       expect([STATUS.cancelled, STATUS.ok]).toContain((await completion(frame)) as 0);
@@ -184,11 +193,11 @@ describe("frames", () => {
 
   test("a camera that is not there, a frame that is too long and a null pointer are misuse", () => {
     const jpeg = jpegs[0] ?? new Uint8Array();
-    expect(calls.tendon_frame_put(engine, model, 9, jpeg, jpeg.length)).toBe(STATUS.misuse);
+    expect(calls.tendon_frame_put(engine, model, 9, 0, jpeg, jpeg.length)).toBe(STATUS.misuse);
     const long = new Uint8Array(abi.JPEG_BYTES_MAX + 1);
-    expect(calls.tendon_frame_put(engine, model, 0, long, long.length)).toBe(STATUS.misuse);
-    expect(calls.tendon_frame_put(engine, model, 0, null, 5)).toBe(STATUS.misuse);
-    expect(calls.tendon_frame_put(engine, 12345, 0, jpeg, jpeg.length)).toBe(STATUS.misuse);
+    expect(calls.tendon_frame_put(engine, model, 0, 0, long, long.length)).toBe(STATUS.misuse);
+    expect(calls.tendon_frame_put(engine, model, 0, 0, null, 5)).toBe(STATUS.misuse);
+    expect(calls.tendon_frame_put(engine, 12345, 0, 0, jpeg, jpeg.length)).toBe(STATUS.misuse);
   });
 });
 
@@ -265,10 +274,10 @@ describe("runs", () => {
 
 describe("the rest", () => {
   test("measure counts tokens or says that the text is too long", () => {
-    expect(calls.tendon_measure(engine, model, instruction, instruction.length, 3)).toBeGreaterThan(3 * 64);
+    expect(calls.tendon_measure(engine, request([]), instruction, instruction.length)).toBeGreaterThan(3 * 64);
     const long = Buffer.alloc(100_000, "x");
-    expect(calls.tendon_measure(engine, model, long, long.length, 3)).toBe(STATUS.tooLong);
-    expect(calls.tendon_measure(engine, model, Buffer.from([0xff]), 1, 3)).toBe(STATUS.misuse);
+    expect(calls.tendon_measure(engine, request([]), long, long.length)).toBe(STATUS.tooLong);
+    expect(calls.tendon_measure(engine, request([]), Buffer.from([0xff]), 1)).toBe(STATUS.misuse);
   });
 
   test("placement tells the length that it needs", () => {
@@ -276,12 +285,12 @@ describe("the rest", () => {
     const length = calls.tendon_placement(engine, model, none, 0);
     const buffer = Buffer.alloc(length);
     expect(calls.tendon_placement(engine, model, buffer, length)).toBe(length);
-    expect(JSON.parse(buffer.toString())).toEqual({ device: "echo", refused: [] });
+    expect(JSON.parse(buffer.toString())).toEqual({ device: "echo", refused: [], replicas: 1, slots: 0 });
   });
 
   test("session_drop on a model without episode memory is misuse", () => {
     expect(calls.tendon_session_drop(engine, model, 0)).toBe(STATUS.misuse);
-    expect(lastError(calls)).toContain("no episode memory");
+    expect(lastError(calls)).toContain("no such slot");
   });
 
   test("result is null outside the slots", () => expect(calls.tendon_result(engine, 4)).toBeNull());
@@ -294,8 +303,8 @@ describe("the rest", () => {
       calls.tendon_load(none, one, 1),
       calls.tendon_unload(none, 1),
       calls.tendon_placement(none, 1, bytes, 8),
-      calls.tendon_measure(none, 1, one, 1, 1),
-      calls.tendon_frame_put(none, 1, 0, one, 1),
+      calls.tendon_measure(none, request([]), one, 1),
+      calls.tendon_frame_put(none, 1, 0, 0, one, 1),
       calls.tendon_frame_drop(none, 1, 1),
       calls.tendon_observe(none, request([]), one, 1),
       calls.tendon_cancel(none, 1),

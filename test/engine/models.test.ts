@@ -7,14 +7,14 @@ import { Opened, ok } from "./opened.ts";
 test("frames of two models put in one turn of the event loop are told apart", async () => {
   await using opened = await Opened.on("echo");
   const { engine, model, bundle } = opened;
-  const other = ok(await engine.load({ bundle, device: "echo", replicas: 1, threads: 1 }));
+  const other = ok(await engine.load({ bundle, device: "echo", replicas: 1, threads: 1, slots: undefined }));
   const { given } = await parityOf(bundle);
-  const frames = [model, other].map((one) => given.jpegs.map((jpeg, camera) => ok(one.framePut(camera, jpeg))));
+  const frames = [model, other].map((one) => given.jpegs.map((jpeg, camera) => ok(one.framePut(camera, jpeg, 0))));
   for (const frame of frames.flat()) expect(await frame.decoded).toBeUndefined();
   const { instruction, seed, step } = given;
   const state = new Float32Array(given.state);
   const runs = [model, other].map((one, index) =>
-    ok(one.observe({ frames: frames[index] ?? [], instruction, state, seed, step })),
+    ok(one.observe({ frames: frames[index] ?? [], instruction, state, seed, step, turn: 0 })),
   );
   for (const run of runs) {
     expect(ok(await run.result).rows).toBe(30);
@@ -31,8 +31,8 @@ test("a model that is being unloaded answers busy, and what was held of it is gi
   const [frame] = await opened.frames([jpeg]);
   const observation = await opened.observation();
   const gone = model.unload();
-  expect(model.framePut(0, jpeg)).toMatchObject({ code: "engine_unavailable" });
-  expect(model.measure("x", 3)).toMatchObject({ code: "engine_unavailable" });
+  expect(model.framePut(0, jpeg, 0)).toMatchObject({ code: "engine_unavailable" });
+  expect(model.measure({ instruction: "x" })).toMatchObject({ code: "engine_unavailable" });
   expect(model.observe(observation)).toMatchObject({ code: "engine_unavailable" });
   frame?.drop();
   await gone;
@@ -40,7 +40,7 @@ test("a model that is being unloaded answers busy, and what was held of it is gi
 
 test("an engine that is closed while a model loads waits for it", async () => {
   const opened = await Opened.on("echo");
-  const load = opened.engine.load({ bundle: opened.bundle, device: "cpu", replicas: 1, threads: 1 });
+  const load = opened.engine.load({ bundle: opened.bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined });
   await opened.engine.close();
   expect(ok(await load).device).toBe("cpu");
 });

@@ -99,7 +99,7 @@ describe("a chunk", () => {
   test("counts image, text and state tokens before the run as after it", async () => {
     const { given } = await parityOf(cpu.bundle);
     const chunk = await cpu.chunk();
-    expect(cpu.model.measure(given.instruction, 3)).toBe(chunk.promptTokens);
+    expect(cpu.model.measure({ instruction: given.instruction })).toBe(chunk.promptTokens);
     expect(chunk.cachedTokens).toBe(0);
     expect(chunk.promptTokens).toBeGreaterThan(3 * cpu.bundle.manifest.image.tokens + 14);
   });
@@ -130,7 +130,7 @@ describe("a chunk", () => {
 describe("what is refused", () => {
   test("an instruction longer than the prompt, before and at the run; the frames stay the caller's", async () => {
     const instruction = "pick up the block ".repeat(200);
-    expect(cpu.model.measure(instruction, 3)).toMatchObject({ code: "instruction_too_long" });
+    expect(cpu.model.measure({ instruction })).toMatchObject({ code: "instruction_too_long" });
     const observation = await cpu.observation({ instruction });
     expect(cpu.model.observe(observation)).toMatchObject({ code: "instruction_too_long" });
     for (const frame of observation.frames) frame.drop();
@@ -140,7 +140,7 @@ describe("what is refused", () => {
   test("a damaged frame, with the decoder's reason", async () => {
     const { given } = await parityOf(cpu.bundle);
     const jpeg = given.jpegs[0] ?? new Uint8Array();
-    const frame = ok(cpu.model.framePut(0, jpeg.subarray(0, jpeg.length / 2)));
+    const frame = ok(cpu.model.framePut(0, jpeg.subarray(0, jpeg.length / 2), 0));
     const failure = await frame.decoded;
     expect(failure).toMatchObject({ code: "invalid_image" });
     expect(failure?.message).toContain("truncated");
@@ -151,8 +151,8 @@ describe("what is refused", () => {
   test("more frames than there are slots: busy with Retry-After, and all come back", async () => {
     const { given } = await parityOf(echo.bundle);
     const jpeg = given.jpegs[0] ?? new Uint8Array();
-    const frames = Array.from({ length: LIMITS.framesMax }, () => ok(echo.model.framePut(0, jpeg)));
-    expect(echo.model.framePut(0, jpeg)).toMatchObject({ code: "engine_unavailable", retryAfterSeconds: 1 });
+    const frames = Array.from({ length: LIMITS.framesMax }, () => ok(echo.model.framePut(0, jpeg, 0)));
+    expect(echo.model.framePut(0, jpeg, 0)).toMatchObject({ code: "engine_unavailable", retryAfterSeconds: 1 });
     for (const frame of frames) frame.drop();
     await Promise.all(frames.map((frame) => frame.decoded));
     expectIdle(echo);
@@ -173,7 +173,13 @@ describe("what is refused", () => {
   });
 
   test("a model that needs another device, with the reason", async () => {
-    const loaded = await cpu.engine.load({ bundle: cpu.bundle, device: "cuda:0", replicas: 1, threads: 1 });
+    const loaded = await cpu.engine.load({
+      bundle: cpu.bundle,
+      device: "cuda:0",
+      replicas: 1,
+      threads: 1,
+      slots: undefined,
+    });
     expect(loaded).toMatchObject({ code: "engine_unavailable" });
     expect((loaded as Failure).message).toContain("libonnxruntime_providers_cuda.so is not beside");
   });
@@ -183,7 +189,13 @@ describe("what is refused", () => {
     paths.set("prefill.onnx", paths.get("tokenizer.json") ?? "");
     const broken = { manifest: cpu.bundle.manifest, paths };
     for (let index = 0; index < 20; index++) {
-      const loaded = await cpu.engine.load({ bundle: broken, device: "cpu", replicas: 1, threads: 1 });
+      const loaded = await cpu.engine.load({
+        bundle: broken,
+        device: "cpu",
+        replicas: 1,
+        threads: 1,
+        slots: undefined,
+      });
       expect(loaded).toMatchObject({ code: "engine_unavailable" });
     }
   });
@@ -229,7 +241,9 @@ describe("ends", () => {
 
   test("unloading gives all tensor memory back", async () => {
     const before = cpu.engine.stats().tensorBytes;
-    const model = ok(await cpu.engine.load({ bundle: cpu.bundle, device: "echo", replicas: 1, threads: 1 }));
+    const model = ok(
+      await cpu.engine.load({ bundle: cpu.bundle, device: "echo", replicas: 1, threads: 1, slots: undefined }),
+    );
     expect(cpu.engine.stats().tensorBytes).toBeGreaterThan(before);
     await model.unload();
     expect(cpu.engine.stats().tensorBytes).toBe(before);

@@ -23,11 +23,15 @@ export class Opened implements AsyncDisposable {
   static async on(device: string, replicas = 1): Promise<Opened> {
     const bundle = await freshBundle();
     const engine = ok(await openEngine({ decodeThreads: 2 }));
-    return new Opened(engine, ok(await engine.load({ bundle, device, replicas, threads: 1 })), bundle);
+    return new Opened(
+      engine,
+      ok(await engine.load({ bundle, device, replicas, threads: 1, slots: undefined })),
+      bundle,
+    );
   }
 
   async frames(jpegs: readonly Uint8Array[]): Promise<Frame[]> {
-    const frames = jpegs.map((jpeg, camera) => ok(this.model.framePut(camera, jpeg)));
+    const frames = jpegs.map((jpeg, camera) => ok(this.model.framePut(camera, jpeg, 0)));
     for (const frame of frames) ok(await frame.decoded);
     return frames;
   }
@@ -37,7 +41,7 @@ export class Opened implements AsyncDisposable {
     const { given } = await parityOf(this.bundle);
     const frames = await this.frames(jpegs ?? given.jpegs);
     const state = new Float32Array(given.state);
-    return { frames, instruction: given.instruction, state, step: given.step, seed: given.seed, ...changes };
+    return { frames, instruction: given.instruction, state, step: given.step, seed: given.seed, turn: 0, ...changes };
   }
 
   /** One whole chunk; its actions are a copy. */
