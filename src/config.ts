@@ -4,6 +4,7 @@
  */
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { type Drills, readDrills } from "./drill.ts";
 import { EXIT, Problem } from "./error.ts";
 import { LIMITS } from "./limits.ts";
 import { readText } from "./std/file.ts";
@@ -74,6 +75,8 @@ export interface ServeConfig {
   readonly responseDays: number;
   readonly usageDays: number;
   readonly dev: boolean;
+  /** Failures to rehearse; none without `--dev`. */
+  readonly drills: Drills;
   readonly json: boolean;
   readonly credentialsPath: string;
   readonly llm: ReadonlyMap<string, LlmConfig>;
@@ -245,8 +248,8 @@ function override(
   return merged;
 }
 
-/** Variables of stores and drills that this build does not have: refused, because ignoring them would lose data or hope. */
-const UNSUPPORTED = ["DATABASE_URL", "REDIS_URL", "TENDON_BLOBS", "TENDON_FAULTS"] as const;
+/** Variables of stores that this build does not have: refused, because ignoring them would lose data. */
+const UNSUPPORTED = ["DATABASE_URL", "REDIS_URL", "TENDON_BLOBS"] as const;
 
 async function readFile(path: string, required: boolean): Promise<Table | Problem> {
   try {
@@ -258,11 +261,18 @@ async function readFile(path: string, required: boolean): Promise<Table | Proble
   }
 }
 
+function drillsOf(faults: string, dev: boolean): Drills | Problem {
+  if (faults === "" || dev) return readDrills(faults);
+  return new Problem("TENDON_FAULTS is set, but drills are for serve --dev alone; unset it", EXIT.usage);
+}
+
 /** Everything that `serve` needs to know, or the first thing that is wrong. */
 export async function serveConfig(flags: ServeFlags, env: Environment = process.env): Promise<ServeConfig | Problem> {
   for (const name of UNSUPPORTED) {
     if (env[name]) return new Problem(`${name} is set, but this build does not support it; unset it`, EXIT.usage);
   }
+  const drills = drillsOf(env.TENDON_FAULTS || "", flags.dev);
+  if (drills instanceof Problem) return drills;
   const named = flags.config ?? (env.TENDON_CONFIG || undefined);
   const path = resolve(named ?? join(folders(env).config, "tendon.toml"));
   const file = await readFile(path, named !== undefined);
@@ -296,6 +306,7 @@ export async function serveConfig(flags: ServeFlags, env: Environment = process.
     responseDays: settings.responseDays,
     usageDays: settings.usageDays,
     dev: flags.dev,
+    drills,
     json: flags.json,
     credentialsPath: clientConfig(env).credentialsPath,
     llm,

@@ -7,11 +7,13 @@
 
 interface Row {
   readonly status: number;
+  /** The code that clients see, where two rows share one. */
+  readonly wire?: string;
   readonly type: "authentication_error" | "billing_error" | "rate_limit_error" | "api_error" | "invalid_request_error";
 }
 
-function row<S extends number>(status: S, type?: Row["type"]): Row {
-  return { status, type: type ?? typeOf(status) };
+function row(status: number, wire?: string): Row {
+  return { status, type: typeOf(status), ...(wire === undefined ? {} : { wire }) };
 }
 
 function typeOf(status: number): Row["type"] {
@@ -56,6 +58,12 @@ const TABLE = {
   invalid_expected_step: row(400),
   invalid_observation_id: row(400),
 
+  idempotency_conflict: row(409),
+  /** It runs now. */
+  observation_pending: row(409, "observation_outcome_unknown"),
+  /** It ran, and its result is gone or not known to be kept. */
+  observation_lost: row(503, "observation_outcome_unknown"),
+
   session_expired: row(410),
   session_busy: row(409),
   instruction_changed: row(400),
@@ -63,12 +71,15 @@ const TABLE = {
   image_count_mismatch: row(400),
   invalid_image: row(400),
 
+  billing_unavailable: row(503),
+  metering_unavailable: row(503),
+
   no_replica_free: row(429),
   model_failure: row(500),
   engine_unavailable: row(503),
 } as const satisfies Record<string, Row>;
 
-/** The value that a client branches on. */
+/** A row of the table. */
 export type Code = keyof typeof TABLE;
 
 /** What else a reply may carry. */
@@ -101,9 +112,15 @@ export class Failure {
     return TABLE[this.code].status;
   }
 
+  /** The value that a client branches on. */
+  get wireCode(): string {
+    const { wire }: Row = TABLE[this.code];
+    return wire ?? this.code;
+  }
+
   /** The error object of the specification. */
-  body(): { error: { message: string; type: Row["type"]; param?: string; code: Code } } {
-    const error = { message: this.message, type: TABLE[this.code].type, code: this.code };
+  body(): { error: { message: string; type: Row["type"]; param?: string; code: string } } {
+    const error = { message: this.message, type: TABLE[this.code].type, code: this.wireCode };
     return { error: this.param === undefined ? error : { ...error, param: this.param } };
   }
 }

@@ -37,10 +37,14 @@ export const LIMITS = {
   chunkSecondsDefault: 10,
   /** Live robot sessions in the table, over all accounts (models without memory). */
   sessionsMax: 65_536,
-  /** An ended session's id answers 410 this long (contract section 2) … */
+  /** An ended session's id answers 410 this long, and the ids of its observations are known (contract section 2). */
   sessionEndedMs: 24 * 3_600_000,
-  /** … unless more ids than this have ended since. */
-  sessionsEndedMax: 131_072,
+  /** An answer can be had again this long after its session has ended (contract section 2). */
+  replyKeptMs: 10 * 60_000,
+  /** Between two `: processing` comments of a stream. */
+  processingMs: 250,
+  /** Between two looks for records that are old enough to be forgotten. */
+  forgetMs: 60_000,
   /** From SIGTERM to exit. */
   shutdownMs: 5_000,
   /** Of these, how long running requests may take before the engine is closed under them. */
@@ -71,9 +75,20 @@ export const LIMITS = {
   stateValuesMax: 64,
   /** Values of one chunk: rows x columns. */
   chunkValuesMax: 2048,
+  /** Of a model's frames, one account may hold this many at once: sixteen robots of three cameras still find room. */
+  accountFramesMax: 256 - 16 * 3,
+  /** And of the runs. */
+  accountChunksMax: 96,
+  /** What the drill `slow_model` adds. */
+  slowModelMs: 2_000,
 } as const;
 
 assert(LIMITS.framesMax >= 2 * LIMITS.observationFramesMax, "two whole observations fit into the frame slots");
+assert(
+  LIMITS.accountFramesMax + 3 * LIMITS.observationFramesMax <= LIMITS.framesMax,
+  "no account can take all frame slots",
+);
+assert(LIMITS.accountChunksMax < LIMITS.chunksMax, "no account can take all run slots");
 assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 20, "the widest chunk of the contract fits");
 assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
 assert(

@@ -10,10 +10,13 @@ import { type Listener, listen } from "../edge/listen.ts";
 import { loadModels, planModels } from "../edge/models.ts";
 import { opsApp } from "../edge/ops.ts";
 import { Catalog, Lifecycle, type Service } from "../edge/service.ts";
+import { Shares } from "../edge/share.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error.ts";
 import { LIMITS } from "../limits.ts";
+import { Observations } from "../session/observations.ts";
+import { forgetChunks } from "../session/retention.ts";
 import { SessionTable } from "../session/table.ts";
 import { systemClock } from "../std/clock.ts";
 import { type Log, makeLog, standardError } from "../std/log.ts";
@@ -77,7 +80,7 @@ class Running {
   private readonly log: Log;
   private readonly service: Service;
   private readonly listeners: Listener[] = [];
-  private readonly stopSweep: () => void;
+  private readonly timers: readonly (() => void)[];
   private engine: Engine | undefined;
 
   constructor(
@@ -86,16 +89,22 @@ class Running {
   ) {
     const clock = systemClock;
     this.log = makeLog({ clock, json: config.json, write: standardError });
-    const sessions = new SessionTable({ clock });
-    this.stopSweep = clock.every(LIMITS.sweepMs, () => sessions.sweep());
+    const sessions = new SessionTable({ clock, store });
+    this.timers = [
+      clock.every(LIMITS.sweepMs, () => sessions.sweep()),
+      clock.every(LIMITS.forgetMs, () => void forgetChunks(store, clock, this.log)),
+    ];
     this.service = {
       clock,
       log: this.log,
       store,
       sessions,
+      observations: new Observations(store),
       catalog: new Catalog(),
       lifecycle: new Lifecycle(),
       ingress: new Ingress(),
+      shares: new Shares(),
+      drills: config.drills,
       requests: new Counter(),
       chunkMs: config.chunkSeconds * 1000,
     };
@@ -138,7 +147,7 @@ class Running {
     });
     const drained = lifecycle.drain();
     await Promise.race([drained, new Promise<void>((resolve) => void clock.after(LIMITS.drainMs, resolve))]);
-    this.stopSweep();
+    for (const stopTimer of this.timers) stopTimer();
     const stopping = this.listeners.map((listener) => listener.stop());
     await this.engine?.close();
     await Promise.all(stopping);

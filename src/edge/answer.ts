@@ -1,42 +1,64 @@
 /** Every answer leaves through here: request id, error objects, counting, and the last catch. */
 import { Failure } from "../error.ts";
 import { makeId } from "../std/ids.ts";
+import { type Events, eventStream, type Send } from "./events.ts";
 import type { Service } from "./service.ts";
 
 /** A successful answer. */
 export interface Reply {
   readonly status: number;
-  readonly body: string;
-  /** Lower-case names; `content-type` is JSON unless named here. */
+  readonly body: string | null | Events;
+  /** Lower-case names; `content-type` is that of the body unless named here. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
  * Runs `work` and turns its outcome into the one response of this request. `route` is the name for metrics, from a
- * closed list.
+ * closed list. A stream counts as running until it has ended.
  */
 export async function answer(service: Service, route: string, work: () => Promise<Reply | Failure>): Promise<Response> {
   const requestId = makeId("req_", service.clock);
-  service.lifecycle.enter();
-  let outcome: Reply | Failure;
-  try {
-    outcome = await work();
-  } catch (error) {
-    outcome = fault(service, requestId, error);
-  } finally {
+  const { lifecycle } = service;
+  lifecycle.enter();
+  const outcome = await work().catch((error) => fault(service, requestId, error));
+  if (outcome instanceof Failure) note(service, requestId, outcome);
+  const { status, body, headers: own } = outcome instanceof Failure ? failureReply(outcome) : outcome;
+  service.requests.add({ route, status: String(status) });
+  const streams = body !== null && typeof body === "object";
+  if (!streams) lifecycle.leave();
+  const headers = {
+    ...(streams ? EVENT_STREAM : { "content-type": "application/json" }),
+    ...own,
+    "x-request-id": requestId,
+    // A client that keeps its connection learns to look for another server.
+    ...(lifecycle.draining ? { connection: "close" } : {}),
+  };
+  return new Response(streams ? stream(service, requestId, body) : body, { status, headers });
+}
+
+const EVENT_STREAM = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  // A proxy that collects what it passes on would hold the first comment back.
+  "x-accel-buffering": "no",
+} as const;
+
+function stream(service: Service, requestId: string, events: Events): ReadableStream<Uint8Array> {
+  const write = async (send: Send) => {
+    const failure = await events.write(send).catch((error) => fault(service, requestId, error));
+    if (failure) {
+      note(service, requestId, failure);
+      for (const event of events.failed(failure)) send(event);
+    }
     service.lifecycle.leave();
-  }
-  if (outcome instanceof Failure && outcome.detail !== undefined) {
-    service.log.error("request failed", { request: requestId, code: outcome.code, detail: outcome.detail });
-  }
-  const reply = outcome instanceof Failure ? failureReply(outcome) : outcome;
-  service.requests.add({ route, status: String(reply.status) });
-  const headers = { "content-type": "application/json", ...reply.headers, "x-request-id": requestId };
-  // A client that keeps its connection learns to look for another server.
-  return new Response(reply.body, {
-    status: reply.status,
-    headers: service.lifecycle.draining ? { ...headers, connection: "close" } : headers,
-  });
+  };
+  return eventStream(write, () => events.left());
+}
+
+/** What a failure has to say to the operator alone. */
+function note(service: Service, requestId: string, failure: Failure): void {
+  if (failure.detail === undefined) return;
+  service.log.error("request failed", { request: requestId, code: failure.code, detail: failure.detail });
 }
 
 /** A route that does not exist, or not with this method. */

@@ -4,6 +4,7 @@ import { answer, notFound } from "./answer.ts";
 import { chat } from "./chat/chat.ts";
 import { healthz, readyz } from "./health.ts";
 import type { Service } from "./service.ts";
+import { endSession } from "./sessions.ts";
 
 export function publicApp(service: Service) {
   return new Elysia({ strictPath: true })
@@ -11,6 +12,9 @@ export function publicApp(service: Service) {
     .post("/v1/chat/completions", ({ request }) => answer(service, "chat", () => chat(service, request)), {
       parse: "none",
     })
+    .delete("/v1/robot/sessions/:session_id", ({ request, params }) =>
+      answer(service, "session_end", () => endSession(service, request, params.session_id)),
+    )
     .get("/healthz", () => answer(service, "healthz", () => healthz()))
     .get("/readyz", () => answer(service, "readyz", () => readyz(service)));
 }

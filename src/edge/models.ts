@@ -4,6 +4,7 @@ import type { Manifest } from "../bundle/manifest.ts";
 import { ROBOT_DEFAULT, type RobotConfig, type ServeConfig } from "../config.ts";
 import type { Bundle, Engine, LoadOptions } from "../engine/engine.ts";
 import { EXIT, Failure, Problem } from "../error.ts";
+import { SlotPool } from "../session/slots.ts";
 import { rowsText } from "../std/float32.ts";
 import type { Log } from "../std/log.ts";
 import { nearest } from "../std/nearest.ts";
@@ -38,7 +39,7 @@ export function planModels(
     }
     const device = deviceOf(robot, id);
     if (device instanceof Problem) return device;
-    plan.push({ bundle, device, replicas: robot.replicas, threads: robot.threads });
+    plan.push({ bundle, device, replicas: robot.replicas, slots: robot.slots, threads: robot.threads });
   }
   return plan;
 }
@@ -61,7 +62,7 @@ export async function loadModels(
   log: Log,
 ): Promise<Problem | undefined> {
   for (const { bundle } of plan) {
-    catalog.models.set(bundle.manifest.id, { manifest: bundle.manifest, model: undefined });
+    catalog.models.set(bundle.manifest.id, { manifest: bundle.manifest, model: undefined, slots: undefined });
   }
   catalog.known = true;
   for (const options of plan) {
@@ -70,7 +71,8 @@ export async function loadModels(
     warmPrinter(manifest);
     const model = await load;
     if (model instanceof Failure) return new Problem(model.message);
-    catalog.models.set(manifest.id, { manifest, model });
+    const slots = model.slots > 0 ? new SlotPool(model) : undefined;
+    catalog.models.set(manifest.id, { manifest, model, slots });
     log.info("model loaded", { model: manifest.id, device: model.device, replicas: options.replicas });
     for (const { device, reason } of model.refused) log.info("device refused", { model: manifest.id, device, reason });
   }

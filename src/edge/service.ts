@@ -1,18 +1,24 @@
 /** What the routes work with: the parts of the running service, put together by `serve`. */
 
 import type { Manifest } from "../bundle/manifest.ts";
+import type { Drills } from "../drill.ts";
 import type { Model } from "../engine/engine.ts";
+import type { Observations } from "../session/observations.ts";
+import type { SlotPool } from "../session/slots.ts";
 import type { SessionTable } from "../session/table.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { Store } from "../store/store.ts";
 import type { Ingress } from "./body.ts";
+import type { Shares } from "./share.ts";
 
 /** A model id that this service answers for; `model` is there once it is loaded and warm. */
 export interface Served {
   readonly manifest: Manifest;
-  model: Model | undefined;
+  readonly model: Model | undefined;
+  /** Session slots of a loaded model with episode memory. */
+  readonly slots: SlotPool | undefined;
 }
 
 export class Catalog {
@@ -59,9 +65,12 @@ export interface Service {
   readonly log: Log;
   readonly store: Store;
   readonly sessions: SessionTable;
+  readonly observations: Observations;
   readonly catalog: Catalog;
   readonly lifecycle: Lifecycle;
   readonly ingress: Ingress;
+  readonly shares: Shares;
+  readonly drills: Drills;
   /** Answered requests by `route` and `status`. */
   readonly requests: Counter;
   /** From admission to answer of one chunk, milliseconds. */

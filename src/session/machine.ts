@@ -3,10 +3,14 @@
  *
  *   new ──begin──▶ busy(opening) ──commit──▶ idle(step 1) ──begin──▶ busy ──commit──▶ idle(step + 1)
  *                     └──fail──▶ new                                  └──fail──▶ idle(step unchanged)
- *   idle ──60 s──▶ expired ──24 h──▶ forgotten
+ *   idle ──60 s, or end──▶ expired          busy ──end──▶ busy(ending) ──commit or fail──▶ expired, or new if it never opened
  */
 import { Failure } from "../error.ts";
 import { LIMITS } from "../limits.ts";
+
+interface Fresh {
+  readonly kind: "new";
+}
 
 export interface Idle {
   readonly kind: "idle";
@@ -24,9 +28,15 @@ export interface Busy {
   readonly instruction: string;
   /** What the session was before, for a run that fails; undefined while its first request runs. */
   readonly before: Idle | undefined;
+  /** The client has ended the session meanwhile. */
+  readonly ending: boolean;
 }
 
-export type SessionState = { readonly kind: "new" } | Idle | Busy | { readonly kind: "expired" };
+interface Expired {
+  readonly kind: "expired";
+}
+
+export type SessionState = Fresh | Idle | Busy | Expired;
 
 /** What a request says about its session. */
 export interface SessionRequest {
@@ -47,7 +57,7 @@ const START_ANEW = "start a new session with a new session_id and its first fram
 /** The checks of the session stage in the contract's order; the busy state when all pass. */
 export function begin(state: SessionState, request: SessionRequest, counts: ImageCounts): Busy | Failure {
   const { instruction, expectedStep, images } = request;
-  if (state.kind === "expired") {
+  if (state.kind === "expired" || (state.kind === "busy" && state.ending)) {
     return new Failure("session_expired", `this session has ended or its state is gone; ${START_ANEW}`);
   }
   if (state.kind === "new" && (expectedStep ?? 0) > 0) {
@@ -70,7 +80,8 @@ export function begin(state: SessionState, request: SessionRequest, counts: Imag
     );
   }
   const conflict = stepConflict(expectedStep, step) ?? wrongCount(images, step === 0 ? counts.first : counts.later);
-  return conflict ?? { kind: "busy", step, instruction, before: state.kind === "idle" ? state : undefined };
+  const before = state.kind === "idle" ? state : undefined;
+  return conflict ?? { kind: "busy", step, instruction, before, ending: false };
 }
 
 /** The session stage of a request without `session_id`: always a first chunk. */
@@ -79,17 +90,31 @@ export function beginAlone(request: SessionRequest, counts: ImageCounts): Failur
 }
 
 /** The chunk is on its way to the client. */
-export function commit(busy: Busy, nowMs: number): Idle {
+export function commit(busy: Busy, nowMs: number): Idle | Expired {
+  if (busy.ending) return { kind: "expired" };
   return { kind: "idle", step: busy.step + 1, instruction: busy.instruction, sinceMs: nowMs };
 }
 
 /** The run came to nothing: the step stays, and a session that never opened is new again. */
 export function fail(busy: Busy, nowMs: number): SessionState {
-  return busy.before === undefined ? { kind: "new" } : { ...busy.before, sinceMs: nowMs };
+  if (busy.before === undefined) return { kind: "new" };
+  return busy.ending ? { kind: "expired" } : { ...busy.before, sinceMs: nowMs };
 }
 
-export function expired(state: Idle, nowMs: number): boolean {
-  return nowMs - state.sinceMs >= LIMITS.sessionIdleMs;
+/** The client ends the session; a run that is under way is still answered. */
+export function end(state: SessionState): SessionState {
+  if (state.kind === "idle") return { kind: "expired" };
+  return state.kind === "busy" ? { ...state, ending: true } : state;
+}
+
+/** Time has passed: a session without a request expires. */
+export function pass(state: SessionState, nowMs: number): SessionState {
+  return state.kind === "idle" && nowMs >= expiresMs(state) ? { kind: "expired" } : state;
+}
+
+/** Monotonic milliseconds. */
+export function expiresMs(state: Idle): number {
+  return state.sinceMs + LIMITS.sessionIdleMs;
 }
 
 function stepConflict(expectedStep: number | undefined, step: number): Failure | undefined {

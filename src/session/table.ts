@@ -1,13 +1,17 @@
 /**
- * All live robot sessions, and the ids that lately ended. Keyed by account, model and `session_id`.
- * A request takes a ticket (`begin`) and gives it back exactly once (`commit` or `fail`).
+ * The sessions of all accounts: which one a request belongs to, whether it may run, and what becomes of its step.
+ *
+ * Live sessions stand in memory. Which ones there were is in the store: an id that was open once and is alive no more
+ * answers 410, also after a restart.
  */
 import { Failure } from "../error.ts";
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import type { Clock } from "../std/clock.ts";
 import { isAnonId, makeId } from "../std/ids.ts";
+import { type Store, StoreDown } from "../store/store.ts";
 import * as machine from "./machine.ts";
+import type { SlotPool } from "./slots.ts";
 
 export interface SessionName {
   readonly accountId: string;
@@ -23,6 +27,8 @@ export interface Ticket {
   /** Whether the client named the session. */
   readonly named: boolean;
   readonly step: number;
+  /** Where the episode's memory is; undefined before `admit`, and always on models without memory. */
+  readonly slot: number | undefined;
   /** Capacity, asked after all other checks: `no_replica_free` when a new session finds no place. */
   admit(): Failure | undefined;
   /** The chunk goes out: step + 1. */
@@ -33,23 +39,31 @@ export interface Ticket {
 
 interface TableOptions {
   readonly clock: Clock;
+  readonly store: Pick<Store, "sessionLastAt">;
   readonly sessionsMax?: number;
-  readonly endedMax?: number;
 }
+
+/** A session that is alive. */
+interface Entry {
+  state: machine.Idle | machine.Busy;
+  readonly slots: SlotPool | undefined;
+  slot: number | undefined;
+}
+
+/** While the store is asked about an id that is not alive, the id is taken. */
+const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: undefined, ending: false };
 
 export class SessionTable {
   /** In the order in which they became idle, oldest first; busy ones stand anywhere. */
-  private readonly live = new Map<string, machine.Idle | machine.Busy>();
-  /** Ended ids with the moment of their end, oldest first. */
-  private readonly ended = new Map<string, number>();
+  private readonly live = new Map<string, Entry>();
   private readonly clock: Clock;
+  private readonly store: Pick<Store, "sessionLastAt">;
   private readonly sessionsMax: number;
-  private readonly endedMax: number;
 
-  constructor({ clock, sessionsMax = LIMITS.sessionsMax, endedMax = LIMITS.sessionsEndedMax }: TableOptions) {
+  constructor({ clock, store, sessionsMax = LIMITS.sessionsMax }: TableOptions) {
     this.clock = clock;
+    this.store = store;
     this.sessionsMax = sessionsMax;
-    this.endedMax = endedMax;
   }
 
   /** Sessions that are idle or busy. */
@@ -57,36 +71,76 @@ export class SessionTable {
     return this.live.size;
   }
 
-  /** The session stage up to `image_count_mismatch`; a ticket holds the session until it is given back. */
-  begin(name: SessionName, request: machine.SessionRequest, counts: machine.ImageCounts): Ticket | Failure {
+  /**
+   * The session stage up to `image_count_mismatch`; a ticket holds the session until it is given back. `slots` are those of
+   * a model with memory.
+   */
+  async begin(
+    name: SessionName,
+    request: machine.SessionRequest,
+    counts: machine.ImageCounts,
+    slots?: SlotPool,
+  ): Promise<Ticket | Failure> {
     this.sweep();
-    if (name.sessionId === undefined) return this.beginAlone(request, counts);
-    const key = `${name.accountId}\n${name.model}\n${name.sessionId}`;
-    const busy = machine.begin(this.state(key, name.sessionId), request, counts);
+    const { sessionId } = name;
+    if (sessionId === undefined) return this.beginAlone(request, counts);
+    const key = keyOf(name, sessionId);
+    const before = this.live.get(key);
+    const state = before?.state ?? (await this.past(key, { ...name, sessionId }));
+    if (state instanceof Failure) return state;
+    const busy = machine.begin(state, request, counts);
     if (busy instanceof Failure) return busy;
-    this.live.set(key, busy);
-    return this.ticket(name.sessionId, key, busy);
+    const entry = before ?? { state: busy, slots, slot: undefined };
+    entry.state = busy;
+    this.live.set(key, entry);
+    return new SessionTicket(sessionId, busy.step, entry, {
+      admit: () => (busy.before === undefined ? this.place(entry) : undefined),
+      end: (next) => this.settle(key, entry, next),
+      clock: this.clock,
+    });
   }
 
-  /** Ends sessions that idled too long and forgets ids that ended long ago. Called by every `begin`, and by a timer. */
+  /** The client ends its session; nothing happens when there is none. */
+  end(name: SessionName & { readonly sessionId: string }): void {
+    const key = keyOf(name, name.sessionId);
+    const entry = this.live.get(key);
+    if (entry && entry.state !== LOOKING) this.settle(key, entry, machine.end(entry.state));
+  }
+
+  /** Ends sessions that idled too long. Called by every `begin`, and by a timer. */
   sweep(): void {
     const now = this.clock.monotonicMs();
-    for (const [key, state] of this.live) {
-      if (state.kind === "busy") continue;
-      if (!machine.expired(state, now)) break;
-      this.live.delete(key);
-      this.ended.set(key, now);
-    }
-    for (const [key, sinceMs] of this.ended) {
-      if (now - sinceMs < LIMITS.sessionEndedMs && this.ended.size <= this.endedMax) break;
-      this.ended.delete(key);
+    for (const [key, entry] of this.live) {
+      if (entry.state.kind === "busy") continue;
+      const next = machine.pass(entry.state, now);
+      if (next === entry.state) break;
+      this.settle(key, entry, next);
     }
   }
 
-  private state(key: string, sessionId: string): machine.SessionState {
+  /** What an id that is not alive was before. */
+  private async past(
+    key: string,
+    session: { accountId: string; model: string; sessionId: string },
+  ): Promise<machine.SessionState | Failure> {
     // An assigned id belongs to a request that is over, wherever it was made.
-    if (isAnonId(sessionId) || this.ended.has(key)) return { kind: "expired" };
-    return this.live.get(key) ?? { kind: "new" };
+    if (isAnonId(session.sessionId)) return { kind: "expired" };
+    this.live.set(key, { state: LOOKING, slots: undefined, slot: undefined });
+    const lastAt = await this.store.sessionLastAt(session);
+    this.live.delete(key);
+    if (lastAt instanceof StoreDown) {
+      return new Failure(
+        "metering_unavailable",
+        "the record of sessions does not answer, nothing ran; retry with backoff",
+        {
+          retryAfterSeconds: 1,
+          detail: `store: ${lastAt.reason}`,
+        },
+      );
+    }
+    if (lastAt === undefined) return { kind: "new" };
+    const goneMs = lastAt * 1000 + LIMITS.sessionIdleMs + LIMITS.sessionEndedMs;
+    return this.clock.unixMs() < goneMs ? { kind: "expired" } : { kind: "new" };
   }
 
   private beginAlone(request: machine.SessionRequest, counts: machine.ImageCounts): Ticket | Failure {
@@ -96,45 +150,96 @@ export class SessionTable {
       sessionId: makeId("anon-", this.clock),
       named: false,
       step: 0,
+      slot: undefined,
       admit: () => undefined,
       commit: () => {},
       fail: () => {},
     };
   }
 
-  private ticket(sessionId: string, key: string, busy: machine.Busy): Ticket {
-    const end = (next: machine.SessionState) => {
-      assert(this.live.get(key) === busy, "a ticket is given back once");
-      // Deleted first, so that it stands last in the order of idleness.
-      this.live.delete(key);
-      if (next.kind === "idle") this.live.set(key, next);
-    };
-    return {
-      sessionId,
-      named: true,
-      step: busy.step,
-      admit: () => (busy.before === undefined ? this.full() : undefined),
-      commit: () => end(machine.commit(busy, this.clock.monotonicMs())),
-      fail: () => end(machine.fail(busy, this.clock.monotonicMs())),
-    };
+  /** Puts a live session into its next state, at the end of the order of idleness, or ends it. */
+  private settle(key: string, entry: Entry, next: machine.SessionState): void {
+    assert(this.live.get(key) === entry, "a session is settled while it is alive");
+    if (next.kind === "busy") {
+      entry.state = next;
+      return;
+    }
+    this.live.delete(key);
+    if (next.kind === "idle") {
+      entry.state = next;
+      this.live.set(key, entry);
+    } else if (entry.slot !== undefined) {
+      entry.slots?.give(entry.slot);
+    }
   }
 
-  /** The asking session already stands in the table. */
-  private full(): Failure | undefined {
-    if (this.live.size <= this.sessionsMax) return undefined;
-    const retryAfterSeconds = this.secondsToFree();
+  /** A place for a session that opens; it stands in the table already. */
+  private place(entry: Entry): Failure | undefined {
+    if (entry.slots) {
+      entry.slot = entry.slots.take();
+      if (entry.slot !== undefined) return undefined;
+    } else if (this.live.size <= this.sessionsMax) return undefined;
+    const retryAfterSeconds = this.secondsToFree(entry.slots);
     return new Failure(
       "no_replica_free",
-      `there is no place for another session; the first one comes free in ${retryAfterSeconds} s at the earliest, retry then`,
+      `there is no place for another session; the first one can come free in ${retryAfterSeconds} s, retry then`,
       { retryAfterSeconds },
     );
   }
 
-  private secondsToFree(): number {
+  /** Seconds until the first place can come free: the session that idles longest expires, or one that runs does so after it. */
+  private secondsToFree(slots: SlotPool | undefined): number {
     const now = this.clock.monotonicMs();
-    for (const state of this.live.values()) {
-      if (state.kind === "idle") return Math.max(1, Math.ceil((state.sinceMs + LIMITS.sessionIdleMs - now) / 1000));
+    let dueMs = now + LIMITS.sessionIdleMs;
+    for (const { state, slots: own } of this.live.values()) {
+      if (state.kind !== "idle" || own !== slots) continue;
+      dueMs = machine.expiresMs(state);
+      break;
     }
-    return 1;
+    return Math.max(1, Math.ceil((dueMs - now) / 1000));
+  }
+}
+
+function keyOf({ accountId, model }: SessionName, sessionId: string): string {
+  return `${accountId}\n${model}\n${sessionId}`;
+}
+
+/** Read through the entry: the session may be ended while its chunk runs. */
+class SessionTicket implements Ticket {
+  readonly named = true;
+  private open = true;
+
+  constructor(
+    readonly sessionId: string,
+    readonly step: number,
+    private readonly entry: Entry,
+    private readonly table: {
+      readonly admit: () => Failure | undefined;
+      readonly end: (next: machine.SessionState) => void;
+      readonly clock: Clock;
+    },
+  ) {}
+
+  get slot(): number | undefined {
+    return this.entry.slot;
+  }
+
+  admit(): Failure | undefined {
+    return this.table.admit();
+  }
+
+  commit(): void {
+    this.table.end(machine.commit(this.take(), this.table.clock.monotonicMs()));
+  }
+
+  fail(): void {
+    this.table.end(machine.fail(this.take(), this.table.clock.monotonicMs()));
+  }
+
+  private take(): machine.Busy {
+    const { state } = this.entry;
+    assert(this.open && state.kind === "busy", "a ticket is given back once");
+    this.open = false;
+    return state;
   }
 }

@@ -19,6 +19,31 @@ const STEPS: readonly string[] = [
   ) STRICT;
   CREATE INDEX api_keys_account ON api_keys (account_id);
   `,
+  // Times are Unix seconds. A session's observations stand beside it in the key; '' is "no session_id".
+  `
+  CREATE TABLE robot_sessions (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    model TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    last_at INTEGER NOT NULL,
+    replies_kept INTEGER NOT NULL,
+    PRIMARY KEY (account_id, model, session_id)
+  ) STRICT;
+  CREATE INDEX robot_sessions_last ON robot_sessions (last_at);
+  CREATE TABLE observations (
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    model TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    observation_id TEXT NOT NULL,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    generation_id TEXT NOT NULL,
+    step INTEGER,
+    reply TEXT,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (account_id, model, session_id, observation_id)
+  ) STRICT;
+  CREATE INDEX observations_alone ON observations (at) WHERE session_id = '';
+  `,
 ];
 
 /** Brings the schema up to date, all steps or none; the text says why it cannot. */

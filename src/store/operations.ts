@@ -1,19 +1,13 @@
 /** The operations of the store in SQL. Guards stand in the statements, so none of them raises on what a caller may do. */
-import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { forSqlite } from "./sql.ts";
+import type { Database } from "bun:sqlite";
+import { chunkReads, chunkWrites } from "./chunks.ts";
+import { changed, query } from "./statement.ts";
 import type { Account, KeyRecord, Reads, Writes } from "./store.ts";
-
-function query<Row>(db: Database, shared: string) {
-  return db.query<Row, SQLQueryBindings[]>(forSqlite(shared));
-}
-
-/** Whether a statement changed a row. Statements are prepared once per connection and kept by bun:sqlite. */
-function changed(db: Database, shared: string, ...values: SQLQueryBindings[]): boolean {
-  return query(db, shared).run(...values).changes > 0;
-}
 
 export function writesOn(db: Database): Writes {
   return {
+    ...chunkWrites(db),
+
     accountAdd: ({ id, email, createdAt }) =>
       changed(
         db,
@@ -52,6 +46,8 @@ export function writesOn(db: Database): Writes {
 
 export function readsOn(db: Database): Reads {
   return {
+    ...chunkReads(db),
+
     accountByEmail: (email) =>
       query<Account>(db, `SELECT id, email, created_at AS "createdAt" FROM accounts WHERE email = $1`).get(email) ??
       undefined,

@@ -52,6 +52,10 @@ class SqliteStore implements Store {
   keyRevoke: Store["keyRevoke"] = (revocation) => this.writer.write("keyRevoke", revocation);
   accountByEmail: Store["accountByEmail"] = (email) => this.read(() => this.reads.accountByEmail(email));
   keyByPublicId: Store["keyByPublicId"] = (publicId) => this.read(() => this.reads.keyByPublicId(publicId));
+  chunkKeep: Store["chunkKeep"] = (chunk) => this.writer.write("chunkKeep", chunk);
+  chunksForget: Store["chunksForget"] = (retention) => this.writer.write("chunksForget", retention);
+  sessionLastAt: Store["sessionLastAt"] = (session) => this.read(() => this.reads.sessionLastAt(session));
+  observation: Store["observation"] = (key) => this.read(() => this.reads.observation(key));
 
   async ping(): Promise<StoreDown | undefined> {
     const read = await this.accountByEmail("");

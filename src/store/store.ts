@@ -23,6 +23,42 @@ export interface KeyRecord {
   readonly revokedAt: number | null;
 }
 
+/** A robot session; requests without a `session_id` stand under the empty one. */
+export interface SessionKey {
+  readonly accountId: string;
+  readonly model: string;
+  readonly sessionId: string;
+}
+
+export interface ObservationKey extends SessionKey {
+  readonly observationId: string;
+}
+
+/** An observation that was answered. */
+export interface AnsweredObservation {
+  /** SHA-256 of the canonical request, 32 bytes. */
+  readonly digest: Uint8Array;
+  readonly generationId: string;
+  /** Zero-based chunk index; null where the request had no `session_id`. */
+  readonly step: number | null;
+  /** The reply's body; null once it is no longer retained. */
+  readonly reply: string | null;
+}
+
+/** What a chunk leaves behind, in one step: its session's activity and the answer to its observation. */
+export interface ChunkRecord {
+  readonly session: SessionKey | undefined;
+  readonly observation: (ObservationKey & AnsweredObservation) | undefined;
+  /** Unix seconds. */
+  readonly at: number;
+}
+
+/** Unix seconds: replies of sessions that were last active before, and records of those that were last active before. */
+export interface Retention {
+  readonly repliesBefore: number;
+  readonly recordsBefore: number;
+}
+
 /** The store did not do what was asked; `reason` is for the log, never for a client. */
 export class StoreDown {
   constructor(readonly reason: string) {}
@@ -33,11 +69,17 @@ export interface Writes {
   accountAdd(account: Account): "added" | "email_taken";
   keyAdd(key: KeyRecord): "added" | "id_taken" | "account_unknown";
   keyRevoke(revocation: { publicId: string; revokedAt: number }): "revoked" | "unknown";
+  chunkKeep(chunk: ChunkRecord): "kept";
+  /** Forgets a bounded part of what is older; "more" when there may be more of it. */
+  chunksForget(retention: Retention): "done" | "more";
 }
 
 export interface Reads {
   accountByEmail(email: string): Account | undefined;
   keyByPublicId(publicId: string): KeyRecord | undefined;
+  /** When the session was last active, Unix seconds; undefined: it never opened, or that is forgotten. */
+  sessionLastAt(session: SessionKey): number | undefined;
+  observation(key: ObservationKey): AnsweredObservation | undefined;
 }
 
 /** The same operations as a caller has them: asynchronous, and able to say that the store is down. */

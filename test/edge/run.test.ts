@@ -2,29 +2,8 @@
 import { expect, test } from "bun:test";
 import { Failure } from "../../src/error.ts";
 import { runUntilCancelled } from "../fake-engine.ts";
-import { imagePart, MODEL, observation, type Stage, stage, textPart, withContent } from "./stage.ts";
-
-const session = observation({ session_id: "s" });
-
-async function failure(response: Response): Promise<{ status: number; code: string; param: string | undefined }> {
-  const body = (await response.json()) as { error: { code: string; param?: string } };
-  return { status: response.status, code: body.error.code, param: body.error.param };
-}
-
-/** Nothing is held by anybody, and the session goes on with `step`. */
-async function expectClean(at: Stage, step: number): Promise<void> {
-  await Bun.sleep(0);
-  const { engine, clock, service } = at;
-  expect([engine.framesHeld, engine.runsHeld, clock.armed, service.ingress.bytes]).toEqual([0, 0, 0, 0]);
-  const response = await at.chat(session);
-  expect([response.status, response.headers.get("x-session-step")]).toEqual([200, String(step)]);
-}
-
-/** Lets what is already settled run, without waiting for time. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i += 1) await Promise.resolve();
-  await Bun.sleep(0);
-}
+import { expectClean, failure, session, settle } from "./outcome.ts";
+import { imagePart, MODEL, observation, stage, textPart, withContent } from "./stage.ts";
 
 test("an undecodable JPEG is invalid_image with the image's field; the other frames are dropped", async () => {
   const at = await stage();
@@ -292,7 +271,7 @@ test("healthz answers always; readyz says what is missing", async () => {
   expect((await at.send("/healthz")).status).toBe(200);
   expect(await ready()).toEqual({ status: 200, missing: undefined });
   const served = at.service.catalog.models.get(MODEL);
-  if (served) served.model = undefined;
+  if (served) at.service.catalog.models.set(MODEL, { ...served, model: undefined });
   at.store.down = true;
   expect(await ready()).toEqual({
     status: 503,

@@ -2,9 +2,13 @@
 import type { Elysia } from "elysia";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
+import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/body.ts";
 import { Catalog, Lifecycle, type Service } from "../../src/edge/service.ts";
+import { Shares } from "../../src/edge/share.ts";
+import { Observations } from "../../src/session/observations.ts";
+import { SlotPool } from "../../src/session/slots.ts";
 import { SessionTable } from "../../src/session/table.ts";
 import { Counter } from "../../src/std/metrics.ts";
 import { type FakeStore, fakeStore } from "../account/fake-store.ts";
@@ -29,7 +33,9 @@ export interface Stage {
   chat(body: unknown, init?: RequestInit): Promise<Response>;
 }
 
-export async function stage(options: { sessionsMax?: number; ingressBytesMax?: number } = {}): Promise<Stage> {
+export async function stage(
+  options: { sessionsMax?: number; ingressBytesMax?: number; drills?: Drills } = {},
+): Promise<Stage> {
   const clock = new FakeClock();
   const engine = new FakeEngine();
   const store = fakeStore();
@@ -47,10 +53,13 @@ export async function stage(options: { sessionsMax?: number; ingressBytesMax?: n
     clock,
     log: { info: note, error: note },
     store,
-    sessions: new SessionTable({ clock, ...(options.sessionsMax ? { sessionsMax: options.sessionsMax } : {}) }),
+    sessions: new SessionTable({ clock, store, ...(options.sessionsMax ? { sessionsMax: options.sessionsMax } : {}) }),
     catalog,
     lifecycle: new Lifecycle(),
+    observations: new Observations(store),
     ingress: new Ingress(options.ingressBytesMax),
+    shares: new Shares(),
+    drills: options.drills ?? new Drills(),
     requests: new Counter(),
     chunkMs: 10_000,
   };
@@ -75,7 +84,9 @@ export async function stage(options: { sessionsMax?: number; ingressBytesMax?: n
 }
 
 function serve(catalog: Catalog, engine: FakeEngine, facts: Manifest): void {
-  catalog.models.set(facts.id, { manifest: facts, model: engine.model(facts) });
+  const model = engine.model(facts);
+  const slots = model.slots > 0 ? new SlotPool(model) : undefined;
+  catalog.models.set(facts.id, { manifest: facts, model, slots });
 }
 
 /** Bytes that begin as a JPEG file does; the fake engine looks no further. */

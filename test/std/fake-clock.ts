@@ -48,6 +48,11 @@ export class FakeClock implements Clock {
     this.nowMs = end;
   }
 
+  /** Nothing that is armed will fire: whoever waited for it is gone. */
+  forget(): void {
+    this.timers.clear();
+  }
+
   private arm(timer: Timer): () => void {
     this.timers.add(timer);
     return () => this.timers.delete(timer);

@@ -3,16 +3,24 @@ import { authenticate } from "../../account/authenticate.ts";
 import { describe } from "../../bundle/describe.ts";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
+import type { Replay } from "../../session/observations.ts";
 import { makeId } from "../../std/ids.ts";
 import type { Reply } from "../answer.ts";
 import { readBody } from "../body.ts";
 import { parseObject } from "../json.ts";
 import type { Service } from "../service.ts";
 import { readChat } from "./checks.ts";
-import { chunkReply, describeReply } from "./reply.ts";
-import { runChunk } from "./run.ts";
+import type { DescribeCommand, ObserveCommand } from "./draft.ts";
+import { chunkText, describeText, type ReplyFacts, replyHeaders, serverTiming } from "./reply.ts";
+import { beginChunk, type Printed } from "./run.ts";
+import { chatEvents } from "./stream.ts";
 
 export async function chat(service: Service, request: Request): Promise<Reply | Failure> {
+  if (service.drills.strikes("auth_unavailable")) {
+    return new Failure("auth_unavailable", "the API key cannot be verified right now; retry with backoff", {
+      retryAfterSeconds: 1,
+    });
+  }
   const principal = await authenticate(request.headers.get("authorization"), service.store);
   if (principal instanceof Failure) return principal;
   if (service.lifecycle.draining) return shuttingDown();
@@ -22,7 +30,12 @@ export async function chat(service: Service, request: Request): Promise<Reply | 
   try {
     // A body may take long to arrive: nothing new begins after the signal to end.
     if (service.lifecycle.draining) return shuttingDown();
-    return await reply(service, principal.accountId, body.bytes, request.signal);
+    const object = parseObject(body.bytes);
+    if (typeof object === "string") return new Failure("invalid_body", object);
+    const command = readChat(object, service.catalog);
+    if (command instanceof Failure) return command;
+    if (command.kind === "describe") return describeReply(service, command);
+    return await observe(service, principal.accountId, command, request.signal);
   } finally {
     body.release();
   }
@@ -32,22 +45,67 @@ function shuttingDown(): Failure {
   return new Failure("engine_unavailable", "the service is shutting down; retry in some seconds");
 }
 
-async function reply(
+function factsOf({ clock }: Service, { served }: DescribeCommand | ObserveCommand): ReplyFacts {
+  return {
+    generationId: makeId("gen_", clock),
+    created: Math.floor(clock.unixMs() / 1000),
+    manifest: served.manifest,
+  };
+}
+
+function describeReply(service: Service, command: DescribeCommand): Reply {
+  const facts = factsOf(service, command);
+  return whole(service, facts, command, describeText(facts, describe(facts.manifest)), replyHeaders(facts));
+}
+
+async function observe(
   service: Service,
   accountId: string,
-  bytes: Uint8Array,
+  command: ObserveCommand,
   signal: AbortSignal,
 ): Promise<Reply | Failure> {
-  const object = parseObject(bytes);
-  if (typeof object === "string") return new Failure("invalid_body", object);
-  const command = readChat(object, service.catalog);
-  if (command instanceof Failure) return command;
-  const facts = {
-    generationId: makeId("gen_", service.clock),
-    created: Math.floor(service.clock.unixMs() / 1000),
-    manifest: command.served.manifest,
-  };
-  if (command.kind === "describe") return describeReply(facts, describe(facts.manifest));
-  const chunk = await runChunk(service, accountId, command, signal);
-  return chunk instanceof Failure ? chunk : chunkReply(facts, chunk);
+  const facts = factsOf(service, command);
+  const left = new AbortController();
+  const leave = () => left.abort();
+  if (signal.aborted) leave();
+  signal.addEventListener("abort", leave);
+  const asked = { accountId, generationId: facts.generationId, signal: left.signal };
+  const begun = await beginChunk(service, command, asked);
+  if (begun instanceof Failure) return begun;
+  if (begun.kind === "replay") return replayReply(service, facts, command, begun);
+  const finish = () => begun.finish((chunk) => chunkText(facts, chunk));
+  const headers = replyHeaders(facts, begun.step);
+  if (command.stream) {
+    const text = async () => textOf(await finish());
+    return { status: 200, body: chatEvents(service.clock, facts, text, leave), headers };
+  }
+  const printed = await finish();
+  if (printed instanceof Failure) return printed;
+  return { status: 200, body: printed.text, headers: { ...headers, ...serverTiming(printed.micros) } };
+}
+
+function textOf(printed: Printed | Failure): string | Failure {
+  return printed instanceof Failure ? printed : printed.text;
+}
+
+/** Byte for byte what the first request got. */
+function replayReply(
+  service: Service,
+  facts: ReplyFacts,
+  command: ObserveCommand,
+  { generationId, step, reply }: Replay,
+): Reply {
+  const headers = replyHeaders({ ...facts, generationId }, step);
+  return whole(service, facts, command, reply, { ...headers, "idempotent-replayed": "true" });
+}
+
+/** An answer that is there already, in the form that was asked for. */
+function whole(
+  { clock }: Service,
+  facts: ReplyFacts,
+  { stream }: DescribeCommand | ObserveCommand,
+  text: string,
+  headers: Record<string, string>,
+): Reply {
+  return { status: 200, body: stream ? chatEvents(clock, facts, async () => text) : text, headers };
 }

@@ -6,11 +6,12 @@ import { Type } from "@sinclair/typebox";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
+import { canonicalDigest } from "../../std/canonical.ts";
 import { bodySchema, type Check, firstFailure, optional } from "../check.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Catalog } from "../service.ts";
 import { lastUserMessage, readContent } from "./content.ts";
-import { ChatDraft, type DescribeCommand, type ObserveCommand } from "./draft.ts";
+import { ChatDraft, type DescribeCommand, type IdentifiedObservation, type ObserveCommand } from "./draft.ts";
 import { readImages } from "./images.ts";
 import { integerInRange, isSessionId, observationIdPattern } from "./rules.ts";
 import { readState, robotStateSchema } from "./state.ts";
@@ -52,14 +53,6 @@ const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
   {
     field: ["seed", optional(Type.Integer({ minimum: 0, maximum: LIMITS.seedMax, default: 0 }))],
     run: checkSeed,
-  },
-  {
-    run: (draft) =>
-      draft.body.stream === true
-        ? new Failure("invalid_parameter", "this build answers whole responses only; leave stream out or send false", {
-            param: "stream",
-          })
-        : undefined,
   },
   {
     run: (draft) =>
@@ -140,7 +133,7 @@ export function readChat(body: JsonObject, catalog: Catalog): DescribeCommand | 
   const draft = new ChatDraft(body, catalog);
   const failure = firstFailure(EVERY_REQUEST, draft);
   if (failure) return failure;
-  if (!draft.withImages) return { kind: "describe", served: draft.model };
+  if (!draft.withImages) return { kind: "describe", served: draft.model, stream: draft.stream };
   return firstFailure(WITH_IMAGES, draft) ?? observeCommand(draft);
 }
 
@@ -153,11 +146,18 @@ function observeCommand(draft: ChatDraft): ObserveCommand {
     images: draft.images,
     state: present(draft.state, "the checked robot_state"),
     sessionId: draft.optional("session_id") as string | undefined,
-    observationId: draft.optional("observation_id") as string | undefined,
+    observation: identified(draft),
     expectedStep: draft.optional("expected_step") as number | undefined,
     rows: (draft.optional("action_horizon") as number | undefined) ?? draft.model.manifest.action.rows,
     seed: draft.seed,
+    stream: draft.stream,
   };
+}
+
+/** The body is digested only where an id asks for it. */
+function identified(draft: ChatDraft): IdentifiedObservation | undefined {
+  const id = draft.optional("observation_id") as string | undefined;
+  return id === undefined ? undefined : { id, digest: canonicalDigest("chat", draft.body) };
 }
 
 function checkModel(draft: ChatDraft): Failure | undefined {
@@ -203,7 +203,7 @@ function checkInstruction(draft: ChatDraft): Failure | undefined {
     return new Failure("instruction_missing", "images came without an instruction; add a text part", { param });
   }
   // The engine bounds its own work: a text that cannot fit is refused before it is tokenised.
-  const tokens = draft.model.model?.measure(draft.instruction, draft.images.length);
+  const tokens = draft.model.model?.measure({ instruction: draft.instruction });
   return tokens instanceof Failure ? new Failure(tokens.code, tokens.message, { param }) : undefined;
 }
 

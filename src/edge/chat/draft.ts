@@ -11,6 +11,7 @@ import type { RobotState } from "./state.ts";
 export interface DescribeCommand {
   readonly kind: "describe";
   readonly served: Served;
+  readonly stream: boolean;
 }
 
 /** One observation, typed and complete. */
@@ -22,11 +23,19 @@ export interface ObserveCommand {
   readonly images: readonly FrameImage[];
   readonly state: RobotState;
   readonly sessionId: string | undefined;
-  readonly observationId: string | undefined;
+  readonly observation: IdentifiedObservation | undefined;
   readonly expectedStep: number | undefined;
   /** Rows to answer, 1 to the model's rows per chunk. */
   readonly rows: number;
   readonly seed: number;
+  readonly stream: boolean;
+}
+
+/** An observation that runs once, however often it is sent. */
+export interface IdentifiedObservation {
+  readonly id: string;
+  /** SHA-256 of the canonical body, 32 bytes. */
+  readonly digest: Uint8Array;
 }
 
 export class ChatDraft {
@@ -47,6 +56,10 @@ export class ChatDraft {
   /** The model that an earlier check found. */
   get model(): Served {
     return present(this.served, "the served model");
+  }
+
+  get stream(): boolean {
+    return this.body.stream === true;
   }
 
   get withImages(): boolean {

@@ -1,7 +1,6 @@
 /** The response of the robot route as JSON text, put together from parts that are printed once. */
 import type { Manifest } from "../../bundle/manifest.ts";
 import type { StationMicros } from "../../engine/engine.ts";
-import type { Reply } from "../answer.ts";
 import type { Chunk } from "./run.ts";
 
 /** The stations of `timing_ms`, in the order of the work. */
@@ -27,31 +26,32 @@ interface Usage {
 }
 
 /** The answer to a request without images. */
-export function describeReply(facts: ReplyFacts, description: string): Reply {
-  const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
-  return {
-    status: 200,
-    body: completion(facts, JSON.stringify(description), usage),
-    headers: { "x-generation-id": facts.generationId, ...referenceHeader(facts.manifest) },
-  };
+export function describeText(facts: ReplyFacts, description: string): string {
+  return completion(facts, JSON.stringify(description), { promptTokens: 0, cachedTokens: 0, completionTokens: 0 });
 }
 
 /** The answer with an action chunk. */
-export function chunkReply(facts: ReplyFacts, chunk: Chunk): Reply {
+export function chunkText(facts: ReplyFacts, chunk: Chunk): string {
   const { promptTokens, cachedTokens, rowsComputed } = chunk;
   const { head, tail } = chunkAround(facts.manifest, chunk);
   // The rows hold nothing that a JSON string must escape, so only the small parts around them are printed twice.
   const content = `"${escaped(head)}${chunk.rowsText}${escaped(tail)}"`;
+  return completion(facts, content, { promptTokens, cachedTokens, completionTokens: rowsComputed });
+}
+
+/** Headers that are known before the model has run. */
+export function replyHeaders({ generationId, manifest }: ReplyFacts, step?: number | null): Record<string, string> {
   return {
-    status: 200,
-    body: completion(facts, content, { promptTokens, cachedTokens, completionTokens: rowsComputed }),
-    headers: {
-      "x-generation-id": facts.generationId,
-      "server-timing": STATIONS.map((station) => `${station};dur=${millis(chunk.micros[station])}`).join(", "),
-      ...(chunk.named ? { "x-session-step": String(chunk.step) } : {}),
-      ...referenceHeader(facts.manifest),
-    },
+    "x-generation-id": generationId,
+    ...(step === undefined || step === null ? {} : { "x-session-step": String(step) }),
+    // Random weights say so wherever a user could meet them.
+    ...(manifest.reference ? { "x-tendon-bundle": "reference" } : {}),
   };
+}
+
+/** Time at each station, for browsers and proxies. */
+export function serverTiming(micros: StationMicros): Record<string, string> {
+  return { "server-timing": STATIONS.map((station) => `${station};dur=${millis(micros[station])}`).join(", ") };
 }
 
 /** The action chunk as JSON text, before and after its rows. */
@@ -105,9 +105,4 @@ function timing(micros: StationMicros): Record<(typeof STATIONS)[number], number
 /** Milliseconds with microsecond resolution. */
 function millis(micros: number): number {
   return Math.round(micros) / 1000;
-}
-
-/** Random weights say so wherever a user could meet them. */
-function referenceHeader(manifest: Manifest): Record<string, string> {
-  return manifest.reference ? { "x-tendon-bundle": "reference" } : {};
 }

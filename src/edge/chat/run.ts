@@ -1,21 +1,27 @@
 /**
- * One observation through session and engine to a chunk. Whatever goes wrong, the frames are dropped, the run is
- * cancelled and aborted, and the session's step stays where it was.
+ * One observation through exactly-once, session, engine and store to a chunk.
+ *
+ * `beginChunk` makes every check up to capacity and hands the run to the engine; `Running.finish` waits for it, keeps what
+ * must be durable and only then lets the answer out. Whatever goes wrong, frames are dropped, the run is stopped and
+ * aborted, the session's step and memory stay where they were, and its observation_id is free again.
  */
-import type { ChunkResult, Frame, Run, StationMicros } from "../../engine/engine.ts";
+import type { ChunkResult, Frame, Model, Run, StationMicros } from "../../engine/engine.ts";
 import { Failure } from "../../error.ts";
+import { LIMITS } from "../../limits.ts";
+import type { Claim, Replay } from "../../session/observations.ts";
 import type { Ticket } from "../../session/table.ts";
+import { present } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
 import { rowsText } from "../../std/float32.ts";
+import { type ObservationKey, StoreDown } from "../../store/store.ts";
 import type { Service } from "../service.ts";
 import type { ObserveCommand } from "./draft.ts";
+import { Interruptions } from "./interruption.ts";
 import { stateFault, stateVector } from "./state.ts";
 
-/** A chunk that is on its way to the client: its step is taken. */
+/** A chunk as it is answered. */
 export interface Chunk {
   readonly sessionId: string;
-  /** Whether the client named the session. */
-  readonly named: boolean;
   readonly step: number;
   /** The rows that were asked for, as JSON text. */
   readonly rowsText: string;
@@ -29,111 +35,289 @@ export interface Chunk {
   readonly rowsComputed: number;
 }
 
-/**
- * Session stage, decode, run. `signal` tells that the client has left: that ends the request until its run is handed to
- * the engine. From then on, also while the run only waits in the engine's queue, the chunk is computed and committed.
- */
-export async function runChunk(
-  service: Service,
-  accountId: string,
-  command: ObserveCommand,
-  signal: AbortSignal,
-): Promise<Chunk | Failure> {
-  const { manifest, model } = command.served;
-  if (!model) return new Failure("engine_unavailable", "the model is still loading; retry in a second");
-  const cameras = manifest.cameras.length;
-  const ticket = service.sessions.begin(
-    { accountId, model: manifest.id, sessionId: command.sessionId },
-    { instruction: command.instruction, expectedStep: command.expectedStep, images: command.images.length },
-    { first: cameras * manifest.frames.first, later: cameras * manifest.frames.later },
-  );
-  if (ticket instanceof Failure) return ticket;
-  const attempt = new Attempt(ticket);
-  const late = deadline(service.clock, service.chunkMs);
-  const gone = departure(signal);
-  try {
-    const unready =
-      stateFault(manifest.state.kind, command.state) ??
-      attempt.putFrames(command, ticket.step) ??
-      (await Promise.race([attempt.decoded(command), late.passed, gone.passed])) ??
-      ticket.admit();
-    if (unready) return unready;
-    const run = attempt.observe(command, stateVector(manifest, command.state));
-    if (run instanceof Failure) return run;
-    const result = await Promise.race([run.result, late.passed]);
-    if (result instanceof Failure) return result;
-    const chunk = encode(service.clock, command, ticket, result);
-    attempt.commit();
-    return chunk;
-  } finally {
-    late.disarm();
-    gone.disarm();
-    attempt.undoUnlessCommitted();
-  }
+/** A run that the engine has taken on. */
+export interface Running {
+  readonly kind: "running";
+  /** Zero-based chunk index; undefined when the client named no session. */
+  readonly step: number | undefined;
+  /** The answer's text as `print` makes it of the chunk, once everything about it is durable. To be called once. */
+  finish(print: (chunk: Chunk) => string): Promise<Printed | Failure>;
 }
 
-/** What one request holds of session and engine. */
-class Attempt {
-  private frames: Frame[] = [];
-  private run: Run | undefined;
-  private committed = false;
+export interface Printed {
+  readonly text: string;
+  readonly micros: StationMicros;
+}
 
-  constructor(private readonly ticket: Ticket) {}
+interface Asked {
+  readonly accountId: string;
+  readonly generationId: string;
+  /** Tells that the client has left: that takes the run back as long as the model has not started on it. */
+  readonly signal: AbortSignal;
+}
+
+/** Every check from the idempotent replay to capacity. */
+export async function beginChunk(
+  service: Service,
+  command: ObserveCommand,
+  asked: Asked,
+): Promise<Running | Replay | Failure> {
+  const { observation, served, sessionId } = command;
+  let claim: Claim | undefined;
+  const session = { accountId: asked.accountId, model: served.manifest.id, sessionId: sessionId ?? "" };
+  if (observation) {
+    const claimed = await service.observations.claim({ ...session, observationId: observation.id }, observation.digest);
+    if (claimed instanceof Failure || claimed.kind === "replay") return claimed;
+    claim = claimed;
+  }
+  const begun = await beginClaimed(service, command, asked, claim);
+  if (begun instanceof Failure) claim?.release();
+  return begun;
+}
+
+async function beginClaimed(
+  service: Service,
+  command: ObserveCommand,
+  asked: Asked,
+  claim: Claim | undefined,
+): Promise<Running | Failure> {
+  const { manifest, model, slots } = command.served;
+  if (!model) return new Failure("engine_unavailable", "the model is still loading; retry in a second");
+  const cameras = manifest.cameras.length;
+  const ticket = await service.sessions.begin(
+    { accountId: asked.accountId, model: manifest.id, sessionId: command.sessionId },
+    { instruction: command.instruction, expectedStep: command.expectedStep, images: command.images.length },
+    { first: cameras * manifest.frames.first, later: cameras * manifest.frames.later },
+    slots,
+  );
+  if (ticket instanceof Failure) return ticket;
+  const attempt = new Attempt(service, command, asked, ticket, model, claim);
+  const failure = await attempt.guarded(() => attempt.begin());
+  if (failure === undefined) return attempt;
+  attempt.undo();
+  return failure;
+}
+
+/** What one request holds of session, engine and store. */
+class Attempt implements Running {
+  readonly kind = "running";
+  private readonly frames: Frame[] = [];
+  private run: Run | undefined;
+  private readonly interruptions: Interruptions;
+  private releaseShare: (() => void) | undefined;
+  /** Committed or taken back. */
+  private ended = false;
+
+  constructor(
+    private readonly service: Service,
+    private readonly command: ObserveCommand,
+    private readonly asked: Asked,
+    private readonly ticket: Ticket,
+    private readonly model: Model,
+    private readonly claim: Claim | undefined,
+  ) {
+    this.interruptions = new Interruptions(service.clock, service.chunkMs, asked.signal);
+  }
+
+  get step(): number | undefined {
+    return this.ticket.named ? this.ticket.step : undefined;
+  }
+
+  /** Decode, payment, capacity; then the run waits or runs. */
+  async begin(): Promise<Failure | undefined> {
+    const { command } = this;
+    return (
+      stateFault(command.served.manifest.state.kind, command.state) ??
+      this.putFrames() ??
+      (await this.interruptions.race(this.decoded())) ??
+      this.payment() ??
+      this.ticket.admit() ??
+      this.observe()
+    );
+  }
+
+  finish(print: (chunk: Chunk) => string): Promise<Printed | Failure> {
+    return this.guarded(() => this.answer(print));
+  }
+
+  /** A fault of our own must not keep anything either. */
+  async guarded<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      this.undo();
+      throw error;
+    }
+  }
+
+  /** Takes everything back, unless it is committed. The session is free once the engine has let go of the run. */
+  undo(): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.interruptions.disarm();
+    const { run } = this;
+    for (const frame of this.frames) frame.drop();
+    const over = () => this.over(() => this.ticket.fail());
+    if (!run) {
+      over();
+      return;
+    }
+    run.cancel();
+    void run.result.then(() => run.abort());
+    void run.released.then(over);
+  }
+
+  private async answer(print: (chunk: Chunk) => string): Promise<Printed | Failure> {
+    const run = present(this.run, "a run that the engine has taken on");
+    // A client that leaves takes the run back if it can; otherwise the chunk is finished, and kept for a repeat.
+    this.interruptions.onLeave = () => run.withdraw();
+    const result = await this.interruptions.race(this.result(run));
+    if (result instanceof Failure) {
+      this.undo();
+      return result;
+    }
+    const chunk = encode(this.service.clock, this.command, this.ticket, result);
+    const printed = { text: print(chunk), micros: chunk.micros };
+    const kept = this.keep(run, printed.text);
+    // What is being made durable is not taken back: a client that cannot wait asks again with the same id.
+    this.interruptions.onLeave = () => false;
+    const failure = await this.interruptions.race(kept, () => this.outcomeUnknown());
+    return failure ?? printed;
+  }
 
   /** Hands every frame to the decoders; camera-major, so that a camera's frames stand together. */
-  putFrames(command: ObserveCommand, step: number): Failure | undefined {
-    const { manifest, model } = command.served;
-    const perCamera = step === 0 ? manifest.frames.first : manifest.frames.later;
+  private putFrames(): Failure | undefined {
+    const { command, ticket, model, asked, service } = this;
+    const { manifest } = command.served;
+    const share = service.shares.take(asked.accountId, manifest.id, command.images.length);
+    if (share instanceof Failure) return share;
+    this.releaseShare = share;
+    const perCamera = ticket.step === 0 ? manifest.frames.first : manifest.frames.later;
     for (const [index, { jpeg, param }] of command.images.entries()) {
-      const frame = model?.framePut(Math.floor(index / perCamera), jpeg);
+      const frame = model.framePut(Math.floor(index / perCamera), jpeg, this.turn);
       if (frame instanceof Failure) return at(frame, param);
-      if (frame) this.frames.push(frame);
+      this.frames.push(frame);
     }
     return undefined;
   }
 
   /** Waits for all decoders; the first bad frame in wire order. */
-  async decoded(command: ObserveCommand): Promise<Failure | undefined> {
+  private async decoded(): Promise<Failure | undefined> {
     const failures = await Promise.all(this.frames.map((frame) => frame.decoded));
     const index = failures.findIndex((failure) => failure !== undefined);
     const failure = failures[index];
-    return failure ? at(failure, command.images[index]?.param) : undefined;
+    return failure ? at(failure, this.command.images[index]?.param) : undefined;
   }
 
-  observe(command: ObserveCommand, state: Float32Array): Run | Failure {
-    const { instruction, seed } = command;
-    const run = command.served.model?.observe({
-      frames: this.frames,
-      instruction,
-      state,
-      step: this.ticket.step,
-      seed,
-    });
-    if (!run) return new Failure("engine_unavailable", "the model is not loaded; retry in a second");
-    if (!(run instanceof Failure)) this.run = run;
-    return run;
-  }
-
-  commit(): void {
-    this.committed = true;
-    this.ticket.commit();
-    this.run?.commit();
-  }
-
-  /** Stops the work itself, not only the reply; the session is free again once the engine has let go of the run. */
-  undoUnlessCommitted(): void {
-    if (this.committed) return;
-    const { run, ticket } = this;
-    if (!run) {
-      for (const frame of this.frames) frame.drop();
-      ticket.fail();
-      return;
+  private payment(): Failure | undefined {
+    for (const name of ["billing_unavailable", "metering_unavailable"] as const) {
+      if (!this.strikes(name)) continue;
+      return new Failure(name, `${name.replace("_", " is ")}, nothing ran; retry with backoff`, {
+        retryAfterSeconds: 1,
+      });
     }
-    run.cancel();
-    void run.result.then(() => {
-      run.abort();
-      ticket.fail();
+    return undefined;
+  }
+
+  private observe(): Failure | undefined {
+    const { command, ticket } = this;
+    const { manifest } = command.served;
+    if (this.strikes("engine_unavailable")) {
+      return new Failure("engine_unavailable", "the model service is not reachable; retry with backoff");
+    }
+    const failStep = this.failStep();
+    const run = this.model.observe({
+      frames: this.frames,
+      instruction: command.instruction,
+      state: stateVector(manifest, command.state),
+      step: ticket.step,
+      seed: command.seed,
+      turn: this.turn,
+      ...(ticket.slot === undefined ? {} : { slot: ticket.slot }),
+      ...(failStep === undefined ? {} : { failStep }),
     });
+    if (run instanceof Failure) return run;
+    this.run = run;
+    return undefined;
+  }
+
+  private failStep(): number | undefined {
+    if (this.strikes("model_failure")) return 0;
+    return this.strikes("after_start") ? this.command.served.manifest.flow.steps - 1 : undefined;
+  }
+
+  private async result(run: Run): Promise<ChunkResult | Failure> {
+    const result = await run.result;
+    if (!(result instanceof Failure) && this.strikes("slow_model")) await this.interruptions.sleep(LIMITS.slowModelMs);
+    return result;
+  }
+
+  /** Session's activity and answer become durable in one step; then, and only then, memory and step move on. */
+  private async keep(run: Run, text: string): Promise<Failure | undefined> {
+    const { ticket, asked, service } = this;
+    const at = Math.floor(service.clock.unixMs() / 1000);
+    const session = ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined;
+    const observation = this.answered(text);
+    const kept = session || observation ? await service.store.chunkKeep({ session, observation, at }) : "kept";
+    if (kept instanceof StoreDown) {
+      this.undo();
+      return new Failure(
+        "metering_unavailable",
+        "the answer could not be recorded and was taken back, as if nothing ran; retry with backoff",
+        { retryAfterSeconds: 1, detail: `store: ${kept.reason} (${asked.generationId})` },
+      );
+    }
+    this.ended = true;
+    this.interruptions.disarm();
+    run.commit();
+    this.over(() => this.ticket.commit());
+    return undefined;
+  }
+
+  private answered(text: string) {
+    const { ticket, asked, command } = this;
+    if (!command.observation) return undefined;
+    const key: ObservationKey = {
+      ...this.key(),
+      sessionId: command.sessionId ?? "",
+      observationId: command.observation.id,
+    };
+    return {
+      ...key,
+      digest: command.observation.digest,
+      generationId: asked.generationId,
+      step: ticket.named ? ticket.step : null,
+      reply: this.strikes("result_lost") ? null : text,
+    };
+  }
+
+  private outcomeUnknown(): Failure {
+    return new Failure(
+      "observation_lost",
+      "the answer is there but its record is not durable yet; repeat the same observation_id, or ask for the next step",
+      this.command.observation ? { param: "observation_id" } : {},
+    );
+  }
+
+  /** Everything is given back: frames, run, session, claim. */
+  private over(settle: () => void): void {
+    this.releaseShare?.();
+    settle();
+    this.claim?.release();
+  }
+
+  private key(): { accountId: string; model: string } {
+    return { accountId: this.asked.accountId, model: this.command.served.manifest.id };
+  }
+
+  private strikes(name: Parameters<Service["drills"]["strikes"]>[0]): boolean {
+    const { command, ticket } = this;
+    return this.service.drills.strikes(name, { ...this.key(), sessionId: command.sessionId, step: ticket.step });
+  }
+
+  /** Accounts take turns; two that share a number share a turn. */
+  private get turn(): number {
+    return Bun.hash.crc32(this.asked.accountId);
   }
 }
 
@@ -151,7 +335,6 @@ function encode(clock: Clock, command: ObserveCommand, ticket: Ticket, result: C
   const { frames } = command.served.manifest;
   return {
     sessionId: ticket.sessionId,
-    named: ticket.named,
     step: ticket.step,
     rowsText: text,
     // A request without session_id is always the first of its own session.
@@ -162,24 +345,4 @@ function encode(clock: Clock, command: ObserveCommand, ticket: Ticket, result: C
     cachedTokens: result.cachedTokens,
     rowsComputed: result.rows,
   };
-}
-
-interface Interruption {
-  readonly passed: Promise<Failure>;
-  disarm(): void;
-}
-
-function deadline(clock: Clock, ms: number): Interruption {
-  const { promise, resolve } = Promise.withResolvers<Failure>();
-  const message = `the chunk was not ready within ${ms / 1000} s and was stopped; retry with backoff`;
-  const disarm = clock.after(ms, () => resolve(new Failure("engine_unavailable", message, { retryAfterSeconds: 1 })));
-  return { passed: promise, disarm };
-}
-
-function departure(signal: AbortSignal): Interruption {
-  const { promise, resolve } = Promise.withResolvers<Failure>();
-  const leave = () => resolve(new Failure("engine_unavailable", "the client left before the model started"));
-  if (signal.aborted) leave();
-  signal.addEventListener("abort", leave);
-  return { passed: promise, disarm: () => signal.removeEventListener("abort", leave) };
 }

@@ -1,0 +1,91 @@
+/**
+ * Drills: failures that `serve --dev` makes happen on purpose, so that authors of robots and clients can rehearse them
+ * (contract section 9). `TENDON_FAULTS=NAME[:SESSION-PREFIX[@STEP]],…`
+ */
+import { EXIT, Problem } from "./error.ts";
+import { nearest } from "./std/nearest.ts";
+
+/** What each drill does to a request of the robot route. */
+const NAMES = [
+  /** The model fails on the run. */
+  "model_failure",
+  /** The model fails at its last flow step, once a stream has begun. */
+  "after_start",
+  "engine_unavailable",
+  "auth_unavailable",
+  "billing_unavailable",
+  "metering_unavailable",
+  /** The answer goes out, but is not retained: repeating the observation gets 503. */
+  "result_lost",
+  /** The model takes two seconds more. */
+  "slow_model",
+] as const;
+export type Drill = (typeof NAMES)[number];
+
+/** These strike before the session is known. */
+const WITHOUT_PREFIX: readonly Drill[] = ["auth_unavailable"];
+
+interface Order {
+  readonly name: Drill;
+  /** Sessions whose id begins so; undefined: every request. */
+  readonly prefix: string | undefined;
+  /** Only at this step, and once in each session. */
+  readonly step: number | undefined;
+  /** Sessions that were struck at their step. */
+  readonly struck: Set<string>;
+}
+
+/** Where a request stands. */
+export interface Target {
+  readonly accountId: string;
+  readonly model: string;
+  readonly sessionId: string | undefined;
+  readonly step: number;
+}
+
+export class Drills {
+  constructor(private readonly orders: readonly Order[] = []) {}
+
+  /** Whether the failure is to happen now; one that strikes once is used up by that. */
+  strikes(name: Drill, target?: Target): boolean {
+    return this.orders.some((order) => order.name === name && applies(order, target));
+  }
+}
+
+function applies({ prefix, step, struck }: Order, target: Target | undefined): boolean {
+  if (prefix === undefined) return true;
+  if (target?.sessionId === undefined || !target.sessionId.startsWith(prefix)) return false;
+  if (step === undefined) return true;
+  const session = `${target.accountId}\n${target.model}\n${target.sessionId}`;
+  if (target.step !== step || struck.has(session)) return false;
+  struck.add(session);
+  return true;
+}
+
+/** Reads the value of `TENDON_FAULTS`; an empty one means no drills. */
+export function readDrills(value: string): Drills | Problem {
+  const orders: Order[] = [];
+  for (const word of value.split(",").map((part) => part.trim())) {
+    if (word === "") continue;
+    const order = readOrder(word);
+    if (order instanceof Problem) return order;
+    orders.push(order);
+  }
+  return new Drills(orders);
+}
+
+function readOrder(word: string): Order | Problem {
+  const colon = word.indexOf(":");
+  const said = colon === -1 ? word : word.slice(0, colon);
+  const name = NAMES.find((known) => known === said);
+  if (name === undefined) return refused(word, `there is no drill "${said}"; did you mean "${nearest(said, NAMES)}"?`);
+  if (colon === -1) return { name, prefix: undefined, step: undefined, struck: new Set() };
+  if (WITHOUT_PREFIX.includes(name)) return refused(word, `${name} takes no session prefix`);
+  const [, prefix, step] = /^(.*?)(?:@(\d{1,9}))?$/s.exec(word.slice(colon + 1)) ?? [];
+  if (prefix === undefined || prefix === "") return refused(word, "a session prefix must follow the colon");
+  return { name, prefix, step: step === undefined ? undefined : Number(step), struck: new Set() };
+}
+
+function refused(word: string, reason: string): Problem {
+  return new Problem(`TENDON_FAULTS, "${word}": ${reason}`, EXIT.usage);
+}

@@ -1,0 +1,14 @@
+/** `DELETE /v1/robot/sessions/{session_id}?model=ID`: ends a session of the key's account at once. */
+import { authenticate } from "../account/authenticate.ts";
+import { Failure } from "../error.ts";
+import type { Reply } from "./answer.ts";
+import type { Service } from "./service.ts";
+
+/** Always 204, whether or not there was such a session: afterwards there is none. */
+export async function endSession(service: Service, request: Request, sessionId: string): Promise<Reply | Failure> {
+  const principal = await authenticate(request.headers.get("authorization"), service.store);
+  if (principal instanceof Failure) return principal;
+  const model = new URL(request.url).searchParams.get("model") ?? "";
+  service.sessions.end({ accountId: principal.accountId, model, sessionId });
+  return { status: 204, body: null };
+}

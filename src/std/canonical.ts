@@ -1,0 +1,37 @@
+/**
+ * Digests of JSON values by content: object keys in any order, fields that are `null` as if they were not there.
+ *
+ * What is hashed is no JSON text but says the same: each value with its type and length before it, so that a large string is
+ * hashed as it stands and never copied.
+ */
+
+/** SHA-256, 32 bytes. `scope` keeps requests of different forms apart. */
+export function canonicalDigest(scope: string, value: unknown): Uint8Array {
+  const hasher = new Bun.CryptoHasher("sha256");
+  addText(hasher, scope);
+  add(hasher, value);
+  return new Uint8Array(hasher.digest());
+}
+
+function add(hasher: Bun.CryptoHasher, value: unknown): void {
+  if (typeof value === "string") addText(hasher, value);
+  else if (Array.isArray(value)) {
+    hasher.update(`[${value.length}:`);
+    for (const item of value) add(hasher, item);
+  } else if (typeof value === "object" && value !== null) {
+    const fields = Object.entries(value).filter(([, field]) => field !== null);
+    fields.sort(([one], [other]) => (one < other ? -1 : 1));
+    hasher.update(`{${fields.length}:`);
+    for (const [key, field] of fields) {
+      addText(hasher, key);
+      add(hasher, field);
+    }
+  } else hasher.update(`(${value})`);
+}
+
+function addText(hasher: Bun.CryptoHasher, text: string): void {
+  // As UTF-8 all lone surrogates would look alike.
+  const whole = text.isWellFormed();
+  hasher.update(whole ? `"${text.length}:` : `'${text.length}:`);
+  hasher.update(whole ? text : JSON.stringify(text));
+}

@@ -1,0 +1,81 @@
+import { expect, test } from "bun:test";
+import { Failure } from "../../src/error.ts";
+import { Observations } from "../../src/session/observations.ts";
+import { fakeStore } from "../account/fake-store.ts";
+
+const id = { accountId: "a1", model: "m1", sessionId: "s", observationId: "o" };
+const one = new Uint8Array(32).fill(1);
+const other = new Uint8Array(32).fill(2);
+
+async function stand() {
+  const store = fakeStore();
+  await store.accountAdd({ id: "a1", email: "one@example.org", createdAt: 0 });
+  await store.accountAdd({ id: "a2", email: "two@example.org", createdAt: 0 });
+  const answered = async (reply: string | null, changes: object = {}) =>
+    await store.chunkKeep({
+      session: undefined,
+      observation: { ...id, digest: one, generationId: "gen_1", step: 3, reply, ...changes },
+      at: 1,
+    });
+  return { store, answered, observations: new Observations(store) };
+}
+
+async function outcome(claimed: Awaited<ReturnType<Observations["claim"]>>) {
+  if (claimed instanceof Failure) return [claimed.status, claimed.wireCode, claimed.param];
+  return claimed.kind === "claim" ? "claim" : [claimed.generationId, claimed.step, claimed.reply];
+}
+
+test("an id that was never used may run; while it runs, the same content is 409 observation_outcome_unknown", async () => {
+  const { observations } = await stand();
+  const claim = await observations.claim(id, one);
+  expect(await outcome(claim)).toBe("claim");
+  expect(await outcome(await observations.claim(id, one))).toEqual([
+    409,
+    "observation_outcome_unknown",
+    "observation_id",
+  ]);
+  expect(await outcome(await observations.claim(id, other))).toEqual([409, "idempotency_conflict", "observation_id"]);
+  if (!(claim instanceof Failure) && claim.kind === "claim") claim.release();
+  expect([await outcome(await observations.claim(id, other)), observations.size]).toEqual(["claim", 1]);
+});
+
+test("an answered id replays the same content, and refuses other content", async () => {
+  const { observations, answered } = await stand();
+  await answered("the reply");
+  expect(await outcome(await observations.claim(id, one))).toEqual(["gen_1", 3, "the reply"]);
+  expect(await outcome(await observations.claim(id, other))).toEqual([409, "idempotency_conflict", "observation_id"]);
+  expect(observations.size).toBe(0);
+});
+
+test("an answered id whose result is gone: 503 observation_outcome_unknown", async () => {
+  const { observations, answered } = await stand();
+  await answered(null);
+  expect(await outcome(await observations.claim(id, one))).toEqual([
+    503,
+    "observation_outcome_unknown",
+    "observation_id",
+  ]);
+});
+
+test("ids are scoped to account, model and session; without session_id to account and model", async () => {
+  const { observations, answered } = await stand();
+  await answered("of the session");
+  await answered("alone", { sessionId: "", step: null });
+  const asked = [
+    id,
+    { ...id, sessionId: "" },
+    { ...id, sessionId: "t" },
+    { ...id, model: "m2" },
+    { ...id, accountId: "a2" },
+  ];
+  const outcomes = await Promise.all(asked.map(async (key) => await outcome(await observations.claim(key, one))));
+  expect(outcomes).toEqual([["gen_1", 3, "of the session"], ["gen_1", null, "alone"], "claim", "claim", "claim"]);
+});
+
+test("a record that does not answer: 503 metering_unavailable, and the id is free afterwards", async () => {
+  const { observations, store } = await stand();
+  store.down = true;
+  expect(await outcome(await observations.claim(id, one))).toEqual([503, "metering_unavailable", undefined]);
+  store.down = false;
+  expect(await outcome(await observations.claim(id, one))).toBe("claim");
+});

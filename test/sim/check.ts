@@ -1,0 +1,159 @@
+/** The promises of the robot route, looked at from outside: what a history must keep, whatever happened in it. */
+import type { Model } from "../../src/engine/engine.ts";
+import { Failure } from "../../src/error.ts";
+import { assert, present } from "../../src/std/assert.ts";
+import { rowsText } from "../../src/std/float32.ts";
+import type { Committed, GatedModel } from "./gated-model.ts";
+import type { History, Reply, Sent } from "./history.ts";
+
+interface Body {
+  readonly error?: { readonly code: string };
+  readonly choices?: readonly [
+    { readonly message?: { readonly content: string }; readonly delta?: { content: string } },
+  ];
+}
+
+/** One terminal reply of the right form; its code, or its step. */
+export function checkReply(history: History, sent: Sent, reply: Reply): { code?: string; step?: number } {
+  assert(sent.replies.length === 0, `#${sent.index} has one terminal reply`);
+  const streamed = reply.status === 200 && sent.body.stream === true;
+  const body: Body = JSON.parse(streamed ? terminalEvent(reply.text) : reply.text);
+  if (body.error) return { code: body.error.code };
+  const message = body.choices?.[0];
+  const chunk = JSON.parse((streamed ? message?.delta : message?.message)?.content ?? "null") as { step: number };
+  const named = sent.body.session_id !== undefined;
+  assert(reply.step === (named ? String(chunk.step) : null), `#${sent.index}: X-Session-Step is that of the chunk`);
+  if (sent.body.expected_step !== undefined && !reply.replayed) {
+    assert(chunk.step === sent.body.expected_step, `#${sent.index}: the step is the expected one`);
+  }
+  const first = history.sent.find(
+    (other) => sameContent(other, sent) && other.replies.some(({ status }) => status === 200),
+  );
+  const earlier = first?.replies[0];
+  if (reply.replayed && earlier && !isError(earlier.text)) {
+    assert(
+      reply.text.replaceAll(": processing\n\n", "") === earlier.text.replaceAll(": processing\n\n", "") &&
+        reply.generationId === earlier.generationId,
+      `#${sent.index} replays byte for byte what #${first?.index} got`,
+    );
+  }
+  return { step: chunk.step };
+}
+
+function isError(text: string): boolean {
+  return text.includes('"error":{');
+}
+
+function sameContent(one: Sent, other: Sent): boolean {
+  return one.account === other.account && one.body === other.body && one.body.observation_id !== undefined;
+}
+
+/** The first event of a whole stream, after its comments. */
+function terminalEvent(text: string): string {
+  const parts = text.split("\n\n");
+  const events = parts.filter((part) => part !== "" && part !== ": processing");
+  assert(parts[0] === ": processing" && parts.at(-1) === "", "a stream begins with a comment and ends whole");
+  assert(events.at(-1) === "data: [DONE]" && text.split("[DONE]").length === 2, "a stream ends once");
+  assert(events.length === (isError(text) ? 2 : 3), "a stream has one outcome");
+  return present(events[0]?.slice("data: ".length), "an event");
+}
+
+/** After the last reply: nothing is held, nothing ran twice, every memory is that of a clean run. */
+export async function checkEnd(history: History, clean: Model): Promise<void> {
+  const { world, sent } = history;
+  const { service, clock, models, store } = world;
+  assert(world.faults.length === 0, `no fault of our own: ${world.faults.join()}`);
+  for (const { index, replies, excused } of sent) {
+    assert(replies.length === 1 || (excused && replies.length === 0), `#${index} has one terminal reply`);
+  }
+  assert(clock.armed === 0, "no timer is left");
+  assert(service.ingress.bytes === 0 && service.observations.size === 0, "no body and no claim is left");
+  assert(
+    models.every(({ open }) => open === 0),
+    "no run is left",
+  );
+  checkExecutions(history);
+  for (const model of models) await checkMemories(model, history, clean);
+  clock.advance(60_000);
+  service.sessions.sweep();
+  assert(service.sessions.size === 0, "all sessions expire");
+  for (const { slots } of service.catalog.models.values()) {
+    assert(
+      slots === undefined || slots.freeCount === present(models[0], "a model").slots,
+      "expiry gives every slot back",
+    );
+  }
+  assert(
+    models.every(({ bySlot }) => bySlot.size === 0),
+    "expiry drops every memory",
+  );
+  const ids = store.kept.flatMap(({ observation: kept }) =>
+    kept ? [[kept.accountId, kept.model, kept.sessionId, kept.observationId].join()] : [],
+  );
+  assert(new Set(ids).size === ids.length, "an observation_id is answered once");
+}
+
+/** Steps are gapless and monotonic; an observation is executed once; every answer was committed. */
+function checkExecutions({ world, sent }: History): void {
+  const steps = new Map<string, number>();
+  const seeds = new Set<string>();
+  for (const model of world.models) {
+    for (const { observation } of model.committed) {
+      const request = present(
+        sent.find(({ seed }) => seed === observation.seed),
+        "the request of a run",
+      );
+      const once = `${model.manifest.id} ${observation.seed}`;
+      const mayRepeat = request.body.observation_id === undefined;
+      assert(mayRepeat || !seeds.has(once), `the observation of seed ${observation.seed} is executed once`);
+      seeds.add(once);
+      if (request.body.session_id === undefined) continue;
+      const session = [request.account, model.manifest.id, request.body.session_id].join();
+      assert(observation.step === (steps.get(session) ?? 0), `steps of ${session} are gapless`);
+      steps.set(session, observation.step + 1);
+    }
+  }
+}
+
+/** Each slot's memory is that of a clean run of what was committed there, which gives the same chunks too. */
+async function checkMemories(model: GatedModel, { sent }: History, clean: Model): Promise<void> {
+  for (const [slot, committed] of model.bySlot) {
+    const sessions = committed.map(({ observation }) => {
+      const request = sent.find(({ seed }) => seed === observation.seed);
+      return [request?.account, request?.body.session_id].join();
+    });
+    assert(new Set(sessions).size === 1, `slot ${slot} belongs to one session`);
+    const { frames, digest } = model.memory(slot);
+    const expected = await replay(clean, committed);
+    assert(
+      expected.frames === frames && expected.digest === digest,
+      `the memory of slot ${slot} is that of a clean run`,
+    );
+  }
+}
+
+async function replay(model: Model, committed: readonly Committed[]) {
+  const slot = 0;
+  for (const { observation, jpegs, actions } of committed) {
+    const perCamera = jpegs.length / model.manifest.cameras.length;
+    const frames = jpegs.map((jpeg, index) => {
+      const frame = model.framePut(Math.floor(index / perCamera), jpeg, 0);
+      assert(!(frame instanceof Failure), "a frame slot is free");
+      return frame;
+    });
+    await Promise.all(frames.map(({ decoded }) => decoded));
+    const { failStep: _, ...clean } = observation;
+    const run = model.observe({ ...clean, frames, slot });
+    assert(!(run instanceof Failure), "a run slot is free");
+    const result = await run.result;
+    assert(!(result instanceof Failure), "a clean run gives a chunk");
+    const same =
+      rowsText(result.actions, result.rows, result.columns) === rowsText(actions, result.rows, result.columns);
+    assert(same, `the chunk of seed ${observation.seed} is that of a clean run`);
+    run.commit();
+    await run.released;
+  }
+  const memory = model.memory(slot);
+  model.sessionDrop(slot);
+  return memory;
+}

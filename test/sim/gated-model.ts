@@ -1,0 +1,180 @@
+/** A model, fake or native, whose every outcome waits for the history; it also keeps what its slots have committed. */
+import type { ChunkResult, Frame, Model, Observation, Run } from "../../src/engine/engine.ts";
+import { Failure } from "../../src/error.ts";
+import { assert, present } from "../../src/std/assert.ts";
+import type { Gates } from "./gates.ts";
+
+/** A run that was committed, with the frames that it was given. */
+export interface Committed {
+  readonly observation: Observation;
+  readonly jpegs: readonly Uint8Array[];
+  /** Row-major, as the engine gave them. */
+  readonly actions: Float32Array;
+}
+
+interface GatedFrame extends Frame {
+  readonly inner: Frame;
+  readonly jpeg: Uint8Array;
+}
+
+export class GatedModel implements Model {
+  readonly manifest: Model["manifest"];
+  readonly device: string;
+  readonly refused: Model["refused"];
+  readonly replicas: number;
+  readonly slots: number;
+  /** Since the slot was last dropped. */
+  readonly bySlot = new Map<number, Committed[]>();
+  readonly committed: Committed[] = [];
+  /** Runs that nobody has committed or aborted. */
+  open = 0;
+  private decoding: Frame[] | undefined;
+  private decoded: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    readonly inner: Model,
+    private readonly gates: Gates,
+    /** Where the next run fails: before this flow step, or nowhere. */
+    private readonly failStep: () => number | undefined,
+  ) {
+    this.manifest = inner.manifest;
+    this.device = inner.device;
+    this.refused = inner.refused;
+    this.replicas = inner.replicas;
+    this.slots = inner.slots;
+  }
+
+  measure(what: Parameters<Model["measure"]>[0]): number | Failure {
+    return this.inner.measure(what);
+  }
+
+  memory(slot: number): ReturnType<Model["memory"]> {
+    return this.inner.memory(slot);
+  }
+
+  sessionDrop(slot: number): void {
+    this.bySlot.delete(slot);
+    this.inner.sessionDrop(slot);
+  }
+
+  unload(): Promise<void> {
+    return this.inner.unload();
+  }
+
+  /** Frames that are put together are decoded together. */
+  framePut(camera: number, jpeg: Uint8Array, turn: number): GatedFrame | Failure {
+    const inner = this.inner.framePut(camera, jpeg, turn);
+    if (inner instanceof Failure) return inner;
+    if (this.decoding === undefined) {
+      const frames: Frame[] = [];
+      this.decoding = frames;
+      queueMicrotask(() => {
+        this.decoding = undefined;
+      });
+      this.decoded = this.gates.hold("decode", () => Promise.all(frames.map((frame) => frame.decoded)));
+    }
+    this.decoding.push(inner);
+    return { inner, jpeg, decoded: this.decoded.then(() => inner.decoded), drop: () => inner.drop() };
+  }
+
+  observe(observation: Observation): Run {
+    this.open += 1;
+    const failStep = observation.failStep ?? this.failStep();
+    return new GatedRun(this, this.gates, failStep === undefined ? observation : { ...observation, failStep });
+  }
+
+  /** Counts a run as over. */
+  ended(committed: Committed | undefined): void {
+    this.open -= 1;
+    if (!committed) return;
+    this.committed.push(committed);
+    const { slot } = committed.observation;
+    if (slot !== undefined) this.bySlot.set(slot, [...(this.bySlot.get(slot) ?? []), committed]);
+  }
+}
+
+class GatedRun implements Run {
+  readonly result: Promise<ChunkResult | Failure>;
+  readonly released: Promise<void>;
+  private readonly settled = Promise.withResolvers<ChunkResult | Failure>();
+  private readonly over = Promise.withResolvers<void>();
+  private readonly frames: readonly GatedFrame[];
+  private outcome: ChunkResult | Failure | undefined;
+  private inner: Run | undefined;
+  private verdict: "commit" | "abort" | undefined;
+
+  constructor(
+    private readonly model: GatedModel,
+    private readonly gates: Gates,
+    private readonly observation: Observation,
+  ) {
+    this.result = this.settled.promise;
+    this.released = this.over.promise;
+    this.frames = observation.frames as readonly GatedFrame[];
+    void gates.hold("start", async () => {}).then(() => this.start());
+  }
+
+  cancel(): void {
+    if (this.outcome !== undefined) return;
+    if (this.inner) this.inner.cancel();
+    else for (const frame of this.frames) frame.drop();
+    this.settle(new Failure("engine_unavailable", "the run was cancelled"));
+  }
+
+  withdraw(): boolean {
+    if (this.outcome !== undefined) return false;
+    // A run that was handed over may wait in the engine's own queue; whether it still does is a race that a seed cannot decide.
+    if (this.inner) return false;
+    this.cancel();
+    return true;
+  }
+
+  commit(): void {
+    this.decide("commit");
+  }
+
+  abort(): void {
+    this.decide("abort");
+  }
+
+  private start(): void {
+    if (this.outcome !== undefined) return;
+    const frames = this.frames.map(({ inner }) => inner);
+    const inner = this.model.inner.observe({ ...this.observation, frames });
+    if (inner instanceof Failure) {
+      this.settle(inner);
+      return;
+    }
+    this.inner = inner;
+    void this.gates.hold("result", () => inner.result).then((outcome) => this.settle(outcome));
+  }
+
+  private settle(outcome: ChunkResult | Failure): void {
+    if (this.outcome !== undefined) return;
+    this.outcome = outcome;
+    this.settled.resolve(outcome);
+  }
+
+  private decide(verdict: "commit" | "abort"): void {
+    assert(
+      this.outcome !== undefined && this.verdict === undefined,
+      "a run is committed or aborted once, after its result",
+    );
+    this.verdict = verdict;
+    const { inner } = this;
+    if (verdict === "commit") {
+      const result = present(this.outcome, "an outcome");
+      assert(!(result instanceof Failure), "a failed run is not committed");
+      this.model.ended({
+        observation: this.observation,
+        jpegs: this.frames.map(({ jpeg }) => jpeg),
+        actions: result.actions.slice(),
+      });
+      present(inner, "a run that was started").commit();
+    } else {
+      this.model.ended(undefined);
+      if (inner) void inner.result.then(() => inner.abort());
+    }
+    void this.gates.hold("release", async () => await inner?.released).then(() => this.over.resolve());
+  }
+}

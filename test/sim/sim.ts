@@ -1,0 +1,112 @@
+/** Runs histories by number, on the fake engine or on a native one. */
+import type { Model } from "../../src/engine/engine.ts";
+import { Failure } from "../../src/error.ts";
+import { manifest, statefulManifest } from "../edge/manifests.ts";
+import { imageUrl, jpeg } from "../edge/stage.ts";
+import { FakeEngine } from "../fake-engine.ts";
+import { History, type Pictures } from "./history.ts";
+import { World } from "./world.ts";
+
+/** Things that happen in one history, before everybody is let through to the end. */
+const ACTIONS = 100;
+
+/** What histories run on. */
+export interface Ground {
+  readonly name: string;
+  /** The models of a new process: one with memory, then one without. */
+  models(): readonly Model[];
+  /** The one with memory once more, for clean runs of what a history has committed. */
+  clean(): Model;
+  readonly pictures: Pictures;
+  /** Whether a process may be killed while runs are on their way: not, where the engine is shared by all histories. */
+  readonly kills: boolean;
+}
+
+/** The fake engine: outcomes in no time. */
+export function fakeGround(): Ground {
+  return {
+    name: "fake",
+    models: () => {
+      const engine = fakeEngine();
+      return [engine.model(statefulManifest()), engine.model(manifest())];
+    },
+    clean: () => fakeEngine().model(statefulManifest()),
+    pictures: { good: imageUrl(jpeg(64)), bad: imageUrl(jpeg(40)) },
+    kills: true,
+  };
+}
+
+function fakeEngine(): FakeEngine {
+  const engine = new FakeEngine();
+  engine.slotsPerModel = 2;
+  engine.script.decode = async (file) =>
+    file.length < 50 ? new Failure("invalid_image", "the frame is cut off") : undefined;
+  engine.script.run = async (observed) =>
+    observed.failStep === undefined ? engine.chunk(observed) : engine.failure("a drill");
+  return engine;
+}
+
+/** Runs one history; the error of a broken one has its whole trace. */
+export async function runHistory(ground: Ground, number: number): Promise<History> {
+  const world = await World.open(() => ground.models());
+  const history = new History(world, `history ${number}`, ground.pictures, ACTIONS, ground.kills, ground.clean());
+  try {
+    await history.run();
+    return history;
+  } catch (error) {
+    const trace = history.trace.map((line) => `  ${line}`).join("\n");
+    throw new Error(
+      `history ${number} on the ${ground.name} engine: ${(error as Error).message}\n${trace}\n` +
+        `replay it with: bun test/sim/replay.ts ${ground.name} ${number}`,
+    );
+  } finally {
+    await world.store.close();
+  }
+}
+
+/** What histories must have met, or they prove little. */
+const EXPECTED = [
+  "step",
+  "replayed",
+  "idempotency_conflict",
+  "observation_outcome_unknown",
+  "session_busy",
+  "session_expired",
+  "session_step_conflict",
+  "instruction_changed",
+  "image_count_mismatch",
+  "invalid_image",
+  "no_replica_free",
+  "model_failure",
+  "engine_unavailable",
+  "metering_unavailable",
+] as const;
+
+/** Counts how requests ended. */
+export class Outcomes {
+  private readonly counts = new Map<string, number>(EXPECTED.map((name) => [name, 0]));
+  histories = 0;
+
+  add({ trace }: History): void {
+    this.histories += 1;
+    for (const line of trace) {
+      const outcome = / ← ([a-z_]+)/.exec(line)?.[1];
+      if (outcome === undefined) continue;
+      this.count(outcome);
+      if (line.endsWith(", replayed")) this.count("replayed");
+    }
+  }
+
+  /** Outcomes that no history has met. */
+  get missing(): string[] {
+    return [...this.counts].filter(([, count]) => count === 0).map(([name]) => name);
+  }
+
+  lines(): string[] {
+    return [...this.counts].map(([name, count]) => `${name} ${count}`);
+  }
+
+  private count(name: string): void {
+    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
+  }
+}
