@@ -265,7 +265,8 @@ impl Replica {
         let values = &mut result.values[..chunk_rows * columns];
         if let Some((episodes, slot)) = &job.episode {
             // What the run has written stands ready to be kept.
-            let pass = episodes.plan(*slot).ok_or((Status::Model, "the memory slot is gone".to_string()))?;
+            let gone = || (Status::Model, "the memory slot is gone".to_string());
+            let pass = episodes.plan(*slot).ok_or_else(gone)?;
             episodes.stage(*slot, pass);
         }
         let clamped = match &mut self.network {

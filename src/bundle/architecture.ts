@@ -5,8 +5,11 @@ import { FactFields } from "./manifest.ts";
 const Closed = { additionalProperties: false } as const;
 const Size = Type.Integer({ minimum: 1, maximum: 65_536 });
 
+/** Byte pairs that the tokenizer's training joins. */
+const TokenizerSize = Type.Object({ merges: Type.Integer({ minimum: 0, maximum: 4096 }) }, Closed);
+
 /** Sizes of a flow-vla; all are counts. */
-export const Architecture = Type.Object(
+const Architecture = Type.Object(
   {
     /** Seed of the random weights. */
     seed: Type.Integer({ minimum: 0 }),
@@ -17,14 +20,44 @@ export const Architecture = Type.Object(
       Closed,
     ),
     expert: Type.Object({ width: Size, mlp: Size, time_width: Size }, Closed),
-    /** Byte pairs that the tokenizer's training joins. */
-    tokenizer: Type.Object({ merges: Type.Integer({ minimum: 0, maximum: 4096 }) }, Closed),
+    tokenizer: TokenizerSize,
   },
   Closed,
 );
 export type Architecture = Static<typeof Architecture>;
 
-export const ModelFile = Type.Object({ ...FactFields, architecture: Architecture }, Closed);
+/** Sizes of a world-action model; all are counts. */
+const WorldArchitecture = Type.Object(
+  {
+    /** Seed of the random weights. */
+    seed: Type.Integer({ minimum: 0 }),
+    /**
+     * One transformer over latent frames, state and action rows. `head_dim` is even; `channels` are those of one token of a
+     * latent frame, which stands for `patch` × `patch` pixels of every camera frame that it covers.
+     */
+    transformer: Type.Object(
+      {
+        width: Size,
+        layers: Size,
+        heads: Size,
+        head_dim: Size,
+        mlp: Size,
+        time_width: Size,
+        patch: Size,
+        channels: Size,
+      },
+      Closed,
+    ),
+    tokenizer: TokenizerSize,
+  },
+  Closed,
+);
+export type WorldArchitecture = Static<typeof WorldArchitecture>;
+
+export const ModelFile = Type.Object(
+  { ...FactFields, architecture: Type.Union([Architecture, WorldArchitecture]) },
+  Closed,
+);
 export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */

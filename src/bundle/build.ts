@@ -5,11 +5,11 @@
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Problem } from "../error.ts";
-import { type Architecture, type Facts, ModelFile } from "./architecture.ts";
+import { type Architecture, type Facts, ModelFile, type WorldArchitecture } from "./architecture.ts";
 import { contradiction, missingStatistic } from "./consistency.ts";
 import { CORPUS } from "./corpus.ts";
 import { exportId, sha256 } from "./digest.ts";
-import { flowVla, sizeMismatch } from "./flow-vla.ts";
+import { buildGraphs, sizeMismatch } from "./families.ts";
 import { type Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 import { PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "./tokenizer.ts";
@@ -47,8 +47,13 @@ interface Contents {
   readonly data: Map<string, Uint8Array>;
 }
 
-function contents(facts: Facts, architecture: Architecture, tokenizer: Tokenizer, norm: NormStats): Contents {
-  const graphs = flowVla(facts, architecture, tokenizer.vocabulary);
+function contents(
+  facts: Facts,
+  architecture: Architecture | WorldArchitecture,
+  tokenizer: Tokenizer,
+  norm: NormStats,
+): Contents {
+  const graphs = buildGraphs(facts, architecture, tokenizer.vocabulary);
   const data = new Map(graphs.files);
   data.set("norm.json", encode(norm));
   data.set("tokenizer.json", new TextEncoder().encode(tokenizer.json));

@@ -10,7 +10,7 @@ export interface FileEntry {
 
 /** Files that decide the numbers of a chunk, by manifest field. `parity/` is not among them. */
 export interface ExportFiles {
-  readonly graphs: { readonly prefill: { readonly file: string }; readonly denoise: { readonly file: string } };
+  readonly graphs: Readonly<Record<string, { readonly file: string }>>;
   readonly tokenizer: string;
   readonly norm: string;
 }
@@ -26,7 +26,7 @@ export function sha256(bytes: Uint8Array | string): string {
  * without changing the id they were computed with.
  */
 export function exportId(files: readonly FileEntry[], { graphs, tokenizer, norm }: ExportFiles): string {
-  const counted = new Set([graphs.prefill.file, graphs.denoise.file, tokenizer, norm]);
+  const counted = new Set([...Object.values(graphs).map(({ file }) => file), tokenizer, norm]);
   const lines = files
     .filter((file) => counted.has(file.path))
     .sort((one, other) => (one.path < other.path ? -1 : 1))

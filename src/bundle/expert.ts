@@ -5,92 +5,86 @@
 import type { Architecture } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { headsOf, type KeyValue, keyValue, query } from "./language.ts";
-import { attend, gatedMlp, linear, maskScores, rmsScale, rotation, SLIGHT, swish } from "./layers.ts";
+import { attend, gatedMlp, linear, maskScores, rmsScale, rotation, SLIGHT, swish, tiedOut } from "./layers.ts";
 import { geometric } from "./weights.ts";
 
 /** Wavelengths of the time embedding, in units of t. */
 const PERIOD_MIN = 4e-3;
 const PERIOD_MAX = 4;
 /** Means of the biases of scale, shift and gate, for attention and MLP; and of the final norm's scale and shift. */
-const BLOCK_PARTS = [1, 0, 1, 1, 0, 1] as const;
-const FINAL_PARTS = [1, 0] as const;
-/** Random and tied part of `action_out`: together they leave latents of standard deviation 0.7 or so. */
-const OUT_GAIN = 0.5;
-const OUT_TIED = 0.7;
+export const BLOCK_PARTS = [1, 0, 1, 1, 0, 1] as const;
+export const FINAL_PARTS = [1, 0] as const;
+/** A state token is as loud as the rows, although most of its values are padding. */
+const STATE_GAIN = 1.5;
 
 export interface Flow {
   /** f32 [B, rows, width]. */
   readonly latent: Value;
   /** f32 [1]. */
   readonly time: Value;
+  /** f32 [B, width]: normalised state that stands as one token before the rows. */
+  readonly state: { readonly value: Value; readonly width: number } | undefined;
   /** bool [B, S]. */
   readonly prefixMask: Value;
   /** Per layer, [B, K, S, D]. */
   readonly caches: readonly KeyValue[];
   readonly rows: number;
   readonly actionWidth: number;
+  /** Sign of the flow's time: +1 when it runs up. */
+  readonly towards: 1 | -1;
 }
 
 /** The velocity f32 [B, rows, action width]. */
 export function expert(graph: GraphBuilder, flow: Flow, architecture: Architecture): Value {
   const { width, mlp } = architecture.expert;
   const heads = headsOf(architecture);
-  const { rows, actionWidth } = flow;
+  const { rows, actionWidth, state } = flow;
+  const tokens = rows + (state ? 1 : 0);
   return graph.within("expert", () => {
-    const condition = timeCondition(graph, flow.time, architecture);
+    const condition = timeCondition(graph, flow.time, architecture.expert.time_width);
     // Every action row sees the whole valid prefix and every action row: scores [B, 1, 1, S + rows].
     const prefixScores = maskScores(graph, flow.prefixMask);
-    const scores = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, rows]), graph.scalar(0)]);
-    const angles = rotation(graph, rowPositions(graph, flow.prefixMask, rows), heads.headDim);
+    const scores = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, tokens]), graph.scalar(0)]);
+    const angles = rotation(graph, rowPositions(graph, flow.prefixMask, tokens), heads.headDim);
 
     let x = linear(graph, "action_in", flow.latent, { from: actionWidth, to: width, bias: true });
+    if (state) {
+      const told = linear(graph, "state_in", state.value, {
+        from: state.width,
+        to: width,
+        bias: true,
+        gain: STATE_GAIN,
+      });
+      x = graph.op("Concat", [graph.op("Unsqueeze", [told, graph.ints([1])]), x], { axis: 1 });
+    }
     flow.caches.forEach((cache, layer) => {
       graph.within(`blocks.${layer}`, () => {
-        const modulations = modulation(graph, condition, architecture, BLOCK_PARTS);
+        const modulations = modulation(graph, condition, architecture.expert, BLOCK_PARTS);
         const [scale1, shift1, gate1, scale2, shift2, gate2] = modulations;
         const normed = graph.op("Add", [rmsScale(graph, x, scale1), shift1]);
         const own = keyValue(graph, normed, width, heads, angles);
         const k = graph.op("Concat", [cache.k, own.k], { axis: 2 });
         const v = graph.op("Concat", [cache.v, own.v], { axis: 2 });
         const q = query(graph, normed, width, heads, angles);
-        const mixed = attend(graph, { q, k, v, scores }, heads, rows);
+        const mixed = attend(graph, { q, k, v, scores }, heads, tokens);
         const attended = linear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, graph.op("Mul", [attended, gate1])]);
         const fed = graph.op("Add", [rmsScale(graph, middle, scale2), shift2]);
         x = graph.op("Add", [middle, graph.op("Mul", [gatedMlp(graph, fed, width, mlp), gate2])]);
       });
     });
-    const [scale, shift] = graph.within("final", () => modulation(graph, condition, architecture, FINAL_PARTS));
+    const [scale, shift] = graph.within("final", () => modulation(graph, condition, architecture.expert, FINAL_PARTS));
     const normed = graph.op("Add", [rmsScale(graph, x, scale), shift]);
-    return actionOut(graph, normed, width, actionWidth);
+    const acting = state ? (graph.split(normed, 1, [1, rows])[1] ?? normed) : normed;
+    return tiedOut(graph, "action", acting, { hidden: width, width: actionWidth, towards: flow.towards });
   });
-}
-
-/**
- * `action_out.weight` [width, action width]: random, plus a part of `action_in` transposed. A trained flow points away from its noise; so
- * does this one, and its rows end inside the columns' ranges and not clamped at their ends.
- */
-function actionOut(graph: GraphBuilder, x: Value, width: number, actionWidth: number): Value {
-  const values = graph.weights.uniform("expert.action_out.weight", [width, actionWidth], {
-    fanIn: width,
-    gain: OUT_GAIN,
-  });
-  const into = graph.weights.uniform("expert.action_in.weight", [actionWidth, width], { fanIn: actionWidth });
-  for (let index = 0; index < values.length; index += 1) {
-    const hidden = Math.floor(index / actionWidth);
-    values[index] = (values[index] ?? 0) + OUT_TIED * (into[(index % actionWidth) * width + hidden] ?? 0);
-  }
-  const weight = graph.floats("expert.action_out.weight", [width, actionWidth], values);
-  const bias = graph.weight("action_out.bias", [actionWidth], SLIGHT);
-  return graph.op("Add", [graph.op("MatMul", [x, weight]), bias]);
 }
 
 /** `time_in` and `time_out` over sine and cosine of t at geometric periods; f32 [1, time width]. */
-function timeCondition(graph: GraphBuilder, time: Value, { expert: size }: Architecture): Value {
-  const width = size.time_width;
+export function timeCondition(graph: GraphBuilder, time: Value, width: number): Value {
   const periods = geometric(PERIOD_MAX / PERIOD_MIN, width / 2);
   const frequencies = Float32Array.from(periods, (factor) => (2 * Math.PI) / (PERIOD_MIN * factor));
-  const angles = graph.op("Mul", [time, graph.floats("expert.time.frequencies", [1, width / 2], frequencies)]);
+  const angles = graph.op("Mul", [time, graph.floats("time.frequencies", [1, width / 2], frequencies)]);
   const embedding = graph.op("Concat", [graph.op("Sin", [angles]), graph.op("Cos", [angles])], { axis: 1 });
   const dense = { from: width, to: width, bias: true, gain: 1.5 };
   const hidden = swish(graph, linear(graph, "time_in", embedding, dense));
@@ -101,10 +95,10 @@ function timeCondition(graph: GraphBuilder, time: Value, { expert: size }: Archi
  * `adaptive.weight` [time width, parts · width] and its bias turn the condition into one vector [width] per part. Biases of scales and
  * gates stand around 1: pi0.5's `1 + scale` is folded into them.
  */
-function modulation<Parts extends readonly number[]>(
+export function modulation<Parts extends readonly number[]>(
   graph: GraphBuilder,
   condition: Value,
-  { expert: size }: Architecture,
+  size: { readonly width: number; readonly time_width: number },
   parts: Parts,
 ): { [Part in keyof Parts]: Value } {
   const width = parts.length * size.width;

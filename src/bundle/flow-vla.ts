@@ -5,19 +5,11 @@
 import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
 import { expert } from "./expert.ts";
+import { type Built, type Graphs, openPort, written } from "./family.ts";
 import { GraphBuilder, type Port, type Value } from "./graph.ts";
 import { embedTokens, language } from "./language.ts";
-import type { Manifest } from "./manifest.ts";
 import { patchCount, type Views, vision } from "./vision.ts";
 import { Weights } from "./weights.ts";
-
-type Graph = Manifest["graphs"]["prefill"];
-
-export interface Graphs {
-  readonly manifest: Manifest["graphs"];
-  /** File name → bytes. */
-  readonly files: ReadonlyMap<string, Uint8Array>;
-}
 
 /** Both graphs with random weights; `vocabulary` is the number of token ids. */
 export function flowVla(facts: Facts, architecture: Architecture, vocabulary: number): Graphs {
@@ -25,23 +17,19 @@ export function flowVla(facts: Facts, architecture: Architecture, vocabulary: nu
   const plan = layOut(facts, architecture);
   const prefill = buildPrefill(plan, architecture, vocabulary, weights);
   const denoise = buildDenoise(plan, architecture, weights);
-  return {
-    manifest: { prefill: prefill.description, denoise: denoise.description },
-    files: new Map([
-      [prefill.description.file, prefill.bytes],
-      [denoise.description.file, denoise.bytes],
-    ]),
-  };
+  return written({ prefill, denoise });
 }
 
-/** Sizes that do not go together, with the JSON path in model.json, what was found and what was expected. */
-export function sizeMismatch(
-  { image, frames }: Facts,
+/** The first rule that does not hold, of what was found at a JSON path of model.json and what was expected. */
+export function flowVlaMismatch(
+  { image, frames, memory, guidance }: Facts,
   { vision: tower, language: prefix, expert: flow }: Architecture,
 ): string | undefined {
   const patches = (image.width / tower.patch) * (image.height / tower.patch);
   const rules: [holds: boolean, path: string, found: number, expected: string][] = [
     [frames.first === frames.later, "/frames/first", frames.first, `${frames.later}, as later`],
+    [memory === null, "/memory", 1, "null: this family keeps none"],
+    [guidance === null, "/guidance", 1, "null: this family has one branch"],
     [image.width % tower.patch === 0, "/image/width", image.width, `a multiple of the patch, ${tower.patch}`],
     [image.height % tower.patch === 0, "/image/height", image.height, `a multiple of the patch, ${tower.patch}`],
     [image.tokens === patches, "/image/tokens", image.tokens, `${patches}, the patches of one image`],
@@ -74,12 +62,16 @@ interface Plan {
   readonly caches: readonly { readonly k: Port; readonly v: Port }[];
   readonly latent: Port;
   readonly time: Port;
+  /** Where the prompt does not hold the state, the flow expert reads it. */
+  readonly state: Port | undefined;
   readonly velocity: Port;
   /** Tokens of one image, of the prompt, of both. */
   readonly patches: number;
   readonly prefix: number;
   readonly rows: number;
   readonly actionWidth: number;
+  /** Sign of the flow's time: +1 when it runs up. */
+  readonly towards: 1 | -1;
 }
 
 /** Names, dtypes and shapes of every port of both graphs. */
@@ -104,17 +96,16 @@ function layOut(facts: Facts, architecture: Architecture): Plan {
     })),
     latent: { name: "x_t", dtype: "f32", shape: rows },
     time: { name: "t", dtype: "f32", shape: [1] },
+    state: prompt.parts.some(({ kind }) => kind === "state_tokens" || kind === "template")
+      ? undefined
+      : { name: "state", dtype: "f32", shape: ["batch", facts.state.width] },
     velocity: { name: "v_t", dtype: "f32", shape: rows },
     patches,
     prefix,
     rows: action.rows,
     actionWidth: action.width,
+    towards: facts.flow.t_end > facts.flow.t_start ? 1 : -1,
   };
-}
-
-interface Built {
-  readonly description: Graph;
-  readonly bytes: Uint8Array;
 }
 
 /** images, tokens, token_mask → prefix_mask, past_k_i, past_v_i. Prefix: image tokens view by view, then the prompt. */
@@ -144,11 +135,11 @@ function buildPrefill(plan: Plan, architecture: Architecture, vocabulary: number
     description: {
       file: "prefill.onnx",
       inputs: [
-        { ...open(plan.images), role: "images" },
-        { ...open(plan.tokens), role: "tokens" },
-        { ...open(plan.tokenMask), role: "token_mask" },
+        { ...openPort(plan.images), role: "images" },
+        { ...openPort(plan.tokens), role: "tokens" },
+        { ...openPort(plan.tokenMask), role: "token_mask" },
       ],
-      outputs: cachePorts(plan).map((port) => ({ ...open(port), role: "cache" })),
+      outputs: cachePorts(plan).map((port) => ({ ...openPort(port), role: "cache" })),
     },
   };
 }
@@ -161,7 +152,9 @@ function buildDenoise(plan: Plan, architecture: Architecture, weights: Weights):
   const prefixMask = graph.input(plan.prefixMask);
   const caches = plan.caches.map(({ k, v }) => ({ k: graph.input(k), v: graph.input(v) }));
 
-  const flow = { latent, time, prefixMask, caches, rows: plan.rows, actionWidth: plan.actionWidth };
+  const state = plan.state && { value: graph.input(plan.state), width: Number(plan.state.shape[1]) };
+  const { rows, actionWidth, towards } = plan;
+  const flow = { latent, time, state, prefixMask, caches, rows, actionWidth, towards };
   const velocity: Value = expert(graph, flow, architecture);
   graph.output(velocity, plan.velocity);
   return {
@@ -169,20 +162,16 @@ function buildDenoise(plan: Plan, architecture: Architecture, weights: Weights):
     description: {
       file: "denoise.onnx",
       inputs: [
-        { ...open(plan.latent), role: "latent" },
-        { ...open(plan.time), role: "time" },
-        ...cachePorts(plan).map((port) => ({ ...open(port), role: "cache" as const, from: port.name })),
+        { ...openPort(plan.latent), role: "latent" },
+        { ...openPort(plan.time), role: "time" },
+        ...(plan.state ? [{ ...openPort(plan.state), role: "state" as const }] : []),
+        ...cachePorts(plan).map((port) => ({ ...openPort(port), role: "cache" as const, from: port.name })),
       ],
-      outputs: [{ ...open(plan.velocity), role: "velocity" }],
+      outputs: [{ ...openPort(plan.velocity), role: "velocity" }],
     },
   };
 }
 
 function cachePorts(plan: Plan): Port[] {
   return [plan.prefixMask, ...plan.caches.flatMap(({ k, v }) => [k, v])];
-}
-
-/** The port as the manifest writes it. */
-function open(port: Port): { name: string; dtype: Port["dtype"]; shape: ("batch" | number)[] } {
-  return { name: port.name, dtype: port.dtype, shape: [...port.shape] };
 }

@@ -96,6 +96,16 @@ export class GraphBuilder {
     return this.floats(full, dims, this.weights.uniform(full, dims, shape));
   }
 
+  /** The numbers that `weight` would hold, for a weight that is made of others. */
+  seeded(name: string, dims: readonly number[], shape: Spread): Float32Array {
+    return this.weights.uniform(this.qualified(name), dims, shape);
+  }
+
+  /** A weight of the present scope with the given values. */
+  seededAs(name: string, dims: readonly number[], values: Float32Array): Value {
+    return this.floats(this.qualified(name), dims, values);
+  }
+
   /** A float32 initialiser with the given values. */
   floats(name: string, dims: readonly number[], values: Float32Array): Value {
     assert(values.length === dims.reduce((size, dim) => size * dim, 1), `initialiser ${name} fills its shape`);

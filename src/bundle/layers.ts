@@ -18,7 +18,7 @@ export interface Rotation {
 }
 
 /** A score that softmax turns into exactly 0. */
-const MASKED = -1e30;
+export const MASKED = -1e30;
 const NORM_EPSILON = 1e-6;
 const ROPE_BASE = 10_000;
 /**
@@ -127,4 +127,31 @@ export function attend(
   const mixed = graph.op("MatMul", [graph.op("Softmax", [logits], { axis: -1 }), v]);
   const apart = kvHeads === heads ? mixed : graph.reshape(mixed, [0, heads, rows, headDim]);
   return graph.reshape(graph.transpose(apart, [0, 2, 1, 3]), [0, 0, heads * headDim]);
+}
+
+/** Random and tied part of `<name>_out`: together they leave latents of standard deviation 0.7 or so. */
+const OUT_GAIN = 0.5;
+const OUT_TIED = 0.7;
+
+/**
+ * `<name>_out.weight` [hidden, width] and its bias: random, plus a part of `<name>_in` transposed. A trained flow points away from
+ * its noise; so does this one, and its rows end inside the columns' ranges and not clamped at their ends.
+ */
+export function tiedOut(
+  graph: GraphBuilder,
+  name: string,
+  x: Value,
+  { hidden, width, towards }: { hidden: number; width: number; towards: 1 | -1 },
+): Value {
+  const values = graph.seeded(`${name}_out.weight`, [hidden, width], { fanIn: hidden, gain: OUT_GAIN });
+  const into = graph.seeded(`${name}_in.weight`, [width, hidden], { fanIn: width });
+  for (let index = 0; index < values.length; index += 1) {
+    const unit = Math.floor(index / width);
+    values[index] = (values[index] ?? 0) - towards * OUT_TIED * (into[(index % width) * hidden + unit] ?? 0);
+  }
+  const bias = graph.weight(`${name}_out.bias`, [width], SLIGHT);
+  return graph.op("Add", [
+    graph.op("MatMul", [x, graph.seededAs(`${name}_out.weight`, [hidden, width], values)]),
+    bias,
+  ]);
 }

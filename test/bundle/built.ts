@@ -1,7 +1,7 @@
 /** The molmoact2 reference bundle, built once for all tests of this folder, and its parity vector. */
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { buildBundle } from "../../src/bundle/build.ts";
 import type { Manifest, Parity } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
@@ -17,17 +17,22 @@ export async function emptyDir(): Promise<string> {
   return await mkdtemp(join(tmpdir(), "tendon-bundle-"));
 }
 
-/** Builds into `dir`; a problem fails the test. */
-export async function buildInto(dir: string): Promise<Manifest> {
-  const manifest = await buildBundle(MODEL_DIR, dir);
+/** Builds molmoact2 into `dir`; a problem fails the test. */
+export async function buildInto(dir: string, modelDir = MODEL_DIR): Promise<Manifest> {
+  const manifest = await buildBundle(modelDir, dir);
   if (manifest instanceof Problem) throw new Error(manifest.message);
   return manifest;
 }
 
-/** Builds and reads the bundle in a fresh folder. */
-export async function freshBundle(): Promise<Bundle> {
-  const dir = join(await emptyDir(), "molmoact2-yam");
-  await buildInto(dir);
+/** Builds and reads molmoact2's bundle in a fresh folder. */
+export function freshBundle(): Promise<Bundle> {
+  return bundleOf("molmoact2-yam");
+}
+
+/** The bundle of a model folder, by its name or path, built in a fresh folder. */
+export async function bundleOf(model: string): Promise<Bundle> {
+  const dir = join(await emptyDir(), "bundle");
+  await buildInto(dir, resolve(MODEL_DIR, "..", model));
   const bundle = await readBundle(dir);
   if (bundle instanceof Problem) throw new Error(bundle.message);
   return bundle;
@@ -46,7 +51,7 @@ export interface Golden {
 }
 
 /** The parity episode of a bundle. */
-async function episodeOf({ manifest, paths }: Bundle): Promise<Golden[]> {
+export async function episodeOf({ manifest, paths }: Bundle): Promise<Golden[]> {
   const file = present(paths.get(manifest.parity.file), "parity file");
   const { instruction, seed, observations } = JSON.parse(await readFile(file, "utf8")) as Parity;
   return await Promise.all(

@@ -105,7 +105,7 @@ describe("build", () => {
       ],
       [
         (m) => {
-          m.architecture.language.kv_heads = 3;
+          if ("language" in m.architecture) m.architecture.language.kv_heads = 3;
         },
         "/architecture/language/kv_heads: found 3, expected a divisor of 4",
       ],
@@ -269,6 +269,49 @@ describe("verify", () => {
           m.state.columns.push({ ...present(m.state.columns[0], "column"), name: "again" });
         },
         "/state/columns/14",
+      ],
+      [
+        (m) => {
+          m.stateful = true;
+        },
+        "/stateful: found true, expected false",
+      ],
+      [
+        (m) => {
+          m.stateful = true;
+          m.memory = { window: 4, tokens: 192, first: 1, later: 1 };
+        },
+        "/graphs/extend: found nothing, expected a graph",
+      ],
+      [
+        (m) => {
+          m.graphs.extend = m.graphs.prefill;
+        },
+        "/graphs/extend: found a graph, expected nothing",
+      ],
+      [
+        (m) => {
+          m.guidance = { scale: 2, apply: [] };
+        },
+        "/guidance: found",
+      ],
+      [
+        (m) => {
+          m.state.width = 13;
+        },
+        "/state/columns: found 14 columns, expected 13 at most",
+      ],
+      [
+        (m) => {
+          m.action.rotation6d = [9];
+        },
+        "/action/rotation6d/0: found 9, expected six columns of its own",
+      ],
+      [
+        (m) => {
+          m.action.rotation6d = [0, 5];
+        },
+        "/action/rotation6d/1: found 5, expected six columns of its own",
       ],
     ];
     for (const [edit, expected] of cases) {

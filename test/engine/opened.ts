@@ -1,10 +1,20 @@
 /** The native engine with a loaded model, for tests; closed by `await using`. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Bundle, ChunkResult, Engine, Frame, Model, Observation } from "../../src/engine/engine.ts";
+import type {
+  Bundle,
+  ChunkResult,
+  Engine,
+  Frame,
+  LoadOptions,
+  Model,
+  Observation,
+  Run,
+} from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Failure, Problem } from "../../src/error.ts";
-import { freshBundle, parityOf } from "../bundle/built.ts";
+import { bundleOf, parityOf } from "../bundle/built.ts";
+import type { Given } from "../bundle/reference.ts";
 
 /** Ends the test on a failure or problem. */
 export function ok<T>(value: T | Failure | Problem): T {
@@ -20,18 +30,21 @@ export class Opened implements AsyncDisposable {
     readonly bundle: Bundle,
   ) {}
 
-  static async on(device: string, replicas = 1): Promise<Opened> {
-    const bundle = await freshBundle();
-    const engine = ok(await openEngine({ decodeThreads: 2 }));
-    return new Opened(
-      engine,
-      ok(await engine.load({ bundle, device, replicas, threads: 1, slots: undefined })),
-      bundle,
-    );
+  /** A fresh engine with molmoact2, or with the model of another folder. */
+  static async on(device: string, replicas = 1, name = "molmoact2-yam"): Promise<Opened> {
+    const bundle = await bundleOf(name);
+    return await Opened.with(ok(await openEngine({ decodeThreads: 2 })), bundle, { device, replicas });
   }
 
-  async frames(jpegs: readonly Uint8Array[]): Promise<Frame[]> {
-    const frames = jpegs.map((jpeg, camera) => ok(this.model.framePut(camera, jpeg, 0)));
+  static async with(engine: Engine, bundle: Bundle, options: Partial<LoadOptions> = {}): Promise<Opened> {
+    const load = { bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined, ...options };
+    return new Opened(engine, ok(await engine.load(load)), bundle);
+  }
+
+  /** Decoded frames in wire order. */
+  async frames(jpegs: readonly Uint8Array[], turn = 0): Promise<Frame[]> {
+    const perCamera = jpegs.length / this.bundle.manifest.cameras.length;
+    const frames = jpegs.map((jpeg, index) => ok(this.model.framePut(Math.floor(index / perCamera), jpeg, turn)));
     for (const frame of frames) ok(await frame.decoded);
     return frames;
   }
@@ -39,23 +52,40 @@ export class Opened implements AsyncDisposable {
   /** The bundle's parity observation, with `changes`. */
   async observation(changes: Partial<Observation> = {}, jpegs?: readonly Uint8Array[]): Promise<Observation> {
     const { given } = await parityOf(this.bundle);
-    const frames = await this.frames(jpegs ?? given.jpegs);
-    const state = new Float32Array(given.state);
-    return { frames, instruction: given.instruction, state, step: given.step, seed: given.seed, turn: 0, ...changes };
+    return await this.observed(jpegs === undefined ? given : { ...given, jpegs }, changes);
+  }
+
+  async observed({ jpegs, state, instruction, step, seed }: Given, changes: Partial<Observation> = {}) {
+    const frames = await this.frames(jpegs, changes.turn);
+    return { frames, instruction, state: new Float32Array(state), step, seed, turn: 0, ...changes };
   }
 
   /** One whole chunk; its actions are a copy. */
   async chunk(changes: Partial<Observation> = {}, jpegs?: readonly Uint8Array[]): Promise<ChunkResult> {
-    const run = ok(this.model.observe(await this.observation(changes, jpegs)));
-    const result = ok(await run.result);
-    const copy = { ...result, actions: result.actions.slice() };
-    run.commit();
-    return copy;
+    return await committed(ok(this.model.observe(await this.observation(changes, jpegs))));
+  }
+
+  /** One whole chunk of an observation; its actions are a copy. */
+  async give(given: Given, changes: Partial<Observation> = {}): Promise<ChunkResult> {
+    return await committed(ok(this.model.observe(await this.observed(given, changes))));
+  }
+
+  /** A run that is still to be awaited. */
+  async run(given: Given, changes: Partial<Observation> = {}): Promise<Run> {
+    return ok(this.model.observe(await this.observed(given, changes)));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.engine.close();
   }
+}
+
+async function committed(run: Run): Promise<ChunkResult> {
+  const result = ok(await run.result);
+  const copy = { ...result, actions: result.actions.slice() };
+  run.commit();
+  await run.released;
+  return copy;
 }
 
 /** Rows of a flat chunk. */

@@ -27,13 +27,17 @@ import numpy as np
 import onnx
 import PIL
 from onnx import numpy_helper
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 from tokenizers import Tokenizer
 
 INSTRUCTION = "  pick up the red\tcube and put it in the blue bowl, bitte schön "
 SEED = 2**32 + 7
 STEP = 3
-STATE = [0.31, 1.2, 0.9, -0.25, 0.1, -0.6, 0.8, -0.42, 1.75, 1.3, 0.33, -0.2, 0.55, 0.15]
+STATES = {
+    "joint": [0.31, 1.2, 0.9, -0.25, 0.1, -0.6, 0.8, -0.42, 1.75, 1.3, 0.33, -0.2, 0.55, 0.15],
+    # Left xyz, rotation6d, gripper; right the same.
+    "cartesian": [0.35, 0.12, 0.2, 0.6, 0.8, 0, -0.8, 0.6, 0, 6.25, 0.3, -0.2, 0.31, 1, 0, 0, 0, 0.28, 0.96, 1.125],
+}
 FRAME_SIZE = (160, 120)
 
 # Characters with Unicode's White_Space property; Python's own split() also cuts at U+001C to U+001F.
@@ -43,10 +47,10 @@ WHITE_SPACE = re.compile("[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u
 # --- inputs ---------------------------------------------------------------------------------------------------------------------
 
 
-def draw_frames(folder):
-    """One small JPEG per camera: a table, blocks and two arms, different in each view."""
+def draw_frames(folder, cameras, moment=0):
+    """One small JPEG per camera: a table, blocks and two arms, different in each view and at each moment."""
     names = []
-    for number, camera in enumerate(["top", "left", "right"]):
+    for number, camera in enumerate(cameras):
         width, height = FRAME_SIZE
         yy, xx = np.mgrid[0:height, 0:width]
         wood = 40 * np.sin(xx / (7 + 3 * number) + np.sin(yy / 11)) + 8 * np.cos(yy / (3 + number))
@@ -54,21 +58,32 @@ def draw_frames(folder):
         image = Image.fromarray(picture.clip(0, 255).astype(np.uint8))
         pen = ImageDraw.Draw(image)
         pen.rectangle([30 + 25 * number, 50, 52 + 25 * number, 72], fill=(200, 30, 40), outline=(90, 0, 0))
-        pen.ellipse([95 - 20 * number, 60 + 5 * number, 130 - 20 * number, 90 + 5 * number], fill=(40, 70, 200))
+        ball = [95 - 20 * number - 9 * moment, 60 + 5 * number, 130 - 20 * number - 9 * moment, 90 + 5 * number + 2 * moment]
+        pen.ellipse(ball, fill=(40 + 30 * moment, 70, 200))
         pen.line([0, 119, 45, 80 - 10 * number, 60, 40], fill=(235, 235, 235), width=7)
         pen.line([159, 119, 120, 70 + 8 * number, 100, 45], fill=(30, 30, 30), width=7)
-        name = f"{camera}.jpg"
+        name = f"{camera}.jpg" if moment == 0 else f"{camera}-{moment}.jpg"
         image.save(folder / name, quality=92, subsampling=["4:2:0", "4:2:2", "4:4:4"][number], progressive=number == 1)
         names.append(name)
     return names
 
 
 def load_image(path, facts):
-    """[3, height, width]: stretched to size with Pillow's antialiased bilinear, scaled to 0..1, normalised per channel."""
+    """[3, height, width]: brought to size with Pillow's antialiased bilinear, scaled to 0..1, normalised per channel."""
     spec = facts["image"]
-    assert spec["resize"] == "stretch"
+    size, bilinear = (spec["width"], spec["height"]), Image.Resampling.BILINEAR
     with Image.open(path) as picture:
-        resized = picture.convert("RGB").resize((spec["width"], spec["height"]), Image.Resampling.BILINEAR)
+        rgb = picture.convert("RGB")
+    if spec["resize"] == "pad":
+        resized = ImageOps.pad(rgb, size, method=bilinear, color=(0, 0, 0))
+    elif spec["resize"] == "crop":
+        # Filled, then cut: the picture's edges are resized as those of the whole picture.
+        ratio = min(rgb.width / size[0], rgb.height / size[1])
+        full = rgb.resize((max(round(rgb.width / ratio), size[0]), max(round(rgb.height / ratio), size[1])), bilinear)
+        left, top = (full.width - size[0]) // 2, (full.height - size[1]) // 2
+        resized = full.crop((left, top, left + size[0], top + size[1]))
+    else:
+        resized = rgb.resize(size, bilinear)
     pixels = np.asarray(resized, dtype=np.float64) / 255.0
     return np.stack([(pixels[:, :, c] - spec["mean"][c]) / spec["std"][c] for c in range(3)])
 
@@ -91,6 +106,10 @@ def unnormalise(value, kind, stats, column):
     return value
 
 
+def normal_state(state, facts, norm):
+    return [normalise(state[i], spec["norm"], norm["state"], i) for i, spec in enumerate(facts["state"]["columns"])]
+
+
 def prompt_tokens(tokenizer, instruction, state, facts, norm):
     """The valid token ids, without padding."""
     ids = []
@@ -100,9 +119,14 @@ def prompt_tokens(tokenizer, instruction, state, facts, norm):
         elif part["kind"] == "instruction":
             text = " ".join(word for word in WHITE_SPACE.split(instruction) if word)
             ids.extend(tokenizer.encode(text, add_special_tokens=False).ids)
+        elif part["kind"] == "template":
+            text = " ".join(word for word in WHITE_SPACE.split(instruction.replace("_", " ")) if word)
+            edges = np.linspace(-1, 1, part["bins"] + 1)[:-1]
+            bins = np.digitize(normal_state(state, facts, norm), bins=edges) - 1
+            whole = part["text"].replace("{instruction}", text).replace("{state}", " ".join(map(str, bins)))
+            ids.extend(tokenizer.encode(whole, add_special_tokens=False).ids)
         else:
-            for column, spec in enumerate(facts["state"]["columns"]):
-                x = normalise(state[column], spec["norm"], norm["state"], column)
+            for x in normal_state(state, facts, norm):
                 level = (min(max(x, -1.0), 1.0) + 1) / 2 * (part["bins"] - 1)
                 ids.append(part["base"] + round(level))  # Python rounds ties to even
     assert len(ids) < facts["prompt"]["tokens_max"], "this vector should have padding"
@@ -267,12 +291,15 @@ def time_condition(w, t, arch):
     return swish(w.dense("expert.time_out", swish(w.dense("expert.time_in", embedded))))
 
 
-def velocity(w, x_t, t, cache, arch):
-    """v(x_t, t) [rows, action width]: rows stand after the valid prefix and see all of it and each other."""
+def velocity(w, x_t, t, cache, arch, state=None):
+    """v(x_t, t) [rows, action width]: rows stand after the valid prefix and see all of it and each other. A state that the prompt does not
+    hold stands before them as one more row."""
     size, width = arch["language"], arch["expert"]["width"]
     condition = time_condition(w, t, arch)
-    positions = row_positions(len(cache[0][0][0]), len(x_t))
     x = w.dense("expert.action_in", x_t)
+    if state is not None:
+        x = np.concatenate([w.dense("expert.state_in", state)[None], x])
+    positions = row_positions(len(cache[0][0][0]), len(x))
     for layer, (past_keys, past_values) in enumerate(cache):
         name = f"expert.blocks.{layer}"
         parts = w.dense(f"{name}.adaptive", condition).reshape(6, width)
@@ -286,34 +313,67 @@ def velocity(w, x_t, t, cache, arch):
         x = x + gate1 * w.dense(f"{name}.output", grouped_attention(queries, keys, values, size))
         x = x + gate2 * mlp(w, name, rms(x) * scale2 + shift2)
     scale, shift = w.dense("expert.final.adaptive", condition).reshape(2, width)
-    return w.dense("expert.action_out", rms(x) * scale + shift)
+    return w.dense("expert.action_out", rms(x[-len(x_t) :]) * scale + shift)
+
+
+def flow_times(flow):
+    """Times 0 to steps, as the graph is told them and without float32's rounding."""
+    shift = flow["shift"]
+    equal = [flow["t_start"] + i * (flow["t_end"] - flow["t_start"]) / flow["steps"] for i in range(flow["steps"] + 1)]
+    return [shift * t / (1 + (shift - 1) * t) for t in equal]
+
+
+def orthonormal(six):
+    """Gram-Schmidt on the first two columns of a rotation matrix."""
+    first, second = six[:3], six[3:]
+    first = first / np.linalg.norm(first)
+    second = second - first.dot(second) * first
+    return np.concatenate([first, second / np.linalg.norm(second)])
+
+
+def robot_rows(x, state, facts, norm):
+    """Latent [rows, width] to rows in robot units, absolute, clamped to their ranges, and how many values were clamped."""
+    columns = facts["action"]["columns"]
+    rows = np.empty((len(x), len(columns)))
+    for column, spec in enumerate(columns):
+        rows[:, column] = [unnormalise(value, spec["norm"], norm["action"], column) for value in x[:, column]]
+        if spec["relative_to"] is not None:
+            rows[:, column] += np.float32(state[spec["relative_to"]])
+    for start in facts["action"]["rotation6d"]:
+        for row in rows:
+            row[start : start + 6] = orthonormal(row[start : start + 6])
+    clipped = rows.clip([spec["min"] for spec in columns], [spec["max"] for spec in columns])
+    return clipped, int((clipped != rows).sum())
+
+
+def read_bundle(bundle):
+    facts = json.loads((bundle / "manifest.json").read_text())
+    norm = json.loads((bundle / facts["norm"]).read_text())
+    return facts, norm, Tokenizer.from_file(str(bundle / facts["tokenizer"]))
+
+
+def padded_state(state, facts, norm):
+    values = normal_state(state, facts, norm)
+    return np.array(values + [0.0] * (facts["state"]["width"] - len(values)))
 
 
 def compute_chunk(bundle, frames, arch):
     """Rows in robot units [rows, columns], clamped to their ranges, and how many values were clamped."""
-    facts = json.loads((bundle / "manifest.json").read_text())
-    norm = json.loads((bundle / facts["norm"]).read_text())
-    tokenizer = Tokenizer.from_file(str(bundle / facts["tokenizer"]))
-    ids = prompt_tokens(tokenizer, INSTRUCTION, STATE, facts, norm)
+    facts, norm, tokenizer = read_bundle(bundle)
+    state = STATES[facts["state"]["kind"]]
+    ids = prompt_tokens(tokenizer, INSTRUCTION, state, facts, norm)
     images = [load_image(frame, facts) for frame in frames]
     cache = prefix_cache(Weights(bundle / facts["graphs"]["prefill"]["file"]), images, ids, arch)
     denoise = Weights(bundle / facts["graphs"]["denoise"]["file"])
+    told = any(part["kind"] in ("state_tokens", "template") for part in facts["prompt"]["parts"])
 
-    action, flow = facts["action"], facts["flow"]
+    action = facts["action"]
     x = noise(facts["export_id"], SEED, STEP, action["rows"], action["width"])
-    dt = (flow["t_end"] - flow["t_start"]) / flow["steps"]
-    for step in range(flow["steps"]):
-        t = float(np.float32(flow["t_start"] + step * dt))  # the graph's input is float32
-        x = x + dt * velocity(denoise, x, t, cache, arch)
-    rows = np.empty((action["rows"], len(action["columns"])))
-    clamped = 0
-    for column, spec in enumerate(action["columns"]):
-        values = np.array([unnormalise(value, spec["norm"], norm["action"], column) for value in x[:, column]])
-        if spec["relative_to"] is not None:
-            values = values + STATE[spec["relative_to"]]
-        rows[:, column] = values.clip(spec["min"], spec["max"])
-        clamped += int((rows[:, column] != values).sum())
-    return rows, clamped
+    times = flow_times(facts["flow"])
+    for t, after in zip(times, times[1:]):
+        # The graph's input is float32.
+        x = x + (after - t) * velocity(denoise, x, float(np.float32(t)), cache, arch, None if told else padded_state(state, facts, norm))
+    return robot_rows(x, state, facts, norm)
 
 
 # --- what must not pass ---------------------------------------------------------------------------------------------------------
@@ -371,17 +431,18 @@ def main():
     parser.add_argument("--draw", action="store_true", help="draw the frames and write a chunk without rows")
     given = parser.parse_args()
     parity = given.model / "parity"
-    arch = json.loads((given.model / "model.json").read_text())["architecture"]
-    chunk = {"instruction": INSTRUCTION, "state": STATE, "seed": SEED, "step": STEP}
+    model = json.loads((given.model / "model.json").read_text())
+    arch, state = model["architecture"], STATES[model["state"]["kind"]]
     if given.draw:
         parity.mkdir(exist_ok=True)
-        chunk = {"frames": draw_frames(parity), **chunk, "actions": [], "provenance": "frames only; run flow_vla.py on a built bundle"}
-        (parity / "chunk.json").write_text(json.dumps(chunk, indent=1) + "\n")
+        frames = draw_frames(parity, model["cameras"])
+        rows = [[0.0] * len(model["action"]["columns"])] * model["action"]["rows"]
+        write_episode(parity, [(frames, state, STEP, rows, False)], "frames only; run flow_vla.py on a built bundle")
         return 0
     if given.bundle is None:
         parser.error("the built bundle is missing")
 
-    stored = json.loads((parity / "chunk.json").read_text())
+    stored = json.loads((parity / "chunk.json").read_text())["observations"][0]
     rows, clamped = compute_chunk(given.bundle, [parity / name for name in stored["frames"]], arch)
     print(f"{rows.shape[0]} x {rows.shape[1]} rows, {clamped} of {rows.size} values clamped, spread per column", rows.std(axis=0).round(3))
     if given.mutants:
@@ -391,12 +452,23 @@ def main():
         difference = np.abs(np.array(stored["actions"]) - rows).max()
         print(f"largest difference from {parity / 'chunk.json'}: {difference:.2e}")
         return 0 if difference < 1e-6 else 1
-    provenance = f"test/vectors/flow_vla.py, float64, numpy {np.__version__}, pillow {PIL.__version__}, onnx {onnx.__version__}"
-    chunk = {"frames": stored["frames"], **chunk, "actions": [[round(v, 9) for v in row] for row in rows.tolist()], "provenance": provenance}
-    lines = ",\n".join("  " + json.dumps(row) for row in chunk.pop("actions"))
-    text = json.dumps(chunk, indent=1, ensure_ascii=True)
-    (parity / "chunk.json").write_text(text[:-2] + ',\n "actions": [\n' + lines + "\n ]\n}\n")
+    write_episode(parity, [(stored["frames"], state, STEP, rows.tolist(), False)], provenance("flow_vla.py"))
     return 0
+
+
+def provenance(script):
+    return f"test/vectors/{script}, float64, numpy {np.__version__}, pillow {PIL.__version__}, onnx {onnx.__version__}"
+
+
+def write_episode(parity, observations, source):
+    """`chunk.json`: (frames, state, step, rows, cache_reset) of each observation, a row of numbers a line."""
+    parts = []
+    for frames, state, step, rows, reset in observations:
+        facts = {"frames": frames, "state": state, "step": step, "cache_reset": reset}
+        lines = ",\n".join("    " + json.dumps([round(value, 9) for value in row]) for row in rows)
+        parts.append("  {" + json.dumps(facts)[1:-1] + ',\n   "actions": [\n' + lines + "\n   ]}")
+    head = json.dumps({"instruction": INSTRUCTION, "seed": SEED, "provenance": source}, indent=1)
+    (parity / "chunk.json").write_text(head[:-2] + ',\n "observations": [\n' + ",\n".join(parts) + "\n ]\n}\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,23 @@
+/** The model families: which builder a model's facts ask for. */
+import type { Architecture, Facts, WorldArchitecture } from "./architecture.ts";
+import type { Graphs } from "./family.ts";
+import { flowVla, flowVlaMismatch } from "./flow-vla.ts";
+import { worldAction, worldActionMismatch } from "./world-action.ts";
+
+type AnyArchitecture = Architecture | WorldArchitecture;
+
+/** All graphs with random weights; `vocabulary` is the number of token ids. `sizeMismatch` has found nothing. */
+export function buildGraphs(facts: Facts, architecture: AnyArchitecture, vocabulary: number): Graphs {
+  return "transformer" in architecture
+    ? worldAction(facts, architecture, vocabulary)
+    : flowVla(facts, architecture, vocabulary);
+}
+
+/** Sizes that do not go together, with the JSON path in model.json, what was found and what was expected. */
+export function sizeMismatch(facts: Facts, architecture: AnyArchitecture): string | undefined {
+  const found = "transformer" in architecture ? "world-action" : "flow-vla";
+  if (found !== facts.family) return `/architecture: found that of a ${found}, expected that of a ${facts.family}`;
+  return "transformer" in architecture
+    ? worldActionMismatch(facts, architecture)
+    : flowVlaMismatch(facts, architecture);
+}
