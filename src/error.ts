@@ -82,6 +82,11 @@ const TABLE = {
 /** A row of the table. */
 export type Code = keyof typeof TABLE;
 
+/** Every code that a client may meet, with the statuses that it comes with, in the order of the table. */
+export function wireCodes(): { code: string; status: number }[] {
+  return Object.entries<Row>(TABLE).map(([code, { status, wire }]) => ({ code: wire ?? code, status }));
+}
+
 /** What else a reply may carry. */
 interface Detail {
   /** The request field at fault, only where one field is. */

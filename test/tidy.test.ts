@@ -87,6 +87,7 @@ describe("imports", () => {
   /** Outside package → where it may be imported. */
   const HOMES: Readonly<Record<string, RegExp>> = {
     elysia: /^src\/edge\//,
+    "@elysiajs/openapi": /^src\/edge\/docs\//,
     "bun:sqlite": /^src\/store\//,
     "bun:ffi": /^src\/engine\//,
     sharp: /^src\/cli\/drawing\.ts$/,

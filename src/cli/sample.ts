@@ -1,6 +1,7 @@
 /** `tendon sample DIR`: three drawn camera frames, a robot state and a ready request, so that the README's lines run anywhere. */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { EXAMPLE, EXAMPLE_INSTRUCTION } from "../edge/docs/example.ts";
 import { EXIT, Problem } from "../error.ts";
 import { present } from "../std/assert.ts";
 import { type Command, type Given, usageProblem } from "./command.ts";
@@ -10,14 +11,10 @@ import { requestBody } from "./request.ts";
 import { VIEWS } from "./scene.ts";
 
 /** The model that the written request asks for; its cameras are the scene's views. */
-export const SAMPLE_MODEL = "vendorB/molmoact2:yam";
-export const SAMPLE_INSTRUCTION = "put the red block into the tray";
-
+export const SAMPLE_MODEL = EXAMPLE.model;
+export const SAMPLE_INSTRUCTION = EXAMPLE_INSTRUCTION;
 /** A resting pose: left joints 1-6, right joints 1-6 in radians; grippers half open. */
-export const SAMPLE_STATE = {
-  joint_position: [0.05, 0.82, 0.94, -0.28, 0.02, 0.1, -0.04, 0.8, 0.96, -0.3, -0.03, -0.08],
-  gripper_position: [0.6, 0.55],
-} as const;
+export const SAMPLE_STATE = EXAMPLE.robot_state;
 
 export const sample: Command = {
   name: "sample",

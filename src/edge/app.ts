@@ -2,6 +2,7 @@
 import { Elysia } from "elysia";
 import { answer, notFound } from "./answer.ts";
 import { chat } from "./chat/chat.ts";
+import { docs } from "./docs/docs.ts";
 import { healthz, readyz } from "./health.ts";
 import type { Service } from "./service.ts";
 import { endSession } from "./sessions.ts";
@@ -16,7 +17,8 @@ export function publicApp(service: Service) {
       answer(service, "session_end", () => endSession(service, request, params.session_id)),
     )
     .get("/healthz", () => answer(service, "healthz", () => healthz()))
-    .get("/readyz", () => answer(service, "readyz", () => readyz(service)));
+    .get("/readyz", () => answer(service, "readyz", () => readyz(service)))
+    .use(docs(service));
 }
 
 /** What Elysia could not route is 404; anything else that it throws is a fault of ours. */

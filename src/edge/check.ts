@@ -2,12 +2,15 @@
  * The order of checks of a route, as a list. Each entry reads one field of the body into the draft of a command, or says
  * what is wrong with it; its TypeBox fragment describes the field to people and programs.
  */
-import { type TObject, type TSchema, Type } from "@sinclair/typebox";
+import { type ObjectOptions, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import type { Failure } from "../error.ts";
 
-export interface Check<Draft> {
+interface Documented {
   /** The top-level field of the body that this entry documents, with its fragment. */
   readonly field?: readonly [name: string, schema: TSchema];
+}
+
+export interface Check<Draft> extends Documented {
   readonly run: (draft: Draft) => Failure | undefined;
 }
 
@@ -25,8 +28,11 @@ export function firstFailure<Draft>(checks: readonly Check<Draft>[], draft: Draf
   return undefined;
 }
 
-/** The schema of a body whose fields the lists document. Unknown extra properties are accepted. */
-export function bodySchema<Draft>(...lists: readonly (readonly Check<Draft>[])[]): TObject {
+/**
+ * The schema of a body whose fields the lists document, in their order; a field that comes twice is as the later list has
+ * it. Unknown extra properties are accepted.
+ */
+export function bodySchema(options: ObjectOptions, ...lists: readonly (readonly Documented[])[]): TObject {
   const fields = lists.flat().flatMap((check) => (check.field ? [check.field] : []));
-  return Type.Object(Object.fromEntries(fields), { additionalProperties: true });
+  return Type.Object(Object.fromEntries(fields), { ...options, additionalProperties: true });
 }

@@ -1,13 +1,10 @@
 /** What a right request gets: response, headers, action chunk, usage, description. */
 import { expect, test } from "bun:test";
-import { Value } from "@sinclair/typebox/value";
-import { chatSchema } from "../../src/edge/chat/checks.ts";
 import {
   CARTESIAN,
   cartesianState,
   imagePart,
   imageUrl,
-  jointState,
   jpeg,
   MODEL,
   observation,
@@ -140,7 +137,6 @@ test("a Cartesian model takes joint_position empty or absent, and grippers in na
   for (const joint_position of [[], undefined, null]) {
     const robot_state = { ...cartesianState, joint_position };
     expect((await chat(observation({ model: CARTESIAN, robot_state }))).status).toBe(200);
-    expect(schemaFaults(observation({ model: CARTESIAN, robot_state }))).toEqual([]);
   }
   expect(engine.observations[0]?.state.length).toBe(20);
   expect(engine.observations[0]?.state[9]).toBe(5);
@@ -162,11 +158,6 @@ test("cache_reset is said when the episode's memory was started anew", async () 
   expect(body.usage).toMatchObject({ prompt_tokens_details: { cached_tokens: 40 } });
 });
 
-/** What the route's schema has against a body. */
-function schemaFaults(body: unknown): string[] {
-  return [...Value.Errors(chatSchema, body)].map(({ path, message }) => `${path}: ${message}`);
-}
-
 test("limits are inclusive, null equals absence, unknown properties are accepted", async () => {
   const { chat } = await stage();
   const id = "😀".repeat(128);
@@ -187,7 +178,7 @@ test("limits are inclusive, null equals absence, unknown properties are accepted
   ];
   for (const body of bodies) {
     const start = JSON.stringify(body).slice(0, 60);
-    expect([start, (await chat(body)).status, schemaFaults(body)]).toEqual([start, 200, []]);
+    expect([start, (await chat(body)).status]).toEqual([start, 200]);
   }
 });
 
@@ -200,7 +191,6 @@ test("only the last user message is read", async () => {
     null,
   ];
   expect((await chat(observation({ messages }))).status).toBe(200);
-  expect(schemaFaults(observation({ messages }))).toEqual([]);
   expect(engine.observations[0]?.instruction).toBe("fold the towel");
 });
 
@@ -232,27 +222,4 @@ test("a description checks the rows up to invalid_session_id", async () => {
     "invalid_parameter",
     "invalid_parameter",
   ]);
-});
-
-test("the schema of the route documents every field and accepts what the route accepts", () => {
-  expect(Object.keys(chatSchema.properties).sort()).toEqual([
-    "action_horizon",
-    "expected_step",
-    "handoff",
-    "messages",
-    "model",
-    "num_inference_steps",
-    "observation_id",
-    "robot_state",
-    "seed",
-    "session_id",
-    "stream",
-  ]);
-  expect(chatSchema.required).toEqual(["model", "messages"]);
-  for (const robot_state of [jointState, cartesianState]) {
-    expect(schemaFaults(observation({ robot_state, session_id: "s", seed: 1 }))).toEqual([]);
-  }
-  for (const wrong of [{ seed: -1 }, { messages: [] }, { messages: [{ role: "assistant", content: "x" }] }]) {
-    expect(schemaFaults(observation(wrong))).not.toEqual([]);
-  }
 });

@@ -2,35 +2,24 @@
  * The checks of `POST /v1/chat/completions`, in the order of the specification's error table with the contract's
  * insertions. The first list stands for every request; the second for requests with image parts.
  */
-import { Type } from "@sinclair/typebox";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import { canonicalDigest } from "../../std/canonical.ts";
-import { bodySchema, type Check, firstFailure, optional } from "../check.ts";
+import { bodySchema, type Check, firstFailure } from "../check.ts";
 import { isObject, type JsonObject } from "../json.ts";
 import type { Catalog } from "../service.ts";
 import { lastUserMessage, readContent } from "./content.ts";
 import { ChatDraft, type DescribeCommand, type IdentifiedObservation, type ObserveCommand } from "./draft.ts";
+import { FIELDS, OBSERVATION, observedMessages, QUESTION, questionMessages } from "./fields.ts";
 import { readImages } from "./images.ts";
 import { integerInRange, isSessionId, observationIdPattern } from "./rules.ts";
-import { readState, robotStateSchema } from "./state.ts";
-
-const Part = Type.Union([
-  Type.Object({ type: Type.Literal("text"), text: Type.String() }),
-  Type.Object({ type: Type.Literal("image_url"), image_url: Type.Object({ url: Type.String() }) }),
-]);
-const UserMessage = Type.Object({
-  role: Type.Literal("user"),
-  content: Type.Union([Type.String(), Type.Array(Part)]),
-});
-/** Only the last user message is read; what stands around it may be anything. */
-const Messages = Type.Array(Type.Unknown(), { minItems: 1, contains: UserMessage });
+import { readState } from "./state.ts";
 
 /** Up to `invalid_session_id`: all that a description needs. */
 const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
-  { field: ["model", Type.String({ minLength: 1 })], run: checkModel },
-  { field: ["messages", Messages], run: checkMessages },
+  { field: ["model", FIELDS.model], run: checkModel },
+  { field: ["messages", observedMessages], run: checkMessages },
   { run: checkUserMessage },
   {
     run: (draft) => {
@@ -48,10 +37,10 @@ const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
       }),
   },
   { run: checkInstruction },
-  { field: ["stream", optional(Type.Boolean({ default: false }))], run: (draft) => checkFlag(draft, "stream") },
-  { field: ["handoff", optional(Type.Boolean({ default: false }))], run: (draft) => checkFlag(draft, "handoff") },
+  { field: ["stream", FIELDS.stream], run: (draft) => checkFlag(draft, "stream") },
+  { field: ["handoff", FIELDS.handoff], run: (draft) => checkFlag(draft, "handoff") },
   {
-    field: ["seed", optional(Type.Integer({ minimum: 0, maximum: LIMITS.seedMax, default: 0 }))],
+    field: ["seed", FIELDS.seed],
     run: checkSeed,
   },
   {
@@ -64,13 +53,7 @@ const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
   },
   { run: checkSessionMissing },
   {
-    field: [
-      "session_id",
-      // No maxLength: validators differ in whether they count code points or UTF-16 units.
-      optional(
-        Type.String({ minLength: 1, description: `1 to ${LIMITS.sessionIdCharsMax} code points, all printable.` }),
-      ),
-    ],
+    field: ["session_id", FIELDS.session_id],
     run: (draft) => {
       const id = draft.optional("session_id");
       if (id === undefined || isSessionId(id)) return undefined;
@@ -82,14 +65,14 @@ const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
 
 const WITH_IMAGES: readonly Check<ChatDraft>[] = [
   {
-    field: ["robot_state", optional(robotStateSchema)],
+    field: ["robot_state", FIELDS.robot_state],
     run: (draft) =>
       draft.keep(readState(draft.body.robot_state, draft.model.manifest.state.kind), (read) => {
         draft.state = read;
       }),
   },
   {
-    field: ["action_horizon", optional(Type.Integer({ minimum: 1, maximum: LIMITS.actionHorizonMax }))],
+    field: ["action_horizon", FIELDS.action_horizon],
     run: (draft) =>
       integerInRange(draft, "action_horizon", draft.model.manifest.action.rows, {
         invalid: "action_horizon_invalid",
@@ -97,7 +80,7 @@ const WITH_IMAGES: readonly Check<ChatDraft>[] = [
       }),
   },
   {
-    field: ["num_inference_steps", optional(Type.Integer({ minimum: 1, maximum: LIMITS.inferenceStepsMax }))],
+    field: ["num_inference_steps", FIELDS.num_inference_steps],
     run: (draft) =>
       integerInRange(draft, "num_inference_steps", LIMITS.inferenceStepsMax, {
         invalid: "num_inference_steps_invalid",
@@ -105,7 +88,7 @@ const WITH_IMAGES: readonly Check<ChatDraft>[] = [
       }),
   },
   {
-    field: ["expected_step", optional(Type.Integer({ minimum: 0 }))],
+    field: ["expected_step", FIELDS.expected_step],
     run: (draft) => {
       const step = draft.optional("expected_step");
       if (step === undefined || (Number.isInteger(step) && Number(step) >= 0)) return undefined;
@@ -115,7 +98,7 @@ const WITH_IMAGES: readonly Check<ChatDraft>[] = [
     },
   },
   {
-    field: ["observation_id", optional(Type.String({ pattern: observationIdPattern.source }))],
+    field: ["observation_id", FIELDS.observation_id],
     run: (draft) => {
       const id = draft.optional("observation_id");
       if (id === undefined || (typeof id === "string" && observationIdPattern.test(id))) return undefined;
@@ -125,8 +108,9 @@ const WITH_IMAGES: readonly Check<ChatDraft>[] = [
   },
 ];
 
-/** The body of this route, for people and programs; the lists above decide. */
-export const chatSchema = bodySchema(EVERY_REQUEST, WITH_IMAGES);
+/** The two forms of this route's body, for people and programs; the lists above decide. */
+export const observationSchema = bodySchema(OBSERVATION, EVERY_REQUEST, WITH_IMAGES);
+export const questionSchema = bodySchema(QUESTION, EVERY_REQUEST, [{ field: ["messages", questionMessages] }]);
 
 /** A parsed body to a command, or the first failure in the order of the table. */
 export function readChat(body: JsonObject, catalog: Catalog): DescribeCommand | ObserveCommand | Failure {

@@ -1,4 +1,5 @@
 /** Image parts: `data:image/jpeg;base64,` URLs to JPEG bytes. */
+import { Type } from "@sinclair/typebox";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 import type { ImagePart } from "./content.ts";
@@ -11,6 +12,21 @@ export interface FrameImage {
 }
 
 const PREFIX = "data:image/jpeg;base64,";
+/** The base64 of the three bytes that `startsAsJpeg` looks for. */
+const START = "/9j/";
+/** Whole groups of four, the last one padded, and no bit set that the padding throws away. */
+const GROUPS = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?";
+
+/** What `readImages` accepts, in words and as a pattern for programs; the functions below decide. */
+export const imageUrlSchema = Type.String({
+  pattern: `^${PREFIX}${START}${GROUPS}$`,
+  maxLength: PREFIX.length + Math.ceil(LIMITS.jpegBytesMax / 3) * 4,
+  description:
+    `\`${PREFIX}\` and the base64 (RFC 4648, padded, no line breaks) of a JPEG file of at most ${LIMITS.jpegBytesMax} bytes and ` +
+    `${LIMITS.jpegEdgePxMax} pixels along an edge: baseline or progressive, 8 bits, grey or colour (no CMYK). EXIF is not read, so a ` +
+    "rotation must be in the pixels. Frames of any size are resized as the model's bundle says.",
+});
+
 const FORMAT = `send '${PREFIX}' followed by the base64 of a JPEG file`;
 
 /**

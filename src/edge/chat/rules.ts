@@ -4,11 +4,14 @@ import { LIMITS } from "../../limits.ts";
 
 export const observationIdPattern = new RegExp(`^[A-Za-z0-9._:-]{1,${LIMITS.observationIdCharsMax}}$`);
 
-/** Unicode scalar values outside the general categories C*, counted in code points. */
-const SESSION_ID = new RegExp(`^\\P{C}{1,${LIMITS.sessionIdCharsMax}}$`, "u");
+/** Unicode scalar values outside the general categories C*, counted in code points, without white space at either end. */
+export const sessionIdPattern = new RegExp(
+  `^[^\\p{C}\\s](?:\\P{C}{0,${LIMITS.sessionIdCharsMax - 2}}[^\\p{C}\\s])?$`,
+  "u",
+);
 
 export function isSessionId(value: unknown): value is string {
-  return typeof value === "string" && SESSION_ID.test(value) && value.trim() === value;
+  return typeof value === "string" && sessionIdPattern.test(value);
 }
 
 /** An optional whole number from 1 to `max`. */

@@ -1,5 +1,5 @@
 /** `robot_state`: its wire shapes, and the model's state vector. */
-import { Type } from "@sinclair/typebox";
+import { type NumberOptions, Type } from "@sinclair/typebox";
 import type { Manifest } from "../../bundle/manifest.ts";
 import { Failure } from "../../error.ts";
 import { optional } from "../check.ts";
@@ -21,15 +21,43 @@ const SHAPES: Readonly<Record<Kind, Partial<Record<ArrayName, number>>>> = {
   cartesian: { joint_position: 0, gripper_position: 2, cartesian_position: 18 },
 };
 
-const values = (count: number) => Type.Array(Type.Number(), { minItems: count, maxItems: count });
+/** What is this large or larger is infinite as a float32, in which models compute: 2^128 less half of the last place. */
+const FLOAT32_LIMIT = 2 ** 128 - 2 ** 103;
 
-export const robotStateSchema = Type.Union([
-  Type.Object({ joint_position: values(12), gripper_position: values(2) }, { title: "Joint state" }),
-  Type.Object(
-    { joint_position: optional(values(0)), gripper_position: values(2), cartesian_position: values(18) },
-    { title: "Cartesian state" },
-  ),
-]);
+const values = (count: number, description: string, range: NumberOptions = {}) =>
+  Type.Array(Type.Number({ exclusiveMinimum: -FLOAT32_LIMIT, exclusiveMaximum: FLOAT32_LIMIT, ...range }), {
+    minItems: count,
+    maxItems: count,
+    description,
+  });
+
+export const robotStateSchema = Type.Union(
+  [
+    Type.Object(
+      {
+        joint_position: values(12, "Radians: left joints 1 to 6, then right joints 1 to 6."),
+        gripper_position: values(2, "Left, then right: 0 is closed, 1 is open.", { minimum: 0, maximum: 1 }),
+      },
+      { title: "Joint state", description: "For models with joint state. `cartesian_position` is ignored." },
+    ),
+    Type.Object(
+      {
+        joint_position: optional(values(0, "Empty, or left out.")),
+        gripper_position: values(2, "Left, then right, in the checkpoint's own gripper units."),
+        cartesian_position: values(
+          18,
+          "Left xyz in metres and rotation6d, then right the same. A rotation6d is the first two columns of the rotation " +
+            "matrix, one after the other; neither may be shorter than 1e-6, nor the two within 1e-4 of parallel.",
+        ),
+      },
+      { title: "Cartesian state", description: "For models with Cartesian state." },
+    ),
+  ],
+  {
+    description:
+      "The robot's state when the frames were taken; its shape depends on the model. All values are finite as float32.",
+  },
+);
 
 /** Failures: `state_missing`, `state_shape_mismatch`. */
 export function readState(value: unknown, kind: Kind): RobotState | Failure {
@@ -63,8 +91,7 @@ export function readState(value: unknown, kind: Kind): RobotState | Failure {
 
 function finiteNumbers(value: unknown, count: number): readonly number[] | undefined {
   if (!Array.isArray(value) || value.length !== count) return undefined;
-  // The model computes in float32: a number that is infinite there is not finite for it.
-  return value.every((item) => typeof item === "number" && Number.isFinite(Math.fround(item))) ? value : undefined;
+  return value.every((item) => typeof item === "number" && Math.abs(item) < FLOAT32_LIMIT) ? value : undefined;
 }
 
 /** The model's vector, in the order of the manifest's columns. */

@@ -1,0 +1,37 @@
+/** `GET /openapi.json` and `GET /docs`: the interface for programs and for people. Neither needs a key. */
+import type { Elysia } from "elysia";
+import { answer } from "../answer.ts";
+import type { Service } from "../service.ts";
+import { openapiDocument } from "./document.ts";
+import { PAGE_POLICY, page } from "./page.ts";
+
+/** Adds the two routes to an app; they tell of every route that it has when they are first asked. */
+export function docs(service: Service) {
+  return (app: Elysia) => {
+    const json = once(() => JSON.stringify(openapiDocument(app)));
+    const html = once(() => page(openapiDocument(app)));
+    return app
+      .get("/openapi.json", () => answer(service, "openapi", async () => ({ status: 200, body: json() })))
+      .get("/docs", () =>
+        answer(service, "docs", async () => ({
+          status: 200,
+          body: html(),
+          headers: {
+            "content-type": "text/html; charset=utf-8",
+            "content-security-policy": PAGE_POLICY,
+            "x-content-type-options": "nosniff",
+            "referrer-policy": "no-referrer",
+          },
+        })),
+      );
+  };
+}
+
+/** Made when first asked for, so that no start waits for it. */
+function once(make: () => string): () => string {
+  let made: string | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}

@@ -1,0 +1,56 @@
+/** HTML as values: what is put into a template is escaped unless it is HTML already. */
+
+export class Html {
+  constructor(readonly text: string) {}
+}
+
+type Value = Html | readonly Html[] | string | number | undefined;
+
+/** A template of HTML; an array stands for its parts one after another, undefined for nothing. */
+export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
+  return new Html(strings.map((string, at) => string + (at < values.length ? textOf(values[at]) : "")).join(""));
+}
+
+function textOf(value: Value): string {
+  if (value === undefined) return "";
+  if (value instanceof Html) return value.text;
+  if (typeof value === "object") return value.map((part) => part.text).join("");
+  return escaped(String(value));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}
+
+/**
+ * The part of CommonMark that the document's descriptions use: paragraphs, lists of `- ` lines (a paragraph may lead over to
+ * its list without a blank line), `code` and **bold**.
+ */
+export function prose(text: string): Html {
+  const blocks = text.split(/\n\n|\n(?=- )(?<!\n- .*\n)/);
+  return new Html(blocks.map(block).join(""));
+}
+
+function block(text: string): string {
+  if (!text.startsWith("- ")) return `<p>${inline(text)}</p>`;
+  const items = text.split(/\n(?=- )/).map((line) => `<li>${inline(line.slice(2))}</li>`);
+  return `<ul>${items.join("")}</ul>`;
+}
+
+function inline(text: string): string {
+  // Split at code: what stands inside is not looked at for other marks.
+  return text
+    .split(/`([^`]+)`/)
+    .map((part, at) =>
+      at % 2 === 1 ? `<code>${escaped(part)}</code>` : escaped(part).replace(/\*\*([^*]+)\*\*/g, "<b>$1</b>"),
+    )
+    .join("");
+}
