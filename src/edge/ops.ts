@@ -32,6 +32,8 @@ function engineFamilies(stats: EngineStats): Family[] {
   return [
     gauge("tendon_engine_frames_free", "Free frame slots.", stats.framesFree),
     gauge("tendon_engine_chunks_free", "Free run slots.", stats.chunksFree),
+    gauge("tendon_engine_slots_held", "Session slots whose memory holds something.", stats.slotsHeld),
+    gauge("tendon_engine_memory_bytes_held", "Bytes that episode memories hold.", stats.memoryBytesHeld),
     gauge("tendon_engine_tensor_bytes", "Tensor memory.", stats.tensorBytes),
     gauge("tendon_engine_locked_bytes", "Tensor memory that is page-locked.", stats.lockedBytes),
     counter("tendon_engine_allocations_total", "Heap allocations of the native library.", stats.allocations),

@@ -4,11 +4,20 @@ import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Place } from "./program.ts";
 
+const MODELS = [
+  "vendorA/dreamzero-astra:yam",
+  "vendorB/molmoact2:yam",
+  "vendorC/rho:yam",
+  "vendorD/isaac-0.5:yam",
+  "vendorE/pi0.5:yam",
+  "vendorF/picasso:yam",
+];
+
 test("the first line says that it is ready; signals end it with exit 0; the key stays the same", async () => {
   await using place = await Place.make();
   const first = await place.serve();
   const { ready } = first;
-  expect(ready).toMatchObject({ event: "ready", models: ["vendorB/molmoact2:yam"], llm: [] });
+  expect(ready).toMatchObject({ event: "ready", models: MODELS, llm: [] });
   const question = { model: ready.models[0], messages: [{ role: "user", content: "what are you?" }] };
   const [health, readiness, metrics, answer] = await Promise.all([
     fetch(`${ready.url}/healthz`),
