@@ -1,7 +1,9 @@
-/** Replays one history with its whole trace: `bun test/sim/replay.ts fake NUMBER`. */
+/** Replays one history with its whole trace: `bun test/sim/replay.ts fake|native NUMBER`. */
 import { print } from "../../src/cli/print.ts";
-import { fakeGround, runHistory } from "./sim.ts";
+import { fakeGround, nativeGround, runHistory } from "./sim.ts";
 
-const number = Number(process.argv[3] ?? "0");
-const { trace } = await runHistory(fakeGround(), number);
+const [name = "fake", number = "0"] = process.argv.slice(2);
+const ground = name === "native" ? await nativeGround() : fakeGround();
+const { trace } = await runHistory(ground, Number(number));
 await print(trace.join("\n"));
+process.exit(0);

@@ -1,9 +1,19 @@
 /** The small size of `npm run prove sim`. */
 import { expect, test } from "bun:test";
-import { fakeGround, Outcomes, runHistory } from "./sim.ts";
+import { fakeGround, nativeGround, Outcomes, runHistory } from "./sim.ts";
 
 test("random histories keep every promise, and meet every outcome", async () => {
   const outcomes = new Outcomes();
   for (let number = 0; number < 300; number += 1) outcomes.add(await runHistory(fakeGround(), number));
+  expect(outcomes.missing).toEqual([]);
+});
+
+test("the same histories keep every promise on the native engine, memory and chunks those of a clean run", async () => {
+  const ground = await nativeGround();
+  const outcomes = new Outcomes();
+  for (let number = 0; number < 40; number += 1) outcomes.add(await runHistory(ground, number));
+  const { framesFree, chunksFree, slotsHeld } = ground.engine.stats();
+  expect([framesFree, chunksFree, slotsHeld]).toEqual([3 * 256, 128, 0]);
+  await ground.engine.close();
   expect(outcomes.missing).toEqual([]);
 });

@@ -1,8 +1,14 @@
 /** Runs histories by number, on the fake engine or on a native one. */
-import type { Model } from "../../src/engine/engine.ts";
+
+import sharp from "sharp";
+import type { Engine, Model } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/engine/native.ts";
 import { Failure } from "../../src/error.ts";
+import { bundleOf } from "../bundle/built.ts";
+import { type SEVENTH, seventhModel } from "../bundle/seventh.ts";
 import { manifest, statefulManifest } from "../edge/manifests.ts";
 import { imageUrl, jpeg } from "../edge/stage.ts";
+import { ok } from "../engine/opened.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { History, type Pictures } from "./history.ts";
 import { World } from "./world.ts";
@@ -33,6 +39,30 @@ export function fakeGround(): Ground {
     clean: () => fakeEngine().model(statefulManifest()),
     pictures: { good: imageUrl(jpeg(64)), bad: imageUrl(jpeg(40)) },
     kills: true,
+  };
+}
+
+/** The native engine with two small bundles: every number is computed. Close it when all histories are run. */
+export async function nativeGround(): Promise<Ground & { readonly engine: Engine }> {
+  const engine = ok(await openEngine({ decodeThreads: 2 }));
+  const load = async (family: keyof typeof SEVENTH, slots: number) => {
+    const bundle = await bundleOf(await seventhModel(family));
+    return ok(await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots }));
+  };
+  const [remembering, other, clean] = [
+    await load("world-action", 2),
+    await load("flow-vla", 1),
+    await load("world-action", 1),
+  ];
+  const picture = { create: { width: 48, height: 32, channels: 3, background: "#a64" } } as const;
+  const good = new Uint8Array(await sharp(picture).jpeg().toBuffer());
+  return {
+    name: "native",
+    engine,
+    models: () => [remembering, other],
+    clean: () => clean,
+    pictures: { good: imageUrl(good), bad: imageUrl(good.slice(0, good.length / 2)) },
+    kills: false,
   };
 }
 

@@ -1,0 +1,66 @@
+/** Model folders that nobody has thought of: a family's facts with other cameras, sizes, rows and steps. A folder, and no code. */
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ModelFile } from "../../src/bundle/architecture.ts";
+import type { Parity } from "../../src/bundle/manifest.ts";
+import { emptyDir, MODEL_DIR } from "./built.ts";
+
+/** Both are small: a chunk takes a millisecond or two. */
+export const SEVENTH = { "flow-vla": "vendorG/seventh:yam", "world-action": "vendorH/eighth:yam" } as const;
+
+/** The folder of a new model of the family. */
+export async function seventhModel(family: keyof typeof SEVENTH): Promise<string> {
+  const like = join(MODEL_DIR, "..", family === "flow-vla" ? "molmoact2-yam" : "dreamzero-astra-yam");
+  const dir = join(await emptyDir(), "seventh");
+  await mkdir(dir, { recursive: true });
+  await cp(like, dir, { recursive: true });
+  const model = JSON.parse(await readFile(join(dir, "model.json"), "utf8")) as Writable<ModelFile>;
+  model.id = SEVENTH[family];
+  model.title = "A model that came later";
+  model.cameras = ["wrist", "above"];
+  model.action.rows = 8;
+  model.action.hz = 20;
+  model.flow.steps = 2;
+  Object.assign(model, family === "flow-vla" ? flowVla(model) : worldAction(model));
+  await writeFile(join(dir, "model.json"), JSON.stringify(model));
+  await writeFile(join(dir, "parity/chunk.json"), JSON.stringify(await withoutRows(dir, model)));
+  return dir;
+}
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] extends object ? Writable<T[K]> : T[K] };
+
+function flowVla({ image }: Writable<ModelFile>) {
+  return {
+    image: { ...image, width: 28, height: 28, tokens: 4 },
+    architecture: {
+      seed: 7,
+      vision: { width: 32, layers: 1, heads: 2, mlp: 64, patch: 14 },
+      language: { width: 32, layers: 2, heads: 2, kv_heads: 1, head_dim: 16, mlp: 64 },
+      expert: { width: 32, mlp: 64, time_width: 32 },
+      tokenizer: { merges: 100 },
+    },
+  };
+}
+
+function worldAction({ image }: Writable<ModelFile>) {
+  return {
+    image: { ...image, width: 32, height: 32, tokens: 4 },
+    frames: { first: 1, later: 2 },
+    memory: { window: 3, tokens: 8, first: 1, later: 1 },
+    architecture: {
+      seed: 8,
+      transformer: { width: 32, layers: 2, heads: 2, head_dim: 16, mlp: 64, time_width: 32, patch: 16, channels: 4 },
+      tokenizer: { merges: 100 },
+    },
+  };
+}
+
+/** One observation of the right shape; nobody has computed its rows. */
+async function withoutRows(dir: string, { cameras, action }: Writable<ModelFile>): Promise<Parity> {
+  const parity = JSON.parse(await readFile(join(dir, "parity/chunk.json"), "utf8")) as Parity;
+  const [first] = parity.observations;
+  if (!first) throw new Error("no observation");
+  const actions = Array.from({ length: action.rows }, () => Array(action.columns.length).fill(0));
+  const frames = first.frames.slice(0, cameras.length);
+  return { ...parity, observations: [{ ...first, frames, actions }] };
+}

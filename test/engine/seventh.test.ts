@@ -1,0 +1,33 @@
+/** Adding a seventh model of a known family needs a folder, not code. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Engine } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/engine/native.ts";
+import { present } from "../../src/std/assert.ts";
+import { bundleOf, episodeOf } from "../bundle/built.ts";
+import { SEVENTH, seventhModel } from "../bundle/seventh.ts";
+import { Opened, ok, rowsOf } from "./opened.ts";
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = ok(await openEngine({ decodeThreads: 2 }));
+});
+afterAll(async () => await engine.close());
+
+for (const family of ["flow-vla", "world-action"] as const) {
+  test(`a new model of the family ${family} is built, loaded and run from its folder`, async () => {
+    const opened = await Opened.with(engine, await bundleOf(await seventhModel(family)), { slots: 3 });
+    expect([opened.model.manifest.id, opened.model.slots]).toEqual([SEVENTH[family], family === "flow-vla" ? 0 : 3]);
+    const { given } = present((await episodeOf(opened.bundle))[0], "an observation");
+    const slot = opened.model.slots === 0 ? {} : { slot: 2 };
+    const first = await opened.give(given, slot);
+    expect([first.rows, first.columns, rowsOf(first).flat().every(Number.isFinite)]).toEqual([8, 14, true]);
+    if (opened.model.slots > 0) {
+      const jpegs = given.jpegs.flatMap((jpeg) => [jpeg, jpeg]);
+      const resets: boolean[] = [];
+      for (let step = 1; step < 5; step += 1)
+        resets.push((await opened.give({ ...given, jpegs, step }, slot)).cacheReset);
+      expect(resets).toEqual([false, false, true, false]);
+    }
+    await opened.model.unload();
+  });
+}
