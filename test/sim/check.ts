@@ -30,6 +30,8 @@ export function checkReply(history: History, sent: Sent, reply: Reply): { code?:
     (other) => sameContent(other, sent) && other.replies.some(({ status }) => status === 200),
   );
   const earlier = first?.replies[0];
+  const siblings = history.sent.slice(0, sent.index).filter((other) => sameContent(other, sent));
+  assert(!reply.replayed || siblings.length > 0, `#${sent.index} replays an answer to the same content`);
   if (reply.replayed && earlier && !isError(earlier.text)) {
     assert(
       reply.text.replaceAll(": processing\n\n", "") === earlier.text.replaceAll(": processing\n\n", "") &&
