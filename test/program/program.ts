@@ -57,8 +57,13 @@ export class Place implements AsyncDisposable {
     return { PATH: process.env.PATH ?? "", HOME: this.home, TENDON_OPS_ADDR: "127.0.0.1:0", ...extra };
   }
 
-  spawn(args: readonly string[], env: Record<string, string> = {}): Bun.Subprocess<"ignore", "pipe", "pipe"> {
-    const child = Bun.spawn([...this.command, ...args], {
+  /** `under`: a command that runs the program, such as a tracer. */
+  spawn(
+    args: readonly string[],
+    env: Record<string, string> = {},
+    under: readonly string[] = [],
+  ): Bun.Subprocess<"ignore", "pipe", "pipe"> {
+    const child = Bun.spawn([...under, ...this.command, ...args], {
       cwd: this.dir,
       env: this.environment(env),
       stdin: "ignore",
@@ -92,8 +97,12 @@ export class Place implements AsyncDisposable {
   }
 
   /** Starts `serve --dev` on a free port and waits until it is ready. */
-  async serve(args: readonly string[] = [], env: Record<string, string> = {}): Promise<Server> {
-    const child = this.spawn(["serve", "--dev", "--json", "--port", "0", ...args], env);
+  async serve(
+    args: readonly string[] = [],
+    env: Record<string, string> = {},
+    under: readonly string[] = [],
+  ): Promise<Server> {
+    const child = this.spawn(["serve", "--dev", "--json", "--port", "0", ...args], env, under);
     const reader = child.stdout.getReader();
     let text = "";
     while (!text.includes("\n")) {

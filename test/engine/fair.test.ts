@@ -1,0 +1,123 @@
+/** Turns, cancellation and what waits together, on the native engine. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import sharp from "sharp";
+import type { Run } from "../../src/engine/engine.ts";
+import { Failure } from "../../src/error.ts";
+import { LIMITS } from "../../src/limits.ts";
+import { present } from "../../src/std/assert.ts";
+import { parityOf } from "../bundle/built.ts";
+import type { Given } from "../bundle/reference.ts";
+import { Opened } from "./opened.ts";
+
+let cpu: Opened;
+let given: Given;
+beforeAll(async () => {
+  cpu = await Opened.on("cpu");
+  ({ given } = await parityOf(cpu.bundle));
+});
+afterAll(async () => await cpu.engine.close());
+
+/** Waits for the outcome, gives the run back, and says in which order it came. */
+async function finished(run: Run, name: string, order: string[]): Promise<void> {
+  await run.result;
+  order.push(name);
+  run.abort();
+  await run.released;
+}
+
+test("with 64 runs of one account queued, another account's robot waits at most two batches", async () => {
+  const { batch } = cpu.bundle.manifest;
+  const order: string[] = [];
+  const many = Array.from({ length: 64 }, () => cpu.observed(given, { turn: 1 }));
+  const waiting = (await Promise.all(many)).map((observation) => cpu.model.observe(observation));
+  const robot = await cpu.observed(given, { turn: 2 });
+  const all = waiting.map((run) => finished(run as Run, "many", order));
+  const before = order.length;
+  all.push(finished(cpu.model.observe(robot) as Run, "robot", order));
+  await Promise.all(all);
+  // The batch that runs, and then its own.
+  expect(order.indexOf("robot") - before).toBeLessThan(2 * batch);
+  expect(order.length).toBe(65);
+}, 60_000);
+
+test("frames take turns too: one account's many do not hold up another's", async () => {
+  // Large enough that all are put before the first few are decoded.
+  const noise = {
+    create: {
+      width: 640,
+      height: 360,
+      channels: 3,
+      background: "#888",
+      noise: { type: "gaussian", mean: 128, sigma: 60 },
+    },
+  };
+  const jpeg = new Uint8Array(
+    await sharp(noise as sharp.SharpOptions)
+      .jpeg({ quality: 70 })
+      .toBuffer(),
+  );
+  const order: string[] = [];
+  const put = (turn: number, name: string) => {
+    const frame = cpu.model.framePut(0, jpeg, turn);
+    if (frame instanceof Failure) throw new Error(frame.message);
+    return frame.decoded.then(() => {
+      order.push(name);
+      frame.drop();
+    });
+  };
+  const decodedBefore = cpu.engine.stats().framesDecoded;
+  const frames = Array.from({ length: 200 }, () => put(1, "many"));
+  const { framesDecoded } = cpu.engine.stats();
+  frames.push(put(2, "robot"));
+  await Promise.all(frames);
+  // What was decoded already, what the threads had taken, and a round.
+  expect(order.indexOf("robot") - (framesDecoded - decodedBefore)).toBeLessThan(20);
+});
+
+test("a run that waits is taken back at once: the model never sees it, and its slots are free", async () => {
+  const [running, ...waiting] = await Promise.all(Array.from({ length: 6 }, () => cpu.observed(given)));
+  const before = cpu.engine.stats();
+  const first = cpu.model.observe(present(running, "an observation")) as Run;
+  const rest = waiting.map((one) => cpu.model.observe(one) as Run);
+  const taken = rest.map((run, index) => {
+    if (index % 2 === 0) return run.withdraw();
+    run.cancel();
+    return true;
+  });
+  for (const run of rest) {
+    expect(await run.result).toMatchObject({ code: "engine_unavailable" });
+    run.abort();
+  }
+  await Promise.all(rest.map(({ released }) => released));
+  await finished(first, "", []);
+  // One of them may have been taken into the batch of the first.
+  const after = cpu.engine.stats();
+  expect(taken.filter(Boolean).length).toBeGreaterThanOrEqual(4);
+  expect(after.chunksRun - before.chunksRun).toBeLessThanOrEqual(2);
+  expect([after.framesFree, after.chunksFree]).toEqual([LIMITS.framesMax, LIMITS.chunksMax]);
+});
+
+test("a run that is stopped ends before its next flow step and frees its slot; withdraw leaves a started run alone", async () => {
+  const run = cpu.model.observe(await cpu.observed(given)) as Run;
+  const before = cpu.engine.stats();
+  // Until the replica has taken it.
+  await Bun.sleep(5);
+  expect(run.withdraw()).toBe(false);
+  run.cancel();
+  expect(await run.result).toMatchObject({ code: "engine_unavailable" });
+  run.abort();
+  await run.released;
+  const after = cpu.engine.stats();
+  expect([after.chunksRun - before.chunksRun, after.chunksCancelled - before.chunksCancelled]).toEqual([0, 1]);
+  expect([after.framesFree, after.chunksFree]).toEqual([LIMITS.framesMax, LIMITS.chunksMax]);
+});
+
+test("of a batch, the run that is told to fail fails alone", async () => {
+  const observations = await Promise.all(
+    [0, 1, 2].map((turn) => cpu.observed(given, { turn, ...(turn === 2 ? { failStep: 3 } : {}) })),
+  );
+  const runs = observations.map((one) => cpu.model.observe(one) as Run);
+  const outcomes = await Promise.all(runs.map(({ result }) => result));
+  expect(outcomes.map((one) => one instanceof Failure && one.code)).toEqual([false, false, "model_failure"]);
+  for (const run of runs) run.abort();
+});
