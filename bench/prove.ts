@@ -11,13 +11,16 @@ import { print, printNote } from "../src/cli/print.ts";
 import { EXIT, Problem } from "../src/error.ts";
 import { chunk } from "./chunk.ts";
 import { decode } from "./decode.ts";
+import { hostile } from "./hostile.ts";
+import { kill } from "./kill.ts";
 import { loop } from "./loop.ts";
 import { memory } from "./memory.ts";
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
+import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 
-export const PROOFS: readonly Proof[] = [loop, memory, decode, start, chunk];
+export const PROOFS: readonly Proof[] = [loop, memory, decode, start, chunk, hostile, sim, kill];
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv.filter((word) => word !== "--small");

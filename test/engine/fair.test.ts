@@ -5,6 +5,7 @@ import type { Run } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
+import { RandomStream } from "../../src/std/random.ts";
 import { parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { Opened } from "./opened.ts";
@@ -42,20 +43,10 @@ test("with 64 runs of one account queued, another account's robot waits at most 
 
 test("frames take turns too: one account's many do not hold up another's", async () => {
   // Large enough that all are put before the first few are decoded.
-  const noise = {
-    create: {
-      width: 640,
-      height: 360,
-      channels: 3,
-      background: "#888",
-      noise: { type: "gaussian", mean: 128, sigma: 60 },
-    },
-  };
-  const jpeg = new Uint8Array(
-    await sharp(noise as sharp.SharpOptions)
-      .jpeg({ quality: 70 })
-      .toBuffer(),
-  );
+  const random = new RandomStream("frame");
+  const pixels = Uint8Array.from({ length: 640 * 360 * 3 }, () => random.word() & 0xff);
+  const raw = { width: 640, height: 360, channels: 3 } as const;
+  const jpeg = new Uint8Array(await sharp(pixels, { raw }).jpeg({ quality: 50 }).toBuffer());
   const order: string[] = [];
   const put = (turn: number, name: string) => {
     const frame = cpu.model.framePut(0, jpeg, turn);

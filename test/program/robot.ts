@@ -65,7 +65,7 @@ async function drawn(count: number): Promise<Uint8Array[][]> {
 }
 
 /** `robot_state` at a step: the arms move a little. */
-export function stateAt({ cartesian }: RobotFacts, step: number): object {
+function stateAt({ cartesian }: RobotFacts, step: number): object {
   const sway = 0.05 * Math.sin(step / 4);
   if (!cartesian) {
     return { joint_position: Array.from({ length: 12 }, (_, i) => 0.3 + sway * (i % 3)), gripper_position: [0.5, 1] };

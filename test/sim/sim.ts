@@ -114,7 +114,7 @@ const EXPECTED = [
 
 /** Counts how requests ended. */
 export class Outcomes {
-  private readonly counts = new Map<string, number>(EXPECTED.map((name) => [name, 0]));
+  readonly counts = new Map<string, number>(EXPECTED.map((name) => [name, 0]));
   histories = 0;
 
   add({ trace }: History): void {
@@ -130,10 +130,6 @@ export class Outcomes {
   /** Outcomes that no history has met. */
   get missing(): string[] {
     return [...this.counts].filter(([, count]) => count === 0).map(([name]) => name);
-  }
-
-  lines(): string[] {
-    return [...this.counts].map(([name, count]) => `${name} ${count}`);
   }
 
   private count(name: string): void {
