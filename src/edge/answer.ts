@@ -27,7 +27,7 @@ export async function answer(service: Service, route: string, work: () => Promis
   const streams = body !== null && typeof body === "object";
   if (!streams) lifecycle.leave();
   const headers = {
-    ...(streams ? EVENT_STREAM : { "content-type": "application/json" }),
+    ...(streams ? EVENT_STREAM : body === null ? {} : { "content-type": "application/json" }),
     ...own,
     "x-request-id": requestId,
     // A client that keeps its connection learns to look for another server.
