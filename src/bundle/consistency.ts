@@ -61,6 +61,8 @@ function checkFacts({ cameras, frames, stateful, flow, action }: Manifest): stri
   // Without memory nothing tells a first request from a later one.
   if (!stateful && frames.first !== frames.later) return fault("/frames/first", frames.first, frames.later);
   if (frames.first > frames.later) return fault("/frames/first", frames.first, `${frames.later} at most, as later`);
+  if (flow.shift !== 1 && [flow.t_start, flow.t_end].some((t) => t < 0 || t > 1))
+    return fault("/flow/shift", flow.shift, "1, or times from 0 to 1");
   if (flow.t_start === flow.t_end) return fault("/flow/t_end", flow.t_end, "another time than t_start");
   const values = action.rows * action.columns.length;
   if (values > LIMITS.chunkValuesMax) return fault("/action", `${values} values`, `${LIMITS.chunkValuesMax} at most`);

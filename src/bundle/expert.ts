@@ -8,7 +8,7 @@ import { headsOf, type KeyValue, keyValue, query } from "./language.ts";
 import { attend, gatedMlp, linear, maskScores, rmsScale, rotation, SLIGHT, swish, tiedOut } from "./layers.ts";
 import { geometric } from "./weights.ts";
 
-/** Wavelengths of the time embedding, in units of t. */
+/** Wavelengths of the time embedding, in units of t: the shortest one of this family, and the longest of all. */
 const PERIOD_MIN = 4e-3;
 const PERIOD_MAX = 4;
 /** Means of the biases of scale, shift and gate, for attention and MLP; and of the final norm's scale and shift. */
@@ -80,10 +80,10 @@ export function expert(graph: GraphBuilder, flow: Flow, architecture: Architectu
   });
 }
 
-/** `time_in` and `time_out` over sine and cosine of t at geometric periods; f32 [1, time width]. */
-export function timeCondition(graph: GraphBuilder, time: Value, width: number): Value {
-  const periods = geometric(PERIOD_MAX / PERIOD_MIN, width / 2);
-  const frequencies = Float32Array.from(periods, (factor) => (2 * Math.PI) / (PERIOD_MIN * factor));
+/** `time_in` and `time_out` over sine and cosine of t at geometric periods from `shortest` on; f32 [1, time width]. */
+export function timeCondition(graph: GraphBuilder, time: Value, width: number, shortest = PERIOD_MIN): Value {
+  const periods = geometric(PERIOD_MAX / shortest, width / 2);
+  const frequencies = Float32Array.from(periods, (factor) => (2 * Math.PI) / (shortest * factor));
   const angles = graph.op("Mul", [time, graph.floats("time.frequencies", [1, width / 2], frequencies)]);
   const embedding = graph.op("Concat", [graph.op("Sin", [angles]), graph.op("Cos", [angles])], { axis: 1 });
   const dense = { from: width, to: width, bias: true, gain: 1.5 };

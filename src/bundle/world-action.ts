@@ -28,6 +28,8 @@ import {
 } from "./layers.ts";
 import { Weights } from "./weights.ts";
 
+/** Shortest wavelength of the time embedding. Its shifted times have no short form, and float32 tells such apart no finer. */
+const PERIOD_MIN = 4e-2;
 /** What is heard of the state beside the rows. */
 const STATE_GAIN = 1.5;
 
@@ -181,6 +183,7 @@ function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): 
         graph,
         graph.floats("time.clean", [1], Float32Array.of(facts.flow.t_end)),
         size.time_width,
+        PERIOD_MIN,
       ),
       past: (layer) => given.memories.slice(layer, layer + 1),
       scores,
@@ -258,7 +261,7 @@ function buildDenoise(plan: Plan, weights: Weights): Built {
       graph.op("Unsqueeze", [told, graph.ints([1])]),
       placed,
     ];
-    const condition = timeCondition(graph, time, size.time_width);
+    const condition = timeCondition(graph, time, size.time_width, PERIOD_MIN);
     // Rows are spread over the frames that are to come.
     const spread = Array.from({ length: rows }, (_, row) => (row / rows) * memory.later);
     const start = frameIndex(graph, graph.op("Add", [memoryLength, blockLength]), memory.tokens);

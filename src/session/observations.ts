@@ -40,7 +40,10 @@ export class Observations {
     const other = this.running.get(key);
     if (other) return sameBytes(other, digest) ? pending() : conflict();
     this.running.set(key, digest);
-    const release = () => void this.running.delete(key);
+    // Given back more than once, it must not take what somebody else has claimed meanwhile.
+    const release = () => {
+      if (this.running.get(key) === digest) this.running.delete(key);
+    };
     const answered = await this.store.observation(id);
     if (answered === undefined) return { kind: "claim", release };
     release();

@@ -39,6 +39,16 @@ test("an id that was never used may run; while it runs, the same content is 409 
   expect([await outcome(await observations.claim(id, other)), observations.size]).toEqual(["claim", 1]);
 });
 
+test("a claim that is given back twice does not take another one's", async () => {
+  const { observations } = await stand();
+  const first = await observations.claim(id, one);
+  if (first instanceof Failure || first.kind !== "claim") throw new Error("no claim");
+  first.release();
+  expect(await outcome(await observations.claim(id, new Uint8Array(one)))).toBe("claim");
+  first.release();
+  expect((await outcome(await observations.claim(id, one)))[0]).toBe(409);
+});
+
 test("an answered id replays the same content, and refuses other content", async () => {
   const { observations, answered } = await stand();
   await answered("the reply");

@@ -88,7 +88,7 @@ def encode(w, images, latents, facts, size):
 
 def condition(w, t, size):
     half = size["time_width"] // 2
-    periods = [4e-3 * (4.0 / 4e-3) ** (i / (half - 1)) for i in range(half)]
+    periods = [4e-2 * (4.0 / 4e-2) ** (i / (half - 1)) for i in range(half)]
     angles = np.array([2 * math.pi * t / period for period in periods])
     embedded = np.concatenate([np.sin(angles), np.cos(angles)])
     return base.swish(w.dense("world.time_out", base.swish(w.dense("world.time_in", embedded))))
