@@ -14,6 +14,8 @@ use std::sync::Mutex;
 /// Memory for the slots of one replica where the configuration does not say how many: 1 GiB, and no more slots than these.
 const MEMORY_BYTES_MAX: usize = 1 << 30;
 const SLOTS_MAX: usize = 64;
+/// More than this is a mistake in the configuration.
+const MEMORY_BYTES_MOST: usize = 1 << 40;
 
 /// Committed and staged rows of one cache.
 struct Cache {
@@ -96,8 +98,13 @@ impl Episodes {
         let rows: usize =
             blocks.iter().map(|port| sizes(port).map(|(leads, width)| leads * width)).sum::<Result<_, _>>()?;
         let slot_bytes = rows * size_of::<f32>() * (facts.window * facts.tokens + facts.block_tokens());
-        let fit = (MEMORY_BYTES_MAX / slot_bytes).clamp(1, SLOTS_MAX);
+        let fit = (MEMORY_BYTES_MAX / slot_bytes.max(1)).clamp(1, SLOTS_MAX);
         let count = slots.unwrap_or(fit);
+        if count == 0 || count.checked_mul(slot_bytes).is_none_or(|bytes| bytes > MEMORY_BYTES_MOST) {
+            return Err(format!(
+                "{count} slots of {slot_bytes} bytes each are asked for; name at least 1, in 1 TiB at most"
+            ));
+        }
         let caches = blocks
             .iter()
             .map(|port| {

@@ -69,11 +69,13 @@ struct Slot {
     error: Mutex<ErrorText>,
 }
 
+/// Over all models and loads: a ticket of a model that is gone must not be one of the next in its place.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
 /// The frame slots of one model.
 pub struct FrameSlots {
     slots: Vec<Slot>,
     free: Mutex<Vec<u16>>,
-    generation: AtomicU32,
     /// Index of slot 0 in a ticket: a ticket means one slot of one model.
     base: usize,
     spec: FrameSpec,
@@ -100,14 +102,14 @@ impl FrameSlots {
             })
             .collect::<Result<Vec<_>, String>>()?;
         let free = Mutex::new((0..count as u16).rev().collect());
-        Ok(FrameSlots { slots, free, generation: AtomicU32::new(0), base: model * FRAMES_MAX, spec })
+        Ok(FrameSlots { slots, free, base: model * FRAMES_MAX, spec })
     }
 
     /// Copies a JPEG into a free slot, which is pending from here on. None when all are taken.
     pub fn put(&self, jpeg: &[u8]) -> Option<Ticket> {
         assert!(jpeg.len() <= JPEG_BYTES_MAX, "the caller has checked the length");
         let index = lock(&self.free).pop()? as usize;
-        let ticket = Ticket::new(Kind::Frame, self.generation.fetch_add(1, Ordering::Relaxed), self.base + index);
+        let ticket = Ticket::new(Kind::Frame, GENERATION.fetch_add(1, Ordering::Relaxed), self.base + index);
         let slot = &self.slots[index];
         let mut data = lock(&slot.data);
         data.jpeg.clear();

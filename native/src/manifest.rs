@@ -350,6 +350,9 @@ impl Manifest {
         if self.memory.is_some() != self.graphs.extend.is_some() {
             return Err("an extend graph is there exactly when the model has memory".into());
         }
+        if self.guidance.is_some() && self.memory.is_none() {
+            return Err("guidance is for models with memory, whose batch is one".into());
+        }
         if self.flow.shift < 1.0 {
             return Err(format!("the flow shift is {}, expected at least 1", self.flow.shift));
         }

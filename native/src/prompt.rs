@@ -10,6 +10,8 @@ use tokenizers::Tokenizer;
 /// Tokenised instructions that are kept. A robot repeats its instruction with every observation, so that a warm look-up
 /// allocates nothing; when the table is full it starts anew.
 const CACHE_ENTRIES_MAX: usize = 1024;
+/// An instruction with its white space, before it is cleaned.
+const RAW_BYTES_MAX: usize = 64 << 10;
 
 /// One state column's way from robot units to a token.
 struct StateColumn {
@@ -67,6 +69,9 @@ impl Prompt {
             Tokenizer::from_file(tokenizer).map_err(|error| format!("the tokenizer cannot be read: {error}"))?;
         // An instruction that spells out a special token must not become one.
         tokenizer.set_encode_special_tokens(true);
+        // What does not fit is refused, never cut, and we pad ourselves: files of others may ask for both.
+        tokenizer.with_truncation(None).map_err(|error| format!("the tokenizer keeps its truncation: {error}"))?;
+        tokenizer.with_padding(None);
         let columns = (manifest.state.columns.iter().enumerate())
             .map(|(index, column)| {
                 let (scale, offset) = stats.affine(column.norm, index)?;
@@ -114,12 +119,12 @@ impl Prompt {
     /// The instruction's tokens with those of the text around it, or None when they do not fit. Trims it and takes each run
     /// of white space as one space.
     pub fn instruction(&self, text: &str) -> Option<Arc<[u32]>> {
+        if text.len() > RAW_BYTES_MAX.max(2 * self.text_bytes_max) {
+            // However much of it is white space; this bounds the work below.
+            return None;
+        }
         if let Some(tokens) = lock(&self.cache).get(text) {
             return Some(tokens.clone());
-        }
-        if text.len() > self.text_bytes_max * 2 {
-            // Even with every second byte white space it could not fit; this bounds the work below.
-            return None;
         }
         let plain = self.frame.around(text);
         if plain.len() > self.text_bytes_max {

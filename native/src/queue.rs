@@ -82,7 +82,14 @@ impl<T> Queue<T> {
     pub fn remove(&self, wanted: impl Fn(&T) -> bool) -> Option<T> {
         let mut inner = lock(&self.inner);
         let index = inner.items.iter().position(|entry| wanted(&entry.item))?;
-        inner.items.remove(index).map(|entry| entry.item)
+        let Entry { round, turn, item } = inner.items.remove(index)?;
+        // Those of its turn that stand behind it move up: they must not pay for a round that is not used.
+        inner
+            .items
+            .iter_mut()
+            .filter(|entry| entry.turn == turn && entry.round > round)
+            .for_each(|entry| entry.round -= 1);
+        Some(item)
     }
 
     /// Lets consumers take what is there and then end; producers are refused.
@@ -167,6 +174,16 @@ mod tests {
         (1..=3).for_each(|item| queue.push(0, item).unwrap());
         assert_eq!((queue.remove(|&item| item == 2), queue.remove(|&item| item == 2)), (Some(2), None));
         assert_eq!((queue.pop(), queue.pop()), (Some(1), Some(3)));
+    }
+
+    #[test]
+    fn those_behind_an_item_that_is_taken_back_move_up() {
+        let queue = Queue::new(128);
+        (0..64).for_each(|item| queue.push(1, item).unwrap());
+        assert_eq!(queue.pop(), Some(0));
+        (1..63).for_each(|taken| assert_eq!(queue.remove(|&item| item == taken), Some(taken)));
+        (100..164).for_each(|item| queue.push(2, item).unwrap());
+        assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some(100), Some(63), Some(101)));
     }
 
     #[test]

@@ -98,17 +98,24 @@ impl Replica {
     /// One run per batch size: shapes are planned and the runtime's memory taken before the first robot comes.
     fn warm_up(&mut self) -> Result<(), String> {
         let batch = self.model.manifest.batch;
-        let Some(network) = &mut self.network else { return Ok(()) };
+        let Replica { model, network, .. } = self;
+        let Some(network) = network else { return Ok(()) };
         let entries: &[Entry] =
-            if self.model.manifest.memory.is_some() { &[Entry::First, Entry::Later] } else { &[Entry::First] };
+            if model.manifest.memory.is_some() { &[Entry::First, Entry::Later] } else { &[Entry::First] };
         let branches = network.branches();
         for (&entry, rows) in entries.iter().flat_map(|entry| (1..=batch).map(move |rows| (entry, rows))) {
             for (row, branch) in (0..rows).flat_map(|row| (0..branches).map(move |branch| (row, branch))) {
-                network.prompt(entry, row, batch, branch).1.fill(1);
+                // The lowest and the highest token that a state can become: one that the graph does not know shows now.
+                let extreme = if row % 2 == 0 && entry == Entry::First { -f32::MAX } else { f32::MAX };
+                let (tokens, mask) = network.prompt(entry, row, batch, branch);
+                model.prompt.write(model.prompt.empty(), &[extreme; STATE_VALUES_MAX], tokens, mask);
             }
             // Batches are variants 0 and up; a memory's slot 0 is empty.
             network.read(entry, rows - 1)?;
             network.denoise(rows - 1, rows, batch, |step| step == 0)?;
+            if (0..rows).any(|row| network.latent(row, batch).iter().any(|value| !value.is_finite())) {
+                return Err("its first run gave numbers that are not finite".into());
+            }
         }
         Ok(())
     }
@@ -178,6 +185,8 @@ impl Replica {
                 variant = slot;
             }
             let (first, last) = self.feed(row, pass, &observed)?;
+            // Its frames are given back: whatever happens now, nobody looks at their tickets again.
+            self.runs.job(index).frames_len = 0;
             let instruction = observed.instruction.as_deref().unwrap_or(&[]);
             let state = &observed.state[..model.manifest.state.columns.len()];
             let mut result = self.runs.result(index);

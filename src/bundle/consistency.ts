@@ -234,6 +234,9 @@ function checkDenoise(manifest: Manifest): string | undefined {
     (memory === null ? undefined : onePort(path, inputs, "block_length", "i64", [1])) ??
     onlyRoles(path, inputs, ["latent", "time", "state", "cache", ...remembers]) ??
     onePort("/graphs/denoise/outputs", outputs, "velocity", "f32", [branches, action.rows, action.width]) ??
+    (manifest.guidance?.apply.includes("video") && !video
+      ? fault("/guidance/apply", manifest.guidance.apply, "no video, without a video latent")
+      : undefined) ??
     (video &&
       (onePort(path, inputs, "video_latent", "f32", [1, ...video.shape.slice(1)]) ??
         onePort("/graphs/denoise/outputs", outputs, "video_velocity", "f32", [branches, ...video.shape.slice(1)]))) ??

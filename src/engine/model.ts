@@ -213,6 +213,8 @@ class NativeRun implements Run {
   private readonly over = Promise.withResolvers<void>();
   private native: "running" | "done" = "running";
   private settled = false;
+  /** It gave a chunk. */
+  private gave = false;
   /** What the caller has decided; carried out once the native run has ended. */
   private verdict: "commit" | "abort" | undefined;
 
@@ -252,6 +254,7 @@ class NativeRun implements Run {
 
   private decide(verdict: "commit" | "abort"): void {
     assert(this.settled && this.verdict === undefined, "commit or abort is called once, after the result");
+    assert(verdict === "abort" || this.gave, "a run that gave no chunk is not committed");
     this.verdict = verdict;
     if (this.native === "done") this.release(verdict);
   }
@@ -267,6 +270,7 @@ class NativeRun implements Run {
 
   private finish(result: ChunkResult | Failure): void {
     this.settled = true;
+    this.gave = !(result instanceof Failure);
     this.outcome.resolve(result);
   }
 
@@ -286,12 +290,13 @@ class NativeRun implements Run {
   }
 
   private release(verdict: "commit" | "abort"): void {
+    if (this.channel.isOpen) {
+      const { engine } = this.channel;
+      if (verdict === "commit") this.channel.expect(this.calls.tendon_commit(engine, this.ticket), "commit");
+      else this.channel.expect(this.calls.tendon_abort(engine, this.ticket), "abort");
+      this.channel.expect(this.calls.tendon_slot_free(engine, this.ticket), "slot_free");
+    }
     this.over.resolve();
-    if (!this.channel.isOpen) return;
-    const { engine } = this.channel;
-    if (verdict === "commit") this.channel.expect(this.calls.tendon_commit(engine, this.ticket), "commit");
-    else this.channel.expect(this.calls.tendon_abort(engine, this.ticket), "abort");
-    this.channel.expect(this.calls.tendon_slot_free(engine, this.ticket), "slot_free");
   }
 }
 

@@ -125,6 +125,7 @@ class NativeEngine implements Engine {
   private readonly models = new Set<NativeModel>();
   /** Loads under way: the native side cannot stop one, and closing waits for it without blocking the event loop. */
   private readonly loading = new Set<Promise<unknown>>();
+  private closing = false;
 
   constructor(
     private readonly calls: Calls,
@@ -135,11 +136,14 @@ class NativeEngine implements Engine {
   }
 
   async load(options: LoadOptions): Promise<Model | Failure> {
+    if (this.closing) return cannotLoad(options.bundle.manifest.id, "the engine is closing");
     const load = this.loadNow(options);
     this.loading.add(load);
-    const loaded = await load;
-    this.loading.delete(load);
-    return loaded;
+    try {
+      return await load;
+    } finally {
+      this.loading.delete(load);
+    }
   }
 
   private async loadNow({ bundle, device, replicas, threads, slots }: LoadOptions): Promise<Model | Failure> {
@@ -187,6 +191,8 @@ class NativeEngine implements Engine {
   }
 
   async close(): Promise<void> {
+    // From here on nothing new is loaded: the native side would have to wait for it, and the event loop with it.
+    this.closing = true;
     await Promise.all(this.loading);
     await Promise.all([...this.models].map((model) => model.unload()));
     await this.channel.close();
