@@ -138,6 +138,11 @@ const seconds: Reader<number> = (value) =>
     ? value
     : refused("a number of seconds from 0.001 to 86400", value);
 
+const chunkSeconds: Reader<number> = (value) =>
+  typeof value === "number" && value >= 0.001 && value <= LIMITS.chunkSecondsMax
+    ? value
+    : refused(`a number of seconds from 0.001 to ${LIMITS.chunkSecondsMax}`, value);
+
 /** US dollars per million units, as nano-dollars per unit: times 1000, so at most three decimal places. */
 const rate: Reader<bigint> = (value) => {
   const match = typeof value === "string" ? /^(\d{1,9})(?:\.(\d{1,3}))?$/.exec(value) : null;
@@ -217,7 +222,7 @@ const SETTINGS: Keys<Settings> = {
   data: { key: "data", read: text, fallback: undefined },
   models: { key: "models", read: text, fallback: undefined },
   ops: { key: "ops_addr", read: address, fallback: DEFAULTS.ops },
-  chunkSeconds: { key: "chunk_seconds", read: seconds, fallback: LIMITS.chunkSecondsDefault },
+  chunkSeconds: { key: "chunk_seconds", read: chunkSeconds, fallback: LIMITS.chunkSecondsDefault },
   signup: { key: "signup", read: oneOf("open", "closed"), fallback: "closed" },
   responseDays: { key: "response_days", read: integer(1, 36_500), fallback: 30 },
   usageDays: { key: "usage_days", read: integer(1, 36_500), fallback: 400 },

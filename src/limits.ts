@@ -29,8 +29,12 @@ export const LIMITS = {
   bodyMs: 30_000,
   /** Above every body that a route accepts, so that the route, not the server, refuses with an error object. */
   serverBodyBytesMax: Number.MAX_SAFE_INTEGER,
-  /** Without a byte for this long a connection is closed. */
+  /** Without a byte for this long a connection is closed; longer where a chunk may take longer. */
   connectionIdleSeconds: 30,
+  /** The longest that the server can be told. */
+  connectionIdleSecondsMax: 255,
+  /** So that a robot that waits for a chunk keeps its connection. */
+  chunkSecondsMax: 240,
   /** `/readyz` takes a store that is silent for this long to be down. */
   storePingMs: 1_000,
   /** From admission to answer; `TENDON_CHUNK_SECONDS` overrides. */
@@ -77,7 +81,7 @@ export const LIMITS = {
   chunkValuesMax: 2048,
   /** Of a model's frames, one account may hold this many at once: sixteen robots of three cameras still find room. */
   accountFramesMax: 256 - 16 * 3,
-  /** And of the runs. */
+  /** And of the runs, over all models. */
   accountChunksMax: 96,
   /** What the drill `slow_model` adds. */
   slowModelMs: 2_000,
@@ -91,6 +95,10 @@ assert(
 assert(LIMITS.accountChunksMax < LIMITS.chunksMax, "no account can take all run slots");
 assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 20, "the widest chunk of the contract fits");
 assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
+assert(
+  LIMITS.chunkSecondsMax + 10 < LIMITS.connectionIdleSecondsMax,
+  "the server can be told to wait for the slowest chunk",
+);
 assert(
   LIMITS.clientAnswerMs > 1_000 * LIMITS.chunkSecondsDefault,
   "a client waits longer than a chunk takes by default",

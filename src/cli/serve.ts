@@ -67,11 +67,12 @@ async function run(given: Given): Promise<number | Problem> {
   }
 }
 
-/** Resolves at the first SIGTERM or SIGINT. */
+/** Resolves at the first SIGTERM or SIGINT; the time for shutdown is bounded anyway. */
 function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
-    process.once("SIGTERM", () => resolve());
-    process.once("SIGINT", () => resolve());
+    // Later signals do nothing: Ctrl-C often comes twice, and what runs shall be answered.
+    process.on("SIGTERM", () => resolve());
+    process.on("SIGINT", () => resolve());
   });
 }
 
@@ -132,8 +133,10 @@ class Running {
     if (plan instanceof Problem) return plan;
     if (dev instanceof Problem) return dev;
     if (engine instanceof Problem) return engine;
-    const failed = await loadModels(engine, plan, service.catalog, this.log);
+    const failed = await loadModels(engine, plan, service.catalog, this.log, service.lifecycle);
     if (failed || service.lifecycle.draining) return failed;
+    // Before the first robot comes: what is old must not meet its ids.
+    await forgetChunks(store, service.clock, this.log);
     await this.sayReady({ url: main.url, opsUrl: ops.url }, dev);
     return undefined;
   }
@@ -146,17 +149,22 @@ class Running {
       process.exit(EXIT.done);
     });
     const drained = lifecycle.drain();
-    await Promise.race([drained, new Promise<void>((resolve) => void clock.after(LIMITS.drainMs, resolve))]);
+    const within = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
+    await Promise.race([drained, within(LIMITS.drainMs)]);
     for (const stopTimer of this.timers) stopTimer();
-    const stopping = this.listeners.map((listener) => listener.stop());
-    await this.engine?.close();
-    await Promise.all(stopping);
+    // Whoever still waits is told now, while connections and engine are there.
+    lifecycle.cut();
+    await Promise.race([drained, within(LIMITS.flushMs)]);
+    const { engine } = this;
+    this.engine = undefined;
+    await Promise.all(this.listeners.map((listener) => listener.stop()));
+    await engine?.close();
     await this.store.close();
     overdue();
   }
 
   private listen(app: Parameters<typeof listen>[0], address: Parameters<typeof listen>[1]): Listener | Problem {
-    const listener = listen(app, address);
+    const listener = listen(app, address, this.config.chunkSeconds);
     if (!(listener instanceof Problem)) this.listeners.push(listener);
     return listener;
   }

@@ -46,8 +46,8 @@ export async function readBody(request: Request, options: BodyOptions): Promise<
   // A header that was sent twice arrives as "5, 5": then, as without one, only what is read is counted.
   const announced = declared !== null && /^\d+$/.test(declared) ? Number(declared) : undefined;
   if (announced !== undefined && announced > bytesMax) return tooLarge(bytesMax);
+  // Only what has arrived counts: a client that announces much and sends little takes nothing from the others.
   const share = new Share(ingress);
-  if (!share.grow(announced ?? 0)) return crowded();
   const reader = request.body?.getReader();
   let late = false;
   const disarm = clock.after(LIMITS.bodyMs, () => {

@@ -12,14 +12,20 @@ export interface Listener {
   stop(): Promise<void>;
 }
 
-export function listen(app: AnyElysia, { host, port }: Address): Listener | Problem {
+/** `chunkSeconds`: how long an answer may be waited for. */
+export function listen(
+  app: AnyElysia,
+  { host, port }: Address,
+  chunkSeconds: number = LIMITS.chunkSecondsDefault,
+): Listener | Problem {
   try {
     // Elysia shares ports by default: a second server would silently take half of the requests.
     app.listen({
       hostname: host,
       port,
       reusePort: false,
-      idleTimeout: LIMITS.connectionIdleSeconds,
+      // The server takes a connection that waits for its answer to be idle as well.
+      idleTimeout: Math.max(LIMITS.connectionIdleSeconds, Math.ceil(chunkSeconds) + 10),
       maxRequestBodySize: LIMITS.serverBodyBytesMax,
     });
   } catch (error) {

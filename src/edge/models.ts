@@ -8,7 +8,7 @@ import { SlotPool } from "../session/slots.ts";
 import { rowsText } from "../std/float32.ts";
 import type { Log } from "../std/log.ts";
 import { nearest } from "../std/nearest.ts";
-import type { Catalog } from "./service.ts";
+import type { Catalog, Lifecycle } from "./service.ts";
 
 /** What to load, in the order of the ids; a problem names the first thing that stands against it. */
 export function planModels(
@@ -60,12 +60,14 @@ export async function loadModels(
   plan: readonly LoadOptions[],
   catalog: Catalog,
   log: Log,
+  lifecycle: Lifecycle,
 ): Promise<Problem | undefined> {
   for (const { bundle } of plan) {
     catalog.models.set(bundle.manifest.id, { manifest: bundle.manifest, model: undefined, slots: undefined });
   }
   catalog.known = true;
   for (const options of plan) {
+    if (lifecycle.draining) return undefined;
     const { manifest } = options.bundle;
     const load = engine.load(options);
     warmPrinter(manifest);

@@ -42,6 +42,16 @@ export class Lifecycle {
   draining = false;
   private running = 0;
   private idle = Promise.withResolvers<void>();
+  private readonly end = new AbortController();
+
+  /** Aborts when what still waits must be answered at once. */
+  get over(): AbortSignal {
+    return this.end.signal;
+  }
+
+  cut(): void {
+    this.end.abort();
+  }
 
   enter(): void {
     this.running += 1;

@@ -5,10 +5,15 @@ import type { Reply } from "./answer.ts";
 import type { Service } from "./service.ts";
 
 /** Always 204, whether or not there was such a session: afterwards there is none. */
-export async function endSession(service: Service, request: Request, sessionId: string): Promise<Reply | Failure> {
+export async function endSession(
+  service: Service,
+  request: Request,
+  sessionId: string | null,
+): Promise<Reply | Failure> {
   const principal = await authenticate(request.headers.get("authorization"), service.store);
   if (principal instanceof Failure) return principal;
   const model = new URL(request.url).searchParams.get("model") ?? "";
-  service.sessions.end({ accountId: principal.accountId, model, sessionId });
+  // A path that is no UTF-8 names no session.
+  if (sessionId !== null) service.sessions.end({ accountId: principal.accountId, model, sessionId });
   return { status: 204, body: null };
 }

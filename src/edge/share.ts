@@ -2,37 +2,37 @@
 import { Failure } from "../error.ts";
 import { LIMITS } from "../limits.ts";
 
-interface Held {
-  frames: number;
-  runs: number;
-}
-
 export class Shares {
-  private readonly held = new Map<string, Held>();
+  /** Runs of each account: the engine's run slots are for all models. */
+  private readonly runs = new Map<string, number>();
+  /** Frames of each account and model: every model has frame slots of its own. */
+  private readonly frames = new Map<string, number>();
 
   /** Takes one run with `frames` frames of a model; what comes back gives it back, once or more often. */
   take(accountId: string, model: string, frames: number): (() => void) | Failure {
     const key = `${accountId}\n${model}`;
-    const held = this.held.get(key) ?? { frames: 0, runs: 0 };
-    if (held.frames + frames > LIMITS.accountFramesMax || held.runs >= LIMITS.accountChunksMax) {
+    const [runs, held] = [this.runs.get(accountId) ?? 0, this.frames.get(key) ?? 0];
+    if (held + frames > LIMITS.accountFramesMax || runs >= LIMITS.accountChunksMax) {
       return new Failure(
         "engine_unavailable",
-        `this account has ${held.runs} observations of this model in progress, which is all that one may have; retry when some are answered`,
+        `this account has ${runs} observations in progress, which is all that one may have; retry when some are answered`,
         { retryAfterSeconds: 1 },
       );
     }
-    this.held.set(key, { frames: held.frames + frames, runs: held.runs + 1 });
+    this.runs.set(accountId, runs + 1);
+    this.frames.set(key, held + frames);
     let taken = true;
     return () => {
-      if (taken) this.give(key, frames);
+      if (!taken) return;
       taken = false;
+      subtract(this.runs, accountId, 1);
+      subtract(this.frames, key, frames);
     };
   }
+}
 
-  private give(key: string, frames: number): void {
-    const held = this.held.get(key);
-    if (!held) return;
-    if (held.runs === 1) this.held.delete(key);
-    else this.held.set(key, { frames: held.frames - frames, runs: held.runs - 1 });
-  }
+function subtract(counts: Map<string, number>, key: string, count: number): void {
+  const left = (counts.get(key) ?? 0) - count;
+  if (left > 0) counts.set(key, left);
+  else counts.delete(key);
 }

@@ -86,13 +86,14 @@ export class SessionTable {
     if (sessionId === undefined) return this.beginAlone(request, counts);
     const key = keyOf(name, sessionId);
     const before = this.live.get(key);
-    const state = before?.state ?? (await this.past(key, { ...name, sessionId }));
-    if (state instanceof Failure) return state;
-    const busy = machine.begin(state, request, counts);
-    if (busy instanceof Failure) return busy;
-    const entry = before ?? { state: busy, slots, slot: undefined };
+    const entry = before ?? this.look(key, slots);
+    const state = before?.state ?? (await this.past({ ...name, sessionId }));
+    const busy = state instanceof Failure ? state : machine.begin(state, request, counts);
+    if (busy instanceof Failure) {
+      if (!before) this.live.delete(key);
+      return busy;
+    }
     entry.state = busy;
-    this.live.set(key, entry);
     return new SessionTicket(sessionId, busy.step, entry, {
       admit: () => (busy.before === undefined ? this.place(entry) : undefined),
       end: (next) => this.settle(key, entry, next),
@@ -118,16 +119,22 @@ export class SessionTable {
     }
   }
 
+  /** Takes an id that is not alive, from before the store is asked about it until its first request has begun or is refused. */
+  private look(key: string, slots: SlotPool | undefined): Entry {
+    const entry: Entry = { state: LOOKING, slots, slot: undefined };
+    this.live.set(key, entry);
+    return entry;
+  }
+
   /** What an id that is not alive was before. */
-  private async past(
-    key: string,
-    session: { accountId: string; model: string; sessionId: string },
-  ): Promise<machine.SessionState | Failure> {
+  private async past(session: {
+    accountId: string;
+    model: string;
+    sessionId: string;
+  }): Promise<machine.SessionState | Failure> {
     // An assigned id belongs to a request that is over, wherever it was made.
     if (isAnonId(session.sessionId)) return { kind: "expired" };
-    this.live.set(key, { state: LOOKING, slots: undefined, slot: undefined });
     const lastAt = await this.store.sessionLastAt(session);
-    this.live.delete(key);
     if (lastAt instanceof StoreDown) {
       return new Failure(
         "metering_unavailable",
@@ -138,9 +145,8 @@ export class SessionTable {
         },
       );
     }
-    if (lastAt === undefined) return { kind: "new" };
-    const goneMs = lastAt * 1000 + LIMITS.sessionIdleMs + LIMITS.sessionEndedMs;
-    return this.clock.unixMs() < goneMs ? { kind: "expired" } : { kind: "new" };
+    // The record goes together with those of its observations, a day after the session's end (retention.ts).
+    return lastAt === undefined ? { kind: "new" } : { kind: "expired" };
   }
 
   private beginAlone(request: machine.SessionRequest, counts: machine.ImageCounts): Ticket | Failure {
@@ -178,7 +184,7 @@ export class SessionTable {
     if (entry.slots) {
       entry.slot = entry.slots.take();
       if (entry.slot !== undefined) return undefined;
-    } else if (this.live.size <= this.sessionsMax) return undefined;
+    } else if (this.withoutMemory() <= this.sessionsMax) return undefined;
     const retryAfterSeconds = this.secondsToFree(entry.slots);
     return new Failure(
       "no_replica_free",
@@ -187,14 +193,23 @@ export class SessionTable {
     );
   }
 
+  /** Sessions that the table bounds; those of models with memory are bounded by its slots. */
+  private withoutMemory(): number {
+    if (this.live.size <= this.sessionsMax) return this.live.size;
+    let count = 0;
+    for (const { slots } of this.live.values()) if (!slots) count += 1;
+    return count;
+  }
+
   /** Seconds until the first place can come free: the session that idles longest expires, or one that runs does so after it. */
   private secondsToFree(slots: SlotPool | undefined): number {
     const now = this.clock.monotonicMs();
     let dueMs = now + LIMITS.sessionIdleMs;
     for (const { state, slots: own } of this.live.values()) {
-      if (state.kind !== "idle" || own !== slots) continue;
-      dueMs = machine.expiresMs(state);
-      break;
+      if (own !== slots) continue;
+      // An ended session's place is free as soon as its chunk is answered.
+      if (state.kind === "busy" && state.ending) return 1;
+      if (state.kind === "idle") dueMs = Math.min(dueMs, machine.expiresMs(state));
     }
     return Math.max(1, Math.ceil((dueMs - now) / 1000));
   }

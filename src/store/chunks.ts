@@ -1,9 +1,9 @@
 /** What chunks leave behind: sessions that were open, observations that were answered. */
-import type { Database } from "bun:sqlite";
+import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { changed, query } from "./statement.ts";
 import type { AnsweredObservation, ChunkRecord, Reads, Retention, SessionKey, Writes } from "./store.ts";
 
-/** Sessions, and observations without one, that one `chunksForget` looks at: other writes wait meanwhile. */
+/** Rows that one `chunksForget` changes: other writes wait meanwhile, and a reply is some kilobytes. */
 const FORGET_MAX = 256;
 
 export function chunkWrites(db: Database): Pick<Writes, "chunkKeep" | "chunksForget"> {
@@ -30,7 +30,25 @@ export function chunkReads(db: Database): Pick<Reads, "sessionLastAt" | "observa
   };
 }
 
-function keep(db: Database, { session, observation, at }: ChunkRecord): "kept" {
+function keep(db: Database, { session, observation, at }: ChunkRecord): "kept" | "known" {
+  const added =
+    !observation ||
+    changed(
+      db,
+      `INSERT INTO observations
+         (account_id, model, session_id, observation_id, digest, generation_id, step, reply, at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
+      observation.accountId,
+      observation.model,
+      observation.sessionId,
+      observation.observationId,
+      observation.digest,
+      observation.generationId,
+      observation.step,
+      observation.reply,
+      at,
+    );
+  if (!added) return "known";
   if (session) {
     changed(
       db,
@@ -42,49 +60,43 @@ function keep(db: Database, { session, observation, at }: ChunkRecord): "kept" {
       at,
     );
   }
-  if (observation) {
-    changed(
-      db,
-      `INSERT INTO observations
-         (account_id, model, session_id, observation_id, digest, generation_id, step, reply, at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-      observation.accountId,
-      observation.model,
-      observation.sessionId,
-      observation.observationId,
-      observation.digest,
-      observation.generationId,
-      observation.step,
-      observation.reply,
-      at,
-    );
-  }
   return "kept";
 }
 
+/** First the replies of quiet sessions, then the records of old ones, then what stands without a session; `FORGET_MAX` rows in all. */
 function forget(db: Database, { repliesBefore, recordsBefore }: Retention): "done" | "more" {
-  const quiet = quietSessions(db, "replies_kept = 1 AND last_at < $1", repliesBefore);
-  for (const { accountId, model, sessionId } of quiet) {
-    const key = [accountId, model, sessionId];
-    changed(db, `UPDATE observations SET reply = NULL WHERE ${OF_SESSION} AND reply IS NOT NULL`, ...key);
-    changed(db, `UPDATE robot_sessions SET replies_kept = 0 WHERE ${OF_SESSION}`, ...key);
-  }
-  const old = quietSessions(db, "last_at < $1", recordsBefore);
-  for (const { accountId, model, sessionId } of old) {
-    const key = [accountId, model, sessionId];
-    changed(db, `DELETE FROM observations WHERE ${OF_SESSION}`, ...key);
-    changed(db, `DELETE FROM robot_sessions WHERE ${OF_SESSION}`, ...key);
-  }
-  const alone = (which: string) =>
-    `(account_id, model, session_id, observation_id) IN (
-       SELECT account_id, model, session_id, observation_id FROM observations
-       WHERE session_id = '' AND ${which} ORDER BY at LIMIT ${FORGET_MAX})`;
-  const emptied = query(db, `UPDATE observations SET reply = NULL WHERE ${alone("reply IS NOT NULL AND at < $1")}`);
-  const deleted = query(db, `DELETE FROM observations WHERE ${alone("at < $1")}`);
-  const counts = [quiet.length, old.length, emptied.run(repliesBefore).changes, deleted.run(recordsBefore).changes];
-  return counts.some((count) => count >= FORGET_MAX) ? "more" : "done";
+  let left = FORGET_MAX;
+  const run = (shared: string, ...values: SQLQueryBindings[]) => {
+    const count = query(db, `${shared} LIMIT ${left})`).run(...values).changes;
+    left -= count;
+    return count;
+  };
+  const ofSessions = (which: string, before: number, rows: string, end: string) => {
+    for (const { accountId, model, sessionId } of quietSessions(db, which, before)) {
+      if (left <= 0) return;
+      run(
+        `${rows} IN (SELECT ${KEY} FROM observations WHERE ${OF_SESSION}${rows.startsWith("UPDATE") ? " AND reply IS NOT NULL" : ""}`,
+        accountId,
+        model,
+        sessionId,
+      );
+      // With room left there was nothing more of this session.
+      if (left > 0) left -= Number(changed(db, `${end} WHERE ${OF_SESSION}`, accountId, model, sessionId));
+    }
+  };
+  const [empty, remove] = [
+    `UPDATE observations SET reply = NULL WHERE (${KEY})`,
+    `DELETE FROM observations WHERE (${KEY})`,
+  ];
+  ofSessions("replies_kept = 1 AND last_at < $1", repliesBefore, empty, "UPDATE robot_sessions SET replies_kept = 0");
+  ofSessions("last_at < $1", recordsBefore, remove, "DELETE FROM robot_sessions");
+  const alone = (which: string) => `IN (SELECT ${KEY} FROM observations WHERE session_id = '' AND ${which} ORDER BY at`;
+  if (left > 0) run(`${empty} ${alone("reply IS NOT NULL AND at < $1")}`, repliesBefore);
+  if (left > 0) run(`${remove} ${alone("at < $1")}`, recordsBefore);
+  return left <= 0 ? "more" : "done";
 }
 
+const KEY = "account_id, model, session_id, observation_id";
 const OF_SESSION = "account_id = $1 AND model = $2 AND session_id = $3";
 
 function quietSessions(db: Database, which: string, before: number): SessionKey[] {

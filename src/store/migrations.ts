@@ -30,6 +30,7 @@ const STEPS: readonly string[] = [
     PRIMARY KEY (account_id, model, session_id)
   ) STRICT;
   CREATE INDEX robot_sessions_last ON robot_sessions (last_at);
+  CREATE INDEX robot_sessions_kept ON robot_sessions (last_at) WHERE replies_kept = 1;
   CREATE TABLE observations (
     account_id TEXT NOT NULL REFERENCES accounts (id),
     model TEXT NOT NULL,
@@ -43,6 +44,7 @@ const STEPS: readonly string[] = [
     PRIMARY KEY (account_id, model, session_id, observation_id)
   ) STRICT;
   CREATE INDEX observations_alone ON observations (at) WHERE session_id = '';
+  CREATE INDEX observations_alone_kept ON observations (at) WHERE session_id = '' AND reply IS NOT NULL;
   `,
 ];
 

@@ -69,7 +69,8 @@ export interface Writes {
   accountAdd(account: Account): "added" | "email_taken";
   keyAdd(key: KeyRecord): "added" | "id_taken" | "account_unknown";
   keyRevoke(revocation: { publicId: string; revokedAt: number }): "revoked" | "unknown";
-  chunkKeep(chunk: ChunkRecord): "kept";
+  /** `known`: the observation was answered before; then nothing is kept. */
+  chunkKeep(chunk: ChunkRecord): "kept" | "known";
   /** Forgets a bounded part of what is older; "more" when there may be more of it. */
   chunksForget(retention: Retention): "done" | "more";
 }

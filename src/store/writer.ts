@@ -51,7 +51,16 @@ function commitWaiting(): void {
   if (!db || !writes || requests.length === 0) return;
   answer({ kind: "replies", replies: commitGroup(db, writes, requests) });
   clearTimeout(idle);
-  idle = setTimeout(() => db?.run("PRAGMA wal_checkpoint(PASSIVE)"), IDLE_MS);
+  idle = setTimeout(checkpoint, IDLE_MS);
+}
+
+/** Copies the log into the database; a disk that refuses it now is asked again after the next commit, nothing is lost by that. */
+function checkpoint(): void {
+  try {
+    db?.run("PRAGMA wal_checkpoint(PASSIVE)");
+  } catch {
+    // The log keeps growing meanwhile, and commits say what is wrong with the disk.
+  }
 }
 
 function close(): void {

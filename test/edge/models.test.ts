@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config.ts";
 import { loadModels, planModels } from "../../src/edge/models.ts";
-import { Catalog } from "../../src/edge/service.ts";
+import { Catalog, Lifecycle } from "../../src/edge/service.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error.ts";
 import { FakeEngine } from "../fake-engine.ts";
@@ -47,12 +47,14 @@ test("ids are known at once, models are there once they are warm; a refused mode
   if (!Array.isArray(planned)) throw new Error(planned.message);
   const engine = new FakeEngine();
   const catalog = new Catalog();
-  const loading = loadModels(engine, planned, catalog, log);
+  const loading = loadModels(engine, planned, catalog, log, new Lifecycle());
   expect([catalog.known, catalog.ids, catalog.loading]).toEqual([true, [MODEL, CARTESIAN], [MODEL, CARTESIAN]]);
   expect(await loading).toBeUndefined();
   expect(catalog.loading).toEqual([]);
   const refuses = { load: async () => new Failure("engine_unavailable", "no such device") };
-  expect(await loadModels(Object.assign(new FakeEngine(), refuses), planned, new Catalog(), log)).toMatchObject({
+  expect(
+    await loadModels(Object.assign(new FakeEngine(), refuses), planned, new Catalog(), log, new Lifecycle()),
+  ).toMatchObject({
     message: "no such device",
     exit: 1,
   });

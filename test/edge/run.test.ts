@@ -190,6 +190,19 @@ test("while it shuts down the service takes nothing new and answers what runs", 
   await drain;
 });
 
+test("whoever still waits when the service ends is answered: 503 engine_unavailable, and nothing is kept", async () => {
+  const at = await stage();
+  at.engine.script.run = runUntilCancelled;
+  const running = at.chat(session);
+  await settle();
+  const drained = at.service.lifecycle.drain();
+  at.service.lifecycle.cut();
+  expect(await failure(await running)).toMatchObject({ status: 503, code: "engine_unavailable" });
+  await drained;
+  await settle();
+  expect([at.engine.cancels, at.engine.runsHeld, at.engine.framesHeld, at.clock.armed]).toEqual([1, 0, 0, 0]);
+});
+
 test("a body that arrives after the signal to end opens no session", async () => {
   const at = await stage();
   const text = JSON.stringify(session);

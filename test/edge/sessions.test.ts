@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../src/limits.ts";
 import { failure, settle } from "./outcome.ts";
-import { imagePart, observation, STATEFUL, type Stage, stage, textPart } from "./stage.ts";
+import { cartesianState, imagePart, observation, STATEFUL, type Stage, stage, textPart } from "./stage.ts";
 
 const later = [textPart(), ...Array.from({ length: 12 }, () => imagePart())];
 
@@ -96,6 +96,25 @@ test("one account cannot take all frame slots: 503 with Retry-After, and others 
   await Promise.all(running);
   at.engine.script.run = async (observed) => at.engine.chunk(observed);
   expect((await at.chat(observation())).status).toBe(200);
+});
+
+test("one account cannot take all run slots either, with however many models", async () => {
+  const at = await stage();
+  at.engine.script.run = () => new Promise(() => {});
+  const models = [undefined, "vendorC/rho:yam"];
+  const answers: Response[] = [];
+  const send = (model: string | undefined) => {
+    const changes = model === undefined ? {} : { model, robot_state: cartesianState };
+    void at.chat(observation(changes)).then((response) => answers.push(response));
+  };
+  for (let count = 0; count < LIMITS.accountChunksMax + 10; count += 1) send(models[count % 2]);
+  await settle();
+  expect([at.engine.observations.length, answers.map(({ status }) => status)]).toEqual([
+    LIMITS.accountChunksMax,
+    Array(10).fill(503),
+  ]);
+  at.clock.advance(10_000);
+  await settle();
 });
 
 test("runs of one account share a turn, those of different accounts do not", async () => {

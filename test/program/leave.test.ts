@@ -65,15 +65,13 @@ for (const stream of [false, true]) {
   test(`before the model's start it cancels: the model never sees the run, the step does not move, ${how}`, async () => {
     await using place = await Place.make();
     const server = await place.serve();
-    // Enough to keep the one replica busy for some batches.
-    const others = Array.from({ length: 24 }, (_, seed) => server.post(requestOf(jpegs, { seed })));
-    await until(async () => (await counter(server, "chunks_free")) <= 128 - 20);
+    // Enough to keep the one replica busy for a second: what comes behind them waits in the queue.
+    const others = Array.from({ length: 60 }, (_, seed) => server.post(requestOf(jpegs, { seed })));
+    await until(async () => (await counter(server, "chunks_free")) < 128);
     const body = requestOf(jpegs, { session_id: "s", observation_id: "o", stream });
-    const free = await counter(server, "chunks_free");
-    await hangUp(server, body, () => until(async () => (await counter(server, "chunks_free")) < free));
-    await until(async () => (await counter(server, "chunks_cancelled_total")) === 1);
+    await hangUp(server, body, () => Bun.sleep(150));
     for (const response of await Promise.all(others)) expect(response.status).toBe(200);
-    expect(await counter(server, "chunks_run_total")).toBe(24);
+    expect(await counter(server, "chunks_run_total")).toBe(60);
     const again = await server.post(body);
     expect([again.status, again.headers.get("idempotent-replayed"), again.headers.get("x-session-step")]).toEqual([
       200,

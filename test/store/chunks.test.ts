@@ -70,6 +70,19 @@ test("replies go when their session has ended for long enough, records a day lat
   await store.close();
 });
 
+test("an observation that was answered before is known, and nothing of its chunk is kept", async () => {
+  await using dir = await temporaryFolder();
+  const store = await opened(dir.path);
+  expect(await store.chunkKeep({ session, observation: answered("o"), at: 100 })).toBe("kept");
+  const again = answered("o", { reply: "other", generationId: "gen_2" });
+  expect(await store.chunkKeep({ session, observation: again, at: 200 })).toBe("known");
+  expect([await store.observation({ ...session, observationId: "o" }), await store.sessionLastAt(session)]).toEqual([
+    kept,
+    100,
+  ]);
+  await store.close();
+});
+
 test("forgetting is done in bounded parts, until nothing is left", async () => {
   await using dir = await temporaryFolder();
   const store = await opened(dir.path);
@@ -79,7 +92,8 @@ test("forgetting is done in bounded parts, until nothing is left", async () => {
   );
   const outcomes: unknown[] = [];
   while (outcomes.at(-1) !== "done") outcomes.push(await store.chunksForget({ repliesBefore: 9, recordsBefore: 9 }));
-  expect(outcomes).toEqual(["more", "more", "done"]);
+  // 256 rows a time, of 600 replies and as many records.
+  expect(outcomes).toEqual(["more", "more", "more", "more", "done"]);
   expect(await store.observation({ ...session, sessionId: "", observationId: "o599" })).toBeUndefined();
   await store.close();
 });

@@ -127,7 +127,7 @@ function observeCommand(draft: ChatDraft): ObserveCommand {
     kind: "observe",
     served: draft.model,
     instruction: draft.instruction,
-    images: draft.images,
+    images: [...draft.images],
     state: present(draft.state, "the checked robot_state"),
     sessionId: draft.optional("session_id") as string | undefined,
     observation: identified(draft),

@@ -19,8 +19,8 @@ export interface ObserveCommand {
   readonly kind: "observe";
   readonly served: Served;
   readonly instruction: string;
-  /** Camera-major, oldest first. */
-  readonly images: readonly FrameImage[];
+  /** Camera-major, oldest first; empty once the engine has them. */
+  readonly images: FrameImage[];
   readonly state: RobotState;
   readonly sessionId: string | undefined;
   readonly observation: IdentifiedObservation | undefined;

@@ -1,4 +1,4 @@
-/** What may end a request before its work is done: its deadline, and its client's leaving. */
+/** What may end a request before its work is done: its deadline, its client's leaving, the end of the service. */
 import { Failure } from "../../error.ts";
 import type { Clock } from "../../std/clock.ts";
 
@@ -6,8 +6,10 @@ export class Interruptions {
   /** Asked when the client has left: whether that ends the request now. */
   onLeave: () => boolean = () => true;
   private readonly late = Promise.withResolvers<"late">();
+  private readonly over = Promise.withResolvers<"over">();
   private readonly left = Promise.withResolvers<"left">();
   private readonly disarmClock: () => void;
+  private readonly end = () => this.over.resolve("over");
   private readonly leave = () => {
     if (this.onLeave()) this.left.resolve("left");
   };
@@ -16,16 +18,23 @@ export class Interruptions {
     private readonly clock: Clock,
     private readonly ms: number,
     private readonly signal: AbortSignal,
+    /** The service ends: whoever waits is answered now. */
+    private readonly service: AbortSignal,
   ) {
     this.disarmClock = clock.after(ms, () => this.late.resolve("late"));
     signal.addEventListener("abort", this.leave);
+    service.addEventListener("abort", this.end);
+    if (service.aborted) this.end();
   }
 
   /** The outcome of `work`, or the failure that comes first. `onLate` says it in other words than "stopped". */
   async race<T>(work: Promise<T>, onLate = () => this.stopped()): Promise<T | Failure> {
     if (this.signal.aborted) this.leave();
-    const first = await Promise.race([work.then((value) => ({ value })), this.late.promise, this.left.promise]);
+    const done = work.then((value) => ({ value }));
+    const first = await Promise.race([done, this.late.promise, this.left.promise, this.over.promise]);
     if (first === "late") return onLate();
+    if (first === "over")
+      return new Failure("engine_unavailable", "the service is shutting down; retry in some seconds");
     if (first === "left") return new Failure("engine_unavailable", "the client left before the model started");
     return first.value;
   }
@@ -37,6 +46,7 @@ export class Interruptions {
   disarm(): void {
     this.disarmClock();
     this.signal.removeEventListener("abort", this.leave);
+    this.service.removeEventListener("abort", this.end);
   }
 
   private stopped(): Failure {

@@ -13,7 +13,7 @@ import type { Ticket } from "../../session/table.ts";
 import { present } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
 import { rowsText } from "../../std/float32.ts";
-import { type ObservationKey, StoreDown } from "../../store/store.ts";
+import { type ChunkRecord, StoreDown } from "../../store/store.ts";
 import type { Service } from "../service.ts";
 import type { ObserveCommand } from "./draft.ts";
 import { Interruptions } from "./interruption.ts";
@@ -70,9 +70,14 @@ export async function beginChunk(
     if (claimed instanceof Failure || claimed.kind === "replay") return claimed;
     claim = claimed;
   }
-  const begun = await beginClaimed(service, command, asked, claim);
-  if (begun instanceof Failure) claim?.release();
-  return begun;
+  try {
+    const begun = await beginClaimed(service, command, asked, claim);
+    if (begun instanceof Failure) claim?.release();
+    return begun;
+  } catch (error) {
+    claim?.release();
+    throw error;
+  }
 }
 
 async function beginClaimed(
@@ -102,6 +107,8 @@ async function beginClaimed(
 class Attempt implements Running {
   readonly kind = "running";
   private readonly frames: Frame[] = [];
+  /** Where each frame stood in the body. */
+  private readonly params: string[] = [];
   private run: Run | undefined;
   private readonly interruptions: Interruptions;
   private releaseShare: (() => void) | undefined;
@@ -116,7 +123,7 @@ class Attempt implements Running {
     private readonly model: Model,
     private readonly claim: Claim | undefined,
   ) {
-    this.interruptions = new Interruptions(service.clock, service.chunkMs, asked.signal);
+    this.interruptions = new Interruptions(service.clock, service.chunkMs, asked.signal, service.lifecycle.over);
   }
 
   get step(): number | undefined {
@@ -163,8 +170,10 @@ class Attempt implements Running {
       return;
     }
     run.cancel();
-    void run.result.then(() => run.abort());
-    void run.released.then(over);
+    // Nobody waits for these: a fault in them is the log's.
+    const fault = (error: unknown) => this.service.log.error("request fault", { stack: String(error) });
+    void run.result.then(() => run.abort()).catch(fault);
+    void run.released.then(over).catch(fault);
   }
 
   private async answer(print: (chunk: Chunk) => string): Promise<Printed | Failure> {
@@ -178,7 +187,12 @@ class Attempt implements Running {
     }
     const chunk = encode(this.service.clock, this.command, this.ticket, result);
     const printed = { text: print(chunk), micros: chunk.micros };
-    const kept = this.keep(run, printed.text);
+    const record = this.record(printed.text);
+    if (record === undefined) {
+      this.commit(run);
+      return printed;
+    }
+    const kept = this.keep(run, record);
     // What is being made durable is not taken back: a client that cannot wait asks again with the same id.
     this.interruptions.onLeave = () => false;
     const failure = await this.interruptions.race(kept, () => this.outcomeUnknown());
@@ -193,10 +207,12 @@ class Attempt implements Running {
     if (share instanceof Failure) return share;
     this.releaseShare = share;
     const perCamera = ticket.step === 0 ? manifest.frames.first : manifest.frames.later;
-    for (const [index, { jpeg, param }] of command.images.entries()) {
+    // The engine copies them; a run may wait for long, and they are large.
+    for (const [index, { jpeg, param }] of command.images.splice(0).entries()) {
       const frame = model.framePut(Math.floor(index / perCamera), jpeg, this.turn);
       if (frame instanceof Failure) return at(frame, param);
       this.frames.push(frame);
+      this.params.push(param);
     }
     return undefined;
   }
@@ -206,7 +222,7 @@ class Attempt implements Running {
     const failures = await Promise.all(this.frames.map((frame) => frame.decoded));
     const index = failures.findIndex((failure) => failure !== undefined);
     const failure = failures[index];
-    return failure ? at(failure, this.command.images[index]?.param) : undefined;
+    return failure ? at(failure, this.params[index]) : undefined;
   }
 
   private payment(): Failure | undefined {
@@ -252,58 +268,77 @@ class Attempt implements Running {
     return result;
   }
 
-  /** Session's activity and answer become durable in one step; then, and only then, memory and step move on. */
-  private async keep(run: Run, text: string): Promise<Failure | undefined> {
-    const { ticket, asked, service } = this;
-    const at = Math.floor(service.clock.unixMs() / 1000);
+  /** What must be durable before the answer leaves; undefined where there is neither a session nor an observation_id. */
+  private record(text: string): ChunkRecord | undefined {
+    const { ticket, asked, command, service } = this;
     const session = ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined;
-    const observation = this.answered(text);
-    const kept = session || observation ? await service.store.chunkKeep({ session, observation, at }) : "kept";
-    if (kept instanceof StoreDown) {
-      this.undo();
-      return new Failure(
-        "metering_unavailable",
-        "the answer could not be recorded and was taken back, as if nothing ran; retry with backoff",
-        { retryAfterSeconds: 1, detail: `store: ${kept.reason} (${asked.generationId})` },
-      );
-    }
-    this.ended = true;
-    this.interruptions.disarm();
-    run.commit();
-    this.over(() => this.ticket.commit());
-    return undefined;
-  }
-
-  private answered(text: string) {
-    const { ticket, asked, command } = this;
-    if (!command.observation) return undefined;
-    const key: ObservationKey = {
+    const observation = command.observation && {
       ...this.key(),
       sessionId: command.sessionId ?? "",
       observationId: command.observation.id,
-    };
-    return {
-      ...key,
       digest: command.observation.digest,
       generationId: asked.generationId,
       step: ticket.named ? ticket.step : null,
       reply: this.strikes("result_lost") ? null : text,
     };
+    if (!session && !observation) return undefined;
+    return { session, observation, at: Math.floor(service.clock.unixMs() / 1000) };
   }
 
-  private outcomeUnknown(): Failure {
+  /** The record becomes durable in one step; then, and only then, memory and step move on. */
+  private async keep(run: Run, record: ChunkRecord): Promise<Failure | undefined> {
+    const { asked, service } = this;
+    const kept = await service.store.chunkKeep(record);
+    if (kept === "kept") {
+      this.commit(run);
+      return undefined;
+    }
+    this.undo();
+    const reason = kept instanceof StoreDown ? kept.reason : "another service has answered this observation_id";
+    service.log.error("chunk not recorded", { generation: asked.generationId, reason });
+    if (!(kept instanceof StoreDown)) return this.outcomeUnknown();
     return new Failure(
-      "observation_lost",
-      "the answer is there but its record is not durable yet; repeat the same observation_id, or ask for the next step",
-      this.command.observation ? { param: "observation_id" } : {},
+      "metering_unavailable",
+      "the answer could not be recorded and was taken back, as if nothing ran; retry with backoff",
+      { retryAfterSeconds: 1 },
     );
   }
 
-  /** Everything is given back: frames, run, session, claim. */
+  /** From here on nothing is taken back, whatever goes wrong. */
+  private commit(run: Run): void {
+    this.ended = true;
+    this.interruptions.disarm();
+    this.over(() => {
+      run.commit();
+      this.ticket.commit();
+    });
+  }
+
+  /** The deadline has passed while the record was being made durable. */
+  private outcomeUnknown(): Failure {
+    const { observation } = this.command;
+    if (observation) {
+      return new Failure(
+        "observation_lost",
+        "the answer is there but its record is not durable yet; repeat the same observation_id",
+        { param: "observation_id" },
+      );
+    }
+    return new Failure(
+      "engine_unavailable",
+      "the answer's record did not become durable in time; the step may have been taken: ask without expected_step, or start anew",
+      { retryAfterSeconds: 1 },
+    );
+  }
+
+  /** Everything is given back: frames, run, session, claim; what fails to be settled holds up nothing else. */
   private over(settle: () => void): void {
-    this.releaseShare?.();
-    settle();
-    this.claim?.release();
+    try {
+      settle();
+    } finally {
+      this.releaseShare?.();
+      this.claim?.release();
+    }
   }
 
   private key(): { accountId: string; model: string } {
