@@ -1,5 +1,5 @@
 /** How long from starting the executable to its ready line, bundle loaded and warmed, with an empty and with a filled cache folder? */
-import { copyFile, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { copyFile, cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ownProgram, startChild } from "../src/cli/child.ts";
@@ -10,6 +10,8 @@ import { Problem } from "../src/error.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
 const EXECUTABLE = join(import.meta.dir, "../dist/tendon");
+/** The bundle of SAMPLE_MODEL. */
+const ONE_BUNDLE = join(import.meta.dir, "../dist/models/molmoact2-yam");
 /** Asked for, milliseconds. */
 const FIRST_MS = 2000;
 const LATER_MS = 500;
@@ -24,28 +26,38 @@ export const start: Proof = {
       return new Problem("dist/tendon is missing; run: npm run build");
     }
     const rounds = size === "full" ? 5 : 1;
-    const first: number[] = [];
-    const later: number[] = [];
-    for (let round = 0; round < rounds; round++) {
-      const pair = await firstAndLater(executable);
-      if (pair instanceof Problem) return pair;
-      first.push(pair[0]);
-      later.push(pair[1]);
+    const rows: Figure[] = [];
+    // What was asked for was asked for one model; the others are told.
+    for (const [name, bundle, asked] of [
+      ["one model", ONE_BUNDLE, { first: { limit: FIRST_MS }, later: { limit: LATER_MS } }],
+      ["all that ship", undefined, { first: { limit: FIRST_MS }, later: {} }],
+    ] as const) {
+      const first: number[] = [];
+      const later: number[] = [];
+      for (let round = 0; round < rounds; round++) {
+        const pair = await firstAndLater(executable, bundle);
+        if (pair instanceof Problem) return pair;
+        first.push(pair[0]);
+        later.push(pair[1]);
+      }
+      rows.push(
+        { measure: `${name}: first start, median of ${rounds}`, value: median(first), unit: "ms", ...asked.first },
+        { measure: `${name}: first start, slowest`, value: Math.max(...first), unit: "ms" },
+        { measure: `${name}: later start, median of ${rounds}`, value: median(later), unit: "ms", ...asked.later },
+        { measure: `${name}: later start, slowest`, value: Math.max(...later), unit: "ms" },
+      );
     }
-    const rows: Figure[] = [
-      { measure: `first start, median of ${rounds}`, value: median(first), unit: "ms", limit: FIRST_MS },
-      { measure: "first start, slowest", value: Math.max(...first), unit: "ms" },
-      { measure: `later start, median of ${rounds}`, value: median(later), unit: "ms", limit: LATER_MS },
-      { measure: "later start, slowest", value: Math.max(...later), unit: "ms" },
-    ];
     const note =
       "Empty HOME each round; the file itself is in the page cache. The window ends when the ready line is read.\n";
     return { text: table(figureLines(rows), ["left", "right"]) + note, rows, pass: withinLimits(rows) };
   },
 };
 
-/** Milliseconds to ready with an empty home folder, then again with what the first start left there. */
-async function firstAndLater(executable: string | undefined): Promise<readonly [number, number] | Problem> {
+/** Milliseconds to ready with an empty home folder, then again with what the first start left there; with one bundle, or all. */
+async function firstAndLater(
+  executable: string | undefined,
+  bundle: string | undefined,
+): Promise<readonly [number, number] | Problem> {
   const folder = await mkdtemp(join(tmpdir(), "tendon-start-"));
   try {
     // Alone in a folder, as a user would have it: nothing of the checkout may be found beside it.
@@ -53,10 +65,12 @@ async function firstAndLater(executable: string | undefined): Promise<readonly [
     if (executable !== undefined) await copyFile(executable, join(folder, "tendon"));
     const home = join(folder, "home");
     await mkdir(home);
+    const modelsDir = bundle === undefined ? undefined : join(folder, "models");
+    if (bundle !== undefined) await cp(bundle, join(folder, "models/one"), { recursive: true });
     const times: number[] = [];
     for (let time = 0; time < 2; time++) {
       const environment = { HOME: home, XDG_CACHE_HOME: join(home, ".cache") };
-      const child = await startChild({ program, model: SAMPLE_MODEL, device: "cpu", environment });
+      const child = await startChild({ program, model: SAMPLE_MODEL, device: "cpu", modelsDir, environment });
       if (child instanceof Problem) return child;
       times.push(child.readyMs);
       await child.stop();

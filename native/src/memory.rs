@@ -37,12 +37,13 @@ unsafe impl<T: Plain> Send for Block<T> {}
 unsafe impl<T: Plain> Sync for Block<T> {}
 
 impl<T: Plain> Block<T> {
-    /// `len` zeroes, page-locked if possible.
+    /// `len` zeroes, page-locked from their first touch if possible.
     pub fn locked(len: usize) -> Result<Block<T>, String> {
         let mut block: Block<T> = Block::lazy(len)?;
         block.tensor = true;
+        // Locked as it is touched: most slots of a service are never used, and those that are, are used again and again.
         // SAFETY: the range is the mapping just made.
-        block.locked = unsafe { libc::mlock(block.start.cast(), block.bytes) } == 0;
+        block.locked = unsafe { libc::mlock2(block.start.cast(), block.bytes, libc::MLOCK_ONFAULT as u32) } == 0;
         TENSOR_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);
         if block.locked {
             LOCKED_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);

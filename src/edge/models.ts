@@ -54,7 +54,7 @@ function deviceOf({ device }: RobotConfig, id: string): string | Problem {
   );
 }
 
-/** Makes the ids known, then loads one after another; a model answers as soon as it is warm. */
+/** Makes the ids known, then loads all side by side; a model answers as soon as it is warm. */
 export async function loadModels(
   engine: Engine,
   plan: readonly LoadOptions[],
@@ -66,19 +66,21 @@ export async function loadModels(
     catalog.models.set(bundle.manifest.id, { manifest: bundle.manifest, model: undefined, slots: undefined });
   }
   catalog.known = true;
-  for (const options of plan) {
-    if (lifecycle.draining) return undefined;
+  if (lifecycle.draining) return undefined;
+  const loads = plan.map(async (options) => {
     const { manifest } = options.bundle;
-    const load = engine.load(options);
-    warmPrinter(manifest);
-    const model = await load;
+    const model = await engine.load(options);
     if (model instanceof Failure) return new Problem(model.message);
     const slots = model.slots > 0 ? new SlotPool(model) : undefined;
     catalog.models.set(manifest.id, { manifest, model, slots });
     log.info("model loaded", { model: manifest.id, device: model.device, replicas: options.replicas });
     for (const { device, reason } of model.refused) log.info("device refused", { model: manifest.id, device, reason });
-  }
-  return undefined;
+    return undefined;
+  });
+  const [first] = plan;
+  if (first) warmPrinter(first.bundle.manifest);
+  const outcomes = await Promise.all(loads);
+  return outcomes.find((outcome) => outcome !== undefined);
 }
 
 /** Chunks printed before the first robot comes: the compiler has seen the printer by then, and no robot waits for that. */
