@@ -43,7 +43,7 @@ impl<T: Plain> Block<T> {
         block.tensor = true;
         // Locked as it is touched: most slots of a service are never used, and those that are, are used again and again.
         // SAFETY: the range is the mapping just made.
-        block.locked = unsafe { libc::mlock2(block.start.cast(), block.bytes, libc::MLOCK_ONFAULT as u32) } == 0;
+        block.locked = unsafe { libc::mlock2(block.start.cast(), block.bytes, libc::MLOCK_ONFAULT) } == 0;
         TENSOR_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);
         if block.locked {
             LOCKED_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);
