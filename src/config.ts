@@ -58,9 +58,9 @@ export interface RobotConfig {
   readonly threads: number;
   /** Serve random weights outside `--dev`. */
   readonly allowReference: boolean;
-  readonly promptNanosPerToken: bigint | undefined;
-  readonly cachedPromptNanosPerToken: bigint | undefined;
-  readonly rowNanosPerRow: bigint | undefined;
+  readonly promptNanosPerToken: bigint;
+  readonly cachedPromptNanosPerToken: bigint;
+  readonly rowNanosPerRow: bigint;
 }
 
 export interface ServeConfig {
@@ -68,6 +68,8 @@ export interface ServeConfig {
   readonly ops: Address;
   /** Absolute path of the data folder. */
   readonly dataDir: string;
+  /** Address of a PostgreSQL database; undefined: the store is in the data folder. A secret: it may hold a password. */
+  readonly databaseUrl: string | undefined;
   /** Absolute path of the bundles' folder; undefined: those that ship with the executable. */
   readonly modelsDir: string | undefined;
   readonly chunkSeconds: number;
@@ -193,9 +195,9 @@ const ROBOT: Keys<RobotConfig> = {
   device: { key: "device", read: device, fallback: "auto" },
   threads: { key: "threads", read: integer(1, 256), fallback: 1 },
   allowReference: { key: "allow_reference", read: flag, fallback: false },
-  promptNanosPerToken: { key: "prompt_usd_per_mtok", read: rate, fallback: undefined },
-  cachedPromptNanosPerToken: { key: "cached_prompt_usd_per_mtok", read: rate, fallback: undefined },
-  rowNanosPerRow: { key: "row_usd_per_mrow", read: rate, fallback: undefined },
+  promptNanosPerToken: { key: "prompt_usd_per_mtok", read: rate, fallback: 500n },
+  cachedPromptNanosPerToken: { key: "cached_prompt_usd_per_mtok", read: rate, fallback: 50n },
+  rowNanosPerRow: { key: "row_usd_per_mrow", read: rate, fallback: 40_000n },
 };
 
 /** What a `[robot."ID"]` table without any key means. */
@@ -254,7 +256,7 @@ function override(
 }
 
 /** Variables of stores that this build does not have: refused, because ignoring them would lose data. */
-const UNSUPPORTED = ["DATABASE_URL", "REDIS_URL", "TENDON_BLOBS"] as const;
+const UNSUPPORTED = ["REDIS_URL", "TENDON_BLOBS"] as const;
 
 async function readFile(path: string, required: boolean): Promise<Table | Problem> {
   try {
@@ -271,11 +273,22 @@ function drillsOf(faults: string, dev: boolean): Drills | Problem {
   return new Problem("TENDON_FAULTS is set, but drills are for serve --dev alone; unset it", EXIT.usage);
 }
 
+function databaseUrlOf(env: Environment): string | undefined | Problem {
+  const url = env.DATABASE_URL || undefined;
+  if (url === undefined || (/^postgres(ql)?:\/\//.test(url) && URL.canParse(url))) return url;
+  return new Problem(
+    "DATABASE_URL is not a postgres:// address; unset it to keep everything in the data folder",
+    EXIT.usage,
+  );
+}
+
 /** Everything that `serve` needs to know, or the first thing that is wrong. */
 export async function serveConfig(flags: ServeFlags, env: Environment = process.env): Promise<ServeConfig | Problem> {
   for (const name of UNSUPPORTED) {
     if (env[name]) return new Problem(`${name} is set, but this build does not support it; unset it`, EXIT.usage);
   }
+  const databaseUrl = databaseUrlOf(env);
+  if (databaseUrl instanceof Problem) return databaseUrl;
   const drills = drillsOf(env.TENDON_FAULTS || "", flags.dev);
   if (drills instanceof Problem) return drills;
   const named = flags.config ?? (env.TENDON_CONFIG || undefined);
@@ -301,10 +314,19 @@ export async function serveConfig(flags: ServeFlags, env: Environment = process.
   if (llm instanceof Problem) return llm;
   const robot = readTables(file.robot, "robot", path, ROBOT);
   if (robot instanceof Problem) return robot;
+  for (const [id, { promptNanosPerToken, cachedPromptNanosPerToken }] of robot) {
+    if (cachedPromptNanosPerToken <= promptNanosPerToken) continue;
+    // What is held before a run is its prompt at the uncached rate: a run never costs more than it held.
+    return new Problem(
+      `${path}: [robot."${id}"]: cached_prompt_usd_per_mtok is above prompt_usd_per_mtok; a cached token must not cost more`,
+      EXIT.usage,
+    );
+  }
   return Object.freeze({
     listen: { host: settings.host, port: settings.port },
     ops: settings.ops,
     dataDir: resolve(settings.data ?? folders(env).data),
+    databaseUrl,
     modelsDir: settings.models === undefined ? undefined : resolve(settings.models),
     chunkSeconds: settings.chunkSeconds,
     signup: settings.signup,

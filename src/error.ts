@@ -9,11 +9,18 @@ interface Row {
   readonly status: number;
   /** The code that clients see, where two rows share one. */
   readonly wire?: string;
+  /** Repeating the request unchanged cannot help. */
+  readonly final?: true;
   readonly type: "authentication_error" | "billing_error" | "rate_limit_error" | "api_error" | "invalid_request_error";
 }
 
 function row(status: number, wire?: string): Row {
   return { status, type: typeOf(status), ...(wire === undefined ? {} : { wire }) };
+}
+
+/** Told to clients that would retry the status by themselves. */
+function final(one: Row): Row {
+  return { ...one, final: true };
 }
 
 function typeOf(status: number): Row["type"] {
@@ -28,7 +35,12 @@ const TABLE = {
   not_found: row(404),
   missing_api_key: row(401),
   invalid_api_key: row(401),
+  payment_required: final(row(402)),
+  insufficient_credit: final(row(402)),
+  spend_limit_exceeded: { ...final(row(429)), type: "billing_error" },
   auth_unavailable: row(503),
+  billing_unavailable: row(503),
+  metering_unavailable: row(503),
   /** A fault of our own; what it was stands in the log under the request's id. */
   internal_error: row(500),
 
@@ -58,7 +70,7 @@ const TABLE = {
   invalid_expected_step: row(400),
   invalid_observation_id: row(400),
 
-  idempotency_conflict: row(409),
+  idempotency_conflict: final(row(409)),
   /** It runs now. */
   observation_pending: row(409, "observation_outcome_unknown"),
   /** It ran, and its result is gone or not known to be kept. */
@@ -70,9 +82,6 @@ const TABLE = {
   session_step_conflict: row(409),
   image_count_mismatch: row(400),
   invalid_image: row(400),
-
-  billing_unavailable: row(503),
-  metering_unavailable: row(503),
 
   no_replica_free: row(429),
   model_failure: row(500),
@@ -115,6 +124,12 @@ export class Failure {
 
   get status(): number {
     return TABLE[this.code].status;
+  }
+
+  /** Whether a repeat of the same request is told not to be tried. */
+  get final(): boolean {
+    const { final }: Row = TABLE[this.code];
+    return final === true;
   }
 
   /** The value that a client branches on. */

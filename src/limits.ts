@@ -47,6 +47,17 @@ export const LIMITS = {
   replyKeptMs: 10 * 60_000,
   /** Between two `: processing` comments of a stream. */
   processingMs: 250,
+  /** Between two questions to the store whether a key was revoked. */
+  keysAskMs: 250,
+  /** After this time without an answer no remembered key is believed. */
+  keysBelievedMs: 1_000,
+  keysKnownMax: 10_000,
+  /** Between two notes of when keys were used. */
+  keysFlushMs: 10_000,
+  /** A hold outlasts the longest run by this; then its node is taken to be dead. */
+  holdGraceSeconds: 30,
+  /** Between two looks for holds of dead nodes. */
+  holdsExpireMs: 5_000,
   /** Between two looks for records that are old enough to be forgotten. */
   forgetMs: 60_000,
   /** From SIGTERM to exit. */
@@ -61,6 +72,20 @@ export const LIMITS = {
   storeWriterWaitMs: 5_000,
   /** A reader waits only where SQLite recovers a log; it stands on the event loop, so it gives up soon. */
   storeReaderWaitMs: 50,
+  /** From a question to the database server to its answer; then the store is down for whoever asked. */
+  storeAnswerMs: 1_500,
+  /** Of these, how long a connection may take. */
+  storeConnectMs: 1_000,
+  /** For a change of the schema and the check of the ledger, for which nobody waits but their operator. */
+  storeLongMs: 3_600_000,
+  /** Between two tries. */
+  storeBackoffMs: 50,
+  /** Of one node to the database server. */
+  storeConnectionsMax: 8,
+  /** Writes of one group. */
+  storeGroupMax: 256,
+  /** How long the last statements may take when the store is closed. */
+  storeCloseMs: 500,
   /** A client command takes a service that is silent for this long to be no tendon service. */
   clientAnswerMs: 60_000,
   /** JPEG decoders: one per core up to this many. */
@@ -87,6 +112,8 @@ export const LIMITS = {
   slowModelMs: 2_000,
 } as const;
 
+assert(LIMITS.storeConnectMs < LIMITS.storeAnswerMs, "a connection can be made while somebody waits for an answer");
+assert(2 * LIMITS.keysAskMs < LIMITS.keysBelievedMs, "one lost question is no reason to believe no key");
 assert(LIMITS.framesMax >= 2 * LIMITS.observationFramesMax, "two whole observations fit into the frame slots");
 assert(
   LIMITS.accountFramesMax + 3 * LIMITS.observationFramesMax <= LIMITS.framesMax,

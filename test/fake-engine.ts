@@ -30,6 +30,8 @@ export interface Script {
   measure: (instruction: string) => number | Failure;
 }
 
+const PROMPT_TOKENS = 100;
+
 /** A session slot: what it has committed, and what its last run would add. */
 interface FakeSlot {
   committed: string[];
@@ -58,7 +60,8 @@ export class FakeEngine implements Engine {
     observe: () => undefined,
     measure: (instruction) => {
       const tokens = instruction.split(/\s+/).length;
-      return tokens <= 999 ? tokens : new Failure("instruction_too_long", "over 999 words");
+      // Whatever the words are, a prompt has as many tokens as a run says that it had.
+      return tokens <= 999 ? PROMPT_TOKENS : new Failure("instruction_too_long", "over 999 words");
     },
   };
 
@@ -102,7 +105,7 @@ export class FakeEngine implements Engine {
       actions: Float32Array.from({ length: rows * columns }, (_, i) => Math.floor(i / columns) + (i % columns) / 100),
       rows,
       columns,
-      promptTokens: 100,
+      promptTokens: PROMPT_TOKENS,
       cachedTokens: 0,
       clamped: 0,
       cacheReset: false,

@@ -1,7 +1,8 @@
 /** Credential → principal: who sends a request. */
 import { Failure } from "../error.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import { StoreDown } from "../store/store.ts";
 import { keyMatches, keyPublicId } from "./key.ts";
+import type { Keys } from "./keys.ts";
 
 /** The account that a valid key speaks for. */
 export interface Principal {
@@ -12,25 +13,25 @@ export interface Principal {
 const REPLACE = "create a key with 'tendon login' and send it as 'Authorization: Bearer KEY'";
 
 /**
- * Reads an `Authorization` header. The store is asked every time, some microseconds, so that a revoked key ends at once.
- * Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`.
+ * Reads an `Authorization` header. Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`.
  */
-export async function authenticate(header: string | null, store: Store): Promise<Principal | Failure> {
+export async function authenticate(header: string | null, keys: Keys): Promise<Principal | Failure> {
   const key = /^bearer +(\S.*)$/i.exec(header?.trim() ?? "")?.[1];
   if (key === undefined) return new Failure("missing_api_key", `there is no API key; ${REPLACE}`);
   const publicId = keyPublicId(key);
   if (publicId === undefined) {
     return new Failure("invalid_api_key", `the API key is not one of this service (mistyped or cut off?); ${REPLACE}`);
   }
-  const record = await store.keyByPublicId(publicId);
+  const record = await keys.find(publicId);
   if (record instanceof StoreDown) {
     return new Failure("auth_unavailable", "the API key cannot be verified right now; retry with backoff", {
       retryAfterSeconds: 1,
       detail: `store: ${record.reason}`,
     });
   }
-  if (!record || record.revokedAt !== null || !keyMatches(key, record.sha256)) {
+  if (!record || record.revokedAt !== undefined || !keyMatches(key, record.sha256)) {
     return new Failure("invalid_api_key", `the API key is unknown or revoked; ${REPLACE}`);
   }
+  keys.used(publicId);
   return { accountId: record.accountId, keyPublicId: publicId };
 }

@@ -1,6 +1,7 @@
 /** The account of `serve --dev`: made once, its key kept in the data folder so that each start can say it again. */
 import { join } from "node:path";
 import { Failure, Problem } from "../error.ts";
+import { monthOf } from "../std/calendar.ts";
 import type { Clock } from "../std/clock.ts";
 import { readText, writePrivate } from "../std/file.ts";
 import { makeId } from "../std/ids.ts";
@@ -8,21 +9,24 @@ import { type Store, StoreDown } from "../store/store.ts";
 import { authenticate } from "./authenticate.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
+import { Keys } from "./keys.ts";
 
 const EMAIL = "dev@localhost";
 const KEY_FILE = "dev-key";
+/** Nano-dollars that the account has from the start: 100 USD. */
+const CREDIT = 100_000_000_000n;
 
 export interface DevAccount {
   readonly accountId: string;
   readonly key: string;
 }
 
-/** The account `dev@localhost` and its key; a new key only when the kept one is gone or no longer valid. */
+/** The account `dev@localhost` with 100 USD, and its key; a new key only when the kept one is gone or no longer valid. */
 export async function devAccount(store: Store, dataDir: string, clock: Clock): Promise<DevAccount | Problem> {
   const path = join(dataDir, KEY_FILE);
   try {
     const kept = (await readText(path))?.trim();
-    const principal = kept === undefined ? undefined : await authenticate(`Bearer ${kept}`, store);
+    const principal = kept === undefined ? undefined : await authenticate(`Bearer ${kept}`, new Keys(store, clock));
     if (kept !== undefined && principal && "accountId" in principal) {
       return { accountId: principal.accountId, key: kept };
     }
@@ -43,11 +47,29 @@ export async function devAccount(store: Store, dataDir: string, clock: Clock): P
 
 async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | StoreDown> {
   const createdAt = Math.floor(clock.unixMs() / 1000);
-  const added = await store.accountAdd({ id: makeId("acct_", clock), email: EMAIL, createdAt });
+  const added = await store.accountAdd({
+    id: makeId("acct_", clock),
+    email: EMAIL,
+    createdAt,
+    credit: CREDIT,
+    spendLimit: undefined,
+    paymentMethod: false,
+    password: undefined,
+  });
   if (added instanceof StoreDown) return added;
   const account = await store.accountByEmail(EMAIL);
   if (account instanceof StoreDown) return account;
   if (!account) return new StoreDown("the account is not there after it was added");
+  // An account of before there was money gets its credit now; a second time changes nothing.
+  const { id: accountId } = account;
+  const paid = await store.credit({
+    accountId,
+    transferId: accountId,
+    amount: CREDIT,
+    at: createdAt,
+    month: monthOf(createdAt),
+  });
+  if (paid instanceof StoreDown) return paid;
   const key = makeKey();
   const outcome = await store.keyAdd({
     publicId: keyPublicId(key) ?? "",
@@ -55,9 +77,11 @@ async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | Stor
     accountId: account.id,
     name: "serve --dev",
     createdAt,
-    revokedAt: null,
   });
   if (outcome instanceof StoreDown) return outcome;
+  if (outcome === "payment_required") {
+    return new StoreDown(`its credit is spent; run: tendon admin credit --account ${EMAIL} --usd 100`);
+  }
   return outcome === "added" ? { accountId: account.id, key } : new StoreDown(`the key was not added: ${outcome}`);
 }
 

@@ -1,9 +1,10 @@
 /** `tendon serve`: puts the service together, says when it is ready, and takes it down in order. */
 import { availableParallelism } from "node:os";
 import { type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
+import { Keys } from "../account/keys.ts";
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { readBundles, readShipped } from "../bundle/read.ts";
-import { DEFAULTS, type ServeConfig, serveConfig } from "../config.ts";
+import { DEFAULTS, ROBOT_DEFAULT, type ServeConfig, serveConfig } from "../config.ts";
 import { publicApp } from "../edge/app.ts";
 import { Ingress } from "../edge/body.ts";
 import { type Listener, listen } from "../edge/listen.ts";
@@ -15,13 +16,15 @@ import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error.ts";
 import { LIMITS } from "../limits.ts";
+import { Meter } from "../meter/meter.ts";
+import { expireHolds, forgetUsage } from "../meter/upkeep.ts";
 import { Observations } from "../session/observations.ts";
 import { forgetChunks } from "../session/retention.ts";
 import { SessionTable } from "../session/table.ts";
 import { systemClock } from "../std/clock.ts";
 import { type Log, makeLog, standardError } from "../std/log.ts";
 import { Counter } from "../std/metrics.ts";
-import { openSqliteStore } from "../store/sqlite.ts";
+import { openStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import type { Command, Given } from "./command.ts";
 import { print, printJson } from "./print.ts";
@@ -54,7 +57,7 @@ async function run(given: Given): Promise<number | Problem> {
   if (config instanceof Problem) return config;
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
-  const store = await openSqliteStore(config.dataDir);
+  const store = await openStore(config, "serve");
   if (store instanceof Problem) return store;
   const running = new Running(config, store);
   try {
@@ -91,14 +94,32 @@ class Running {
     const clock = systemClock;
     this.log = makeLog({ clock, json: config.json, write: standardError });
     const sessions = new SessionTable({ clock, store });
+    const keys = new Keys(store, clock);
     this.timers = [
       clock.every(LIMITS.sweepMs, () => sessions.sweep()),
-      clock.every(LIMITS.forgetMs, () => void forgetChunks(store, clock, this.log)),
+      clock.every(LIMITS.keysAskMs, () => void keys.refresh()),
+      clock.every(LIMITS.keysFlushMs, () => void keys.flush()),
+      clock.every(LIMITS.holdsExpireMs, () => void expireHolds(store, clock, this.log)),
+      clock.every(LIMITS.forgetMs, () => void this.forget()),
     ];
     this.service = {
       clock,
       log: this.log,
       store,
+      keys,
+      meter: new Meter({
+        store,
+        clock,
+        rates: (model) => {
+          const robot = config.robot.get(model) ?? ROBOT_DEFAULT;
+          return {
+            prompt: robot.promptNanosPerToken,
+            cachedPrompt: robot.cachedPromptNanosPerToken,
+            completion: robot.rowNanosPerRow,
+          };
+        },
+        runMs: config.chunkSeconds * 1000,
+      }),
       sessions,
       observations: new Observations(store),
       catalog: new Catalog(),
@@ -135,8 +156,9 @@ class Running {
     if (engine instanceof Problem) return engine;
     const failed = await loadModels(engine, plan, service.catalog, this.log, service.lifecycle);
     if (failed || service.lifecycle.draining) return failed;
-    // Before the first robot comes: what is old must not meet its ids.
-    await forgetChunks(store, service.clock, this.log);
+    // Before the first robot comes: what is old must not meet its ids, and money that nobody holds any more is free.
+    await expireHolds(store, service.clock, this.log, store.exclusive ? "all" : "overdue");
+    await Promise.all([this.forget(), service.keys.refresh()]);
     await this.sayReady({ url: main.url, opsUrl: ops.url }, dev);
     return undefined;
   }
@@ -159,6 +181,7 @@ class Running {
     this.engine = undefined;
     await Promise.all(this.listeners.map((listener) => listener.stop()));
     await engine?.close();
+    await this.service.keys.flush();
     await this.store.close();
     overdue();
   }
@@ -167,6 +190,13 @@ class Running {
     const listener = listen(app, address, this.config.chunkSeconds);
     if (!(listener instanceof Problem)) this.listeners.push(listener);
     return listener;
+  }
+
+  /** What is old enough to go. */
+  private async forget(): Promise<void> {
+    const { store, clock } = this.service;
+    await forgetChunks(store, clock, this.log);
+    await forgetUsage(store, clock, this.log, this.config.usageDays);
   }
 
   private async devAccount(store: Store, url: string): Promise<DevAccount | Problem> {

@@ -72,6 +72,7 @@ export function failureReply(failure: Failure): Reply {
   // A robot that is told to come back must know when.
   const seconds = failure.retryAfterSeconds ?? (failure.code === "engine_unavailable" ? 1 : undefined);
   if (seconds !== undefined) headers["retry-after"] = String(seconds);
+  if (failure.final) headers["x-should-retry"] = "false";
   if (failure.status === 401) headers["www-authenticate"] = "Bearer";
   return { status: failure.status, body: JSON.stringify(failure.body()), headers };
 }

@@ -1,8 +1,10 @@
 /** What the routes work with: the parts of the running service, put together by `serve`. */
 
+import type { Keys } from "../account/keys.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import type { Drills } from "../drill.ts";
 import type { Model } from "../engine/engine.ts";
+import type { Meter } from "../meter/meter.ts";
 import type { Observations } from "../session/observations.ts";
 import type { SlotPool } from "../session/slots.ts";
 import type { SessionTable } from "../session/table.ts";
@@ -74,6 +76,8 @@ export interface Service {
   readonly clock: Clock;
   readonly log: Log;
   readonly store: Store;
+  readonly keys: Keys;
+  readonly meter: Meter;
   readonly sessions: SessionTable;
   readonly observations: Observations;
   readonly catalog: Catalog;

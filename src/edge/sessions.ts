@@ -1,7 +1,7 @@
 /** `DELETE /v1/robot/sessions/{session_id}?model=ID`: ends a session of the key's account at once. */
-import { authenticate } from "../account/authenticate.ts";
 import { Failure } from "../error.ts";
 import type { Reply } from "./answer.ts";
+import { principalOf } from "./principal.ts";
 import type { Service } from "./service.ts";
 
 /** Always 204, whether or not there was such a session: afterwards there is none. */
@@ -10,7 +10,7 @@ export async function endSession(
   request: Request,
   sessionId: string | null,
 ): Promise<Reply | Failure> {
-  const principal = await authenticate(request.headers.get("authorization"), service.store);
+  const principal = await principalOf(service, request);
   if (principal instanceof Failure) return principal;
   const model = new URL(request.url).searchParams.get("model") ?? "";
   // A path that is no UTF-8 names no session.

@@ -1,57 +1,68 @@
 /** What chunks leave behind: sessions that were open, observations that were answered. */
-import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { changed, query } from "./statement.ts";
-import type { AnsweredObservation, ChunkRecord, Reads, Retention, SessionKey, Writes } from "./store.ts";
+import { settle } from "./money.ts";
+import { changes, first, rows, type Steps, type Value } from "./steps.ts";
+import type { AnsweredObservation, ChunkRecord, ObservationKey, Retention, SessionKey } from "./store.ts";
 
 /** Rows that one `chunksForget` changes: other writes wait meanwhile, and a reply is some kilobytes. */
 const FORGET_MAX = 256;
 
-export function chunkWrites(db: Database): Pick<Writes, "chunkKeep" | "chunksForget"> {
-  return {
-    chunkKeep: (chunk) => keep(db, chunk),
-    chunksForget: (retention) => forget(db, retention),
-  };
+export function* sessionLastAt({ accountId, model, sessionId }: SessionKey): Steps<number | undefined> {
+  const row = yield* first<{ last_at: bigint }>(
+    "SELECT last_at FROM robot_sessions WHERE account_id = $1 AND model = $2 AND session_id = $3",
+    accountId,
+    model,
+    sessionId,
+  );
+  return row && Number(row.last_at);
 }
 
-export function chunkReads(db: Database): Pick<Reads, "sessionLastAt" | "observation"> {
-  return {
-    sessionLastAt: ({ accountId, model, sessionId }) =>
-      query<{ lastAt: number }>(
-        db,
-        `SELECT last_at AS "lastAt" FROM robot_sessions WHERE account_id = $1 AND model = $2 AND session_id = $3`,
-      ).get(accountId, model, sessionId)?.lastAt,
-
-    observation: ({ accountId, model, sessionId, observationId }) =>
-      query<AnsweredObservation>(
-        db,
-        `SELECT digest, generation_id AS "generationId", step, reply FROM observations
-         WHERE account_id = $1 AND model = $2 AND session_id = $3 AND observation_id = $4`,
-      ).get(accountId, model, sessionId, observationId) ?? undefined,
-  };
+interface AnsweredRow {
+  readonly digest: Uint8Array;
+  readonly generation_id: string;
+  readonly step: bigint | null;
+  readonly reply: string | null;
 }
 
-function keep(db: Database, { session, observation, at }: ChunkRecord): "kept" | "known" {
-  const added =
-    !observation ||
-    changed(
-      db,
-      `INSERT INTO observations
-         (account_id, model, session_id, observation_id, digest, generation_id, step, reply, at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING`,
-      observation.accountId,
-      observation.model,
-      observation.sessionId,
-      observation.observationId,
-      observation.digest,
-      observation.generationId,
-      observation.step,
-      observation.reply,
+export function* observation(key: ObservationKey): Steps<AnsweredObservation | undefined> {
+  const row = yield* first<AnsweredRow>(
+    `SELECT digest, generation_id, step, reply FROM observations
+     WHERE account_id = $1 AND model = $2 AND session_id = $3 AND observation_id = $4`,
+    key.accountId,
+    key.model,
+    key.sessionId,
+    key.observationId,
+  );
+  if (!row) return undefined;
+  const step = row.step === null ? null : Number(row.step);
+  return { digest: new Uint8Array(row.digest), generationId: row.generation_id, step, reply: row.reply };
+}
+
+/** PostgreSQL has this in one statement: hot.ts. */
+export function* settleChunk(chunk: ChunkRecord): Steps<"kept" | "known" | "not_held"> {
+  const { session, observation: answered, at } = chunk;
+  if (answered) {
+    const known = yield* observation(answered);
+    if (known) return known.generationId === chunk.runId ? "kept" : "known";
+  }
+  const settled = yield* settle(chunk);
+  if (settled !== "settled") return settled === "again" ? "kept" : settled;
+  if (answered) {
+    yield* changes(
+      `INSERT INTO observations (account_id, model, session_id, observation_id, digest, generation_id, step, reply, at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+      answered.accountId,
+      answered.model,
+      answered.sessionId,
+      answered.observationId,
+      answered.digest,
+      answered.generationId,
+      answered.step,
+      answered.reply,
       at,
     );
-  if (!added) return "known";
+  }
   if (session) {
-    changed(
-      db,
+    yield* changes(
       `INSERT INTO robot_sessions (account_id, model, session_id, last_at, replies_kept) VALUES ($1, $2, $3, $4, 1)
        ON CONFLICT (account_id, model, session_id) DO UPDATE SET last_at = excluded.last_at, replies_kept = 1`,
       session.accountId,
@@ -63,46 +74,51 @@ function keep(db: Database, { session, observation, at }: ChunkRecord): "kept" |
   return "kept";
 }
 
-/** First the replies of quiet sessions, then the records of old ones, then what stands without a session; `FORGET_MAX` rows in all. */
-function forget(db: Database, { repliesBefore, recordsBefore }: Retention): "done" | "more" {
-  let left = FORGET_MAX;
-  const run = (shared: string, ...values: SQLQueryBindings[]) => {
-    const count = query(db, `${shared} LIMIT ${left})`).run(...values).changes;
-    left -= count;
-    return count;
-  };
-  const ofSessions = (which: string, before: number, rows: string, end: string) => {
-    for (const { accountId, model, sessionId } of quietSessions(db, which, before)) {
-      if (left <= 0) return;
-      run(
-        `${rows} IN (SELECT ${KEY} FROM observations WHERE ${OF_SESSION}${rows.startsWith("UPDATE") ? " AND reply IS NOT NULL" : ""}`,
-        accountId,
-        model,
-        sessionId,
-      );
-      // With room left there was nothing more of this session.
-      if (left > 0) left -= Number(changed(db, `${end} WHERE ${OF_SESSION}`, accountId, model, sessionId));
-    }
-  };
-  const [empty, remove] = [
-    `UPDATE observations SET reply = NULL WHERE (${KEY})`,
-    `DELETE FROM observations WHERE (${KEY})`,
-  ];
-  ofSessions("replies_kept = 1 AND last_at < $1", repliesBefore, empty, "UPDATE robot_sessions SET replies_kept = 0");
-  ofSessions("last_at < $1", recordsBefore, remove, "DELETE FROM robot_sessions");
-  const alone = (which: string) => `IN (SELECT ${KEY} FROM observations WHERE session_id = '' AND ${which} ORDER BY at`;
-  if (left > 0) run(`${empty} ${alone("reply IS NOT NULL AND at < $1")}`, repliesBefore);
-  if (left > 0) run(`${remove} ${alone("at < $1")}`, recordsBefore);
-  return left <= 0 ? "more" : "done";
-}
-
 const KEY = "account_id, model, session_id, observation_id";
 const OF_SESSION = "account_id = $1 AND model = $2 AND session_id = $3";
+const EMPTY = `UPDATE observations SET reply = NULL WHERE (${KEY})`;
+const REMOVE = `DELETE FROM observations WHERE (${KEY})`;
 
-function quietSessions(db: Database, which: string, before: number): SessionKey[] {
-  return query<SessionKey>(
-    db,
+/** First the replies of quiet sessions, then the records of old ones, then what stands without a session; `FORGET_MAX` rows in all. */
+export function* chunksForget({ repliesBefore, recordsBefore }: Retention): Steps<"done" | "more"> {
+  const left = { rows: FORGET_MAX };
+  yield* forgetSessions(left, "replies_kept = 1 AND last_at < $1", repliesBefore, {
+    rows: EMPTY,
+    which: " AND reply IS NOT NULL",
+    end: "UPDATE robot_sessions SET replies_kept = 0",
+  });
+  yield* forgetSessions(left, "last_at < $1", recordsBefore, {
+    rows: REMOVE,
+    which: "",
+    end: "DELETE FROM robot_sessions",
+  });
+  const alone = (which: string) => `IN (SELECT ${KEY} FROM observations WHERE session_id = '' AND ${which} ORDER BY at`;
+  if (left.rows > 0) yield* limited(left, `${EMPTY} ${alone("reply IS NOT NULL AND at < $1")}`, repliesBefore);
+  if (left.rows > 0) yield* limited(left, `${REMOVE} ${alone("at < $1")}`, recordsBefore);
+  return left.rows <= 0 ? "more" : "done";
+}
+
+function* forgetSessions(
+  left: { rows: number },
+  quiet: string,
+  before: number,
+  texts: { readonly rows: string; readonly which: string; readonly end: string },
+): Steps<void> {
+  const sessions = yield* rows<SessionKey>(
     `SELECT account_id AS "accountId", model, session_id AS "sessionId" FROM robot_sessions
-     WHERE ${which} ORDER BY last_at LIMIT ${FORGET_MAX}`,
-  ).all(before);
+     WHERE ${quiet} ORDER BY last_at LIMIT ${FORGET_MAX}`,
+    before,
+  );
+  for (const { accountId, model, sessionId } of sessions) {
+    if (left.rows <= 0) return;
+    const key = [accountId, model, sessionId] as const;
+    yield* limited(left, `${texts.rows} IN (SELECT ${KEY} FROM observations WHERE ${OF_SESSION}${texts.which}`, ...key);
+    // With room left there was nothing more of this session.
+    if (left.rows > 0) left.rows -= yield* changes(`${texts.end} WHERE ${OF_SESSION}`, ...key);
+  }
+}
+
+/** The statement, open at its end, for as many rows as are left. */
+function* limited(left: { rows: number }, text: string, ...values: readonly Value[]): Steps<void> {
+  left.rows -= yield* changes(`${text} LIMIT ${left.rows})`, ...values);
 }

@@ -7,19 +7,18 @@ import { LIMITS } from "../limits.ts";
 /** The log is copied into the database when the writer is idle (writer.ts); this bound, in pages, is for a busy one. */
 const CHECKPOINT_PAGES = 10_000;
 
-/** The one connection that writes. `synchronous=FULL`: a commit is on the disk before it returns. */
+/** A connection that writes. How durable a commit is, is said with each one (group.ts). Integers are bigints. */
 export function openWriter(path: string): Database {
-  const db = new Database(path, { create: true, readwrite: true, strict: true });
+  const db = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
   db.run(`PRAGMA busy_timeout = ${LIMITS.storeWriterWaitMs}`);
   db.run("PRAGMA journal_mode = WAL");
-  db.run("PRAGMA synchronous = FULL");
   db.run("PRAGMA foreign_keys = ON");
   db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   return db;
 }
 
 export function openReader(path: string): Database {
-  const db = new Database(path, { readonly: true, strict: true });
+  const db = new Database(path, { readonly: true, strict: true, safeIntegers: true });
   db.run(`PRAGMA busy_timeout = ${LIMITS.storeReaderWaitMs}`);
   return db;
 }

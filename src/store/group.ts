@@ -3,6 +3,9 @@
  * Spoken between the store (sqlite.ts) and its writer thread (writer.ts).
  */
 import type { Database } from "bun:sqlite";
+import { onSqlite } from "./dialect.ts";
+import { NOT_DURABLE, WRITES } from "./operations.ts";
+import { drive, type Steps } from "./steps.ts";
 import type { Writes } from "./store.ts";
 
 /** One write on its way to the writer thread. */
@@ -19,20 +22,31 @@ export interface WriteReply {
   readonly down?: string;
 }
 
-/** Runs `requests` in order in one transaction; on any error none of them happened. */
-export function commitGroup(db: Database, writes: Writes, requests: readonly WriteRequest[]): WriteReply[] {
+/** Runs `requests` in order in one transaction, durable if one of them must be; on any error none of them happened. */
+export function commitGroup(db: Database, requests: readonly WriteRequest[]): WriteReply[] {
   const replies: WriteReply[] = [];
+  const execute = onSqlite(db);
   const run = db.transaction(() => {
-    for (const request of requests) {
+    for (const { id, name, argument } of requests) {
       // The argument was typed where the request was made (sqlite.ts); it crossed a thread since.
-      const write = writes[request.name] as (argument: unknown) => unknown;
-      replies.push({ id: request.id, result: write(request.argument) });
+      const steps = WRITES[name] as (argument: unknown) => Steps<unknown>;
+      replies.push({ id, result: drive(steps(argument), execute) });
     }
   });
   try {
+    synchronous(db, requests.every(({ name }) => NOT_DURABLE.has(name)) ? "NORMAL" : "FULL");
     run.immediate();
     return replies;
   } catch (error) {
     return requests.map(({ id }) => ({ id, down: (error as Error).message }));
   }
+}
+
+const modes = new WeakMap<Database, "FULL" | "NORMAL">();
+
+/** FULL: a commit is on the disk before it returns. NORMAL: it is atomic, and the next FULL one brings it along. */
+function synchronous(db: Database, mode: "FULL" | "NORMAL"): void {
+  if (modes.get(db) === mode) return;
+  db.run(`PRAGMA synchronous = ${mode}`);
+  modes.set(db, mode);
 }

@@ -1,63 +1,69 @@
-/** The operations of the store in SQL. Guards stand in the statements, so none of them raises on what a caller may do. */
-import type { Database } from "bun:sqlite";
-import { chunkReads, chunkWrites } from "./chunks.ts";
-import { changed, query } from "./statement.ts";
-import type { Account, KeyRecord, Reads, Writes } from "./store.ts";
+/** The closed list of operations, each with its steps. Guards stand in the statements, so none raises on what a caller may do. */
+import * as accounts from "./accounts.ts";
+import * as chunks from "./chunks.ts";
+import { ledgerCheck } from "./ledger.ts";
+import * as money from "./money.ts";
+import * as people from "./people.ts";
+import type { Steps } from "./steps.ts";
+import type { Reads, Writes } from "./store.ts";
 
-export function writesOn(db: Database): Writes {
-  return {
-    ...chunkWrites(db),
+type Operations<T> = {
+  readonly [K in keyof T]: T[K] extends (argument: infer A) => infer R ? (argument: A) => Steps<R> : never;
+};
 
-    accountAdd: ({ id, email, createdAt }) =>
-      changed(
-        db,
-        "INSERT INTO accounts (id, email, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-        id,
-        email,
-        createdAt,
-      )
-        ? "added"
-        : "email_taken",
+export const WRITES: Operations<Writes> = {
+  accountAdd: accounts.accountAdd,
+  keyAdd: accounts.keyAdd,
+  keyRevoke: accounts.keyRevoke,
+  keysUsed: accounts.keysUsed,
+  spendLimit: accounts.spendLimit,
+  credit: money.pay,
+  hold: money.hold,
+  release: money.release,
+  holdsExpire: money.holdsExpire,
+  usageForget: money.usageForget,
+  settleChunk: chunks.settleChunk,
+  chunksForget: chunks.chunksForget,
+  linkAdd: people.linkAdd,
+  linkRedeem: people.linkRedeem,
+  passwordSet: people.passwordSet,
+  signInAdd: people.signInAdd,
+  signInRemove: people.signInRemove,
+  deviceAdd: people.deviceAdd,
+  deviceDecide: people.deviceDecide,
+  devicePoll: people.devicePoll,
+  attempt: people.attempt,
+  peopleForget: people.peopleForget,
+};
 
-    keyAdd: (key) => {
-      const known = query<{ id: string }>(db, "SELECT id FROM accounts WHERE id = $1").get(key.accountId);
-      if (!known) return "account_unknown";
-      return changed(
-        db,
-        `INSERT INTO api_keys (public_id, sha256, account_id, name, created_at, revoked_at)
-         VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-        key.publicId,
-        key.sha256,
-        key.accountId,
-        key.name,
-        key.createdAt,
-        key.revokedAt,
-      )
-        ? "added"
-        : "id_taken";
-    },
+export const READS: Operations<Reads> = {
+  accountByEmail: accounts.accountByEmail,
+  accountById: accounts.accountById,
+  accounts: accounts.accounts,
+  keyByPublicId: accounts.keyByPublicId,
+  keysOf: accounts.keysOf,
+  keysRevision: accounts.keysRevision,
+  usageDays: money.usageDays,
+  ledgerCheck,
+  sessionLastAt: chunks.sessionLastAt,
+  observation: chunks.observation,
+  operatorMissing: people.operatorMissing,
+  linkByToken: people.linkByToken,
+  signInByToken: people.signInByToken,
+  deviceByUserCode: people.deviceByUserCode,
+};
 
-    keyRevoke: ({ publicId, revokedAt }) =>
-      changed(db, "UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE public_id = $1", publicId, revokedAt)
-        ? "revoked"
-        : "unknown",
-  };
-}
+/** Atomic, but not durable when they resolve: a crash gives the money back, which is right. */
+export const NOT_DURABLE: ReadonlySet<keyof Writes> = new Set(["hold", "release", "keysUsed", "attempt"]);
 
-export function readsOn(db: Database): Reads {
-  return {
-    ...chunkReads(db),
-
-    accountByEmail: (email) =>
-      query<Account>(db, `SELECT id, email, created_at AS "createdAt" FROM accounts WHERE email = $1`).get(email) ??
-      undefined,
-
-    keyByPublicId: (publicId) =>
-      query<KeyRecord>(
-        db,
-        `SELECT public_id AS "publicId", sha256, account_id AS "accountId", name,
-                created_at AS "createdAt", revoked_at AS "revokedAt"
-         FROM api_keys WHERE public_id = $1`,
-      ).get(publicId) ?? undefined,
-  };
+/** An object with every operation of the list, each running as `run` says. */
+export function operationsOf<T extends object>(
+  list: Operations<T>,
+  run: (name: keyof T, steps: (argument: unknown) => Steps<unknown>) => (argument: unknown) => unknown,
+): Readonly<Record<string, unknown>> {
+  const entries = Object.entries(list).map(([name, steps]) => [
+    name,
+    run(name as keyof T, steps as (argument: unknown) => Steps<unknown>),
+  ]);
+  return Object.fromEntries(entries);
 }

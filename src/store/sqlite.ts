@@ -6,9 +6,11 @@ import type { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { EXIT, Problem } from "../error.ts";
 import { openReader } from "./connection.ts";
+import { onSqlite } from "./dialect.ts";
 import { DATABASE_FILE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
 import type { WriteReply } from "./group.ts";
-import { readsOn } from "./operations.ts";
+import { operationsOf, READS, WRITES } from "./operations.ts";
+import { drive, type Steps } from "./steps.ts";
 import { type Reads, type Store, StoreDown, type Writes } from "./store.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
 
@@ -18,11 +20,14 @@ import type { FromWriter, ToWriter } from "./writer.ts";
  */
 const WRITER_URL = new URL(import.meta.url.includes("$bunfs") ? "./store/writer.js" : "./writer.ts", import.meta.url);
 
-/** Prepares and locks the folder, migrates the database and opens it. */
-export async function openSqliteStore(dataDir: string): Promise<Store | Problem> {
+/**
+ * Prepares the folder, migrates the database and opens it. `serve` locks the folder for itself; a command beside it does not:
+ * SQLite keeps their writes apart.
+ */
+export async function openSqliteStore(dataDir: string, use: "serve" | "beside" = "serve"): Promise<Store | Problem> {
   const unusable = prepareFolder(dataDir);
   if (unusable) return unusable;
-  const lock = lockFolder(dataDir);
+  const lock = use === "serve" ? lockFolder(dataDir) : { release: () => {} };
   if (lock instanceof Problem) return lock;
   const path = join(dataDir, DATABASE_FILE);
   const writer = new Writer(new Worker(WRITER_URL));
@@ -32,51 +37,50 @@ export async function openSqliteStore(dataDir: string): Promise<Store | Problem>
     lock.release();
     return new Problem(`the database ${path} cannot be opened: ${problem}`, EXIT.failed);
   }
-  return new SqliteStore(writer, openReader(path), lock);
+  return sqliteStore(writer, openReader(path), lock, use === "serve");
 }
 
-class SqliteStore implements Store {
-  private readonly reads: Reads;
-  private open = true;
-
-  constructor(
-    private readonly writer: Writer,
-    private readonly reader: Database,
-    private readonly lock: FolderLock,
-  ) {
-    this.reads = readsOn(reader);
-  }
-
-  accountAdd: Store["accountAdd"] = (account) => this.writer.write("accountAdd", account);
-  keyAdd: Store["keyAdd"] = (key) => this.writer.write("keyAdd", key);
-  keyRevoke: Store["keyRevoke"] = (revocation) => this.writer.write("keyRevoke", revocation);
-  accountByEmail: Store["accountByEmail"] = (email) => this.read(() => this.reads.accountByEmail(email));
-  keyByPublicId: Store["keyByPublicId"] = (publicId) => this.read(() => this.reads.keyByPublicId(publicId));
-  chunkKeep: Store["chunkKeep"] = (chunk) => this.writer.write("chunkKeep", chunk);
-  chunksForget: Store["chunksForget"] = (retention) => this.writer.write("chunksForget", retention);
-  sessionLastAt: Store["sessionLastAt"] = (session) => this.read(() => this.reads.sessionLastAt(session));
-  observation: Store["observation"] = (key) => this.read(() => this.reads.observation(key));
-
-  async ping(): Promise<StoreDown | undefined> {
-    const read = await this.accountByEmail("");
-    return read instanceof StoreDown ? read : this.writer.ping();
-  }
-
-  async close(): Promise<void> {
-    if (!this.open) return;
-    this.open = false;
-    this.reader.close();
-    await this.writer.close();
-    this.lock.release();
-  }
-
-  private async read<T>(run: () => T): Promise<T | StoreDown> {
-    if (!this.open) return new StoreDown("the store is closed");
+function sqliteStore(writer: Writer, reader: Database, lock: FolderLock, exclusive: boolean): Store {
+  let open = true;
+  const execute = onSqlite(reader);
+  const read = async <T>(steps: () => Steps<T>): Promise<T | StoreDown> => {
+    if (!open) return new StoreDown("the store is closed");
     try {
-      return run();
+      return drive(steps(), execute);
     } catch (error) {
       return new StoreDown((error as Error).message);
     }
+  };
+  const store = {
+    ...operationsOf<Writes>(WRITES, (name) => (argument) => writer.write(name, argument)),
+    ...operationsOf<Reads>(READS, (name, steps) => (argument) => {
+      // Many statements must see one state of the database.
+      return name === "ledgerCheck" ? read(() => snapshot(reader, steps(argument))) : read(() => steps(argument));
+    }),
+    exclusive,
+    ping: async () => {
+      const answer = await read(() => READS.keysRevision("all"));
+      return answer instanceof StoreDown ? answer : writer.ping();
+    },
+    close: async () => {
+      if (!open) return;
+      open = false;
+      reader.close();
+      await writer.close();
+      lock.release();
+    },
+  };
+  // The two lists have every operation of the interface, which their types say.
+  return store as unknown as Store;
+}
+
+/** The steps inside one read transaction. */
+function* snapshot<T>(reader: Database, steps: Steps<T>): Steps<T> {
+  reader.run("BEGIN");
+  try {
+    return yield* steps;
+  } finally {
+    reader.run("COMMIT");
   }
 }
 
@@ -99,14 +103,9 @@ class Writer {
     return this.opened.promise;
   }
 
-  async write<K extends keyof Writes>(
-    name: K,
-    argument: Parameters<Writes[K]>[0],
-  ): Promise<ReturnType<Writes[K]> | StoreDown> {
+  async write(name: keyof Writes, argument: unknown): Promise<unknown> {
     const reply = await this.ask((id) => ({ kind: "write", request: { id, name, argument } }));
-    if (reply.down !== undefined) return new StoreDown(reply.down);
-    // The writer ran `writes[name]`, so the result has its type.
-    return reply.result as ReturnType<Writes[K]>;
+    return reply.down === undefined ? reply.result : new StoreDown(reply.down);
   }
 
   async ping(): Promise<StoreDown | undefined> {

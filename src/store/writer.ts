@@ -6,8 +6,6 @@ import type { Database } from "bun:sqlite";
 import { openWriter } from "./connection.ts";
 import { commitGroup, type WriteReply, type WriteRequest } from "./group.ts";
 import { migrate } from "./migrations.ts";
-import { writesOn } from "./operations.ts";
-import type { Writes } from "./store.ts";
 
 export type ToWriter =
   | { readonly kind: "open"; readonly path: string }
@@ -26,7 +24,6 @@ declare const self: Worker;
 const IDLE_MS = 1_000;
 
 let db: Database | undefined;
-let writes: Writes | undefined;
 let waiting: WriteRequest[] = [];
 let idle: ReturnType<typeof setTimeout> | undefined;
 
@@ -38,7 +35,6 @@ function open(path: string): void {
   try {
     db = openWriter(path);
     const problem = migrate(db);
-    writes = writesOn(db);
     answer(problem === undefined ? { kind: "opened" } : { kind: "opened", problem });
   } catch (error) {
     answer({ kind: "opened", problem: (error as Error).message });
@@ -48,8 +44,8 @@ function open(path: string): void {
 function commitWaiting(): void {
   const requests = waiting;
   waiting = [];
-  if (!db || !writes || requests.length === 0) return;
-  answer({ kind: "replies", replies: commitGroup(db, writes, requests) });
+  if (!db || requests.length === 0) return;
+  answer({ kind: "replies", replies: commitGroup(db, requests) });
   clearTimeout(idle);
   idle = setTimeout(checkpoint, IDLE_MS);
 }

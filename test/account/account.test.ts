@@ -5,11 +5,16 @@ import { authenticate } from "../../src/account/authenticate.ts";
 import { readCredentials, writeCredentials } from "../../src/account/credentials.ts";
 import { type DevAccount, devAccount, saveDevCredentials } from "../../src/account/dev.ts";
 import { keyPublicId, makeKey } from "../../src/account/key.ts";
+import { Keys } from "../../src/account/keys.ts";
 import { Problem } from "../../src/error.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 import { type FakeStore, fakeStore } from "./fake-store.ts";
+
+function keysOf(store: FakeStore): Keys {
+  return new Keys(store, new FakeClock());
+}
 
 async function made(store: FakeStore, dir: string): Promise<DevAccount> {
   const dev = await devAccount(store, dir, new FakeClock());
@@ -21,31 +26,31 @@ test("a missing header gives missing_api_key; an unknown or revoked key gives in
   await using dir = await temporaryFolder();
   const store = fakeStore();
   const { key, accountId } = await made(store, dir.path);
-  expect(await authenticate(`Bearer ${key}`, store)).toEqual({ accountId, keyPublicId: key.slice(4, 16) });
-  expect(await authenticate(`bearer  ${key} `, store)).toMatchObject({ accountId });
+  expect(await authenticate(`Bearer ${key}`, keysOf(store))).toEqual({ accountId, keyPublicId: key.slice(4, 16) });
+  expect(await authenticate(`bearer  ${key} `, keysOf(store))).toMatchObject({ accountId });
   for (const header of [null, "", "Bearer", "Bearer ", `Basic ${key}`, key]) {
-    expect([header, await authenticate(header, store)]).toMatchObject([header, { code: "missing_api_key" }]);
+    expect([header, await authenticate(header, keysOf(store))]).toMatchObject([header, { code: "missing_api_key" }]);
   }
   for (const header of [`Bearer ${makeKey()}`, "Bearer x", `Bearer ${key}x`, `Bearer ${key} ${key}`]) {
-    expect([header, await authenticate(header, store)]).toMatchObject([header, { code: "invalid_api_key" }]);
+    expect([header, await authenticate(header, keysOf(store))]).toMatchObject([header, { code: "invalid_api_key" }]);
   }
-  await store.keyRevoke({ publicId: keyPublicId(key) ?? "", revokedAt: 1 });
-  expect(await authenticate(`Bearer ${key}`, store)).toMatchObject({ code: "invalid_api_key" });
+  await store.keyRevoke({ publicId: keyPublicId(key) ?? "", at: 1 });
+  expect(await authenticate(`Bearer ${key}`, keysOf(store))).toMatchObject({ code: "invalid_api_key" });
 });
 
 test("a bad checksum is refused without a look-up", async () => {
   const store = fakeStore();
   const key = makeKey();
-  await authenticate(`Bearer ${key.slice(0, -1)}${key.endsWith("x") ? "y" : "x"}`, store);
+  await authenticate(`Bearer ${key.slice(0, -1)}${key.endsWith("x") ? "y" : "x"}`, keysOf(store));
   expect(store.keyReads).toBe(0);
-  await authenticate(`Bearer ${makeKey()}`, store);
+  await authenticate(`Bearer ${makeKey()}`, keysOf(store));
   expect(store.keyReads).toBe(1);
 });
 
 test("key verification down is auth_unavailable", async () => {
   const store = fakeStore();
   store.down = true;
-  expect(await authenticate(`Bearer ${makeKey()}`, store)).toMatchObject({
+  expect(await authenticate(`Bearer ${makeKey()}`, keysOf(store))).toMatchObject({
     code: "auth_unavailable",
     status: 503,
     detail: "store: switched off by the test",
@@ -65,7 +70,7 @@ test("--dev makes another key for the same account when its own is revoked", asy
   await using dir = await temporaryFolder();
   const store = fakeStore();
   const first = await made(store, dir.path);
-  await store.keyRevoke({ publicId: keyPublicId(first.key) ?? "", revokedAt: 1 });
+  await store.keyRevoke({ publicId: keyPublicId(first.key) ?? "", at: 1 });
   const second = await made(store, dir.path);
   expect(second.accountId).toBe(first.accountId);
   expect(second.key).not.toBe(first.key);

@@ -1,8 +1,31 @@
-/** A store in memory: the SQL operations on a database without a file, and switches that take it down or hold it up. */
+/** A store in memory: the operations on a database without a file, and switches that take it down or hold it up. */
 import { Database } from "bun:sqlite";
+import { onSqlite } from "../../src/store/dialect.ts";
 import { migrate } from "../../src/store/migrations.ts";
-import { readsOn, writesOn } from "../../src/store/operations.ts";
-import { type ChunkRecord, type Store, StoreDown } from "../../src/store/store.ts";
+import { operationsOf, READS, WRITES } from "../../src/store/operations.ts";
+import { drive } from "../../src/store/steps.ts";
+import {
+  type ChunkRecord,
+  type LedgerReport,
+  type NewAccount,
+  type Reads,
+  type Store,
+  StoreDown,
+  type Writes,
+} from "../../src/store/store.ts";
+
+/** An account with money for whatever a test runs. */
+export function funded(id: string, email: string): NewAccount {
+  return {
+    id,
+    email,
+    createdAt: 0,
+    credit: 10n ** 15n,
+    spendLimit: undefined,
+    paymentMethod: false,
+    password: undefined,
+  };
+}
 
 export interface FakeStore extends Store {
   down: boolean;
@@ -12,39 +35,46 @@ export interface FakeStore extends Store {
   readonly kept: ChunkRecord[];
   /** Called before a chunk is kept; what it answers is the outcome, unless that is undefined. */
   beforeKeep: (chunk: ChunkRecord) => Promise<StoreDown | undefined>;
+  /** Called before money is held, likewise. */
+  beforeHold: () => Promise<StoreDown | undefined>;
+  /** What the ledger's proof says now. */
+  report(): LedgerReport;
 }
 
 export function fakeStore(): FakeStore {
-  const db = new Database(":memory:", { strict: true });
+  const db = new Database(":memory:", { strict: true, safeIntegers: true });
   migrate(db);
-  const writes = writesOn(db);
-  const reads = readsOn(db);
-  const answer = async <T>(run: () => T): Promise<T | StoreDown> =>
+  const execute = onSqlite(db);
+  const answer = async (run: () => unknown): Promise<unknown> =>
     store.down ? new StoreDown("switched off by the test") : run();
+  const list = {
+    ...operationsOf<Writes>(
+      WRITES,
+      (_name, steps) => (argument) => answer(() => db.transaction(() => drive(steps(argument), execute))()),
+    ),
+    ...operationsOf<Reads>(READS, (_name, steps) => (argument) => answer(() => drive(steps(argument), execute))),
+  } as unknown as Store;
   const store: FakeStore = {
+    ...list,
+    exclusive: true,
     down: false,
     keyReads: 0,
     kept: [],
     beforeKeep: async () => undefined,
-    accountAdd: (account) => answer(() => writes.accountAdd(account)),
-    keyAdd: (key) => answer(() => writes.keyAdd(key)),
-    keyRevoke: (revocation) => answer(() => writes.keyRevoke(revocation)),
-    chunkKeep: async (chunk) => {
+    beforeHold: async () => undefined,
+    hold: async (run) => (await store.beforeHold()) ?? list.hold(run),
+    settleChunk: async (chunk) => {
       const refusal = await store.beforeKeep(chunk);
       if (refusal) return refusal;
-      return answer(() => {
-        store.kept.push(chunk);
-        return writes.chunkKeep(chunk);
-      });
+      const outcome = await list.settleChunk(chunk);
+      if (outcome === "kept") store.kept.push(chunk);
+      return outcome;
     },
-    chunksForget: (retention) => answer(() => writes.chunksForget(retention)),
-    accountByEmail: (email) => answer(() => reads.accountByEmail(email)),
     keyByPublicId: (publicId) => {
       store.keyReads += 1;
-      return answer(() => reads.keyByPublicId(publicId));
+      return list.keyByPublicId(publicId);
     },
-    sessionLastAt: (session) => answer(() => reads.sessionLastAt(session)),
-    observation: (key) => answer(() => reads.observation(key)),
+    report: () => drive(READS.ledgerCheck("all"), execute),
     ping: async () => (store.down ? new StoreDown("switched off by the test") : undefined),
     close: async () => db.close(),
   };

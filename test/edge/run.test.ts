@@ -268,7 +268,7 @@ test("the engine, not the route, judges how long an instruction is, whatever its
   let measured = "";
   at.engine.script.measure = (instruction) => {
     measured = instruction;
-    return 10;
+    return 100;
   };
   const content = [textPart(text), imagePart(), imagePart(), imagePart()];
   expect((await at.chat(withContent(content))).status).toBe(200);

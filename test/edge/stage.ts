@@ -1,17 +1,19 @@
 /** A service with a fake engine, a fake clock and one account, driven without a socket. */
 import type { Elysia } from "elysia";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { Keys } from "../../src/account/keys.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/body.ts";
 import { Catalog, Lifecycle, type Service } from "../../src/edge/service.ts";
 import { Shares } from "../../src/edge/share.ts";
+import { Meter } from "../../src/meter/meter.ts";
 import { Observations } from "../../src/session/observations.ts";
 import { SlotPool } from "../../src/session/slots.ts";
 import { SessionTable } from "../../src/session/table.ts";
 import { Counter } from "../../src/std/metrics.ts";
-import { type FakeStore, fakeStore } from "../account/fake-store.ts";
+import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { cartesianManifest, manifest, statefulManifest } from "./manifests.ts";
@@ -19,6 +21,9 @@ import { cartesianManifest, manifest, statefulManifest } from "./manifests.ts";
 export const MODEL = "vendorB/molmoact2:yam";
 export const STATEFUL = "vendorA/dreamzero-astra:yam";
 export const CARTESIAN = "vendorC/rho:yam";
+
+/** Nano-dollars: of a kind that no two sums of them are alike. */
+const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
 
 export interface Stage {
   readonly service: Service;
@@ -40,10 +45,10 @@ export async function stage(
   const engine = new FakeEngine();
   const store = fakeStore();
   const key = makeKey();
-  await store.accountAdd({ id: "acct_1", email: "one@example.org", createdAt: 0 });
+  await store.accountAdd(funded("acct_1", "one@example.org"));
   const sha256 = keyDigest(key);
   const publicId = keyPublicId(key) ?? "";
-  await store.keyAdd({ publicId, sha256, accountId: "acct_1", name: "", createdAt: 0, revokedAt: null });
+  await store.keyAdd({ publicId, sha256, accountId: "acct_1", name: "", createdAt: 0 });
   const catalog = new Catalog();
   catalog.known = true;
   for (const facts of [manifest(), statefulManifest(), cartesianManifest()]) serve(catalog, engine, facts);
@@ -53,6 +58,8 @@ export async function stage(
     clock,
     log: { info: note, error: note },
     store,
+    keys: new Keys(store, clock),
+    meter: new Meter({ store, clock, rates: () => RATES, runMs: 10_000 }),
     sessions: new SessionTable({ clock, store, ...(options.sessionsMax ? { sessionsMax: options.sessionsMax } : {}) }),
     catalog,
     lifecycle: new Lifecycle(),

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { Failure } from "../../src/error.ts";
 import { Observations } from "../../src/session/observations.ts";
-import { fakeStore } from "../account/fake-store.ts";
+import { fakeStore, funded } from "../account/fake-store.ts";
 
 const id = { accountId: "a1", model: "m1", sessionId: "s", observationId: "o" };
 const one = new Uint8Array(32).fill(1);
@@ -9,14 +9,23 @@ const other = new Uint8Array(32).fill(2);
 
 async function stand() {
   const store = fakeStore();
-  await store.accountAdd({ id: "a1", email: "one@example.org", createdAt: 0 });
-  await store.accountAdd({ id: "a2", email: "two@example.org", createdAt: 0 });
-  const answered = async (reply: string | null, changes: object = {}) =>
-    await store.chunkKeep({
+  await store.accountAdd(funded("a1", "one@example.org"));
+  await store.accountAdd(funded("a2", "two@example.org"));
+  let runs = 0;
+  const answered = async (reply: string | null, changes: object = {}) => {
+    runs += 1;
+    const run = { runId: `gen_${runs}`, accountId: "a1", model: "m1", amount: 0n };
+    const rates = { prompt: 0n, cachedPrompt: 0n, completion: 0n };
+    await store.hold({ ...run, rates, at: 1, day: 0, month: 197001, expiresAt: 9 });
+    await store.settleChunk({
+      ...run,
+      usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 },
+      cost: 0n,
       session: undefined,
-      observation: { ...id, digest: one, generationId: "gen_1", step: 3, reply, ...changes },
+      observation: { ...id, digest: one, generationId: run.runId, step: 3, reply, ...changes },
       at: 1,
     });
+  };
   return { store, answered, observations: new Observations(store) };
 }
 
@@ -79,7 +88,7 @@ test("ids are scoped to account, model and session; without session_id to accoun
     { ...id, accountId: "a2" },
   ];
   const outcomes = await Promise.all(asked.map(async (key) => await outcome(await observations.claim(key, one))));
-  expect(outcomes).toEqual([["gen_1", 3, "of the session"], ["gen_1", null, "alone"], "claim", "claim", "claim"]);
+  expect(outcomes).toEqual([["gen_1", 3, "of the session"], ["gen_2", null, "alone"], "claim", "claim", "claim"]);
 });
 
 test("a record that does not answer: 503 metering_unavailable, and the id is free afterwards", async () => {

@@ -1,18 +1,20 @@
 /** The service of one history: a real app, table, store and observations; engine outcomes, commits and time as the seed decides. */
 import type { Elysia } from "elysia";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { Keys } from "../../src/account/keys.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/body.ts";
 import { Catalog, Lifecycle, type Service } from "../../src/edge/service.ts";
 import { Shares } from "../../src/edge/share.ts";
 import type { Model } from "../../src/engine/engine.ts";
+import { Meter } from "../../src/meter/meter.ts";
 import { Observations } from "../../src/session/observations.ts";
 import { SlotPool } from "../../src/session/slots.ts";
 import { SessionTable } from "../../src/session/table.ts";
 import { Counter } from "../../src/std/metrics.ts";
 import { StoreDown } from "../../src/store/store.ts";
-import { type FakeStore, fakeStore } from "../account/fake-store.ts";
+import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { GatedModel } from "./gated-model.ts";
 import { Gates } from "./gates.ts";
@@ -37,9 +39,9 @@ export class World {
     for (const [index, id] of ["acct_1", "acct_2"].entries()) {
       const key = makeKey();
       world.keys.push(key);
-      await world.store.accountAdd({ id, email: `${index}@example.org`, createdAt: 0 });
+      await world.store.accountAdd(funded(id, `${index}@example.org`));
       const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-      await world.store.keyAdd({ ...record, createdAt: 0, revokedAt: null });
+      await world.store.keyAdd({ ...record, createdAt: 0 });
     }
     world.store.beforeKeep = () =>
       world.gates.hold("commit", async () => {
@@ -47,6 +49,7 @@ export class World {
         world.refuseCommit = false;
         return refused ? new StoreDown("refused by the history") : undefined;
       });
+    world.store.beforeHold = () => world.gates.hold("hold", async () => undefined);
     world.start();
     return world;
   }
@@ -76,6 +79,13 @@ export class World {
     this.service = {
       clock,
       store,
+      keys: new Keys(store, clock),
+      meter: new Meter({
+        store,
+        clock,
+        rates: () => ({ prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n }),
+        runMs: 10_000,
+      }),
       catalog,
       log: { info: note, error: note },
       sessions: new SessionTable({ clock, store }),

@@ -1,33 +1,37 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
+import { forSqlite, onSqlite, schemaForPostgres } from "../../src/store/dialect.ts";
 import { commitGroup } from "../../src/store/group.ts";
 import { migrate } from "../../src/store/migrations.ts";
-import { readsOn, writesOn } from "../../src/store/operations.ts";
-import { forSqlite } from "../../src/store/sql.ts";
+import { READS } from "../../src/store/operations.ts";
+import { drive } from "../../src/store/steps.ts";
+import { funded } from "../account/fake-store.ts";
 
 function database(): Database {
-  const db = new Database(":memory:", { strict: true });
+  const db = new Database(":memory:", { strict: true, safeIntegers: true });
   db.run("PRAGMA foreign_keys = ON");
   expect(migrate(db)).toBeUndefined();
   return db;
 }
 
+const synchronous = (db: Database) => db.query<{ synchronous: bigint }, []>("PRAGMA synchronous").get()?.synchronous;
+
 test("a group is one transaction: when one write of it cannot be done, none is", () => {
   const db = database();
-  const broken = { id: "a2", email: null, createdAt: 1 };
-  const replies = commitGroup(db, writesOn(db), [
-    { id: 1, name: "accountAdd", argument: { id: "a1", email: "one", createdAt: 1 } },
+  const broken = { ...funded("a2", "two"), email: null };
+  const replies = commitGroup(db, [
+    { id: 1, name: "accountAdd", argument: funded("a1", "one") },
     { id: 2, name: "accountAdd", argument: broken },
   ]);
   expect(replies.map((reply) => reply.down !== undefined)).toEqual([true, true]);
-  expect(readsOn(db).accountByEmail("one")).toBeUndefined();
+  expect(drive(READS.accountByEmail("one"), onSqlite(db))).toBeUndefined();
 });
 
 test("later writes of a group see the earlier ones", () => {
   const db = database();
-  const replies = commitGroup(db, writesOn(db), [
-    { id: 1, name: "accountAdd", argument: { id: "a1", email: "one", createdAt: 1 } },
-    { id: 2, name: "accountAdd", argument: { id: "a2", email: "one", createdAt: 1 } },
+  const replies = commitGroup(db, [
+    { id: 1, name: "accountAdd", argument: funded("a1", "one") },
+    { id: 2, name: "accountAdd", argument: funded("a2", "one") },
   ]);
   expect(replies).toEqual([
     { id: 1, result: "added" },
@@ -35,8 +39,23 @@ test("later writes of a group see the earlier ones", () => {
   ]);
 });
 
+test("a group of holds is atomic and not durable; one with anything else is both", () => {
+  const db = database();
+  const release = { id: 1, name: "release", argument: { runId: "r", accountId: "a" } } as const;
+  commitGroup(db, [release]);
+  expect(synchronous(db)).toBe(1n);
+  commitGroup(db, [release, { id: 2, name: "accountAdd", argument: funded("a1", "one") }]);
+  expect(synchronous(db)).toBe(2n);
+});
+
 test("parameters are bound by number, not by first appearance", () => {
   const db = database();
   const sql = forSqlite("SELECT $2 AS second, $1 AS first");
   expect(db.query<object, [string, string]>(sql).get("one", "two")).toEqual({ second: "two", first: "one" });
+});
+
+test("PostgreSQL's schema has 64-bit integers and no words of SQLite", () => {
+  expect(
+    schemaForPostgres("CREATE TABLE t (\n  a BLOB PRIMARY KEY,\n  b INTEGER NOT NULL\n) STRICT, WITHOUT ROWID;\n"),
+  ).toBe("CREATE TABLE t (\n  a BYTEA PRIMARY KEY,\n  b BIGINT NOT NULL\n);\n");
 });

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { Problem } from "../../src/error.ts";
 import { lookAtDatabase } from "../../src/store/look.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
-import { type KeyRecord, type Store, StoreDown } from "../../src/store/store.ts";
+import { type Store, StoreDown } from "../../src/store/store.ts";
+import { funded } from "../account/fake-store.ts";
 import { temporaryFolder } from "./temporary.ts";
 
 async function opened(dir: string): Promise<Store> {
@@ -14,59 +15,17 @@ async function opened(dir: string): Promise<Store> {
   return store;
 }
 
-function key(fields: Partial<KeyRecord>): KeyRecord {
-  const sha256 = new Uint8Array(32).fill(7);
-  return { publicId: "p".repeat(12), sha256, accountId: "a1", name: "n", createdAt: 5, revokedAt: null, ...fields };
-}
-
-const account = { id: "a1", email: "one@example.org", createdAt: 4 };
-
-test("accounts and keys are kept over a restart", async () => {
-  await using dir = await temporaryFolder();
-  const first = await opened(dir.path);
-  expect(await first.accountAdd(account)).toBe("added");
-  expect(await first.keyAdd(key({}))).toBe("added");
-  await first.close();
-  const second = await opened(dir.path);
-  expect(await second.accountByEmail("one@example.org")).toEqual(account);
-  expect(await second.keyByPublicId("p".repeat(12))).toEqual(key({}));
-  await second.close();
-});
-
-test("what a caller may get wrong is an answer, not an error", async () => {
-  await using dir = await temporaryFolder();
-  const store = await opened(dir.path);
-  expect(await store.keyAdd(key({}))).toBe("account_unknown");
-  await store.accountAdd(account);
-  expect(await store.accountAdd({ ...account, id: "a2" })).toBe("email_taken");
-  await store.keyAdd(key({}));
-  expect(await store.keyAdd(key({ name: "again" }))).toBe("id_taken");
-  expect(await store.keyRevoke({ publicId: "none", revokedAt: 9 })).toBe("unknown");
-  expect(await store.accountByEmail("nobody@example.org")).toBeUndefined();
-  expect(await store.keyByPublicId("none")).toBeUndefined();
-  await store.close();
-});
-
-test("a key stays revoked at the moment of its first revocation", async () => {
-  await using dir = await temporaryFolder();
-  const store = await opened(dir.path);
-  await store.accountAdd(account);
-  await store.keyAdd(key({}));
-  await store.keyRevoke({ publicId: "p".repeat(12), revokedAt: 9 });
-  await store.keyRevoke({ publicId: "p".repeat(12), revokedAt: 99 });
-  expect(await store.keyByPublicId("p".repeat(12))).toEqual(key({ revokedAt: 9 }));
-  await store.close();
-});
+const account = funded("a1", "one@example.org");
 
 test("many writes at once all happen, and what waits at the end is kept", async () => {
   await using dir = await temporaryFolder();
   const store = await opened(dir.path);
-  const adds = Array.from({ length: 200 }, (_, i) => store.accountAdd({ id: `a${i}`, email: `e${i}`, createdAt: i }));
+  const adds = Array.from({ length: 200 }, (_, i) => store.accountAdd(funded(`a${i}`, `e${i}`)));
   const closing = store.close();
   expect(new Set(await Promise.all(adds))).toEqual(new Set(["added"]));
   await closing;
   const again = await opened(dir.path);
-  expect(await again.accountByEmail("e199")).toEqual({ id: "a199", email: "e199", createdAt: 199 });
+  expect(await again.accountByEmail("e199")).toMatchObject({ id: "a199", email: "e199" });
   await again.close();
 });
 

@@ -1,5 +1,4 @@
 /** `POST /v1/chat/completions`: key, body, fields, run, reply. */
-import { authenticate } from "../../account/authenticate.ts";
 import { describe } from "../../bundle/describe.ts";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
@@ -8,6 +7,7 @@ import { makeId } from "../../std/ids.ts";
 import type { Reply } from "../answer.ts";
 import { readBody } from "../body.ts";
 import { parseObject } from "../json.ts";
+import { principalOf } from "../principal.ts";
 import type { Service } from "../service.ts";
 import { readChat } from "./checks.ts";
 import type { DescribeCommand, ObserveCommand } from "./draft.ts";
@@ -16,12 +16,7 @@ import { beginChunk, type Printed } from "./run.ts";
 import { chatEvents } from "./stream.ts";
 
 export async function chat(service: Service, request: Request): Promise<Reply | Failure> {
-  if (service.drills.strikes("auth_unavailable")) {
-    return new Failure("auth_unavailable", "the API key cannot be verified right now; retry with backoff", {
-      retryAfterSeconds: 1,
-    });
-  }
-  const principal = await authenticate(request.headers.get("authorization"), service.store);
+  const principal = await principalOf(service, request);
   if (principal instanceof Failure) return principal;
   if (service.lifecycle.draining) return shuttingDown();
   const { ingress, clock } = service;

@@ -1,19 +1,20 @@
 /**
- * One observation through exactly-once, session, engine and store to a chunk.
+ * One observation through exactly-once, session, money, engine and store to a chunk.
  *
- * `beginChunk` makes every check up to capacity and hands the run to the engine; `Running.finish` waits for it, keeps what
+ * `beginChunk` makes every check up to capacity, with the money held beside the decode, and hands the run to the engine; `Running.finish` waits for it, keeps what
  * must be durable and only then lets the answer out. Whatever goes wrong, frames are dropped, the run is stopped and
- * aborted, the session's step and memory stay where they were, and its observation_id is free again.
+ * aborted, its money given back, the session's step and memory stay where they were, and its observation_id is free again.
  */
 import type { ChunkResult, Frame, Model, Run, StationMicros } from "../../engine/engine.ts";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
+import { Hold, type Left } from "../../meter/meter.ts";
 import type { Claim, Replay } from "../../session/observations.ts";
 import type { Ticket } from "../../session/table.ts";
 import { present } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
 import { rowsText } from "../../std/float32.ts";
-import { type ChunkRecord, StoreDown } from "../../store/store.ts";
+import { StoreDown, type Usage } from "../../store/store.ts";
 import type { Service } from "../service.ts";
 import type { ObserveCommand } from "./draft.ts";
 import { Interruptions } from "./interruption.ts";
@@ -112,6 +113,8 @@ class Attempt implements Running {
   private run: Run | undefined;
   private readonly interruptions: Interruptions;
   private releaseShare: (() => void) | undefined;
+  /** The money for the run, once it was asked for. */
+  private money: Promise<Hold | Failure> | undefined;
   /** Committed or taken back. */
   private ended = false;
 
@@ -130,16 +133,14 @@ class Attempt implements Running {
     return this.ticket.named ? this.ticket.step : undefined;
   }
 
-  /** Decode, payment, capacity; then the run waits or runs. */
+  /** Decode and payment side by side, capacity; then the run waits or runs. */
   async begin(): Promise<Failure | undefined> {
     const { command } = this;
+    const failure = stateFault(command.served.manifest.state.kind, command.state) ?? this.putFrames();
+    if (failure) return failure;
+    this.money = this.hold();
     return (
-      stateFault(command.served.manifest.state.kind, command.state) ??
-      this.putFrames() ??
-      (await this.interruptions.race(this.decoded())) ??
-      this.payment() ??
-      this.ticket.admit() ??
-      this.observe()
+      (await this.interruptions.race(this.decoded())) ?? (await this.paid()) ?? this.ticket.admit() ?? this.observe()
     );
   }
 
@@ -164,6 +165,9 @@ class Attempt implements Running {
     this.interruptions.disarm();
     const { run } = this;
     for (const frame of this.frames) frame.drop();
+    void this.money?.then((hold) => {
+      if (hold instanceof Hold) hold.release();
+    });
     const over = () => this.over(() => this.ticket.fail());
     if (!run) {
       over();
@@ -187,12 +191,7 @@ class Attempt implements Running {
     }
     const chunk = encode(this.service.clock, this.command, this.ticket, result);
     const printed = { text: print(chunk), micros: chunk.micros };
-    const record = this.record(printed.text);
-    if (record === undefined) {
-      this.commit(run);
-      return printed;
-    }
-    const kept = this.keep(run, record);
+    const kept = this.keep(run, result, printed.text);
     // What is being made durable is not taken back: a client that cannot wait asks again with the same id.
     this.interruptions.onLeave = () => false;
     const failure = await this.interruptions.race(kept, () => this.outcomeUnknown());
@@ -225,14 +224,34 @@ class Attempt implements Running {
     return failure ? at(failure, this.params[index]) : undefined;
   }
 
-  private payment(): Failure | undefined {
+  /** The most that the run can cost. */
+  private async hold(): Promise<Hold | Failure> {
+    const { command, ticket, asked, model, service } = this;
+    const { manifest } = command.served;
     for (const name of ["billing_unavailable", "metering_unavailable"] as const) {
       if (!this.strikes(name)) continue;
       return new Failure(name, `${name.replace("_", " is ")}, nothing ran; retry with backoff`, {
         retryAfterSeconds: 1,
       });
     }
-    return undefined;
+    const promptTokens = model.measure({
+      instruction: command.instruction,
+      state: stateVector(manifest, command.state),
+      ...(ticket.slot === undefined ? {} : { slot: ticket.slot }),
+    });
+    if (promptTokens instanceof Failure) return promptTokens;
+    return await service.meter.hold({
+      runId: asked.generationId,
+      accountId: asked.accountId,
+      model: manifest.id,
+      promptTokens,
+      completionTokens: manifest.action.rows,
+    });
+  }
+
+  private async paid(): Promise<Failure | undefined> {
+    const hold = await this.interruptions.race(present(this.money, "a hold that was asked for"));
+    return hold instanceof Failure ? hold : undefined;
   }
 
   private observe(): Failure | undefined {
@@ -268,9 +287,9 @@ class Attempt implements Running {
     return result;
   }
 
-  /** What must be durable before the answer leaves; undefined where there is neither a session nor an observation_id. */
-  private record(text: string): ChunkRecord | undefined {
-    const { ticket, asked, command, service } = this;
+  /** What the chunk leaves behind besides its price: its session's activity, its observation's answer. */
+  private left(text: string): Left {
+    const { ticket, asked, command } = this;
     const session = ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined;
     const observation = command.observation && {
       ...this.key(),
@@ -281,27 +300,40 @@ class Attempt implements Running {
       step: ticket.named ? ticket.step : null,
       reply: this.strikes("result_lost") ? null : text,
     };
-    if (!session && !observation) return undefined;
-    return { session, observation, at: Math.floor(service.clock.unixMs() / 1000) };
+    return { session, observation };
   }
 
-  /** The record becomes durable in one step; then, and only then, memory and step move on. */
-  private async keep(run: Run, record: ChunkRecord): Promise<Failure | undefined> {
+  /** Price and record become durable in one step; then, and only then, memory and step move on. */
+  private async keep(run: Run, result: ChunkResult, text: string): Promise<Failure | undefined> {
     const { asked, service } = this;
-    const kept = await service.store.chunkKeep(record);
+    const hold = await this.money;
+    if (!(hold instanceof Hold)) throw new Error("assertion failed: what runs is paid for");
+    const kept = await hold.settle(usageOf(result), this.left(text));
     if (kept === "kept") {
       this.commit(run);
       return undefined;
     }
-    this.undo();
-    const reason = kept instanceof StoreDown ? kept.reason : "another service has answered this observation_id";
-    service.log.error("chunk not recorded", { generation: asked.generationId, reason });
-    if (!(kept instanceof StoreDown)) return this.outcomeUnknown();
+    const lost = kept instanceof StoreDown && kept.outcomeUnknown;
+    if (lost) this.lose();
+    else this.undo();
+    const reason = kept instanceof StoreDown ? kept.reason : REASONS[kept];
+    service.log.error("chunk not recorded", { generation: asked.generationId, reason, lost });
+    if (kept === "known" || lost) return this.outcomeUnknown();
     return new Failure(
       "metering_unavailable",
       "the answer could not be recorded and was taken back, as if nothing ran; retry with backoff",
       { retryAfterSeconds: 1 },
     );
+  }
+
+  /**
+   * Nobody knows whether the record is durable. The session ends: its memory may lack a step that was charged. A repeat of the
+   * same observation_id finds out.
+   */
+  private lose(): void {
+    const { ticket, service } = this;
+    if (ticket.named) service.sessions.end({ ...this.key(), sessionId: ticket.sessionId });
+    this.undo();
   }
 
   /** From here on nothing is taken back, whatever goes wrong. */
@@ -320,13 +352,13 @@ class Attempt implements Running {
     if (observation) {
       return new Failure(
         "observation_lost",
-        "the answer is there but its record is not durable yet; repeat the same observation_id",
+        "the answer is there but nobody knows yet whether its record is durable; repeat the same observation_id",
         { param: "observation_id" },
       );
     }
     return new Failure(
-      "engine_unavailable",
-      "the answer's record did not become durable in time; the step may have been taken: ask without expected_step, or start anew",
+      "metering_unavailable",
+      "nobody knows yet whether the answer's record is durable; the step may have been taken: start a new session, or ask without expected_step",
       { retryAfterSeconds: 1 },
     );
   }
@@ -360,6 +392,15 @@ function at(failure: Failure, param: string | undefined): Failure {
   return failure.code === "invalid_image" && param !== undefined
     ? new Failure(failure.code, failure.message, { param })
     : failure;
+}
+
+const REASONS = {
+  known: "another service has answered this observation_id",
+  not_held: "the money that the run held had been given back",
+} as const;
+
+function usageOf({ promptTokens, cachedTokens, rows }: ChunkResult): Usage {
+  return { promptTokens, cachedTokens, completionTokens: rows };
 }
 
 /** Prints the rows while the engine's view is valid; the time that takes belongs to `encode`. */

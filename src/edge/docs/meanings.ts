@@ -13,6 +13,18 @@ const KEYED = {
   auth_unavailable: "Keys cannot be verified right now; retry with backoff.",
 } as const;
 
+/** On every route that runs a model; decided before anything runs. `x-should-retry: false` comes with the first three. */
+const PAID = {
+  payment_required: "The account has neither a payment method nor credit.",
+  insufficient_credit:
+    "The credit that is left does not cover what the request may cost at most. Nothing ran. A saved card alone does not fund usage.",
+  spend_limit_exceeded:
+    "The request could cross the account's monthly spend limit. Nothing ran; not to be retried before the limit is raised or the month is over.",
+  billing_unavailable: "Billing is down. Nothing ran; retry with backoff.",
+  metering_unavailable:
+    "Metering is down. Nothing ran, or what ran was taken back; retry with backoff, with the same `observation_id` if there is one.",
+} as const;
+
 const CHAT = {
   request_too_large: `The body is over ${LIMITS.robotBodyBytesMax / 2 ** 20} MiB. Told from \`Content-Length\` before anything is read, or as soon as a chunked body passes it.`,
   invalid_body: `The body is no JSON object in UTF-8, is nested deeper than ${LIMITS.jsonDepthMax}, has over ${LIMITS.jsonValuesMax} values, or did not arrive within ${LIMITS.bodyMs / 1000} s.`,
@@ -50,8 +62,6 @@ const CHAT = {
   image_count_mismatch: "The number of images does not fit the model and the session's step.",
   invalid_image:
     "A JPEG that cannot be decoded or has an edge that is too long; also a gripper outside 0 to 1 and a degenerate rotation, then with `param` naming the state field.",
-  billing_unavailable: "Billing is down. Nothing ran; retry with backoff.",
-  metering_unavailable: "Metering is down. Nothing ran, or what ran was taken back; retry with backoff.",
   no_replica_free: "No capacity for another session. `Retry-After` says when a slot can come free.",
   model_failure:
     "The model failed. Step and memory are as before; retry, and if that answers 410, start a new session.",
@@ -62,6 +72,7 @@ export const MEANINGS: Readonly<Record<string, string>> = {
   not_found: "There is no such route, or not with this method; answered with or without a key.",
   ...ANYWHERE,
   ...KEYED,
+  ...PAID,
   ...CHAT,
 };
 
@@ -69,5 +80,5 @@ export const MEANINGS: Readonly<Record<string, string>> = {
 export const CODES_OF = {
   anywhere: Object.keys(ANYWHERE),
   keyed: [...Object.keys(ANYWHERE), ...Object.keys(KEYED)],
-  chat: [...Object.keys(ANYWHERE), ...Object.keys(KEYED), ...Object.keys(CHAT)],
+  chat: [...Object.keys(ANYWHERE), ...Object.keys(KEYED), ...Object.keys(PAID), ...Object.keys(CHAT)],
 } as const;

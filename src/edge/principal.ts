@@ -1,0 +1,14 @@
+/** Who sends a request, on every route that needs a key; decided before its body is read. */
+import { authenticate, type Principal } from "../account/authenticate.ts";
+import { Failure } from "../error.ts";
+import type { Service } from "./service.ts";
+
+/** Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`. */
+export async function principalOf(service: Service, request: Request): Promise<Principal | Failure> {
+  if (service.drills.strikes("auth_unavailable")) {
+    return new Failure("auth_unavailable", "the API key cannot be verified right now; retry with backoff", {
+      retryAfterSeconds: 1,
+    });
+  }
+  return await authenticate(request.headers.get("authorization"), service.keys);
+}

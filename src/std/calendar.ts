@@ -1,0 +1,12 @@
+/** Days and months of the calendar, UTC, as numbers that sort. */
+
+/** Days since 1970-01-01 of Unix seconds. */
+export function dayOf(unixSeconds: number): number {
+  return Math.floor(unixSeconds / 86_400);
+}
+
+/** YYYYMM of Unix seconds. */
+export function monthOf(unixSeconds: number): number {
+  const date = new Date(unixSeconds * 1000);
+  return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
+}

@@ -1,0 +1,33 @@
+/** What the two engines write differently. Both translations are of our own texts only. */
+import type { Database, Statement as Prepared, SQLQueryBindings } from "bun:sqlite";
+import type { Statement } from "./steps.ts";
+
+/** `$n` becomes `?n`, because bun:sqlite numbers `$n` by first appearance, silently wrong. */
+export function forSqlite(text: string): string {
+  return text.replace(/\$(\d+)/g, "?$1").replaceAll(" FOR NO KEY UPDATE", "");
+}
+
+/** A schema text, whose types are those of a STRICT table of SQLite. */
+export function schemaForPostgres(text: string): string {
+  return text
+    .replace(/\bINTEGER\b/g, "BIGINT")
+    .replace(/\bBLOB\b/g, "BYTEA")
+    .replace(/\) STRICT(, WITHOUT ROWID)?;/g, ");");
+}
+
+/** Prepared once per connection: bun:sqlite itself keeps only twenty. */
+const prepared = new WeakMap<Database, Map<string, Prepared<unknown, SQLQueryBindings[]>>>();
+
+/** Runs one statement on a connection of SQLite. */
+export function onSqlite(db: Database): (statement: Statement) => unknown {
+  const known = prepared.get(db) ?? new Map<string, Prepared<unknown, SQLQueryBindings[]>>();
+  prepared.set(db, known);
+  return ({ text, values, wants }) => {
+    let statement = known.get(text);
+    if (!statement) {
+      statement = db.prepare<unknown, SQLQueryBindings[]>(forSqlite(text));
+      known.set(text, statement);
+    }
+    return wants === "rows" ? statement.all(...values) : Number(statement.run(...values).changes);
+  };
+}

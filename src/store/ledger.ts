@@ -1,0 +1,127 @@
+/**
+ * The proof of all money: every total is made again from what it is a total of, every price from its usage and rates, and the
+ * first row that is off is named. Reads one snapshot; SQL does the work, so that millions of runs need no memory here.
+ */
+import { first, type Steps } from "./steps.ts";
+import type { LedgerReport } from "./store.ts";
+
+interface Rule {
+  /** The first row that breaks the rule; its columns are the words of `problem`. */
+  readonly text: string;
+  readonly problem: (row: Readonly<Record<string, unknown>>) => string;
+}
+
+const SPENT = "('settlement', 'forward')";
+
+/** In the order in which a cause comes before its consequences. */
+const RULES: readonly Rule[] = [
+  {
+    text: `SELECT transfer, CAST(count(*) AS BIGINT) AS entries, CAST(sum(amount) AS BIGINT) AS sum FROM entries
+           GROUP BY transfer HAVING sum(amount) <> 0 OR count(*) <> 2 ORDER BY transfer LIMIT 1`,
+    problem: (row) =>
+      `transfer ${row.transfer}: ${row.entries} entries that sum to ${row.sum}, expected two that sum to 0`,
+  },
+  {
+    text: `SELECT transfer, book, kind FROM entries
+           WHERE (kind = 'credit' AND book NOT IN ('account', 'funding'))
+              OR (kind IN ${SPENT} AND book NOT IN ('account', 'revenue')) ORDER BY transfer LIMIT 1`,
+    problem: (row) => `transfer ${row.transfer}: an entry of kind ${row.kind} in the book ${row.book}`,
+  },
+  {
+    text: `SELECT id, cost, (prompt_tokens - cached_tokens) * prompt_rate + cached_tokens * cached_rate
+                  + completion_tokens * completion_rate AS price
+           FROM runs WHERE settled_at IS NOT NULL
+             AND (prompt_tokens - cached_tokens) * prompt_rate + cached_tokens * cached_rate
+                 + completion_tokens * completion_rate <> cost ORDER BY id LIMIT 1`,
+    problem: (row) => `run ${row.id}: it cost ${row.cost}, its usage at its rates is ${row.price}`,
+  },
+  {
+    text: "SELECT id, cost, held FROM runs WHERE settled_at IS NOT NULL AND cost > held ORDER BY id LIMIT 1",
+    problem: (row) => `run ${row.id}: it cost ${row.cost}, more than the ${row.held} that were held`,
+  },
+  {
+    text: `SELECT runs.id, runs.cost, entries.amount FROM runs
+           LEFT JOIN entries ON entries.transfer = runs.id AND entries.book = 'account'
+           WHERE runs.settled_at IS NOT NULL AND (entries.transfer IS NULL OR entries.kind <> 'settlement'
+             OR entries.amount <> -runs.cost OR entries.account_id <> runs.account_id OR entries.month <> runs.month)
+           ORDER BY runs.id LIMIT 1`,
+    problem: (row) =>
+      row.amount === null
+        ? `run ${row.id}: it was settled at ${row.cost}, but has no settlement in the ledger`
+        : `run ${row.id}: it cost ${row.cost}, its settlement moves ${row.amount} or is of another account or month`,
+  },
+  {
+    text: `SELECT entries.transfer FROM entries LEFT JOIN runs ON runs.id = entries.transfer
+           WHERE entries.kind = 'settlement' AND (runs.id IS NULL OR runs.settled_at IS NULL)
+           ORDER BY entries.transfer LIMIT 1`,
+    problem: (row) => `settlement ${row.transfer}: there is no settled run of that id`,
+  },
+  total(
+    "credits",
+    "SELECT sum(amount) FROM entries WHERE account_id = accounts.id AND book = 'account' AND kind = 'credit'",
+  ),
+  total(
+    "settled",
+    `SELECT -sum(amount) FROM entries WHERE account_id = accounts.id AND book = 'account' AND kind IN ${SPENT}`,
+  ),
+  total("held", "SELECT sum(held) FROM runs WHERE account_id = accounts.id AND settled_at IS NULL"),
+  {
+    text: `SELECT id, month, latest FROM (SELECT accounts.id, accounts.month,
+             coalesce((SELECT max(month) FROM entries WHERE account_id = accounts.id AND book = 'account' AND kind IN ${SPENT}), 0) AS latest
+             FROM accounts) AS months WHERE month <> latest ORDER BY id LIMIT 1`,
+    problem: (row) => `account ${row.id}: its month is ${row.month}, its last settlement is of ${row.latest}`,
+  },
+  total(
+    "month_settled",
+    `SELECT -sum(amount) FROM entries WHERE account_id = accounts.id AND book = 'account' AND kind IN ${SPENT} AND entries.month = accounts.month`,
+  ),
+  {
+    text: `SELECT account_id, month, CAST(sum(cost) AS BIGINT) AS cost, CAST(sum(spent) AS BIGINT) AS spent FROM (
+             SELECT account_id, month, cost, 0 AS spent FROM usage_days
+             UNION ALL SELECT account_id, month, 0, -amount FROM entries WHERE book = 'account' AND kind IN ${SPENT}
+           ) AS both_sides GROUP BY account_id, month HAVING sum(cost) <> sum(spent) ORDER BY account_id, month LIMIT 1`,
+    problem: (row) =>
+      `account ${row.account_id}, month ${row.month}: the days of usage cost ${row.cost}, the ledger says ${row.spent}`,
+  },
+  {
+    // Where a month has runs that were summed up, its days may say more than the runs that are left; nowhere less.
+    text: `SELECT coalesce(d.account_id, r.account_id) AS account_id, coalesce(d.day, r.day) AS day,
+             coalesce(d.model, r.model) AS model, coalesce(d.runs, 0) AS runs, coalesce(r.runs, 0) AS found
+           FROM usage_days AS d FULL JOIN (
+             SELECT account_id, day, model, CAST(count(*) AS BIGINT) AS runs, sum(cost) AS cost,
+               sum(prompt_tokens) AS prompt_tokens, sum(cached_tokens) AS cached_tokens, sum(completion_tokens) AS completion_tokens
+             FROM runs WHERE settled_at IS NOT NULL GROUP BY account_id, day, model
+           ) AS r ON d.account_id = r.account_id AND d.day = r.day AND d.model = r.model
+           WHERE d.day IS NULL OR r.runs > d.runs OR r.cost > d.cost OR r.prompt_tokens > d.prompt_tokens
+             OR r.cached_tokens > d.cached_tokens OR r.completion_tokens > d.completion_tokens
+             OR ((r.day IS NULL OR r.runs < d.runs OR r.cost < d.cost OR r.prompt_tokens < d.prompt_tokens
+                  OR r.cached_tokens < d.cached_tokens OR r.completion_tokens < d.completion_tokens)
+               AND NOT EXISTS (SELECT 1 FROM entries WHERE kind = 'forward' AND entries.account_id = d.account_id
+                 AND entries.month = d.month))
+           ORDER BY 1, 2, 3 LIMIT 1`,
+    problem: (row) =>
+      `account ${row.account_id}, day ${row.day}, ${row.model}: its usage of ${row.runs} runs is not that of the ${row.found} runs`,
+  },
+];
+
+/** A column of `accounts` that is the sum of something else. */
+function total(column: string, sum: string): Rule {
+  return {
+    text: `SELECT id, ${column} AS said, CAST(found AS BIGINT) AS found FROM (
+             SELECT id, ${column}, coalesce((${sum}), 0) AS found FROM accounts
+           ) AS totals WHERE ${column} <> found ORDER BY id LIMIT 1`,
+    problem: (row) => `account ${row.id}: ${column} is ${row.said}, its rows sum to ${row.found}`,
+  };
+}
+
+export function* ledgerCheck(): Steps<LedgerReport> {
+  const totals = yield* first<{ entries: bigint; sum: bigint }>(
+    "SELECT CAST(count(*) AS BIGINT) AS entries, CAST(coalesce(sum(amount), 0) AS BIGINT) AS sum FROM entries",
+  );
+  const { entries, sum } = totals ?? { entries: 0n, sum: 0n };
+  for (const { text, problem } of RULES) {
+    const row = yield* first<Readonly<Record<string, unknown>>>(text);
+    if (row) return { entries, sum, problem: problem(row) };
+  }
+  return { entries, sum, problem: undefined };
+}

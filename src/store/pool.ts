@@ -1,0 +1,116 @@
+/**
+ * The connections to PostgreSQL. Whatever becomes of the server, a statement has its outcome within the time that it is given;
+ * a server that is silent for longer loses its connections, and the next statement gets new ones.
+ */
+import postgres from "postgres";
+import { LIMITS } from "../limits.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Statement, Steps } from "./steps.ts";
+import { driveLater } from "./steps.ts";
+
+/** Every integer is a bigint, as from SQLite. */
+const TYPES = {
+  bigint: { to: 20, from: [20], parse: (text: string) => BigInt(text), serialize: (value: bigint) => value.toString() },
+};
+
+type Sql = postgres.Sql<{ bigint: bigint }>;
+
+/** Why an attempt failed; `sent`: the server may have done it all the same. */
+export class Unanswered {
+  constructor(
+    readonly reason: string,
+    readonly sent: boolean,
+  ) {}
+}
+
+export class Pool {
+  private sql: Sql;
+
+  constructor(
+    private readonly url: string,
+    private readonly clock: Clock,
+  ) {
+    this.sql = this.connect();
+  }
+
+  /** The steps as one transaction; steps that only read see one state of the database. `ms`: the time that it may take. */
+  transaction<T>(
+    steps: () => Steps<T>,
+    mode: "read write" | "repeatable read read only",
+    ms: number = LIMITS.storeAnswerMs,
+  ): Promise<T | Unanswered> {
+    const options = `isolation level ${mode === "read write" ? "read committed read write" : mode}`;
+    return this.attempt(async (sql) => {
+      const done = await sql.begin(options, async (tx) => {
+        // A number of our own: SET takes no parameters.
+        if (ms !== LIMITS.storeAnswerMs) await tx.unsafe(`SET LOCAL statement_timeout = ${ms}`);
+        return { value: await driveLater(steps(), (statement) => execute(tx, statement)) };
+      });
+      return done.value;
+    }, ms);
+  }
+
+  /** The steps one after another, each seeing the state of its moment; for those that only read. */
+  read<T>(steps: () => Steps<T>): Promise<T | Unanswered> {
+    return this.attempt((sql) => driveLater(steps(), (statement) => execute(sql, statement)));
+  }
+
+  /** One statement. */
+  rows(text: string, values: readonly (string | boolean)[]): Promise<readonly Record<string, unknown>[] | Unanswered> {
+    return this.attempt(async (sql) => await sql.unsafe(text, [...values], { prepare: true }));
+  }
+
+  async close(): Promise<void> {
+    await this.sql.end({ timeout: LIMITS.storeCloseMs / 1000 });
+  }
+
+  private async attempt<T>(work: (sql: Sql) => Promise<T>, ms: number = LIMITS.storeAnswerMs): Promise<T | Unanswered> {
+    const { sql } = this;
+    const late = Promise.withResolvers<Unanswered>();
+    const disarm = this.clock.after(ms, () => {
+      late.resolve(new Unanswered(`the database did not answer within ${ms} ms`, true));
+      this.renew(sql);
+    });
+    const done = work(sql).catch((error: unknown) => unanswered(error));
+    try {
+      return await Promise.race([done, late.promise]);
+    } finally {
+      disarm();
+    }
+  }
+
+  /** A connection that says nothing is of no use any more; the others of its pool are not better. */
+  private renew(silent: Sql): void {
+    if (this.sql !== silent) return;
+    this.sql = this.connect();
+    void silent.end({ timeout: 0 }).catch(() => {});
+  }
+
+  private connect(): Sql {
+    return postgres(this.url, {
+      max: LIMITS.storeConnectionsMax,
+      connect_timeout: LIMITS.storeConnectMs / 1000,
+      // The service asks again by itself; a long pause would only keep it from finding the server when it is back.
+      backoff: () => LIMITS.storeBackoffMs / 1000,
+      max_lifetime: null,
+      types: TYPES,
+      // No array crosses this connection, so it need not ask for their types first.
+      fetch_types: false,
+      onnotice: () => {},
+      connection: { application_name: "tendon", statement_timeout: LIMITS.storeAnswerMs },
+    });
+  }
+}
+
+async function execute(sql: Pick<Sql, "unsafe">, { text, values, wants }: Statement): Promise<unknown> {
+  const result = await sql.unsafe(text, [...values] as (string | number)[], { prepare: true });
+  return wants === "rows" ? result : result.count;
+}
+
+/** Errors of the connection, after which nobody knows what the server has done. */
+const LOST = /^(CONNECTION_CLOSED|CONNECTION_DESTROYED|CONNECTION_ENDED|ECONNRESET|EPIPE|ETIMEDOUT)$/;
+
+function unanswered(error: unknown): Unanswered {
+  const { code, message } = error as { code?: string; message?: string };
+  return new Unanswered(`${code ?? "error"}: ${message ?? String(error)}`, LOST.test(code ?? ""));
+}

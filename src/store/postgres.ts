@@ -1,0 +1,114 @@
+/** The store on PostgreSQL: the operations of the list in transactions, those of a robot's path in groups (lane.ts). */
+import { EXIT, Problem } from "../error.ts";
+import { LIMITS } from "../limits.ts";
+import { type Clock, systemClock } from "../std/clock.ts";
+import { schemaForPostgres } from "./dialect.ts";
+import { FUNCTIONS } from "./hot.ts";
+import { Lane } from "./lane.ts";
+import { newerText } from "./migrations.ts";
+import { operationsOf, READS, WRITES } from "./operations.ts";
+import { Pool, Unanswered } from "./pool.ts";
+import { STEPS } from "./schema.ts";
+import { changes, first, type Steps } from "./steps.ts";
+import { type Reads, type Store, StoreDown, type Writes } from "./store.ts";
+
+/** Connects, migrates, and opens; the address never stands in a message, because a password stands in it. */
+export async function openPostgresStore(url: string, clock: Clock = systemClock): Promise<Store | Problem> {
+  const pool = new Pool(url, clock);
+  const migrated = await pool.transaction(migrate, "read write", LIMITS.storeLongMs);
+  if (migrated === undefined) return postgresStore(pool, clock);
+  await pool.close();
+  if (migrated instanceof Unanswered) {
+    return new Problem(
+      `the PostgreSQL server of DATABASE_URL cannot be used (${migrated.reason}); is it running, and is the address right?`,
+      EXIT.failed,
+    );
+  }
+  return new Problem(`the database of DATABASE_URL cannot be used: ${migrated}`, EXIT.failed);
+}
+
+/** Any number that no other program locks; it keeps nodes that start at once one after the other. */
+const MIGRATION_LOCK = 7_364_201_905;
+
+/** Brings the schema up to date, all steps or none; the text says why it cannot. */
+function* migrate(): Steps<string | undefined> {
+  yield* first("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK);
+  yield* changes("CREATE TABLE IF NOT EXISTS tendon_schema (version BIGINT NOT NULL)");
+  const row = yield* first<{ version: bigint }>("SELECT version FROM tendon_schema");
+  const version = Number(row?.version ?? 0n);
+  if (version > STEPS.length) return newerText(version);
+  if (!row) yield* changes("INSERT INTO tendon_schema (version) VALUES (0)");
+  for (const [index, step] of STEPS.entries()) {
+    if (index < version) continue;
+    for (const statement of statements(schemaForPostgres(step))) yield* changes(statement);
+    if (index === 2) for (const statement of functions()) yield* changes(statement);
+  }
+  yield* changes("UPDATE tendon_schema SET version = $1", STEPS.length);
+  return undefined;
+}
+
+function statements(text: string): string[] {
+  return text
+    .split(/;\s*\n/)
+    .map((statement) => statement.trim())
+    .filter((statement) => statement !== "");
+}
+
+function functions(): string[] {
+  return FUNCTIONS.split(/(?<=END \$\$;)\n/).filter((text) => text.trim() !== "");
+}
+
+function postgresStore(pool: Pool, clock: Clock): Store {
+  let open = true;
+  const closed = new StoreDown("the store is closed");
+  const money = new Lane(pool, clock, false);
+  const chunks = new Lane(pool, clock, true);
+  /** Again, while there is time: every operation can be repeated. */
+  const until = async <T>(ask: () => Promise<T | Unanswered>): Promise<T | StoreDown> => {
+    const dueMs = clock.monotonicMs() + LIMITS.storeAnswerMs;
+    for (let unknown = false; ; ) {
+      if (!open) return closed;
+      const answer = await ask();
+      if (!(answer instanceof Unanswered)) return answer;
+      unknown ||= answer.sent;
+      if (clock.monotonicMs() + LIMITS.storeBackoffMs >= dueMs) return new StoreDown(answer.reason, unknown);
+      await new Promise<void>((done) => void clock.after(LIMITS.storeBackoffMs, done));
+    }
+  };
+  const write = operationsOf<Writes>(
+    WRITES,
+    (_name, steps) => (argument) => until(() => pool.transaction(() => steps(argument), "read write")),
+  );
+  const read = operationsOf<Reads>(
+    READS,
+    (name, steps) => (argument) =>
+      name === "ledgerCheck"
+        ? until(() => pool.transaction(() => steps(argument), "repeatable read read only", LIMITS.storeLongMs))
+        : until(() => pool.read(() => steps(argument))),
+  );
+  const store = {
+    ...write,
+    ...read,
+    hold: (run: unknown) => (open ? money.write("hold", run) : closed),
+    release: (run: unknown) => (open ? money.write("release", run) : closed),
+    settleChunk: (chunk: unknown) => (open ? chunks.write("settleChunk", chunk) : closed),
+    exclusive: false,
+    ping: async () => {
+      const answer = await until(() => pool.read(() => WRITABLE()));
+      return answer instanceof StoreDown ? answer : undefined;
+    },
+    close: async () => {
+      if (!open) return;
+      open = false;
+      await pool.close();
+    },
+  };
+  // The two lists have every operation of the interface, which their types say.
+  return store as unknown as Store;
+}
+
+/** A server that only replays another's log cannot keep anything. */
+function* WRITABLE(): Steps<boolean> {
+  const row = yield* first<{ replica: boolean }>("SELECT pg_is_in_recovery() AS replica");
+  return row?.replica === false;
+}

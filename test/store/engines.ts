@@ -1,0 +1,73 @@
+/** Both engines of the store, for tests that hold for each: SQLite in a folder, and a real PostgreSQL server. */
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import postgres from "postgres";
+import { testRequirement } from "../../src/config.ts";
+import { Problem } from "../../src/error.ts";
+import { openPostgresStore } from "../../src/store/postgres.ts";
+import { openSqliteStore } from "../../src/store/sqlite.ts";
+import type { Store } from "../../src/store/store.ts";
+import { POSTGRES, PostgresServer } from "./postgres-server.ts";
+import { temporaryFolder } from "./temporary.ts";
+
+export type EngineName = "SQLite" | "PostgreSQL";
+
+const REASON = "PostgreSQL is not installed (Debian: apt-get install postgresql); .ci/run installs it";
+
+/** Each engine with the title of its tests, and whether they cannot run here. */
+export const ENGINES = (["SQLite", "PostgreSQL"] as const).map((name) => {
+  const absent = name === "PostgreSQL" && POSTGRES === undefined && testRequirement() === "none";
+  return { name, absent, title: absent ? `${name}: skipped, ${REASON}` : name };
+});
+
+/** A store that can be closed and opened again on what it kept. */
+export interface Place extends AsyncDisposable {
+  open(): Promise<Store>;
+  /** What `serve` must be told to use it. */
+  readonly dir: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Changes rows behind the store's back. */
+  corrupt(sql: string): Promise<void>;
+}
+
+let server: PostgresServer | undefined;
+
+/** One server for all tests of a file; to be called in `beforeAll`. */
+export async function startServer(): Promise<void> {
+  if (POSTGRES !== undefined) server = await PostgresServer.start("fsync=off");
+}
+
+/** In `afterAll`. */
+export async function stopServer(): Promise<void> {
+  await server?.[Symbol.asyncDispose]();
+}
+
+export async function place(engine: EngineName): Promise<Place> {
+  const dir = await temporaryFolder();
+  const url = engine === "PostgreSQL" ? await server?.database() : undefined;
+  const stores: Store[] = [];
+  return {
+    dir: dir.path,
+    environment: url === undefined ? {} : { DATABASE_URL: url },
+    open: async () => {
+      const store = await (url === undefined ? openSqliteStore(dir.path) : openPostgresStore(url));
+      if (store instanceof Problem) throw new Error(store.message);
+      stores.push(store);
+      return store;
+    },
+    corrupt: async (sql) => {
+      if (url === undefined) {
+        using db = new Database(join(dir.path, "tendon.sqlite"));
+        db.run(sql);
+        return;
+      }
+      const client = postgres(url, { max: 1 });
+      await client.unsafe(sql);
+      await client.end();
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const store of stores) await store.close();
+      await dir[Symbol.asyncDispose]();
+    },
+  };
+}

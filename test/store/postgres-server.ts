@@ -1,0 +1,116 @@
+/** A real PostgreSQL server for tests: its own folder, its own port on loopback, gone at the end. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import postgres from "postgres";
+
+/** Where Debian and others put the server's programs; undefined: there is no server here. */
+const BIN = [...new Bun.Glob("/usr/lib/postgresql/*/bin").scanSync({ cwd: "/", onlyFiles: false, absolute: true })]
+  .sort()
+  .at(-1);
+export const POSTGRES = BIN === undefined ? undefined : join(BIN, "postgres");
+
+/** PostgreSQL refuses to be root. */
+const UNPRIVILEGED =
+  process.getuid?.() === 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : [];
+
+export class PostgresServer implements AsyncDisposable {
+  private child: Bun.Subprocess | undefined;
+  private databases = 0;
+
+  private constructor(
+    private readonly dir: string,
+    readonly port: number,
+    private readonly settings: readonly string[],
+  ) {}
+
+  /** `settings`: such as `fsync=off`, for tests that cut no power. */
+  static async start(...settings: readonly string[]): Promise<PostgresServer> {
+    const dir = await mkdtemp(join(tmpdir(), "tendon-postgres-"));
+    await Bun.$`${UNPRIVILEGED.length > 0 ? ["chown", "postgres", dir] : ["true"]}`.quiet();
+    const initdb = [join(BIN ?? "", "initdb"), "-D", join(dir, "data"), "-U", "tendon", "-A", "trust", "-E", "UTF8"];
+    const made = Bun.spawn([...UNPRIVILEGED, ...initdb, "--locale=C", "--no-sync"], {
+      stdout: "ignore",
+      stderr: "pipe",
+    });
+    if ((await made.exited) !== 0) throw new Error(await new Response(made.stderr).text());
+    const server = new PostgresServer(dir, await freePort(), settings);
+    await server.up();
+    return server;
+  }
+
+  get pid(): number {
+    return this.child?.pid ?? 0;
+  }
+
+  url(database: string): string {
+    return `postgres://tendon@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** The address of a new, empty database. */
+  async database(): Promise<string> {
+    this.databases += 1;
+    const name = `t${this.databases}`;
+    const sql = postgres(this.url("postgres"), { max: 1 });
+    await sql.unsafe(`CREATE DATABASE ${name}`);
+    await sql.end();
+    return this.url(name);
+  }
+
+  /** Starts it, also after `kill`, and waits until it answers. */
+  async up(): Promise<void> {
+    const flags = [
+      "listen_addresses=127.0.0.1",
+      `port=${this.port}`,
+      `unix_socket_directories=${this.dir}`,
+      ...this.settings,
+    ];
+    this.child = Bun.spawn(
+      [...UNPRIVILEGED, POSTGRES ?? "", "-D", join(this.dir, "data"), ...flags.flatMap((flag) => ["-c", flag])],
+      { stdout: "ignore", stderr: "ignore" },
+    );
+    for (;;) {
+      const sql = postgres(this.url("postgres"), { max: 1, connect_timeout: 1 });
+      const answered = await sql`SELECT 1`.then(
+        () => true,
+        () => false,
+      );
+      await sql.end({ timeout: 1 });
+      if (answered) return;
+      if (this.child.exitCode !== null) throw new Error(`PostgreSQL ended with ${this.child.exitCode}`);
+      await Bun.sleep(50);
+    }
+  }
+
+  /** SIGSTOP and SIGCONT reach the server and all that it started. */
+  signal(name: "SIGSTOP" | "SIGCONT"): void {
+    const children = Bun.spawnSync(["pgrep", "-P", String(this.pid)])
+      .stdout.toString()
+      .trim()
+      .split("\n");
+    for (const pid of [this.pid, ...children.filter(Boolean).map(Number)]) process.kill(pid, name);
+  }
+
+  /** SIGQUIT: at once, without a word to anybody, as a crash; it recovers from its log at the next start. */
+  async down(): Promise<void> {
+    this.child?.kill("SIGQUIT");
+    await this.child?.exited;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.signal("SIGCONT");
+    await this.down();
+    await rm(this.dir, { recursive: true, force: true });
+  }
+}
+
+async function freePort(): Promise<number> {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const address = server.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    server.close(() => resolve(port));
+  });
+  return await promise;
+}
