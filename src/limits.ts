@@ -108,6 +108,10 @@ export const LIMITS = {
   accountFramesMax: 256 - 16 * 3,
   /** And of the runs, over all models. */
   accountChunksMax: 96,
+  /** Observations that wait for frame and run slots, over all accounts; the next one is refused. */
+  admissionWaitingMax: 2048,
+  /** And of one account: a thousand at once all come to their turn, and others still find room to wait. */
+  accountWaitingMax: 1536,
   /** What the drill `slow_model` adds. */
   slowModelMs: 2_000,
 } as const;
@@ -120,6 +124,8 @@ assert(
   "no account can take all frame slots",
 );
 assert(LIMITS.accountChunksMax < LIMITS.chunksMax, "no account can take all run slots");
+assert(LIMITS.accountFramesMax >= LIMITS.observationFramesMax, "every observation fits into an account's share");
+assert(LIMITS.accountWaitingMax < LIMITS.admissionWaitingMax, "no account can take all places to wait");
 assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 20, "the widest chunk of the contract fits");
 assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
 assert(

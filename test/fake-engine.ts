@@ -149,11 +149,17 @@ export class FakeEngine implements Engine {
       if (held) this.framesHeld -= 1;
       held = false;
     };
-    const decoded = this.script.decode(jpeg).then((failure) => {
+    const work = this.script.decode(jpeg).then((failure) => {
       if (failure) release();
       return failure;
     });
-    return { decoded, drop: release };
+    const dropped = Promise.withResolvers<Failure>();
+    const drop = () => {
+      release();
+      // As the native engine: the decode of a dropped frame ends.
+      dropped.resolve(new Failure("engine_unavailable", "the frame was dropped before its decode"));
+    };
+    return { decoded: Promise.race([work, dropped.promise]), drop };
   }
 
   private observe(manifest: Manifest, observation: Observation, slot: FakeSlot | undefined): Run | Failure {

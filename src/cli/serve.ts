@@ -1,17 +1,18 @@
 /** `tendon serve`: puts the service together, says when it is ready, and takes it down in order. */
+
 import { availableParallelism } from "node:os";
 import { type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
 import { Keys } from "../account/keys.ts";
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { readBundles, readShipped } from "../bundle/read.ts";
 import { DEFAULTS, ROBOT_DEFAULT, type ServeConfig, serveConfig } from "../config.ts";
+import { Admission } from "../edge/admission.ts";
 import { publicApp } from "../edge/app.ts";
 import { Ingress } from "../edge/body.ts";
 import { type Listener, listen } from "../edge/listen.ts";
 import { loadModels, planModels } from "../edge/models.ts";
 import { opsApp } from "../edge/ops.ts";
 import { Catalog, Lifecycle, type Service } from "../edge/service.ts";
-import { Shares } from "../edge/share.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error.ts";
@@ -125,7 +126,7 @@ class Running {
       catalog: new Catalog(),
       lifecycle: new Lifecycle(),
       ingress: new Ingress(),
-      shares: new Shares(),
+      admission: new Admission(),
       drills: config.drills,
       requests: new Counter(),
       chunkMs: config.chunkSeconds * 1000,

@@ -12,8 +12,8 @@ import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { Store } from "../store/store.ts";
+import type { Admission } from "./admission.ts";
 import type { Ingress } from "./body.ts";
-import type { Shares } from "./share.ts";
 
 /** A model id that this service answers for; `model` is there once it is loaded and warm. */
 export interface Served {
@@ -83,7 +83,7 @@ export interface Service {
   readonly catalog: Catalog;
   readonly lifecycle: Lifecycle;
   readonly ingress: Ingress;
-  readonly shares: Shares;
+  readonly admission: Admission;
   readonly drills: Drills;
   /** Answered requests by `route` and `status`. */
   readonly requests: Counter;

@@ -17,7 +17,9 @@ export async function failure(
 export async function expectClean(at: Stage, step: number): Promise<void> {
   await Bun.sleep(0);
   const { engine, clock, service } = at;
-  expect([engine.framesHeld, engine.runsHeld, clock.armed, service.ingress.bytes]).toEqual([0, 0, 0, 0]);
+  const { admission, ingress } = service;
+  expect([engine.framesHeld, engine.runsHeld, clock.armed, ingress.bytes]).toEqual([0, 0, 0, 0]);
+  expect([admission.held, admission.waiting]).toEqual([0, 0]);
   const response = await at.chat(session);
   expect([response.status, response.headers.get("x-session-step")]).toEqual([200, String(step)]);
 }

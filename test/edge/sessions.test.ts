@@ -1,8 +1,7 @@
-/** Sessions over HTTP: ending one, memory slots, shares of an account. */
+/** Sessions over HTTP: ending one, memory slots, whose turn their runs are. */
 import { expect, test } from "bun:test";
-import { LIMITS } from "../../src/limits.ts";
 import { failure, settle } from "./outcome.ts";
-import { cartesianState, imagePart, observation, STATEFUL, type Stage, stage, textPart } from "./stage.ts";
+import { imagePart, observation, STATEFUL, type Stage, stage, textPart } from "./stage.ts";
 
 const later = [textPart(), ...Array.from({ length: 12 }, () => imagePart())];
 
@@ -78,43 +77,6 @@ test("a cancelled run holds its session until the engine has let go of it, and t
   at.engine.script.run = run;
   const response = await at.chat({ ...episode("s", 1), expected_step: 1 });
   expect([response.status, response.headers.get("x-session-step")]).toEqual([200, "1"]);
-});
-
-test("one account cannot take all frame slots: 503 with Retry-After, and others find room", async () => {
-  const at = await stage();
-  at.engine.script.run = () => new Promise(() => {});
-  const most = Math.floor(LIMITS.accountFramesMax / 3);
-  const running = Array.from({ length: most }, () => at.chat(observation()));
-  await settle();
-  const refused = await at.chat(observation());
-  expect([refused.headers.get("retry-after"), await failure(refused)]).toEqual([
-    "1",
-    { status: 503, code: "engine_unavailable", param: undefined },
-  ]);
-  expect(at.engine.observations.length).toBe(most);
-  at.clock.advance(10_000);
-  await Promise.all(running);
-  at.engine.script.run = async (observed) => at.engine.chunk(observed);
-  expect((await at.chat(observation())).status).toBe(200);
-});
-
-test("one account cannot take all run slots either, with however many models", async () => {
-  const at = await stage();
-  at.engine.script.run = () => new Promise(() => {});
-  const models = [undefined, "vendorC/rho:yam"];
-  const answers: Response[] = [];
-  const send = (model: string | undefined) => {
-    const changes = model === undefined ? {} : { model, robot_state: cartesianState };
-    void at.chat(observation(changes)).then((response) => answers.push(response));
-  };
-  for (let count = 0; count < LIMITS.accountChunksMax + 10; count += 1) send(models[count % 2]);
-  await settle();
-  expect([at.engine.observations.length, answers.map(({ status }) => status)]).toEqual([
-    LIMITS.accountChunksMax,
-    Array(10).fill(503),
-  ]);
-  at.clock.advance(10_000);
-  await settle();
 });
 
 test("runs of one account share a turn, those of different accounts do not", async () => {

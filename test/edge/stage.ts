@@ -4,10 +4,10 @@ import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { Drills } from "../../src/drill.ts";
+import { Admission } from "../../src/edge/admission.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/body.ts";
 import { Catalog, Lifecycle, type Service } from "../../src/edge/service.ts";
-import { Shares } from "../../src/edge/share.ts";
 import { Meter } from "../../src/meter/meter.ts";
 import { Observations } from "../../src/session/observations.ts";
 import { SlotPool } from "../../src/session/slots.ts";
@@ -36,6 +36,8 @@ export interface Stage {
   send(path: string, init?: RequestInit): Promise<Response>;
   /** POST of a chat body with the key. */
   chat(body: unknown, init?: RequestInit): Promise<Response>;
+  /** Adds an account; what comes back is `chat` with its key. */
+  account(id: string): Promise<Stage["chat"]>;
 }
 
 export async function stage(
@@ -44,11 +46,7 @@ export async function stage(
   const clock = new FakeClock();
   const engine = new FakeEngine();
   const store = fakeStore();
-  const key = makeKey();
-  await store.accountAdd(funded("acct_1", "one@example.org"));
-  const sha256 = keyDigest(key);
-  const publicId = keyPublicId(key) ?? "";
-  await store.keyAdd({ publicId, sha256, accountId: "acct_1", name: "", createdAt: 0 });
+  const key = await addAccount(store, "acct_1");
   const catalog = new Catalog();
   catalog.known = true;
   for (const facts of [manifest(), statefulManifest(), cartesianManifest()]) serve(catalog, engine, facts);
@@ -65,29 +63,33 @@ export async function stage(
     lifecycle: new Lifecycle(),
     observations: new Observations(store),
     ingress: new Ingress(options.ingressBytesMax),
-    shares: new Shares(),
+    admission: new Admission(),
     drills: options.drills ?? new Drills(),
     requests: new Counter(),
     chunkMs: 10_000,
   };
   const app: Pick<Elysia, "handle"> = publicApp(service);
   const send: Stage["send"] = async (path, init) => app.handle(new Request(`http://localhost${path}`, init ?? {}));
-  return {
-    service,
-    engine,
-    clock,
-    store,
-    key,
-    logLines,
-    send,
-    chat: (body, init) =>
+  const chatOf =
+    (key: string): Stage["chat"] =>
+    (body, init) =>
       send("/v1/chat/completions", {
         method: "POST",
         headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
         body: typeof body === "string" ? body : JSON.stringify(body),
         ...init,
-      }),
-  };
+      });
+  const account: Stage["account"] = async (id) => chatOf(await addAccount(store, id));
+  return { service, engine, clock, store, key, logLines, send, chat: chatOf(key), account };
+}
+
+/** A new account's key. */
+async function addAccount(store: FakeStore, id: string): Promise<string> {
+  const key = makeKey();
+  await store.accountAdd(funded(id, `${id}@example.org`));
+  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
+  await store.keyAdd({ ...record, createdAt: 0 });
+  return key;
 }
 
 function serve(catalog: Catalog, engine: FakeEngine, facts: Manifest): void {

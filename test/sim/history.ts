@@ -49,6 +49,8 @@ export interface Pictures {
 export class History {
   readonly sent: Sent[] = [];
   readonly trace: string[] = [];
+  /** Whether a request had to wait for slots. */
+  waited = false;
   private readonly random: RandomStream;
   private readonly robots: Robot[];
 
@@ -82,6 +84,7 @@ export class History {
     for (let action = 0; action < this.actions; action += 1) {
       await this.act();
       await flush();
+      this.waited ||= this.world.service.admission.waiting > 0;
     }
     await this.drain();
     await checkEnd(this, this.clean);

@@ -98,6 +98,7 @@ export async function runHistory(ground: Ground, number: number): Promise<Histor
 const EXPECTED = [
   "step",
   "replayed",
+  "waited",
   "idempotency_conflict",
   "observation_outcome_unknown",
   "session_busy",
@@ -117,8 +118,9 @@ export class Outcomes {
   readonly counts = new Map<string, number>(EXPECTED.map((name) => [name, 0]));
   histories = 0;
 
-  add({ trace }: History): void {
+  add({ trace, waited }: History): void {
     this.histories += 1;
+    if (waited) this.count("waited");
     for (const line of trace) {
       const outcome = / ← ([a-z_]+)/.exec(line)?.[1];
       if (outcome === undefined) continue;

@@ -3,11 +3,12 @@ import type { Elysia } from "elysia";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Drills } from "../../src/drill.ts";
+import { Admission } from "../../src/edge/admission.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/body.ts";
 import { Catalog, Lifecycle, type Service } from "../../src/edge/service.ts";
-import { Shares } from "../../src/edge/share.ts";
 import type { Model } from "../../src/engine/engine.ts";
+import { LIMITS } from "../../src/limits.ts";
 import { Meter } from "../../src/meter/meter.ts";
 import { Observations } from "../../src/session/observations.ts";
 import { SlotPool } from "../../src/session/slots.ts";
@@ -92,7 +93,8 @@ export class World {
       observations: new Observations(store),
       lifecycle: new Lifecycle(),
       ingress: new Ingress(),
-      shares: new Shares(),
+      // Narrow, so that robots wait for each other.
+      admission: new Admission({ ...LIMITS, chunksMax: 3, accountChunksMax: 2 }),
       drills: new Drills(),
       requests: new Counter(),
       chunkMs: 10_000,

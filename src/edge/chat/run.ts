@@ -15,6 +15,7 @@ import { present } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
 import { rowsText } from "../../std/float32.ts";
 import { StoreDown, type Usage } from "../../store/store.ts";
+import type { Permit } from "../admission.ts";
 import type { Service } from "../service.ts";
 import type { ObserveCommand } from "./draft.ts";
 import { Interruptions } from "./interruption.ts";
@@ -112,7 +113,7 @@ class Attempt implements Running {
   private readonly params: string[] = [];
   private run: Run | undefined;
   private readonly interruptions: Interruptions;
-  private releaseShare: (() => void) | undefined;
+  private permit: Permit | undefined;
   /** The money for the run, once it was asked for. */
   private money: Promise<Hold | Failure> | undefined;
   /** Committed or taken back. */
@@ -133,10 +134,11 @@ class Attempt implements Running {
     return this.ticket.named ? this.ticket.step : undefined;
   }
 
-  /** Decode and payment side by side, capacity; then the run waits or runs. */
+  /** Admission, decode and payment side by side, capacity; then the run waits or runs. */
   async begin(): Promise<Failure | undefined> {
     const { command } = this;
-    const failure = stateFault(command.served.manifest.state.kind, command.state) ?? this.putFrames();
+    const failure =
+      stateFault(command.served.manifest.state.kind, command.state) ?? (await this.admitted()) ?? this.putFrames();
     if (failure) return failure;
     this.money = this.hold();
     return (
@@ -165,19 +167,15 @@ class Attempt implements Running {
     this.interruptions.disarm();
     const { run } = this;
     for (const frame of this.frames) frame.drop();
-    void this.money?.then((hold) => {
-      if (hold instanceof Hold) hold.release();
-    });
+    if (this.money !== undefined) this.alone(this.money.then((hold) => void (hold instanceof Hold && hold.release())));
     const over = () => this.over(() => this.ticket.fail());
     if (!run) {
       over();
       return;
     }
     run.cancel();
-    // Nobody waits for these: a fault in them is the log's.
-    const fault = (error: unknown) => this.service.log.error("request fault", { stack: String(error) });
-    void run.result.then(() => run.abort()).catch(fault);
-    void run.released.then(over).catch(fault);
+    this.alone(run.result.then(() => run.abort()));
+    this.alone(run.released.then(over));
   }
 
   private async answer(print: (chunk: Chunk) => string): Promise<Printed | Failure> {
@@ -198,13 +196,19 @@ class Attempt implements Running {
     return failure ?? printed;
   }
 
+  /** Waits until there are slots for the run and its frames. */
+  private async admitted(): Promise<Failure | undefined> {
+    const { command, asked, service } = this;
+    const permit = service.admission.take(asked.accountId, command.served.manifest.id, command.images.length);
+    if (permit instanceof Failure) return permit;
+    this.permit = permit;
+    return await this.interruptions.race(permit.granted);
+  }
+
   /** Hands every frame to the decoders; camera-major, so that a camera's frames stand together. */
   private putFrames(): Failure | undefined {
-    const { command, ticket, model, asked, service } = this;
+    const { command, ticket, model } = this;
     const { manifest } = command.served;
-    const share = service.shares.take(asked.accountId, manifest.id, command.images.length);
-    if (share instanceof Failure) return share;
-    this.releaseShare = share;
     const perCamera = ticket.step === 0 ? manifest.frames.first : manifest.frames.later;
     // The engine copies them; a run may wait for long, and they are large.
     for (const [index, { jpeg, param }] of command.images.splice(0).entries()) {
@@ -368,9 +372,16 @@ class Attempt implements Running {
     try {
       settle();
     } finally {
-      this.releaseShare?.();
+      // A frame that is dropped before its decode has its slot until a decoder comes to it.
+      const decoded = Promise.allSettled(this.frames.map((frame) => frame.decoded));
+      this.alone(decoded.then(() => this.permit?.release()));
       this.claim?.release();
     }
+  }
+
+  /** Nobody waits for this work: a fault in it is the log's. */
+  private alone(work: Promise<unknown>): void {
+    void work.catch((error) => this.service.log.error("request fault", { stack: String(error) }));
   }
 
   private key(): { accountId: string; model: string } {
