@@ -8,11 +8,11 @@ import { requestBody } from "../../src/cli/request.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../src/cli/sample.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { EXAMPLE, EXAMPLE_FRAMES } from "../../src/edge/docs/example.ts";
-import { html, prose } from "../../src/edge/docs/markup.ts";
 import { CODES_OF, MEANINGS } from "../../src/edge/docs/meanings.ts";
 import { Problem, wireCodes } from "../../src/error.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { RandomStream } from "../../src/std/random.ts";
+import { html, prose } from "../../src/web/markup.ts";
 import { mutated } from "./mutate.ts";
 import { CHAT_BODY, type Published, pointer, published } from "./published.ts";
 import {

@@ -1,5 +1,5 @@
 /** A JSON Schema as a list of fields for people: name, type, whether required, range, text, and what is inside. */
-import { type Html, html, prose } from "./markup.ts";
+import { type Html, html, prose } from "../../web/markup.ts";
 
 /** The part of JSON Schema that the document uses. */
 export interface Schema {

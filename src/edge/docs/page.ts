@@ -1,9 +1,9 @@
 /** The OpenAPI document as one page for people: no scripts, nothing from elsewhere, so it works offline and as text. */
 import { createHash } from "node:crypto";
+import { Html, html, prose } from "../../web/markup.ts";
 import type { Document } from "./document.ts";
 import { EXAMPLE, EXAMPLE_FRAMES } from "./example.ts";
 import { fieldsList, refLink, type Schema, typeText } from "./fields-list.ts";
-import { Html, html, prose } from "./markup.ts";
 import type { Operation, Response } from "./operations.ts";
 import { STYLE } from "./style.ts";
 

@@ -27,7 +27,17 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+  return visible(text).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}
+
+/**
+ * Control characters, except tab and line ends, as a mark; so too those that turn the direction of what follows or that
+ * nobody sees: with them one name could be made to look like another.
+ */
+function visible(text: string): string {
+  return text
+    .toWellFormed()
+    .replace(/(?![\t\n\r])[\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu, "\ufffd");
 }
 
 /**

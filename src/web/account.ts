@@ -1,0 +1,119 @@
+/** The account's page: credit, spend limit, keys, usage, password. */
+import { usageSection } from "./chart.ts";
+import { field, hidden, newPassword } from "./field.ts";
+import { type KeyRow, keysSection, newKeySection } from "./keys.ts";
+import { layout, type Viewer } from "./layout.ts";
+import { type Html, html } from "./markup.ts";
+import { exactMoneyText, money } from "./money.ts";
+import type { UsageRow } from "./usage.ts";
+
+export type { KeyRow } from "./keys.ts";
+export type { Viewer } from "./layout.ts";
+export type { UsageRow } from "./usage.ts";
+
+/** All amounts are nano-dollars. */
+export interface AccountPage {
+  viewer: Viewer;
+  notice?: string;
+  problem?: string;
+  /** Just created; its only showing. */
+  newKey?: { key: string; name: string };
+  credit: { balance: bigint; held: bigint; available: bigint; paymentMethod: boolean };
+  month: { name: string; settled: bigint; limit: bigint | undefined };
+  /** What stands in the field of the spend limit. */
+  limitText: string;
+  keys: readonly KeyRow[];
+  usage: readonly UsageRow[];
+  /** The day, UTC, that the usage ends with: `2026-11-21`. */
+  today: string;
+  passwordCharsMin: number;
+}
+
+export function accountPage(data: AccountPage): string {
+  const { viewer, notice, problem, newKey, credit, month, limitText, keys, usage, today, passwordCharsMin } = data;
+  const mayCreate = credit.paymentMethod || credit.balance > 0n;
+  return layout({
+    heading: "Account",
+    lead: html`<p><bdi>${viewer.email}</bdi></p>`,
+    viewer,
+    here: "/account",
+    width: "sections",
+    problem,
+    notice,
+    content: html`${newKey === undefined ? undefined : newKeySection(newKey)}
+<div class="pair">
+${creditSection(credit)}
+${limitSection(viewer, month, limitText)}
+</div>
+${keysSection(viewer, keys, mayCreate)}
+${usageSection(usage, today)}
+${passwordSection(viewer, passwordCharsMin)}`,
+  });
+}
+
+const NANO_DOLLARS_PER_CENT = 10_000_000n;
+
+function creditSection({ balance, held, available, paymentMethod }: AccountPage["credit"]): Html {
+  const rounded = available % NANO_DOLLARS_PER_CENT !== 0n;
+  return html`<section class="panel" id="credit" aria-labelledby="credit-heading">
+<h2 id="credit-heading">Credit</h2>
+<p class="figure"><span class="large">${money(available)}</span> available</p>
+${rounded ? html`<p class="soft exact">exactly ${exactMoneyText(available)}</p>` : undefined}
+<dl class="facts">
+<div><dt>Balance</dt><dd>${money(balance)}</dd></div>
+<div><dt>Held for runs under way</dt><dd>${money(held)}</dd></div>
+<div><dt>Payment method</dt><dd>${paymentMethod ? "on file" : "none"}</dd></div>
+</dl>
+</section>
+`;
+}
+
+function limitSection({ csrf }: Viewer, { name, settled, limit }: AccountPage["month"], limitText: string): Html {
+  return html`<section class="panel" id="limit" aria-labelledby="limit-heading">
+<h2 id="limit-heading">Spend limit</h2>
+<p class="figure"><span class="large">${money(settled)}</span> ${limit === undefined ? html`in ${name}, no limit` : html`of ${money(limit)} in ${name}`}</p>
+${limit === undefined ? undefined : bar(settled, limit)}
+<form class="line" method="post" action="/account/limit">
+${hidden("csrf", csrf)}
+${field({
+  name: "usd",
+  label: "Limit per month, in dollars",
+  value: limitText,
+  hint: "At the limit, new runs are refused until the next month (UTC). Leave it empty for no limit.",
+  required: false,
+  attributes: { inputmode: "decimal", autocomplete: "off" },
+})}
+<button class="second" type="submit">Save the limit</button>
+</form>
+</section>
+`;
+}
+
+/** The words above say the same, so the bar itself is hidden from screen readers. */
+function bar(settled: bigint, limit: bigint): Html {
+  const permille = limit <= 0n || settled >= limit ? 1000 : Number((settled * 1000n) / limit);
+  const level = permille >= 1000 ? "full" : "part";
+  return html`<svg class="progress" width="100%" height="8" aria-hidden="true" focusable="false"><rect class="track" width="100%" height="8" rx="4"/>${
+    permille <= 0 ? undefined : html`<rect class="${level}" width="${permille / 10}%" height="8" rx="4"/>`
+  }</svg>`;
+}
+
+function passwordSection({ csrf, email }: Viewer, charsMin: number): Html {
+  // The nameless field is not sent; it tells password managers whose password changes.
+  return html`<section class="panel" id="password" aria-labelledby="password-heading">
+<h2 id="password-heading">Password</h2>
+<form class="narrow" method="post" action="/account/password">
+${hidden("csrf", csrf)}
+<input type="email" autocomplete="username" value="${email}" aria-label="E-mail address" readonly hidden>
+${field({
+  name: "current",
+  label: "Current password",
+  type: "password",
+  attributes: { autocomplete: "current-password" },
+})}
+${newPassword({ label: "New password", charsMin, problem: false })}
+<button class="second" type="submit">Change the password</button>
+</form>
+</section>
+`;
+}

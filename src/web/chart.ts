@@ -1,0 +1,170 @@
+/** Usage by day and model: stacked bars without scripts, and the same numbers as tables. */
+import { type Html, html } from "./markup.ts";
+import { dollars, money, moneyText } from "./money.ts";
+import { lastDays, shortDay } from "./time.ts";
+import { byModel, type Series, seriesOf, totalOf, type UsageRow } from "./usage.ts";
+
+/** In nano-dollars. */
+const CENT = 10_000_000n;
+const DAYS = 30;
+const LABEL_EVERY_DAYS = 7;
+const TICKS_MAX = 4;
+const PLOT_PX = 180;
+const ABOVE_PX = 8;
+const BELOW_PX = 26;
+const HEIGHT_PX = ABOVE_PX + PLOT_PX + BELOW_PX;
+const DIGIT_PX = 7;
+/** Of a day's share of the width. */
+const BAR_SHARE = 0.72;
+
+export function usageSection(usage: readonly UsageRow[], today: string): Html {
+  const days = lastDays(today, DAYS);
+  const shown = new Set(days);
+  const rows = usage.filter(({ day }) => shown.has(day));
+  return html`<section class="panel" id="usage" aria-labelledby="usage-heading">
+<h2 id="usage-heading">Usage</h2>
+${rows.length === 0 ? html`<p>No runs in the last ${DAYS} days.</p>` : html`${chart(rows, days)}${modelTable(rows)}${dayTable(rows)}`}
+</section>
+`;
+}
+
+/** Steps of 1, 2 or 5 times a power of ten nano-dollars, four of them at most. */
+export function scaleOf(max: bigint): { readonly step: bigint; readonly top: bigint } {
+  if (max <= 0n) return { step: CENT, top: CENT };
+  for (let unit = 1n; ; unit *= 10n) {
+    for (const factor of [1n, 2n, 5n]) {
+      const step = unit * factor;
+      if (step * BigInt(TICKS_MAX) < max) continue;
+      return { step, top: step * ((max + step - 1n) / step) };
+    }
+  }
+}
+
+function chart(rows: readonly UsageRow[], days: readonly string[]): Html {
+  const series = seriesOf(rows);
+  const columns = days.map((day) => ({ day, rows: rows.filter((row) => row.day === day) }));
+  const totals = columns.map((column) => ({ day: column.day, ...totalOf(column.rows) }));
+  const busiest = totals.reduce((most, one) => (one.cost > most.cost ? one : most));
+  const scale = scaleOf(busiest.cost);
+  const all = totalOf(rows);
+  // Two drawings side by side: the axis keeps its width while the plot takes what is left, so the text never shrinks.
+  return html`<figure class="chart">
+<figcaption id="chart-words"><span class="figure"><span class="large">${money(all.cost)}</span> in the last ${DAYS} days</span> <span class="soft more">${runsText(all.runs)}; the most on ${shortDay(busiest.day)}, ${moneyText(busiest.cost)}. Days are UTC.</span></figcaption>
+<div class="plot" role="img" aria-labelledby="chart-words">
+${axis(scale)}
+<svg class="bars" width="100%" height="${HEIGHT_PX}" aria-hidden="true" focusable="false">
+${ticksOf(scale).map((tick) => html`<line class="grid" x1="0%" x2="100%" y1="${heightAt(tick, scale.top)}" y2="${heightAt(tick, scale.top)}"/>`)}
+${columns.map((column, at) => bars(column, at, series, scale.top))}
+${days.map((day, at) => (at % LABEL_EVERY_DAYS === (days.length - 1) % LABEL_EVERY_DAYS ? html`<text class="label" x="${percent(at + 0.5)}" y="${HEIGHT_PX - 6}" text-anchor="middle">${shortDay(day)}</text>` : html``))}
+</svg>
+</div>
+<ul class="legend" aria-label="Colours of the chart">
+${series.map(({ name }, at) => html`<li><svg width="12" height="12" aria-hidden="true" focusable="false"><rect class="series-${at}" width="12" height="12" rx="3"/></svg><span>${nameOf(name)}</span></li>`)}
+</ul>
+</figure>
+`;
+}
+
+function axis(scale: ReturnType<typeof scaleOf>): Html {
+  const decimals = decimalsOf(scale.step);
+  const labels = ticksOf(scale).map((tick) => ({ tick, text: dollars(tick, decimals) }));
+  const width = Math.max(...labels.map(({ text }) => text.length)) * DIGIT_PX + 10;
+  return html`<svg class="axis" width="${width}" height="${HEIGHT_PX}" aria-hidden="true" focusable="false">${labels.map(
+    ({ tick, text }) =>
+      html`<text class="label" x="${width - 8}" y="${heightAt(tick, scale.top) + 4}" text-anchor="end">${text}</text>`,
+  )}</svg>`;
+}
+
+function ticksOf({ step, top }: ReturnType<typeof scaleOf>): bigint[] {
+  return Array.from({ length: Number(top / step) + 1 }, (_, at) => step * BigInt(at));
+}
+
+/** As many as tell neighbouring ticks apart. */
+function decimalsOf(step: bigint): number {
+  if (step >= 1_000_000_000n) return 0;
+  return Math.max(2, step.toString().padStart(9, "0").replace(/0+$/, "").length);
+}
+
+interface Column {
+  readonly day: string;
+  readonly rows: readonly UsageRow[];
+}
+
+function bars({ day, rows }: Column, at: number, series: readonly Series[], top: bigint): Html {
+  if (rows.length === 0) return html``;
+  let below = 0n;
+  const parts = series.map(({ models }, number) => {
+    const { cost } = totalOf(rows.filter(({ model }) => models.has(model)));
+    const foot = heightAt(below, top);
+    below += cost;
+    const head = heightAt(below, top);
+    if (cost <= 0n) return html``;
+    return html`<rect class="series-${number}" x="${percent(at + (1 - BAR_SHARE) / 2)}" width="${percent(BAR_SHARE)}" y="${head}" height="${hundredths(foot - head)}"/>`;
+  });
+  const lines = byModel(rows).map(({ model, runs, cost }) => `${model}: ${moneyText(cost)}, ${runsText(runs)}`);
+  return html`<g class="day"><title>${[`${day}: ${moneyText(below)}`, ...lines].join("\n")}</title><rect class="hit" x="${percent(at)}" width="${percent(1)}" y="${ABOVE_PX}" height="${PLOT_PX}"/>${parts}</g>
+`;
+}
+
+/** Pixels from the top. */
+function heightAt(cost: bigint, top: bigint): number {
+  return hundredths(ABOVE_PX + PLOT_PX * (1 - Number(cost) / Number(top)));
+}
+
+function percent(days: number): string {
+  return `${hundredths((100 * days) / DAYS)}%`;
+}
+
+function hundredths(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
+function runsText(runs: number): string {
+  return runs === 1 ? "1 run" : `${grouped(runs)} runs`;
+}
+
+function grouped(count: number): string {
+  return count.toString().replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+function modelTable(rows: readonly UsageRow[]): Html {
+  const all = totalOf(rows);
+  return html`<table>
+<caption>By model, last ${DAYS} days</caption>
+<thead><tr><th scope="col">Model</th><th class="number" scope="col">Runs</th><th class="number" scope="col">Cost</th></tr></thead>
+<tbody>
+${modelRows(rows)}</tbody>
+<tfoot><tr><th scope="row">All models</th><td class="number">${grouped(all.runs)}</td><td class="number">${money(all.cost)}</td></tr></tfoot>
+</table>
+`;
+}
+
+function dayTable(rows: readonly UsageRow[]): Html {
+  const days = [...Map.groupBy(rows, ({ day }) => day)].sort(([a], [b]) => (a < b ? 1 : -1));
+  return html`<details>
+<summary>The chart as a table</summary>
+<table>
+<caption>By day (UTC) and model, latest first</caption>
+<thead><tr><th scope="col">Model</th><th class="number" scope="col">Runs</th><th class="number" scope="col">Cost</th></tr></thead>
+${days.map(
+  ([day, its]) => html`<tbody>
+<tr class="group"><th scope="rowgroup" colspan="3"><time datetime="${day}">${day}</time></th></tr>
+${modelRows(its)}</tbody>
+`,
+)}</table>
+</details>
+`;
+}
+
+function modelRows(rows: readonly UsageRow[]): Html[] {
+  return byModel(rows).map(
+    ({ model, runs, cost }) =>
+      html`<tr><th scope="row">${nameOf(model)}</th><td class="number">${grouped(runs)}</td><td class="number">${money(cost)}</td></tr>\n`,
+  );
+}
+
+/** A model's name; where it does not fit, its maker stands on a line of its own. */
+function nameOf(model: string): Html {
+  const parts = model.split(/(?<=\/)/);
+  return html`${parts.map((part, at) => (at === 0 ? html`${part}` : html`<wbr>${part}`))}`;
+}

@@ -1,0 +1,73 @@
+/** The parts of a form: a field with its label and hint, and the hidden ones. */
+import { Html, html } from "./markup.ts";
+
+export interface Field {
+  readonly name: string;
+  readonly label: string;
+  readonly type?: "text" | "email" | "password";
+  readonly value?: string;
+  readonly hint?: string;
+  /** The page's problem is about this form. */
+  readonly problem?: boolean;
+  readonly required?: boolean;
+  /** Further attributes, such as `autocomplete`; true stands for one without a value. */
+  readonly attributes?: Readonly<Record<string, string | number | true>>;
+}
+
+/** Where the frame of a page shows its problem. */
+export const PROBLEM_ID = "problem";
+
+export function field({
+  name,
+  label,
+  type = "text",
+  value,
+  hint,
+  problem = false,
+  required = true,
+  attributes = {},
+}: Field): Html {
+  const id = `field-${name}`;
+  const described = [...(problem ? [PROBLEM_ID] : []), ...(hint === undefined ? [] : [`${id}-hint`])];
+  const all = Object.entries({
+    ...(value === undefined ? {} : { value }),
+    ...(required ? { required: true as const } : {}),
+    ...(described.length === 0 ? {} : { "aria-describedby": described.join(" ") }),
+    ...attributes,
+  });
+  return html`<div class="field">
+<label for="${id}">${label}</label>
+<input id="${id}" name="${name}" type="${type}"${all.map(([key, of]) => attribute(key, of))}>
+${hint === undefined ? undefined : html`<p class="hint" id="${id}-hint">${hint}</p>`}
+</div>
+`;
+}
+
+function attribute(key: string, value: string | number | true): Html {
+  // The names are written in this folder, never by a user.
+  return value === true ? new Html(` ${key}`) : html` ${new Html(key)}="${value}"`;
+}
+
+export function hidden(name: string, value: string): Html {
+  return html`<input type="hidden" name="${name}" value="${value}">`;
+}
+
+/** A password that is being chosen. */
+export function newPassword({
+  label,
+  charsMin,
+  problem,
+}: {
+  readonly label: string;
+  readonly charsMin: number;
+  readonly problem: boolean;
+}): Html {
+  return field({
+    name: "password",
+    label,
+    type: "password",
+    hint: `At least ${charsMin} characters. A few words that only you would put together do well.`,
+    problem,
+    attributes: { autocomplete: "new-password", minlength: charsMin },
+  });
+}

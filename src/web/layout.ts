@@ -1,0 +1,83 @@
+/** The frame of every page for people: head, header with its navigation, the banner, and the policy that goes with it. */
+import { hidden, PROBLEM_ID } from "./field.ts";
+import { Html, html } from "./markup.ts";
+import { STYLE } from "./style.ts";
+
+/** Whoever is signed in, and the token that their forms carry. */
+export interface Viewer {
+  email: string;
+  csrf: string;
+}
+
+export interface Frame {
+  /** The page's name; also its one heading of the first level. */
+  readonly heading: string;
+  readonly viewer?: Viewer | undefined;
+  readonly here?: "/account" | "/device";
+  readonly problem?: string | undefined;
+  readonly notice?: string | undefined;
+  /** Under the heading. */
+  readonly lead?: Html | undefined;
+  /** One form or message in the middle, or sections over the whole width. */
+  readonly width: "card" | "sections";
+  readonly content: Html;
+}
+
+/** Nothing but the page's own style loads, no script runs, forms go only to this service. */
+export const WEB_POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${new Bun.CryptoHasher("sha256").update(STYLE).digest("base64")}'`,
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+// A problem begins the title, because that is what a screen reader says first after a form was sent.
+export function layout({ heading, viewer, here, problem, notice, lead, width, content }: Frame): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="same-origin">
+<title>${problem === undefined ? "" : "Problem: "}${heading} · tendon</title>
+${new Html(`<style>${STYLE}</style>`)}
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header>
+<div class="bar">
+<a class="brand" href="${viewer === undefined ? "/sign-in" : "/account"}">${MARK}tendon</a>
+${viewer === undefined ? undefined : navigation(viewer, here)}
+</div>
+</header>
+<main id="main" class="${width}" tabindex="-1">
+<div class="top">
+<h1>${heading}</h1>
+${lead}
+</div>
+${problem === undefined ? undefined : html`<div class="banner problem" id="${PROBLEM_ID}" role="alert"><p>${problem}</p></div>`}
+${notice === undefined ? undefined : html`<div class="banner notice" role="status"><p>${notice}</p></div>`}
+${content}
+</main>
+</body>
+</html>
+`.text;
+}
+
+const MARK = new Html(
+  `<svg class="mark" width="24" height="24" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d="M5 18C5 9 19 15 19 6" fill="none" stroke="currentColor" stroke-width="2.5" stroke-linecap="round"/><circle cx="5" cy="18" r="3.5" fill="currentColor"/><circle cx="19" cy="6" r="3.5" fill="currentColor"/></svg>`,
+);
+
+function navigation({ csrf }: Viewer, here: Frame["here"]): Html {
+  const link = (href: string, text: string) =>
+    html`<li><a href="${href}"${href === here ? new Html(' aria-current="page"') : undefined}>${text}</a></li>`;
+  return html`<nav aria-label="Main">
+<ul>
+${link("/account", "Account")}
+${link("/device", "Device")}
+<li><form method="post" action="/sign-out">${hidden("csrf", csrf)}<button class="plain" type="submit">Sign out</button></form></li>
+</ul>
+</nav>`;
+}

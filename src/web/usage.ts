@@ -1,0 +1,51 @@
+/** Rows of usage put together: by model, by day, and as the few series that a chart can show. */
+
+export interface UsageRow {
+  /** UTC: `2026-11-21`. */
+  day: string;
+  model: string;
+  runs: number;
+  /** Nano-dollars. */
+  cost: bigint;
+}
+
+export interface Total {
+  readonly runs: number;
+  readonly cost: bigint;
+}
+
+export interface ModelTotal extends Total {
+  readonly model: string;
+}
+
+export function totalOf(rows: readonly UsageRow[]): Total {
+  return rows.reduce((sum: Total, { runs, cost }) => ({ runs: sum.runs + runs, cost: sum.cost + cost }), {
+    runs: 0,
+    cost: 0n,
+  });
+}
+
+/** The dearest model first. */
+export function byModel(rows: readonly UsageRow[]): ModelTotal[] {
+  return [...Map.groupBy(rows, ({ model }) => model)]
+    .map(([model, its]) => ({ model, ...totalOf(its) }))
+    .sort((a, b) => (a.cost === b.cost ? (a.model < b.model ? -1 : 1) : a.cost > b.cost ? -1 : 1));
+}
+
+export interface Series {
+  readonly name: string;
+  readonly models: ReadonlySet<string>;
+}
+
+export const SERIES_MAX = 6;
+
+/** One series for each model; where there are too many, the last holds all the cheap ones. */
+export function seriesOf(rows: readonly UsageRow[]): Series[] {
+  const models = byModel(rows).map(({ model }) => model);
+  const alone = models.length <= SERIES_MAX ? models : models.slice(0, SERIES_MAX - 1);
+  const rest = models.slice(alone.length);
+  return [
+    ...alone.map((model) => ({ name: model, models: new Set([model]) })),
+    ...(rest.length === 0 ? [] : [{ name: `${rest.length} other models`, models: new Set(rest) }]),
+  ];
+}
