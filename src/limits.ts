@@ -18,6 +18,33 @@ export const LIMITS = {
   inferenceStepsMax: 4,
   sessionIdleMs: 60_000,
   seedMax: Number.MAX_SAFE_INTEGER,
+  // Sign-in and device login (contract section 6)
+  /** A form of a page, or the body of an OAuth route. */
+  formBytesMax: 16 * KiB,
+  deviceLoginSeconds: 15 * 60,
+  devicePollSeconds: 5,
+  deviceNameCharsMax: 64,
+  keyNameCharsMax: 100,
+  emailCharsMax: 254,
+  passwordCharsMin: 12,
+  passwordBytesMax: 1_024,
+  signInSeconds: 7 * 86_400,
+  linkSeconds: 86_400,
+  /** Within which tries are counted. */
+  attemptSeconds: 15 * 60,
+  /** Sign-ins with one e-mail from one address, with one e-mail, from one address. */
+  signInTriesMax: 10,
+  emailTriesMax: 100,
+  addressTriesMax: 50,
+  /** User codes that one account, or one address, may try. */
+  codeTriesMax: 10,
+  codeAddressTriesMax: 30,
+  /** Device logins that one address may begin. */
+  deviceTriesMax: 60,
+  /** Accounts that one address may make, where sign-up is open. */
+  signUpTriesMax: 10,
+  /** Passwords that wait to be hashed: each takes a core for some tens of milliseconds. */
+  passwordsWaitingMax: 16,
   // JSON (contract section 1)
   jsonDepthMax: 64,
   jsonValuesMax: 20_000,

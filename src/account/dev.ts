@@ -11,7 +11,7 @@ import { readCredentials, writeCredentials } from "./credentials.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
 import { Keys } from "./keys.ts";
 
-const EMAIL = "dev@localhost";
+export const DEV_EMAIL = "dev@localhost";
 const KEY_FILE = "dev-key";
 /** Nano-dollars that the account has from the start: 100 USD. */
 const CREDIT = 100_000_000_000n;
@@ -33,15 +33,15 @@ export async function devAccount(store: Store, dataDir: string, clock: Clock): P
     // A store that cannot tell whether the key is good is no reason to replace it.
     if (principal instanceof Failure && principal.code === "auth_unavailable") {
       return new Problem(
-        `the key of ${EMAIL} cannot be verified: ${principal.detail}; start again once the store works`,
+        `the key of ${DEV_EMAIL} cannot be verified: ${principal.detail}; start again once the store works`,
       );
     }
     const made = await makeDevKey(store, clock);
-    if (made instanceof StoreDown) return new Problem(`the account ${EMAIL} cannot be made: ${made.reason}`);
+    if (made instanceof StoreDown) return new Problem(`the account ${DEV_EMAIL} cannot be made: ${made.reason}`);
     await writePrivate(path, `${made.key}\n`);
     return made;
   } catch (error) {
-    return new Problem(`the key of ${EMAIL} cannot be kept in ${path}: ${(error as Error).message}`);
+    return new Problem(`the key of ${DEV_EMAIL} cannot be kept in ${path}: ${(error as Error).message}`);
   }
 }
 
@@ -49,7 +49,7 @@ async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | Stor
   const createdAt = Math.floor(clock.unixMs() / 1000);
   const added = await store.accountAdd({
     id: makeId("acct_", clock),
-    email: EMAIL,
+    email: DEV_EMAIL,
     createdAt,
     credit: CREDIT,
     spendLimit: undefined,
@@ -57,7 +57,7 @@ async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | Stor
     password: undefined,
   });
   if (added instanceof StoreDown) return added;
-  const account = await store.accountByEmail(EMAIL);
+  const account = await store.accountByEmail(DEV_EMAIL);
   if (account instanceof StoreDown) return account;
   if (!account) return new StoreDown("the account is not there after it was added");
   // An account of before there was money gets its credit now; a second time changes nothing.
@@ -80,7 +80,7 @@ async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | Stor
   });
   if (outcome instanceof StoreDown) return outcome;
   if (outcome === "payment_required") {
-    return new StoreDown(`its credit is spent; run: tendon admin credit --account ${EMAIL} --usd 100`);
+    return new StoreDown(`its credit is spent; run: tendon admin credit --account ${DEV_EMAIL} --usd 100`);
   }
   return outcome === "added" ? { accountId: account.id, key } : new StoreDown(`the key was not added: ${outcome}`);
 }

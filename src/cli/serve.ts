@@ -1,8 +1,10 @@
 /** `tendon serve`: puts the service together, says when it is ready, and takes it down in order. */
 
 import { availableParallelism } from "node:os";
-import { type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
+import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
+import { DeviceLogins } from "../account/device.ts";
 import { Keys } from "../account/keys.ts";
+import { People } from "../account/people.ts";
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { readBundles, readShipped } from "../bundle/read.ts";
 import { DEFAULTS, ROBOT_DEFAULT, type ServeConfig, serveConfig } from "../config.ts";
@@ -26,7 +28,7 @@ import { systemClock } from "../std/clock.ts";
 import { type Log, makeLog, standardError } from "../std/log.ts";
 import { Counter } from "../std/metrics.ts";
 import { openStore } from "../store/open.ts";
-import type { Store } from "../store/store.ts";
+import { type Store, StoreDown } from "../store/store.ts";
 import type { Command, Given } from "./command.ts";
 import { print, printJson } from "./print.ts";
 
@@ -96,6 +98,12 @@ class Running {
     this.log = makeLog({ clock, json: config.json, write: standardError });
     const sessions = new SessionTable({ clock, store });
     const keys = new Keys(store, clock);
+    const people = new People({
+      store,
+      clock,
+      signUpOpen: config.signup === "open",
+      ...(config.dev ? { operatorEmail: DEV_EMAIL } : {}),
+    });
     this.timers = [
       clock.every(LIMITS.sweepMs, () => sessions.sweep()),
       clock.every(LIMITS.keysAskMs, () => void keys.refresh()),
@@ -108,6 +116,8 @@ class Running {
       log: this.log,
       store,
       keys,
+      people,
+      devices: new DeviceLogins(store, people, clock),
       meter: new Meter({
         store,
         clock,
@@ -160,7 +170,9 @@ class Running {
     // Before the first robot comes: what is old must not meet its ids, and money that nobody holds any more is free.
     await expireHolds(store, service.clock, this.log, store.exclusive ? "all" : "overdue");
     await Promise.all([this.forget(), service.keys.refresh()]);
-    await this.sayReady({ url: main.url, opsUrl: ops.url }, dev);
+    const link = await service.people.operatorLink();
+    if (link instanceof StoreDown) return new Problem(`no link for the operator could be made: ${link.reason}`);
+    await this.sayReady({ url: main.url, opsUrl: ops.url }, dev, link);
     return undefined;
   }
 
@@ -198,6 +210,7 @@ class Running {
     const { store, clock } = this.service;
     await forgetChunks(store, clock, this.log);
     await forgetUsage(store, clock, this.log, this.config.usageDays);
+    await store.peopleForget({ now: Math.floor(clock.unixMs() / 1000) });
   }
 
   private async devAccount(store: Store, url: string): Promise<DevAccount | Problem> {
@@ -209,7 +222,13 @@ class Running {
     return dev;
   }
 
-  private async sayReady(at: { url: string; opsUrl: string }, dev: DevAccount | undefined): Promise<void> {
+  /** `link`: the token of the link that makes the operator's account, as long as nobody can sign in. */
+  private async sayReady(
+    at: { url: string; opsUrl: string },
+    dev: DevAccount | undefined,
+    link: string | undefined,
+  ): Promise<void> {
+    const operatorLink = link === undefined ? undefined : `${at.url}/welcome?token=${link}`;
     const { models, ids } = this.service.catalog;
     const reference = [...models.values()]
       .filter(({ manifest }) => manifest.reference)
@@ -223,6 +242,7 @@ class Running {
         llm: [...this.config.llm.keys()],
         reference,
         ...(dev ? { account: dev.accountId, api_key: dev.key } : {}),
+        ...(operatorLink ? { operator_link: operatorLink } : {}),
       });
       return;
     }
@@ -231,6 +251,7 @@ class Running {
       `  url      ${at.url}`,
       `  metrics  ${at.opsUrl}/metrics`,
       ...(dev ? [`  account  dev@localhost (${dev.accountId})`, `  key      ${dev.key}`] : []),
+      ...(operatorLink ? [`  sign in  ${operatorLink} (once, within 24 hours: makes the operator's account)`] : []),
       ...reference.map((id) => `  ${id}: ${REFERENCE_WARNING}`),
     ];
     await print(lines.join("\n"));

@@ -4,6 +4,9 @@ import { answer, notFound } from "./answer.ts";
 import { chat } from "./chat/chat.ts";
 import { docs } from "./docs/docs.ts";
 import { healthz, readyz } from "./health.ts";
+import { llmModels } from "./llm-models.ts";
+import { deviceAuthorization, revoke, token } from "./oauth.ts";
+import { pages } from "./pages/routes.ts";
 import type { Service } from "./service.ts";
 import { endSession } from "./sessions.ts";
 
@@ -16,6 +19,16 @@ export function publicApp(service: Service) {
     .delete("/v1/robot/sessions/:session_id", ({ request, params }) =>
       answer(service, "session_end", () => endSession(service, request, params.session_id)),
     )
+    .get("/v1/models", ({ request }) => answer(service, "models", () => llmModels(service, request)))
+    .post(
+      "/oauth/device_authorization",
+      ({ request, server }) =>
+        answer(service, "oauth", () => deviceAuthorization(service, request, server?.requestIP(request)?.address)),
+      { parse: "none" },
+    )
+    .post("/oauth/token", ({ request }) => answer(service, "oauth", () => token(service, request)), { parse: "none" })
+    .post("/oauth/revoke", ({ request }) => answer(service, "oauth", () => revoke(service, request)), { parse: "none" })
+    .use(pages(service))
     .get("/healthz", () => answer(service, "healthz", () => healthz()))
     .get("/readyz", () => answer(service, "readyz", () => readyz(service)))
     .use(docs(service));

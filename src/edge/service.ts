@@ -1,6 +1,8 @@
 /** What the routes work with: the parts of the running service, put together by `serve`. */
 
+import type { DeviceLogins } from "../account/device.ts";
 import type { Keys } from "../account/keys.ts";
+import type { People } from "../account/people.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import type { Drills } from "../drill.ts";
 import type { Model } from "../engine/engine.ts";
@@ -78,6 +80,8 @@ export interface Service {
   readonly store: Store;
   readonly keys: Keys;
   readonly meter: Meter;
+  readonly people: People;
+  readonly devices: DeviceLogins;
   readonly sessions: SessionTable;
   readonly observations: Observations;
   readonly catalog: Catalog;

@@ -10,3 +10,8 @@ export function monthOf(unixSeconds: number): number {
   const date = new Date(unixSeconds * 1000);
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
+
+/** `2026-11-21` of a day. */
+export function dayText(day: number): string {
+  return new Date(day * 86_400_000).toISOString().slice(0, 10);
+}

@@ -239,6 +239,7 @@ export function* deviceDecide(decision: Parameters<Writes["deviceDecide"]>[0]): 
 }
 
 interface PolledRow {
+  readonly device_name: string;
   readonly state: "pending" | "approved" | "denied";
   readonly expires_at: bigint;
   readonly polled_at: bigint;
@@ -249,7 +250,7 @@ interface PolledRow {
 
 export function* devicePoll(poll: Parameters<Writes["devicePoll"]>[0]): Steps<DevicePoll> {
   const row = yield* first<PolledRow>(
-    `SELECT state, device_logins.expires_at, polled_at, interval_seconds, device_logins.account_id,
+    `SELECT state, device_name, device_logins.expires_at, polled_at, interval_seconds, device_logins.account_id,
             sign_ins.account_id AS signed_in
      FROM device_logins LEFT JOIN sign_ins ON sign_ins.token_sha256 = sign_in_sha256
      WHERE device_sha256 = $1`,
@@ -266,7 +267,7 @@ export function* devicePoll(poll: Parameters<Writes["devicePoll"]>[0]): Steps<De
   // Single use: whoever takes the row gets the key.
   const taken = yield* changes("DELETE FROM device_logins WHERE device_sha256 = $1", poll.deviceSha256);
   if (taken === 0) return "unknown";
-  const added = yield* keyAdd({ ...poll.key, accountId });
+  const added = yield* keyAdd({ ...poll.key, name: row.device_name, accountId });
   return added === "added" ? { accountId } : "unknown";
 }
 

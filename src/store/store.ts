@@ -207,8 +207,8 @@ export interface Writes {
     signInSha256: Uint8Array;
     now: number;
   }): "decided" | "gone";
-  /** `key` is added when the login is approved; its account is that of the approving sign-in. */
-  devicePoll(poll: { deviceSha256: Uint8Array; key: Omit<NewKey, "accountId">; now: number }): DevicePoll;
+  /** `key` is added when the login is approved, with the device's name, to the account of the approving sign-in. */
+  devicePoll(poll: { deviceSha256: Uint8Array; key: Omit<NewKey, "accountId" | "name">; now: number }): DevicePoll;
   /** Counts one attempt; `refused` once there were `max` in the window. */
   attempt(attempt: {
     name: string;

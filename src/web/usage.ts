@@ -37,7 +37,7 @@ export interface Series {
   readonly models: ReadonlySet<string>;
 }
 
-export const SERIES_MAX = 6;
+const SERIES_MAX = 6;
 
 /** One series for each model; where there are too many, the last holds all the cheap ones. */
 export function seriesOf(rows: readonly UsageRow[]): Series[] {

@@ -1,7 +1,9 @@
 /** A service with a fake engine, a fake clock and one account, driven without a socket. */
 import type { Elysia } from "elysia";
+import { DeviceLogins } from "../../src/account/device.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
+import { People } from "../../src/account/people.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { Drills } from "../../src/drill.ts";
 import { Admission } from "../../src/edge/admission.ts";
@@ -41,7 +43,7 @@ export interface Stage {
 }
 
 export async function stage(
-  options: { sessionsMax?: number; ingressBytesMax?: number; drills?: Drills } = {},
+  options: { sessionsMax?: number; ingressBytesMax?: number; drills?: Drills; signUpOpen?: boolean } = {},
 ): Promise<Stage> {
   const clock = new FakeClock();
   const engine = new FakeEngine();
@@ -52,8 +54,11 @@ export async function stage(
   for (const facts of [manifest(), statefulManifest(), cartesianManifest()]) serve(catalog, engine, facts);
   const logLines: string[] = [];
   const note = (event: string, facts: object = {}) => void logLines.push(`${event} ${JSON.stringify(facts)}`);
+  const people = new People({ store, clock, signUpOpen: options.signUpOpen ?? false });
   const service: Service = {
     clock,
+    people,
+    devices: new DeviceLogins(store, people, clock),
     log: { info: note, error: note },
     store,
     keys: new Keys(store, clock),

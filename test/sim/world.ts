@@ -1,7 +1,9 @@
 /** The service of one history: a real app, table, store and observations; engine outcomes, commits and time as the seed decides. */
 import type { Elysia } from "elysia";
+import { DeviceLogins } from "../../src/account/device.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
+import { People } from "../../src/account/people.ts";
 import { Drills } from "../../src/drill.ts";
 import { Admission } from "../../src/edge/admission.ts";
 import { publicApp } from "../../src/edge/app.ts";
@@ -77,8 +79,11 @@ export class World {
     const note = (event: string, facts: object = {}) => {
       if (event === "request fault") this.faults.push(JSON.stringify(facts));
     };
+    const people = new People({ store, clock, signUpOpen: false });
     this.service = {
       clock,
+      people,
+      devices: new DeviceLogins(store, people, clock),
       store,
       keys: new Keys(store, clock),
       meter: new Meter({

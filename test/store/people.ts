@@ -98,7 +98,7 @@ export function peopleTests(engine: EngineName): void {
     expect(await store.deviceAdd({ ...login(6), userCodeSha256: bytes(51) })).toBe("code_taken");
     expect(await store.deviceByUserCode({ userCodeSha256: bytes(51), now: AT })).toEqual(login(1));
     const poll = (byte: number, now: number) => {
-      const { accountId: _, ...rest } = key;
+      const { accountId: _, name: __, ...rest } = key;
       const fresh = { ...rest, publicId: `p${byte}`.padEnd(12, "x"), sha256: bytes(byte) };
       return store.devicePoll({ deviceSha256: bytes(byte), key: fresh, now });
     };
@@ -124,7 +124,7 @@ export function peopleTests(engine: EngineName): void {
     ]);
     expect(await store.deviceByUserCode({ userCodeSha256: bytes(51), now: AT })).toBeUndefined();
     expect([await poll(1, AT + 21), await poll(1, AT + 22)]).toEqual([{ accountId: "a1" }, "unknown"]);
-    expect(await store.keysOf("a1")).toMatchObject([{ name: "n", sha256: bytes(1) }]);
+    expect(await store.keysOf("a1")).toMatchObject([{ name: "robot", sha256: bytes(1) }]);
     await decide(2, false, 100);
     await decide(3, true, 101);
     await store.signInRemove({ tokenSha256: bytes(101) });

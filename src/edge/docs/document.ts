@@ -5,7 +5,8 @@ import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import { EXAMPLE } from "./example.ts";
 import { HEADERS } from "./headers.ts";
-import { OPERATIONS, type Operation } from "./operations.ts";
+import { OPERATIONS } from "./operations.ts";
+import type { Operation } from "./parts.ts";
 import { SCHEMAS } from "./schemas.ts";
 
 /** JSON Schema 2020-12 as it is, so that the schemas mean here what they mean everywhere. */
@@ -19,7 +20,11 @@ const ABOUT = [
     `or not with this method, is 404 \`not_found\`, with a key or without. Every accepted request ends in exactly one reply; a ` +
     "timeout stops the work, not only the reply.",
   "**Retrying.** 5xx and 429: after `Retry-After` seconds where it is given, else with growing pauses and some jitter. All " +
-    "other errors come again until the request is changed. With an `observation_id` a repeat is safe.",
+    "other errors come again until the request is changed, and so does an error with `x-should-retry: false`. With an " +
+    "`observation_id` a repeat is safe.",
+  "**Money.** Before a run its maximum cost is held, beside the decoding of its images; when it is answered, its real cost is " +
+    "settled, once, in the same durable step as its answer, and what it did not need is free again. A run that fails costs nothing. " +
+    "Rates are those of the moment of submission. `/account` shows keys, credit, spend limit and usage to people.",
   `**Transport.** HTTP/1.1. A connection without a byte for ${LIMITS.connectionIdleSeconds} s is closed. An over-long body is refused before ` +
     "it is read. While the service shuts down it answers `engine_unavailable` and closes connections after their answer.",
 ].join("\n\n");
@@ -49,7 +54,7 @@ export function openapiDocument(app: AnyElysia): Document {
         license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       },
       servers: [{ url: "/" }],
-      tags: [{ name: "Robot models" }, { name: "Service" }],
+      tags: [{ name: "Robot models" }, { name: "Language models" }, { name: "Sign-in" }, { name: "Service" }],
       paths: documented(app),
       components: {
         schemas: plain(SCHEMAS),

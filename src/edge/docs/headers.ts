@@ -39,6 +39,10 @@ export const HEADERS = {
     description: "Whole seconds to wait before the next try.",
     schema: Type.Integer({ minimum: 1 }),
   },
+  "X-Should-Retry": {
+    description: "`false` where repeating the request unchanged cannot help; clients that retry by themselves obey it.",
+    schema: Type.Literal("false"),
+  },
   "WWW-Authenticate": { description: "On every 401.", schema: Type.Literal("Bearer") },
 } as const satisfies Record<string, Header>;
 

@@ -1,4 +1,5 @@
 /** What each code of the table in `error.ts` means to a client, and what it should do. A test finds a code without one. */
+import type { OauthError } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 
 /** On every route. */
@@ -67,6 +68,19 @@ const CHAT = {
     "The model failed. Step and memory are as before; retry, and if that answers 410, start a new session.",
   engine_unavailable: `The model is not reachable, still loading, full, or took longer than the service allows for a chunk (${LIMITS.chunkSecondsDefault} s unless its operator sets another time). Nothing was charged; retry after \`Retry-After\` seconds.`,
 } as const;
+
+/** Errors of the OAuth routes. */
+export const OAUTH_MEANINGS: Readonly<Record<OauthError, string>> = {
+  invalid_request: "the body is no form, is too large, or lacks a field.",
+  invalid_client: "`client_id` is not `tendon-cli`.",
+  invalid_grant: "the device code is unknown, or has given its key already.",
+  unsupported_grant_type: "another `grant_type` than that of device codes.",
+  authorization_pending: "nobody has confirmed the code yet; ask again after the interval.",
+  slow_down: "asked too soon; the interval is 5 seconds longer from now on.",
+  access_denied: "the code was refused, who confirmed it has signed out, or the account may have no key.",
+  expired_token: "nobody confirmed the code in time; begin again.",
+  temporarily_unavailable: "try again after `Retry-After` seconds.",
+};
 
 export const MEANINGS: Readonly<Record<string, string>> = {
   not_found: "There is no such route, or not with this method; answered with or without a key.",

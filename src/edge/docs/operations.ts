@@ -1,78 +1,10 @@
 /** Every route in words: what it does, what it takes, what it answers. */
-import { type TSchema, Type } from "@sinclair/typebox";
-import { wireCodes } from "../../error.ts";
+import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
-import { type HeaderName, headers } from "./headers.ts";
-import { CODES_OF, MEANINGS } from "./meanings.ts";
-import type { SCHEMAS } from "./schemas.ts";
-
-interface Media {
-  readonly schema: TSchema | object;
-  readonly example?: unknown;
-  readonly examples?: Readonly<Record<string, object>>;
-}
-
-export interface Response {
-  readonly description: string;
-  readonly headers: Readonly<Record<string, { readonly $ref: string }>>;
-  readonly content?: Readonly<Record<string, Media>>;
-}
-
-interface Parameter {
-  readonly name: string;
-  readonly in: "path" | "query";
-  readonly required: boolean;
-  readonly description: string;
-  readonly schema: TSchema;
-}
-
-export interface Operation {
-  readonly operationId: string;
-  readonly tags: readonly string[];
-  readonly summary: string;
-  readonly description?: string;
-  readonly security: readonly object[];
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: {
-    readonly description: string;
-    readonly required: true;
-    readonly content: Record<string, Media>;
-  };
-  readonly responses: Readonly<Record<string, Response>>;
-}
-
-function json(name: keyof typeof SCHEMAS): Record<string, Media> {
-  return { "application/json": { schema: { $ref: `#/components/schemas/${name}` } } };
-}
-
-/** The error responses of a route that may give `codes`: per status the codes of the table, each with its meaning. */
-function failures(codes: readonly string[]): Record<string, Response> {
-  const byStatus = Map.groupBy(
-    wireCodes().filter(({ code }) => codes.includes(code)),
-    ({ status }) => status,
-  );
-  const responses = [...byStatus].map(([status, rows]): [string, Response] => {
-    const names = [...new Set(rows.map(({ code }) => code))];
-    const code = Type.Object({ error: Type.Object({ code: Type.String({ enum: names }) }) });
-    return [
-      String(status),
-      {
-        description: names.map((name) => `- \`${name}\`: ${MEANINGS[name]}`).join("\n"),
-        headers: headers(...failureHeaders(status)),
-        content: { "application/json": { schema: { allOf: [{ $ref: "#/components/schemas/Failure" }, code] } } },
-      },
-    ];
-  });
-  return Object.fromEntries(responses);
-}
-
-function failureHeaders(status: number): HeaderName[] {
-  if (status === 401) return ["WWW-Authenticate"];
-  return status === 429 || status === 503 ? ["Retry-After"] : [];
-}
-
-const KEY = [{ key: [] }];
-const OPEN: object[] = [];
+import { headers } from "./headers.ts";
+import { CODES_OF } from "./meanings.ts";
+import { failures, json, KEY, OPEN, type Operation } from "./parts.ts";
+import { SIGN_IN_OPERATIONS } from "./sign-in.ts";
 
 const STREAM = [
   "With `stream: true` (`text/event-stream`):",
@@ -179,6 +111,19 @@ const endSession: Operation = {
   },
 };
 
+const llmModels: Operation = {
+  operationId: "listModels",
+  tags: ["Language models"],
+  summary: "The ids of the language models",
+  description:
+    "Every id of the interface, whether its provider is configured or not. Robot models stand in `GET /readyz`.",
+  security: KEY,
+  responses: {
+    "200": { description: "The ids.", headers: headers(), content: json("ModelList") },
+    ...failures(CODES_OF.keyed),
+  },
+};
+
 const healthz: Operation = {
   operationId: "healthz",
   tags: ["Service"],
@@ -242,6 +187,8 @@ const docs: Operation = {
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/chat/completions": chatOperation,
   "DELETE /v1/robot/sessions/{session_id}": endSession,
+  "GET /v1/models": llmModels,
+  ...SIGN_IN_OPERATIONS,
   "GET /healthz": healthz,
   "GET /readyz": readyz,
   "GET /openapi.json": openapi,

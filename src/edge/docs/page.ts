@@ -4,7 +4,7 @@ import { Html, html, prose } from "../../web/markup.ts";
 import type { Document } from "./document.ts";
 import { EXAMPLE, EXAMPLE_FRAMES } from "./example.ts";
 import { fieldsList, refLink, type Schema, typeText } from "./fields-list.ts";
-import type { Operation, Response } from "./operations.ts";
+import type { Operation, Response } from "./parts.ts";
 import { STYLE } from "./style.ts";
 
 /** Only this page's own style and the example's frames; whatever else got into it would not load or run. */

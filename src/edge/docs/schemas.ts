@@ -1,8 +1,10 @@
 /** What this service answers, as JSON Schema. The replies are printed by hand for speed; a test checks them against these. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
+import { LLM_IDS } from "../../llm/models.ts";
 import { observationSchema, questionSchema } from "../chat/checks.ts";
 import { STATIONS } from "../chat/reply.ts";
+import { OAUTH_MEANINGS } from "./meanings.ts";
 
 const text = (description: string) => Type.String({ description });
 const count = (description: string) => Type.Integer({ minimum: 0, description });
@@ -164,6 +166,47 @@ const NotReady = Type.Object(
 );
 
 /** By their names in the document. */
+const ModelList = Type.Object({
+  object: Type.Literal("list"),
+  data: Type.Array(
+    Type.Object({
+      id: oneOf(LLM_IDS, "A language model's id, exactly as requests name it."),
+      object: Type.Literal("model"),
+      created: count("Unix seconds."),
+      owned_by: text("Who serves it."),
+    }),
+  ),
+});
+
+const DeviceAuthorization = Type.Object({
+  device_code: text("The device's secret: it asks for its key with it."),
+  user_code: Type.String({
+    pattern: "^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$",
+    description: "What the person compares and confirms.",
+  }),
+  verification_uri: text("The page where it is confirmed."),
+  verification_uri_complete: text("The same page with the code filled in; it still has to be confirmed there."),
+  expires_in: count("Seconds until the code is void."),
+  interval: count("Seconds to wait between two questions for the key."),
+});
+
+const Token = Type.Object({
+  access_token: text("The API key, whole. It is told once."),
+  token_type: Type.Literal("Bearer"),
+});
+
+const Nothing = Type.Object({}, { description: "An empty object." });
+
+const OauthFailure = Type.Object({
+  error: oneOf(
+    Object.keys(OAUTH_MEANINGS),
+    Object.entries(OAUTH_MEANINGS)
+      .map(([error, meaning]) => `\`${error}\`: ${meaning}`)
+      .join(" "),
+  ),
+  error_description: text("For people; can change."),
+});
+
 export const SCHEMAS = {
   Observation: observationSchema,
   Question: questionSchema,
@@ -174,4 +217,9 @@ export const SCHEMAS = {
   Alive,
   Ready,
   NotReady,
+  ModelList,
+  DeviceAuthorization,
+  Token,
+  Nothing,
+  OauthFailure,
 } as const satisfies Record<string, TSchema>;

@@ -1,0 +1,24 @@
+/** Bodies of forms: `application/x-www-form-urlencoded`, small, read under a bound like every body. */
+import { Failure } from "../error.ts";
+import { LIMITS } from "../limits.ts";
+import { readBody } from "./body.ts";
+import type { Service } from "./service.ts";
+
+/** The fields of a form; one that is not there is empty. */
+export type Form = (field: string) => string;
+
+/** Failures: `request_too_large`, `invalid_body`. */
+export async function readForm({ ingress, clock }: Service, request: Request): Promise<Form | Failure> {
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) {
+    return new Failure("invalid_body", "the body is not application/x-www-form-urlencoded; send it as a form does");
+  }
+  const body = await readBody(request, { bytesMax: LIMITS.formBytesMax, ingress, clock });
+  if (body instanceof Failure) return body;
+  try {
+    const fields = new URLSearchParams(new TextDecoder().decode(body.bytes));
+    return (field) => fields.get(field) ?? "";
+  } finally {
+    body.release();
+  }
+}

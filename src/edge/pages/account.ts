@@ -1,0 +1,128 @@
+/** `/account`: keys, credit, spend limit, usage, password of the person who is signed in. */
+import { keyDigest, keyPublicId, makeKey } from "../../account/key.ts";
+import { type Person, Refusal, unavailable } from "../../account/people.ts";
+import { PAGE } from "../../error.ts";
+import { LIMITS } from "../../limits.ts";
+import { nanosOf, usdText } from "../../meter/money.ts";
+import { dayOf, dayText, monthOf } from "../../std/calendar.ts";
+import { StoreDown } from "../../store/store.ts";
+import { type AccountPage, accountPage } from "../../web/account.ts";
+import type { Reply } from "../answer.ts";
+import type { Form } from "../form.ts";
+import type { Service } from "../service.ts";
+import { elsewhere, message, person, personForm, shown, type Visit, viewer } from "./page.ts";
+
+/** What the page says besides the account as it is. */
+type Said = Partial<Pick<AccountPage, "notice" | "problem" | "newKey">>;
+
+/** Usage of this many days, today included. */
+const DAYS = 30;
+
+export async function showAccount(from: Visit): Promise<Reply> {
+  const who = await person(from, "/account");
+  if (!("token" in who)) return who;
+  const done = new URL(from.request.url).searchParams.get("done") ?? "";
+  const notice = Object.hasOwn(NOTICES, done) ? NOTICES[done as keyof typeof NOTICES] : undefined;
+  return await account(from.service, who, notice === undefined ? {} : { notice });
+}
+
+/** What a change says on the page that its browser is sent to. */
+const NOTICES = {
+  limit: "The spend limit is changed.",
+  revoked: "The key is revoked. It ends within a second.",
+  password: "The password is changed. Other sign-ins have ended.",
+} as const;
+
+/** A form of the page: `change` says where to go, what to show, or why not. */
+export async function changeAccount(
+  from: Visit,
+  change: (service: Service, person: Person, form: Form) => Promise<keyof typeof NOTICES | Said | Refusal>,
+): Promise<Reply> {
+  const given = await personForm(from, "/account");
+  if (!("person" in given)) return given;
+  const outcome = await change(from.service, given.person, given.form);
+  if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
+  if (!(outcome instanceof Refusal)) return await account(from.service, given.person, outcome);
+  return await account(from.service, given.person, { problem: outcome.text }, PAGE[outcome.kind]);
+}
+
+/** The new key is on the page that answers the form, and nowhere after it. */
+export async function createKey({ store, clock }: Service, { accountId }: Person, form: Form): Promise<Said | Refusal> {
+  const name = form("name").trim();
+  if ([...name].length > LIMITS.keyNameCharsMax) {
+    return new Refusal(`The name is too long: ${LIMITS.keyNameCharsMax} characters at most.`);
+  }
+  const key = makeKey();
+  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name };
+  const added = await store.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
+  if (added === "added") return { newKey: { key, name } };
+  if (added === "payment_required") {
+    return new Refusal("The account needs a payment method or credit before a key can be created.");
+  }
+  return unavailable();
+}
+
+export async function revokeKey(service: Service, { accountId }: Person, form: Form): Promise<"revoked" | Refusal> {
+  const publicId = form("prefix").replace(/^tdn_/, "");
+  const at = Math.floor(service.clock.unixMs() / 1000);
+  const revoked = await service.store.keyRevoke({ publicId, accountId, at });
+  if (revoked instanceof StoreDown) return unavailable();
+  if (revoked === "unknown") return new Refusal("The account has no such key.");
+  await service.keys.refresh();
+  return "revoked";
+}
+
+export async function changeLimit({ store }: Service, { accountId }: Person, form: Form): Promise<"limit" | Refusal> {
+  const typed = form("usd").trim().replace(/^\$/, "");
+  const limit = typed === "" ? undefined : nanosOf(typed);
+  if (typed !== "" && (limit === undefined || limit < 0n)) {
+    return new Refusal("The spend limit is no amount of dollars: write it like 12.50, or leave it empty for none.");
+  }
+  const changed = await store.spendLimit({ accountId, limit });
+  return changed instanceof StoreDown ? unavailable() : "limit";
+}
+
+export async function changePassword({ people }: Service, who: Person, form: Form): Promise<"password" | Refusal> {
+  const typed = { current: form("current"), password: form("password") };
+  return (await people.changePassword(who, typed)) ?? "password";
+}
+
+async function account(service: Service, who: Person, said: Said, status: number = PAGE.shown): Promise<Reply> {
+  const { store, clock } = service;
+  const now = Math.floor(clock.unixMs() / 1000);
+  const { accountId } = who;
+  const [found, keys, days] = await Promise.all([
+    store.accountById(accountId),
+    store.keysOf(accountId),
+    store.usageDays({ accountId, fromDay: dayOf(now) - DAYS + 1 }),
+  ]);
+  if (!found || found instanceof StoreDown || keys instanceof StoreDown || days instanceof StoreDown) {
+    return message("Sorry", unavailable());
+  }
+  const balance = found.credits - found.settled;
+  const month = monthOf(now);
+  const html = accountPage({
+    viewer: viewer(who),
+    ...said,
+    credit: { balance, held: found.held, available: balance - found.held, paymentMethod: found.paymentMethod },
+    month: {
+      name: MONTH.format(clock.unixMs()),
+      settled: found.month === month ? found.monthSettled : 0n,
+      limit: found.spendLimit,
+    },
+    limitText: found.spendLimit === undefined ? "" : usdText(found.spendLimit).replace(/\.?0+$/, ""),
+    keys: keys.map((key) => ({
+      prefix: `tdn_${key.publicId}`,
+      name: key.name,
+      createdAt: key.createdAt,
+      lastUsedAt: key.lastUsedAt,
+      revokedAt: key.revokedAt,
+    })),
+    usage: days.map(({ day, model, runs, cost }) => ({ day: dayText(day), model, runs, cost })),
+    today: dayText(dayOf(now)),
+    passwordCharsMin: LIMITS.passwordCharsMin,
+  });
+  return shown(html, status);
+}
+
+const MONTH = new Intl.DateTimeFormat("en", { month: "long", year: "numeric", timeZone: "UTC" });

@@ -1,0 +1,75 @@
+/** `/sign-in`, `/sign-out`, `/sign-up`, and `/welcome`, where one-time links lead. */
+import { type LinkFor, Refusal } from "../../account/people.ts";
+import { LIMITS } from "../../limits.ts";
+import { signInPage, signUpPage, welcomePage } from "../../web/sign-in.ts";
+import type { Reply } from "../answer.ts";
+import { again, cookie, elsewhere, message, openForm, personForm, shown, type Visit } from "./page.ts";
+
+/** Only our own pages: another address here would lead people away after their password was right. */
+function nextOf(text: string): string {
+  return /^\/(account|device)(\?[\w=&%.-]*)?$/.test(text) ? text : "/account";
+}
+
+const passwordCharsMin = LIMITS.passwordCharsMin;
+
+export async function showSignIn({ service, request }: Visit): Promise<Reply> {
+  const next = nextOf(new URL(request.url).searchParams.get("next") ?? "");
+  return shown(signInPage({ email: "", next, signUpOpen: service.people.signUpOpen }));
+}
+
+export async function signIn(from: Visit): Promise<Reply> {
+  const form = await openForm(from);
+  if (typeof form !== "function") return form;
+  const { people } = from.service;
+  const [email, next] = [form("email"), nextOf(form("next"))];
+  const token = await people.signIn({ email, password: form("password"), address: from.address });
+  if (typeof token === "string") return elsewhere(next, cookie(from.request, token));
+  return again(signInPage({ email, next, problem: token.text, signUpOpen: people.signUpOpen }), token);
+}
+
+export async function signOut(from: Visit): Promise<Reply> {
+  const given = await personForm(from, "/account");
+  if (!("person" in given)) return given;
+  await from.service.people.signOut(given.person);
+  return elsewhere("/sign-in", cookie(from.request, ""));
+}
+
+export async function showSignUp({ service }: Visit): Promise<Reply> {
+  if (service.people.signUpOpen) return shown(signUpPage({ email: "", passwordCharsMin }));
+  return message("No sign-up here", new Refusal("Accounts of this service are made by its operator.", "notFound"));
+}
+
+export async function signUp(from: Visit): Promise<Reply> {
+  const form = await openForm(from);
+  if (typeof form !== "function") return form;
+  const email = form("email");
+  const token = await from.service.people.signUp({ email, password: form("password"), address: from.address });
+  if (typeof token === "string") return elsewhere("/account", cookie(from.request, token));
+  if (token.kind === "notFound") return message("No sign-up here", token);
+  return again(signUpPage({ email, problem: token.text, passwordCharsMin }), token);
+}
+
+export async function showWelcome({ service, request }: Visit): Promise<Reply> {
+  const token = new URL(request.url).searchParams.get("token") ?? "";
+  const link = await service.people.link(token);
+  if (link instanceof Refusal) return message("This link does not work", link);
+  return shown(welcomePage({ token, ...linkFields(link), passwordCharsMin }));
+}
+
+export async function welcome(from: Visit): Promise<Reply> {
+  const form = await openForm(from);
+  if (typeof form !== "function") return form;
+  const { people } = from.service;
+  const typed = { token: form("token"), email: form("email"), password: form("password") };
+  const signedIn = await people.redeem(typed);
+  if (typeof signedIn === "string") return elsewhere("/account", cookie(from.request, signedIn));
+  const link = await people.link(typed.token);
+  if (link instanceof Refusal) return message("This link does not work", link);
+  const fields = { ...linkFields(link), ...(link.fixed ? {} : { email: typed.email }) };
+  const html = welcomePage({ token: typed.token, ...fields, problem: signedIn.text, passwordCharsMin });
+  return again(html, signedIn);
+}
+
+function linkFields({ operator, email, fixed }: LinkFor) {
+  return { operator, email, emailFixed: fixed };
+}

@@ -1,0 +1,65 @@
+/** A prober of keys does not learn from time how much of a secret is right. */
+import { expect, test } from "bun:test";
+import { authenticate } from "../../src/account/authenticate.ts";
+import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { Keys } from "../../src/account/keys.ts";
+import { base62 } from "../../src/std/base62.ts";
+import { FakeClock } from "../std/fake-clock.ts";
+import { fakeStore, funded } from "./fake-store.ts";
+
+/** The key with one character of its secret changed and a right checksum. */
+function changed(key: string, at: number): string {
+  const body = key.slice(0, -6);
+  const other = body[at] === "0" ? "1" : "0";
+  const forged = body.slice(0, at) + other + body.slice(at + 1);
+  return forged + base62(Bun.hash.crc32(forged), 6);
+}
+
+/**
+ * How often a sample of `one` is above one of `other`: 0.5 where their times have the same distribution. Taken in turns, so
+ * that whatever else the machine does falls on both.
+ */
+async function separation(one: () => Promise<unknown>, other: () => Promise<unknown>): Promise<number> {
+  const times: [number[], number[]] = [[], []];
+  for (let sample = 0; sample < 6_000; sample += 1) {
+    const which = sample % 2 === 0 ? 0 : 1;
+    const before = performance.now();
+    await (which === 0 ? one() : other());
+    times[which].push(performance.now() - before);
+  }
+  const [ones, others] = times.map((list) => list.slice(1_000).toSorted((a, b) => a - b)) as [number[], number[]];
+  let above = 0;
+  let below = 0;
+  for (const time of ones) {
+    while (below < others.length && (others[below] ?? 0) < time) below += 1;
+    let equal = 0;
+    while (below + equal < others.length && others[below + equal] === time) equal += 1;
+    above += below + equal / 2;
+  }
+  return above / (ones.length * others.length);
+}
+
+test("a wrong secret takes as long whether its first or its last character is wrong, and reads like a key that does not exist", async () => {
+  const store = fakeStore();
+  await store.accountAdd(funded("a1", "one@example.org"));
+  const key = makeKey();
+  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: "a1", name: "", createdAt: 0 };
+  await store.keyAdd(record);
+  const keys = new Keys(store, new FakeClock());
+  const ask = (sent: string) => async () => {
+    expect(await authenticate(`Bearer ${sent}`, keys)).toMatchObject({ code: "invalid_api_key" });
+  };
+  const [first, last, unknown] = [changed(key, 17), changed(key, 52), makeKey()];
+  const halfway = [await separation(ask(first), ask(last)), await separation(ask(first), ask(changed(key, 30)))].every(
+    (share) => share > 0.4 && share < 0.6,
+  );
+  expect(halfway).toBe(true);
+  // What a look-up costs says that an id exists, which the safe prefix says as well; the secret stays unknown.
+  expect(await authenticate(`Bearer ${unknown}`, keys)).toEqual(await authenticate(`Bearer ${first}`, keys));
+  // The measure would see a difference that is there.
+  const slower = async () => {
+    await ask(first)();
+    for (let turn = 0; turn < 20; turn += 1) keyDigest(key);
+  };
+  expect(await separation(slower, ask(last))).toBeGreaterThan(0.6);
+}, 60_000);
