@@ -1,4 +1,5 @@
 /** A service with a fake engine, a fake clock and one account, driven without a socket. */
+import { afterEach, expect } from "bun:test";
 import type { Elysia } from "elysia";
 import { DeviceLogins } from "../../src/account/device.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
@@ -42,12 +43,25 @@ export interface Stage {
   account(id: string): Promise<Stage["chat"]>;
 }
 
+/** Those that the running test has made. */
+const stages: FakeStore[] = [];
+
+// After every test its ledger is sound, and whatever was under way holds no money any more.
+afterEach(async () => {
+  await Bun.sleep(0);
+  for (const store of stages.splice(0)) {
+    store.down = false;
+    expect(store.report()).toMatchObject({ sum: 0n, problem: undefined });
+  }
+});
+
 export async function stage(
   options: { sessionsMax?: number; ingressBytesMax?: number; drills?: Drills; signUpOpen?: boolean } = {},
 ): Promise<Stage> {
   const clock = new FakeClock();
   const engine = new FakeEngine();
   const store = fakeStore();
+  stages.push(store);
   const key = await addAccount(store, "acct_1");
   const catalog = new Catalog();
   catalog.known = true;

@@ -2,10 +2,14 @@
  * The program as its user has it: a child process, from source or, with TENDON_TEST_PROGRAM=FILE, the executable copied
  * alone into an empty folder. Each has an empty HOME of its own.
  */
+import { Database } from "bun:sqlite";
 import { chmod, copyFile, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { LIMITS } from "../../src/limits.ts";
+import { onSqlite } from "../../src/store/dialect.ts";
+import { READS } from "../../src/store/operations.ts";
+import { drive } from "../../src/store/steps.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 
@@ -114,12 +118,31 @@ export class Place implements AsyncDisposable {
     return new Server(child, JSON.parse(text.slice(0, text.indexOf("\n"))));
   }
 
+  /** Whatever a test did to its services, their ledgers are sound afterwards. */
+  private async expectSoundLedgers(): Promise<void> {
+    for await (const path of new Bun.Glob("**/tendon.sqlite").scan({ cwd: this.dir, absolute: true })) {
+      using db = new Database(path, { safeIntegers: true });
+      const report = soundness(db);
+      if (report !== undefined) throw new Error(`the ledger of ${path} is off: ${report}`);
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const child of this.children) {
       if (child.exitCode === null) child.kill("SIGKILL");
       await child.exited;
     }
+    await this.expectSoundLedgers();
     await rm(this.dir, { recursive: true, force: true });
+  }
+}
+
+/** What is off in a ledger; a file that a test has damaged, or that is older than money, tells nothing. */
+function soundness(db: Database): string | undefined {
+  try {
+    return drive(READS.ledgerCheck("all"), onSqlite(db)).problem;
+  } catch {
+    return undefined;
   }
 }
 

@@ -76,6 +76,7 @@ export async function checkEnd(history: History, clean: Model): Promise<void> {
     "no run is left",
   );
   checkExecutions(history);
+  await checkMoney(history);
   for (const model of models) await checkMemories(model, history, clean);
   clock.advance(60_000);
   service.sessions.sweep();
@@ -94,6 +95,26 @@ export async function checkEnd(history: History, clean: Model): Promise<void> {
     kept ? [[kept.accountId, kept.model, kept.sessionId, kept.observationId].join()] : [],
   );
   assert(new Set(ids).size === ids.length, "an observation_id is answered once");
+}
+
+/** The ledger is sound, nobody holds anything, and what was charged is what was answered or committed for nobody. */
+async function checkMoney({ world, sent }: History): Promise<void> {
+  const { problem } = world.store.report();
+  assert(problem === undefined, `the ledger is sound: ${problem}`);
+  const accounts = await world.store.accounts("all");
+  assert(Array.isArray(accounts) && accounts.every(({ held }) => held === 0n), "no money is held");
+  const charged = world.store.kept.map(({ runId }) => runId);
+  assert(new Set(charged).size === charged.length, "a run is charged once");
+  for (const { index, replies } of sent) {
+    for (const { status, text, generationId, replayed } of replies) {
+      const chunk = status === 200 && !isError(text);
+      assert(!chunk || charged.includes(generationId ?? ""), `#${index} was charged for what it was answered`);
+      // Where nobody knew in time whether the record is durable, the answer says so, and a repeat would have it.
+      const unknown = /"code":"(observation_outcome_unknown|metering_unavailable)"/.test(text);
+      assert(chunk || unknown || !charged.includes(generationId ?? ""), `#${index} was charged for nothing`);
+      assert(!replayed || chunk, `#${index} replays a chunk`);
+    }
+  }
 }
 
 /** Steps are gapless and monotonic; an observation is executed once; every answer was committed. */

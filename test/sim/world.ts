@@ -63,6 +63,8 @@ export class World {
   start(): void {
     this.gates.forget();
     this.clock.forget();
+    // As `serve` does with a store of its own: what a process held that is gone is nobody's.
+    void this.store.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
     const { clock, store } = this;
     const failStep = () => {
       const step = this.failStep;
