@@ -115,6 +115,15 @@ export const LIMITS = {
   storeCloseMs: 500,
   /** A client command takes a service that is silent for this long to be no tendon service. */
   clientAnswerMs: 60_000,
+  /** `tendon login` asks this often where the service names no interval, */
+  loginIntervalSecondsDefault: 5,
+  /** and takes the service's own within these. */
+  loginIntervalSecondsMin: 1,
+  loginIntervalSecondsMax: 60,
+  /** Its longest pause while the service is away, so that a restart is noticed soon. */
+  loginPauseMsMax: 30_000,
+  /** Of a machine's name, as a key carries it. */
+  deviceNameCharsMax: 64,
   /** JPEG decoders: one per core up to this many. */
   decodeThreadsMax: 8,
 

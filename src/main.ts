@@ -10,9 +10,12 @@ import { nearest } from "./std/nearest.ts";
 /** Loaded when asked for, so that a command starts without the weight of the others. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import("./cli/serve.ts")).serve,
+  login: async () => (await import("./cli/login.ts")).login,
+  token: async () => (await import("./cli/token.ts")).token,
+  status: async () => (await import("./cli/status.ts")).status,
+  logout: async () => (await import("./cli/logout.ts")).logout,
   act: async () => (await import("./cli/act.ts")).act,
   sample: async () => (await import("./cli/sample.ts")).sample,
-  token: async () => (await import("./cli/token.ts")).token,
   models: async () => (await import("./cli/models.ts")).models,
   doctor: async () => (await import("./cli/doctor.ts")).doctor,
   bundle: async () => (await import("./cli/bundle.ts")).bundle,

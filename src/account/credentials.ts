@@ -1,17 +1,22 @@
 /** The credentials file of the command line: the key and the service that it belongs to, readable by its owner alone. */
+import { constants, type Stats } from "node:fs";
+import { open, rm } from "node:fs/promises";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Problem } from "../error.ts";
-import { readText, writePrivate } from "../std/file.ts";
+import { writePrivate } from "../std/file.ts";
 
 const Credentials = Type.Object({ base_url: Type.Optional(Type.String()), api_key: Type.String() });
 export type Credentials = Static<typeof Credentials>;
 
-/** The saved credentials; undefined when there are none. */
-export async function readCredentials(path: string): Promise<Credentials | undefined | Problem> {
+/** The saved credentials; undefined when there are none. A file that is not private to the user `uid` is refused. */
+export async function readCredentials(
+  path: string,
+  uid: number | undefined = process.getuid?.(),
+): Promise<Credentials | undefined | Problem> {
   try {
-    const text = await readText(path);
-    if (text === undefined) return undefined;
+    const text = await readOwn(path, uid);
+    if (text === undefined || text instanceof Problem) return text;
     const parsed: unknown = JSON.parse(text);
     if (Value.Check(Credentials, parsed)) return parsed;
     return new Problem(`${path} lacks api_key, or base_url is no text; remove it and sign in again`);
@@ -29,4 +34,47 @@ export async function writeCredentials(path: string, credentials: Credentials): 
   } catch (error) {
     return new Problem(`the credentials file ${path} cannot be written: ${(error as Error).message}`);
   }
+}
+
+/** Removes the file; one that is gone already is no problem. */
+export async function removeCredentials(path: string): Promise<Problem | undefined> {
+  try {
+    await rm(path, { force: true });
+    return undefined;
+  } catch (error) {
+    return new Problem(`the credentials file ${path} cannot be removed: ${(error as Error).message}`);
+  }
+}
+
+/** What is judged is what is read: the file behind one handle, whatever the path names a moment later. */
+async function readOwn(path: string, uid: number | undefined): Promise<string | undefined | Problem> {
+  // Without O_NONBLOCK a named pipe would be waited for.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+  if (file === undefined) return undefined;
+  try {
+    return exposed(path, await file.stat(), uid) ?? (await file.readFile("utf8"));
+  } finally {
+    await file.close();
+  }
+}
+
+function exposed(path: string, found: Stats, uid: number | undefined): Problem | undefined {
+  if (!found.isFile()) {
+    return new Problem(`the credentials file ${path} is not a regular file; remove it and sign in again`);
+  }
+  if (uid !== undefined && found.uid !== uid) {
+    return new Problem(
+      `the credentials file ${path} belongs to user ${found.uid}, not to you (${uid}); remove it and sign in again, or have it given to you: chown ${uid} ${path} && chmod 600 ${path}`,
+    );
+  }
+  if ((found.mode & 0o077) !== 0) {
+    const mode = (found.mode & 0o777).toString(8).padStart(4, "0");
+    return new Problem(
+      `the credentials file ${path} is open to other users (mode ${mode}, expected 0600); close it: chmod 600 ${path}`,
+    );
+  }
+  return undefined;
 }

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { authenticate } from "../../src/account/authenticate.ts";
-import { readCredentials, writeCredentials } from "../../src/account/credentials.ts";
+import { readCredentials, removeCredentials, writeCredentials } from "../../src/account/credentials.ts";
 import { type DevAccount, devAccount, saveDevCredentials } from "../../src/account/dev.ts";
 import { keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
@@ -115,10 +115,59 @@ test("a damaged credentials file is a problem that says what to do, and is left 
   const path = join(dir.path, "credentials.json");
   expect(await readCredentials(path)).toBeUndefined();
   for (const damaged of ["{", "{}", '{"api_key":5}']) {
-    await writeFile(path, damaged);
+    await writeFile(path, damaged, { mode: 0o600 });
     expect(await readCredentials(path)).toMatchObject({ message: expect.stringContaining("remove it") });
     expect(await saveDevCredentials(path, "key", "http://127.0.0.1:1")).toBeInstanceOf(Problem);
     expect(await readFile(path, "utf8")).toBe(damaged);
   }
   expect(await writeCredentials(join(path, "below-a-file"), { api_key: "a", base_url: "b" })).toBeInstanceOf(Problem);
+});
+
+test("a credentials file that others can read is refused, with the chmod that mends it", async () => {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "credentials.json");
+  await writeCredentials(path, { api_key: "secret-of-the-file" });
+  for (const mode of [0o640, 0o604, 0o620, 0o601]) {
+    await chmod(path, mode);
+    const refused = await readCredentials(path);
+    expect([mode, refused]).toMatchObject([mode, { message: expect.stringContaining(`chmod 600 ${path}`) }]);
+    expect(refused).not.toMatchObject({ message: expect.stringContaining("secret-of-the-file") });
+  }
+  // `serve --dev` does not write over it either.
+  expect(await saveDevCredentials(path, "key", "http://127.0.0.1:1")).toBeInstanceOf(Problem);
+  await chmod(path, 0o600);
+  expect(await readCredentials(path)).toEqual({ api_key: "secret-of-the-file" });
+});
+
+test("a credentials file of another user, or one that is no regular file, is refused", async () => {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "credentials.json");
+  await writeCredentials(path, { api_key: "a" });
+  const { uid } = await stat(path);
+  expect(await readCredentials(path, uid + 1)).toMatchObject({ message: expect.stringContaining(`chown ${uid + 1}`) });
+  const [folder, pipe, link] = ["folder", "pipe", "link"].map((name) => join(dir.path, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await mkdir(folder, { mode: 0o700 });
+  expect(Bun.spawnSync(["mkfifo", "-m", "600", pipe]).exitCode).toBe(0);
+  for (const odd of [folder, pipe, "/dev/null"]) {
+    expect(await readCredentials(odd)).toMatchObject({ message: expect.stringContaining("not a regular file") });
+  }
+  // What counts is the file behind the name.
+  await symlink(path, link);
+  expect(await readCredentials(link)).toEqual({ api_key: "a" });
+  await chmod(path, 0o644);
+  expect(await readCredentials(link)).toBeInstanceOf(Problem);
+});
+
+test("credentials that are removed are gone, and removing them again is no problem", async () => {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "credentials.json");
+  await writeCredentials(path, { api_key: "a" });
+  expect(await removeCredentials(path)).toBeUndefined();
+  expect(await readCredentials(path)).toBeUndefined();
+  expect(await removeCredentials(path)).toBeUndefined();
+  expect(await removeCredentials(dir.path)).toBeInstanceOf(Problem);
 });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Credentials, writeCredentials } from "../../src/account/credentials.ts";
 import { act } from "../../src/cli/act.ts";
 import { chunkOf, chunkTable, columnsOfSpace } from "../../src/cli/chunk.ts";
 import { given } from "../../src/cli/command.ts";
@@ -124,7 +125,7 @@ test("an unknown or a missing camera is wrong use, by the service's own words", 
 test("a saved key goes to the service that it is for, and from this machine to this machine", async () => {
   const config = join(dir, "config");
   const env = { XDG_CONFIG_HOME: config };
-  const save = (file: object) => Bun.write(join(config, "tendon/credentials.json"), JSON.stringify(file));
+  const save = (file: Credentials) => writeCredentials(join(config, "tendon/credentials.json"), file);
   const local = ["http://localhost:1", "http://127.0.0.1:2/", "http://[::1]:3"];
   const far = ["https://robots.example.org", "https://robots.example.org:8443", "http://robots.example.org"];
   const sends = async (urls: string[]) =>
@@ -144,14 +145,22 @@ test("a saved key goes to the service that it is for, and from this machine to t
     [false, false, false],
     [true, false, false],
   ]);
-  expect(await signedIn(undefined, env)).toEqual({ url: "https://robots.example.org", apiKey: "k" });
+  expect(await signedIn(undefined, env)).toEqual({
+    url: "https://robots.example.org",
+    apiKey: "k",
+    source: "credentials",
+  });
   await save({ api_key: "k" });
   expect([await sends(local), await sends(far)]).toEqual([
     [true, true, true],
     [false, false, false],
   ]);
   // A key from the environment goes where its owner says.
-  expect(await signedIn(far[0], { ...env, TENDON_API_KEY: "e" })).toEqual({ url: far[0] ?? "", apiKey: "e" });
+  expect(await signedIn(far[0], { ...env, TENDON_API_KEY: "e" })).toEqual({
+    url: far[0] ?? "",
+    apiKey: "e",
+    source: "environment",
+  });
 });
 
 test("the key in use needs no address", async () => {

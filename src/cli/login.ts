@@ -1,0 +1,156 @@
+/** `tendon login`: a link and a code, a person who confirms them in a browser, and the key that comes back, saved. */
+import { type Credentials, readCredentials, writeCredentials } from "../account/credentials.ts";
+import { clientConfig } from "../config.ts";
+import { EXIT, Problem } from "../error.ts";
+import { systemClock } from "../std/clock.ts";
+import { countModels, Refusal } from "./client.ts";
+import type { Command, Given } from "./command.ts";
+import { awaitKey, beginLogin, deviceName, type PendingLogin, revokeKey } from "./oauth.ts";
+import { print, printJson, printNote } from "./print.ts";
+import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "./sign-in.ts";
+
+export const login: Command = {
+  name: "login",
+  summary: "Sign this machine in: confirm a code in a browser, and the key that it gets is saved.",
+  flags: {
+    "base-url": {
+      value: "URL",
+      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
+    },
+    json: { about: "Print one JSON object per line: the code, then the end." },
+  },
+  run,
+};
+
+async function run(given: Given): Promise<number | Problem> {
+  const { apiKey, credentialsPath } = clientConfig();
+  const saved = await readCredentials(credentialsPath);
+  if (saved instanceof Problem) return saved;
+  const url = serviceUrl(given.text("base-url"), saved?.base_url);
+  if (url instanceof Problem) return url;
+  const here: Here = { url, credentialsPath, json: given.on("json") };
+  if (apiKey !== undefined) {
+    await printNote(
+      `TENDON_API_KEY is set: the other commands use that key, not the one in ${credentialsPath}, until you unset it.`,
+    );
+  }
+  if (new URL(url).protocol === "http:" && !isLoopback(url)) {
+    await printNote(
+      `${url} is plain http: whoever is on the way can read the key. Use https:// if the service has it.`,
+    );
+  }
+  if (saved !== undefined) {
+    const kept = await keep(saved, here);
+    if (kept !== "dead") return kept;
+  }
+  return signIn(saved, here);
+}
+
+interface Here {
+  readonly url: string;
+  readonly credentialsPath: string;
+  readonly json: boolean;
+}
+
+/** A machine that is signed in keeps its key. `dead`: the service that made the saved key no longer takes it. */
+async function keep(saved: Credentials, here: Here): Promise<number | Problem | "dead"> {
+  if (!isFor(saved, here.url)) return otherService(saved, here);
+  const models = await countModels({ url: here.url, apiKey: saved.api_key });
+  if (models instanceof Refusal && models.status === 401) {
+    // Another service on this machine may have made it, and there it may be good.
+    return hasOrigin(saved, here.url) ? "dead" : otherService(saved, here);
+  }
+  if (models instanceof Problem) return models;
+  // Same key, and its service is found at this address from now on.
+  const unsaved =
+    saved.base_url === here.url
+      ? undefined
+      : await writeCredentials(here.credentialsPath, { ...saved, base_url: here.url });
+  if (unsaved) return unsaved;
+  if (here.json) await printJson({ ...signedInEvent(saved.api_key, here), kept: true });
+  else {
+    await print(
+      `Already signed in to ${here.url}: ${safePrefix(saved.api_key) ?? "the key"} in ${here.credentialsPath} is good and stays.`,
+    );
+  }
+  return EXIT.done;
+}
+
+function otherService(saved: Credentials, here: Here): Problem {
+  const named = saved.base_url === undefined ? "" : ` --base-url ${saved.base_url}`;
+  return new Problem(
+    `${here.credentialsPath} holds a key for ${owner(saved)}, and ${here.url} is another service; run 'tendon logout${named}' first, ` +
+      "or 'tendon logout --local' to forget that key without revoking it",
+  );
+}
+
+async function signIn(before: Credentials | undefined, here: Here): Promise<number | Problem> {
+  const pending = await beginLogin(here.url, deviceName());
+  if (pending instanceof Problem) return pending;
+  await sayCode(pending, here);
+  const key = await awaitKey(here.url, pending, systemClock);
+  if (key instanceof Problem) return key;
+  const unsaved = await save({ base_url: here.url, api_key: key }, before, here.credentialsPath);
+  if (unsaved) return undo(key, unsaved, here.url);
+  if (here.json) await printJson(signedInEvent(key, here));
+  else await print(`Signed in to ${here.url}: the key ${safePrefix(key)} is saved in ${here.credentialsPath}.`);
+  return EXIT.done;
+}
+
+/** Minutes have passed: a key that somebody else has saved meanwhile is not overwritten. */
+async function save(made: Credentials, before: Credentials | undefined, path: string): Promise<Problem | undefined> {
+  const now = await readCredentials(path);
+  if (now instanceof Problem) return now;
+  if (now?.api_key === before?.api_key) return writeCredentials(path, made);
+  return new Problem(`${path} was changed during the login, and is left as it is`);
+}
+
+/** A key that nobody keeps must not stay active. */
+async function undo(key: string, unsaved: Problem, url: string): Promise<Problem> {
+  const active = await revokeKey(url, key);
+  const end =
+    active === undefined
+      ? "the new key was revoked again; run 'tendon login' once this is mended"
+      : `the new key ${safePrefix(key)} could not be revoked again (${active.message}): revoke it at ${url}/account`;
+  return new Problem(`${unsaved.message}; ${end}`);
+}
+
+async function sayCode(pending: PendingLogin, here: Here): Promise<void> {
+  const { userCode, verificationUri, verificationUriComplete, expiresInSeconds } = pending;
+  if (here.json) {
+    await printJson({
+      event: "code",
+      user_code: userCode,
+      verification_uri: verificationUri,
+      verification_uri_complete: verificationUriComplete,
+      expires_in: expiresInSeconds,
+    });
+    return;
+  }
+  const todo =
+    verificationUriComplete === undefined
+      ? "and enter this code there:"
+      : "and confirm there, if the page shows this very code:";
+  await print(
+    [
+      `To sign in to ${here.url}, open this address in a browser`,
+      "",
+      `    ${verificationUriComplete ?? verificationUri}`,
+      "",
+      todo,
+      "",
+      `    ${userCode}`,
+      "",
+      `Waiting for you, at most ${Math.ceil(expiresInSeconds / 60)} minutes. Ctrl-C gives up.`,
+    ].join("\n"),
+  );
+}
+
+function signedInEvent(key: string, here: Here): Readonly<Record<string, unknown>> {
+  return {
+    event: "signed_in",
+    prefix: safePrefix(key) ?? null,
+    base_url: here.url,
+    credentials: here.credentialsPath,
+  };
+}

@@ -1,0 +1,96 @@
+/** `tendon logout`: revokes the saved key at its service and removes it here; `--local`: removes it here alone. */
+import { type Credentials, readCredentials, removeCredentials } from "../account/credentials.ts";
+import { clientConfig } from "../config.ts";
+import { EXIT, Problem } from "../error.ts";
+import type { Command, Given } from "./command.ts";
+import { revokeKey } from "./oauth.ts";
+import { print, printJson, printNote } from "./print.ts";
+import { isFor, owner, safePrefix, serviceUrl } from "./sign-in.ts";
+
+export const logout: Command = {
+  name: "logout",
+  summary: "Revoke the saved API key and remove it from this machine.",
+  flags: {
+    local: { about: "Only remove it from this machine: the key stays active." },
+    "base-url": {
+      value: "URL",
+      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
+    },
+    json: { about: "Print what was done as one JSON object." },
+  },
+  run,
+};
+
+async function run(given: Given): Promise<number | Problem> {
+  const { apiKey, credentialsPath } = clientConfig();
+  const saved = await readCredentials(credentialsPath);
+  if (saved === undefined) {
+    const other = apiKey === undefined ? "" : "; the key in TENDON_API_KEY is not touched by logout: unset it";
+    return new Problem(`not signed in: there is no key in ${credentialsPath}${other}`, EXIT.notSignedIn);
+  }
+  const flag = given.text("base-url");
+  const done = given.on("local")
+    ? await forget(saved, flag, credentialsPath)
+    : await revoke(saved, flag, credentialsPath);
+  if (done instanceof Problem) return done;
+  if (given.on("json")) await printJson({ ...done.facts, credentials: credentialsPath });
+  else await print(done.words);
+  if (apiKey !== undefined) {
+    await printNote(
+      "TENDON_API_KEY is set and still in use: logout ends the saved key alone. Unset it to be signed out.",
+    );
+  }
+  return EXIT.done;
+}
+
+interface Done {
+  readonly facts: Readonly<Record<string, unknown>>;
+  readonly words: string;
+}
+
+async function revoke(saved: Credentials | Problem, flag: string | undefined, path: string): Promise<Done | Problem> {
+  if (saved instanceof Problem) return new Problem(saved.message, EXIT.notSignedIn);
+  const url = serviceUrl(flag, saved.base_url);
+  if (url instanceof Problem) return url;
+  if (!isFor(saved, url)) return otherService(saved, url, path);
+  const active = await revokeKey(url, saved.api_key);
+  if (active) {
+    return new Problem(
+      `${active.message}; the key is kept: try again later, or remove it from this machine alone with 'tendon logout --local' (it then stays active)`,
+      active.exit,
+    );
+  }
+  const left = await removeCredentials(path);
+  if (left) return new Problem(`the key is revoked, but ${left.message}`);
+  const prefix = safePrefix(saved.api_key);
+  return {
+    facts: { prefix: prefix ?? null, base_url: url, revoked: true },
+    words: `Signed out of ${url}: ${prefix ?? "the key"} is revoked and removed from ${path}.`,
+  };
+}
+
+/** A file that cannot be read, or that others could read, is removed too: that is one way to mend it. */
+async function forget(saved: Credentials | Problem, flag: string | undefined, path: string): Promise<Done | Problem> {
+  if (flag !== undefined) {
+    const url = serviceUrl(flag, undefined);
+    if (url instanceof Problem) return url;
+    if (saved instanceof Problem) return new Problem(saved.message, EXIT.notSignedIn);
+    if (!isFor(saved, url)) return otherService(saved, url, path);
+  }
+  const left = await removeCredentials(path);
+  if (left) return left;
+  const file = saved instanceof Problem ? undefined : saved;
+  const prefix = file && safePrefix(file.api_key);
+  const where = file?.base_url === undefined ? "at its service" : `at ${file.base_url}/account`;
+  return {
+    facts: { prefix: prefix ?? null, base_url: file?.base_url ?? null, revoked: false },
+    words: `Removed ${path}. The key${prefix === undefined ? "" : ` ${prefix}`} stays active: revoke it ${where} if nobody needs it.`,
+  };
+}
+
+function otherService(saved: Credentials, url: string, path: string): Problem {
+  return new Problem(
+    `the key in ${path} is for ${owner(saved)}, not for ${url}; name its service with --base-url`,
+    EXIT.notSignedIn,
+  );
+}

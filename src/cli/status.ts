@@ -1,0 +1,57 @@
+/** `tendon status`: which key is in use, for which service, and whether that service takes it. */
+import { clientConfig } from "../config.ts";
+import { EXIT, Problem } from "../error.ts";
+import { countModels, Refusal } from "./client.ts";
+import type { Command, Given } from "./command.ts";
+import { print, printJson } from "./print.ts";
+import { type SignedIn, safePrefix, signedIn } from "./sign-in.ts";
+
+export const status: Command = {
+  name: "status",
+  summary: "Show which API key is in use, and ask the service whether it takes it.",
+  flags: {
+    "base-url": {
+      value: "URL",
+      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
+    },
+    json: { about: "Print it as one JSON object." },
+  },
+  run,
+};
+
+async function run(given: Given): Promise<number | Problem> {
+  const service = await signedIn(given.text("base-url"));
+  if (service instanceof Problem) return service;
+  const models = await countModels(service);
+  const refused = models instanceof Refusal && models.status === 401 ? models : undefined;
+  if (models instanceof Problem && refused === undefined) return models;
+  if (given.on("json")) await printJson(facts(service, refused));
+  else await print(`${lines(service, refused)}`);
+  return refused === undefined ? EXIT.done : new Problem(`${refused.message}; ${advice(service)}`, EXIT.notSignedIn);
+}
+
+function facts(service: SignedIn, refused: Refusal | undefined): Readonly<Record<string, unknown>> {
+  return {
+    prefix: safePrefix(service.apiKey) ?? null,
+    base_url: service.url,
+    source: service.source,
+    valid: refused === undefined,
+    code: refused?.code,
+  };
+}
+
+function lines(service: SignedIn, refused: Refusal | undefined): string {
+  const from = service.source === "environment" ? "TENDON_API_KEY" : clientConfig().credentialsPath;
+  return [
+    refused === undefined ? "Signed in." : "Not signed in: the service refuses the key.",
+    `  key      ${safePrefix(service.apiKey) ?? "not of the form of a tendon key"}`,
+    `  from     ${from}`,
+    `  service  ${service.url}`,
+  ].join("\n");
+}
+
+function advice(service: SignedIn): string {
+  return service.source === "environment"
+    ? "TENDON_API_KEY is used before the credentials file: unset it, or set it to a key of this service"
+    : "run 'tendon login' for a new key";
+}
