@@ -1,6 +1,7 @@
 /** `tendon`: the command line's words to a command. */
 import { version } from "../package.json" with { type: "json" };
-import { type Command, given, helpText } from "./cli/command.ts";
+import { type Command, given } from "./cli/command.ts";
+import { type CommandGroup, choose, helpOf } from "./cli/group.ts";
 import { print, printNote } from "./cli/print.ts";
 import { EXIT, Problem } from "./error.ts";
 import { systemClock } from "./std/clock.ts";
@@ -8,7 +9,7 @@ import { makeLog, standardError } from "./std/log.ts";
 import { nearest } from "./std/nearest.ts";
 
 /** Loaded when asked for, so that a command starts without the weight of the others. */
-const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
+const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> = {
   serve: async () => (await import("./cli/serve.ts")).serve,
   login: async () => (await import("./cli/login.ts")).login,
   token: async () => (await import("./cli/token.ts")).token,
@@ -20,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   doctor: async () => (await import("./cli/doctor.ts")).doctor,
   bundle: async () => (await import("./cli/bundle.ts")).bundle,
   bench: async () => (await import("./cli/bench.ts")).bench,
+  admin: async () => (await import("./cli/admin.ts")).admin,
 };
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -32,13 +34,19 @@ async function main(argv: readonly string[]): Promise<number> {
     const hint = nearest(name, Object.keys(COMMANDS));
     return complain(`tendon: there is no command '${name}'; did you mean '${hint}'? See: tendon --help`);
   }
-  const command = await load();
-  if (wantsHelp(rest)) return say(helpText(command));
-  const parsed = given(command, rest);
-  const outcome = parsed instanceof Problem ? parsed : await command.run(parsed);
+  const named = await load();
+  if (wantsHelp(rest)) return say(helpOf(named, rest));
+  const chosen = choose(named, rest);
+  const outcome = chosen instanceof Problem ? chosen : await run(chosen.command, chosen.argv);
   if (!(outcome instanceof Problem)) return outcome;
-  await printNote(`tendon ${command.name}: ${outcome.message}`);
+  const { name: whole } = chosen instanceof Problem ? named : chosen.command;
+  await printNote(`tendon ${whole}: ${outcome.message}`);
   return outcome.exit;
+}
+
+async function run(command: Command, argv: readonly string[]): Promise<number | Problem> {
+  const parsed = given(command, argv);
+  return parsed instanceof Problem ? parsed : await command.run(parsed);
 }
 
 /** `--help` before a `--`, wherever it stands. */

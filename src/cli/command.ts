@@ -43,14 +43,35 @@ export class Given {
   }
 }
 
-/** Parses `argv` (without program and command name) against the command's table. */
-export function given(command: Command, argv: readonly string[]): Given | Problem {
-  const options: Record<string, { type: "string" | "boolean"; multiple?: boolean }> = {};
-  for (const [name, flag] of Object.entries(command.flags)) {
+type Options = Record<string, { type: "string" | "boolean"; multiple: boolean }>;
+
+/** The flags as `parseArgs` wants them. */
+export function optionsOf({ flags }: Pick<Command, "flags">): Options {
+  const options: Options = {};
+  for (const [name, flag] of Object.entries(flags)) {
     options[name] = { type: flag.value === undefined ? "boolean" : "string", multiple: flag.multiple ?? false };
   }
+  return options;
+}
+
+/** `--usd -5` as `--usd=-5`: parseArgs takes whatever begins with a dash for a flag, and no flag begins with a digit. */
+export function joinNegatives(argv: readonly string[], options: Options): string[] {
+  const joined: string[] = [];
+  for (const [index, word] of argv.entries()) {
+    if (word === "--") return [...joined, ...argv.slice(index)];
+    const flag = joined.at(-1) ?? "";
+    const takes = flag.startsWith("--") && options[flag.slice(2)]?.type === "string";
+    if (takes && /^-[\d.]/.test(word)) joined[joined.length - 1] = `${flag}=${word}`;
+    else joined.push(word);
+  }
+  return joined;
+}
+
+/** Parses `argv` (without program and command name) against the command's table. */
+export function given(command: Command, argv: readonly string[]): Given | Problem {
+  const options = optionsOf(command);
   try {
-    const parsed = parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
+    const parsed = parseArgs({ args: joinNegatives(argv, options), options, allowPositionals: true, strict: true });
     if (parsed.positionals.length > 0 && command.positionals === undefined) {
       return usageProblem(command, `unexpected argument '${parsed.positionals[0]}'`);
     }
@@ -74,9 +95,14 @@ export function helpText(command: Command): string {
     command.summary,
     "",
   ];
-  for (const [name, flag] of Object.entries(command.flags)) {
-    lines.push(`  ${`--${name}${flag.value ? ` ${flag.value}` : ""}`.padEnd(26)} ${flag.about}`);
-  }
+  lines.push(...flagLines(command.flags));
   lines.push(`  ${"--help".padEnd(26)} Show this page.`);
   return `${lines.join("\n")}\n`;
+}
+
+/** One line per flag. */
+export function flagLines(flags: Command["flags"]): string[] {
+  return Object.entries(flags).map(
+    ([name, { value, about }]) => `  ${`--${name}${value === undefined ? "" : ` ${value}`}`.padEnd(26)} ${about}`,
+  );
 }

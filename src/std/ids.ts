@@ -5,7 +5,7 @@
 import { base62, randomBase62 } from "./base62.ts";
 import type { Clock } from "./clock.ts";
 
-export type IdPrefix = "gen_" | "req_" | "anon-" | "acct_";
+export type IdPrefix = "gen_" | "req_" | "anon-" | "acct_" | "cr_";
 
 const TIME_CHARS = 8;
 const RANDOM_CHARS = 16;

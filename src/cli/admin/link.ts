@@ -1,0 +1,54 @@
+/** `tendon admin account link`: a one-time link with which a person sets the account's password. */
+import { DEFAULTS } from "../../config.ts";
+import { Problem } from "../../error.ts";
+import { randomBase62 } from "../../std/base62.ts";
+import { StoreDown } from "../../store/store.ts";
+import { type Command, type Given, usageProblem } from "../command.ts";
+import { printable } from "../print.ts";
+import { ACCOUNT_FLAG, accountNamed } from "./account.ts";
+import { answer, needed, now, STORE_FLAGS, withStore } from "./beside.ts";
+
+/** 256 bits. */
+const TOKEN_CHARS = 43;
+const VALID_SECONDS = 24 * 3_600;
+const BASE_URL = `http://${DEFAULTS.host}:${DEFAULTS.port}`;
+
+export const accountLink: Command = {
+  name: "admin account link",
+  summary: "Makes a one-time link, good for 24 hours, that sets the account's password.",
+  flags: {
+    account: ACCOUNT_FLAG,
+    "base-url": { value: "URL", about: `The service as its user reaches it (default ${BASE_URL}).` },
+    ...STORE_FLAGS,
+  },
+  run,
+};
+
+async function run(given: Given): Promise<number | Problem> {
+  const name = needed(accountLink, given, "account");
+  if (name instanceof Problem) return name;
+  const base = given.text("base-url") ?? BASE_URL;
+  if (!/^https?:\/\//.test(base) || !URL.canParse(base) || /[?#]/.test(base)) {
+    return usageProblem(accountLink, `--base-url must be an http:// or https:// address, not '${printable(base)}'`);
+  }
+  return await withStore(given, "refuse", async (store) => {
+    const account = await accountNamed(store, name);
+    if (account instanceof Problem) return account;
+    const token = randomBase62(TOKEN_CHARS);
+    const expiresAt = now() + VALID_SECONDS;
+    const added = await store.linkAdd({
+      // Only its hash is kept: who reads the store cannot follow the link.
+      tokenSha256: new Uint8Array(new Bun.CryptoHasher("sha256").update(token).digest()),
+      kind: "password",
+      accountId: account.id,
+      expiresAt,
+    });
+    if (added instanceof StoreDown) {
+      // There is nothing to look for: a link that nobody has seen does no harm.
+      const outcome = added.outcomeUnknown ? "it is not known whether a link was made" : "no link was made";
+      return new Problem(`${outcome}: ${added.reason}; once the store works, make another`);
+    }
+    const url = `${base.replace(/\/+$/, "")}/welcome?token=${token}`;
+    return answer(given, { url, expires_at: expiresAt }, `${url}\ngood once, within 24 hours, for ${account.email}`);
+  });
+}
