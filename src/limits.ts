@@ -23,8 +23,9 @@ export const LIMITS = {
   formBytesMax: 16 * KiB,
   deviceLoginSeconds: 15 * 60,
   devicePollSeconds: 5,
+  /** Of a machine's name, as a key carries it. */
   deviceNameCharsMax: 64,
-  keyNameCharsMax: 100,
+  keyNameCharsMax: 128,
   emailCharsMax: 254,
   passwordCharsMin: 12,
   passwordBytesMax: 1_024,
@@ -122,8 +123,6 @@ export const LIMITS = {
   loginIntervalSecondsMax: 60,
   /** Its longest pause while the service is away, so that a restart is noticed soon. */
   loginPauseMsMax: 30_000,
-  /** Of a machine's name, as a key carries it. */
-  deviceNameCharsMax: 64,
   /** JPEG decoders: one per core up to this many. */
   decodeThreadsMax: 8,
 

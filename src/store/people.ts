@@ -3,7 +3,7 @@
  * What a page needs of them besides is in `src/account/`.
  */
 import { present } from "../std/assert.ts";
-import { keyAdd, mayHaveKeys } from "./accounts.ts";
+import { keyAdd, keyRevoke, mayHaveKeys } from "./accounts.ts";
 import { changes, first, type Steps } from "./steps.ts";
 import type { Writes } from "./store.ts";
 
@@ -240,35 +240,53 @@ export function* deviceDecide(decision: Parameters<Writes["deviceDecide"]>[0]): 
 
 interface PolledRow {
   readonly device_name: string;
-  readonly state: "pending" | "approved" | "denied";
+  readonly state: "pending" | "approved" | "denied" | "granted";
   readonly expires_at: bigint;
   readonly polled_at: bigint;
   readonly interval_seconds: bigint;
   readonly account_id: string | null;
   readonly signed_in: string | null;
+  readonly key_public_id: string | null;
 }
 
 export function* devicePoll(poll: Parameters<Writes["devicePoll"]>[0]): Steps<DevicePoll> {
   const row = yield* first<PolledRow>(
     `SELECT state, device_name, device_logins.expires_at, polled_at, interval_seconds, device_logins.account_id,
-            sign_ins.account_id AS signed_in
+            sign_ins.account_id AS signed_in, key_public_id
      FROM device_logins LEFT JOIN sign_ins ON sign_ins.token_sha256 = sign_in_sha256
      WHERE device_sha256 = $1`,
     poll.deviceSha256,
   );
   if (!row) return "unknown";
   if (Number(row.expires_at) <= poll.now) return "expired";
+  if (row.state === "granted") return yield* replayed(poll, row);
   if (row.state === "denied") return "denied";
   if (row.state === "pending") return yield* stillPending(poll, row);
   const { account_id: accountId } = row;
   // Bound to the sign-in that approved it: one that has ended approves nothing.
   if (accountId === null || row.signed_in !== accountId) return "denied";
   if ((yield* mayHaveKeys(accountId)) !== "yes") return "payment_required";
-  // Single use: whoever takes the row gets the key.
-  const taken = yield* changes("DELETE FROM device_logins WHERE device_sha256 = $1", poll.deviceSha256);
+  // Single use: whoever changes the row gets the key.
+  const taken = yield* changes(
+    "UPDATE device_logins SET state = 'granted', key_public_id = $2 WHERE device_sha256 = $1 AND state = 'approved'",
+    poll.deviceSha256,
+    poll.key.publicId,
+  );
   if (taken === 0) return "unknown";
   const added = yield* keyAdd({ ...poll.key, name: row.device_name, accountId });
   return added === "added" ? { accountId } : "unknown";
+}
+
+/** Its device did not get the key, or somebody else has the code: the key ends either way (RFC 6749, section 4.1.2). */
+function* replayed(
+  { deviceSha256, key, now: at }: Parameters<Writes["devicePoll"]>[0],
+  row: PolledRow,
+): Steps<DevicePoll> {
+  // This very question again, after an answer that was lost.
+  if (row.account_id !== null && row.key_public_id === key.publicId) return { accountId: row.account_id };
+  yield* keyRevoke({ publicId: row.key_public_id ?? "", at });
+  yield* changes("DELETE FROM device_logins WHERE device_sha256 = $1", deviceSha256);
+  return "unknown";
 }
 
 function* stillPending(

@@ -128,7 +128,8 @@ export const STEPS: readonly string[] = [
     polled_at INTEGER NOT NULL,
     state TEXT NOT NULL,
     account_id TEXT REFERENCES accounts (id),
-    sign_in_sha256 BLOB
+    sign_in_sha256 BLOB,
+    key_public_id TEXT
   ) STRICT;
   CREATE TABLE attempts (name TEXT PRIMARY KEY, count INTEGER NOT NULL, resets_at INTEGER NOT NULL) STRICT;
   `,

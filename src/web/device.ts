@@ -24,7 +24,7 @@ ${field({
   name: "user_code",
   label: "Code",
   value: userCode,
-  hint: "Eight letters or digits in two groups, such as WDJB-MJHT.",
+  hint: "Eight letters in two groups, such as WDJB-MJHT.",
   problem: problem !== undefined,
   attributes: {
     class: "code",
@@ -33,7 +33,7 @@ ${field({
     autocomplete: "off",
     spellcheck: "false",
     pattern: "\\s*[A-Za-z0-9]{4}[\\s\\-]*[A-Za-z0-9]{4}\\s*",
-    title: "Eight letters or digits in two groups, such as WDJB-MJHT",
+    title: "Eight letters in two groups, such as WDJB-MJHT",
   },
 })}
 <button class="primary" type="submit">Continue</button>

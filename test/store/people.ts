@@ -97,9 +97,9 @@ export function peopleTests(engine: EngineName): void {
     for (const byte of [1, 2, 3, 4, 5]) expect(await store.deviceAdd(login(byte))).toBe("added");
     expect(await store.deviceAdd({ ...login(6), userCodeSha256: bytes(51) })).toBe("code_taken");
     expect(await store.deviceByUserCode({ userCodeSha256: bytes(51), now: AT })).toEqual(login(1));
-    const poll = (byte: number, now: number) => {
+    const poll = (byte: number, now: number, publicId = `p${byte}`.padEnd(12, "x")) => {
       const { accountId: _, name: __, ...rest } = key;
-      const fresh = { ...rest, publicId: `p${byte}`.padEnd(12, "x"), sha256: bytes(byte) };
+      const fresh = { ...rest, publicId, sha256: bytes(byte) };
       return store.devicePoll({ deviceSha256: bytes(byte), key: fresh, now });
     };
     // Too early makes the pause longer: 5 s, then 10.
@@ -123,8 +123,13 @@ export function peopleTests(engine: EngineName): void {
       "gone",
     ]);
     expect(await store.deviceByUserCode({ userCodeSha256: bytes(51), now: AT })).toBeUndefined();
-    expect([await poll(1, AT + 21), await poll(1, AT + 22)]).toEqual([{ accountId: "a1" }, "unknown"]);
-    expect(await store.keysOf("a1")).toMatchObject([{ name: "robot", sha256: bytes(1) }]);
+    // The same question again, after an answer that was lost, gets the same key; another one ends it: the code is used.
+    const granted = { accountId: "a1" };
+    expect([await poll(1, AT + 21), await poll(1, AT + 22)]).toEqual([granted, granted]);
+    expect(await store.keysOf("a1")).toMatchObject([{ name: "robot", sha256: bytes(1), revokedAt: undefined }]);
+    const other = "q".repeat(12);
+    expect([await poll(1, AT + 23, other), await poll(1, AT + 24, other)]).toEqual(["unknown", "unknown"]);
+    expect(await store.keysOf("a1")).toMatchObject([{ sha256: bytes(1), revokedAt: AT + 23 }]);
     await decide(2, false, 100);
     await decide(3, true, 101);
     await store.signInRemove({ tokenSha256: bytes(101) });

@@ -1,5 +1,7 @@
 /** `tendon admin account create` and `account list`, and which account `--account` means. */
+import { readEmail } from "../../account/email.ts";
 import { EXIT, Problem } from "../../error.ts";
+import { LIMITS } from "../../limits.ts";
 import { usdText } from "../../meter/money.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
@@ -56,16 +58,15 @@ async function create(given: Given): Promise<number | Problem> {
   });
 }
 
-const EMAIL_CHARS_MAX = 254;
-
 /** In lower case, so that one person has one account. */
 function emailOf(text: string): string | Problem {
-  const email = text.toLowerCase();
-  if (/^[^@\s\p{C}]+@[^@\s\p{C}]+$/u.test(email) && email.length <= EMAIL_CHARS_MAX) return email;
-  return new Problem(
-    `--email must be an e-mail such as robot@example.org, at most ${EMAIL_CHARS_MAX} characters and without white space, ` +
-      `not '${printable(text)}'`,
-    EXIT.usage,
+  return (
+    readEmail(text) ??
+    new Problem(
+      `--email must be an e-mail such as robot@example.org, at most ${LIMITS.emailCharsMax} characters and without white space, ` +
+        `not '${printable(text)}'`,
+      EXIT.usage,
+    )
   );
 }
 

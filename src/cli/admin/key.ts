@@ -1,6 +1,7 @@
 /** `tendon admin key create`, `key list` and `key revoke`. */
 import { keyDigest, keyPublicId, makeKey } from "../../account/key.ts";
 import { EXIT, Problem } from "../../error.ts";
+import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import { type KeyRecord, StoreDown } from "../../store/store.ts";
 import { type Command, type Given, usageProblem } from "../command.ts";
@@ -35,15 +36,13 @@ export const keyRevoke: Command = {
   run: revoke,
 };
 
-const NAME_CHARS_MAX = 128;
-
 async function create(given: Given): Promise<number | Problem> {
   const account = needed(keyCreate, given, "account");
   if (account instanceof Problem) return account;
   const name = given.text("name") ?? "tendon admin";
-  if (name.length > NAME_CHARS_MAX || printable(name) !== name) {
+  if (name.length > LIMITS.keyNameCharsMax || printable(name) !== name) {
     return new Problem(
-      `--name must have at most ${NAME_CHARS_MAX} characters, none of them a control character`,
+      `--name must have at most ${LIMITS.keyNameCharsMax} characters, none of them a control character`,
       EXIT.usage,
     );
   }

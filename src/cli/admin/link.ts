@@ -1,16 +1,14 @@
 /** `tendon admin account link`: a one-time link with which a person sets the account's password. */
+import { makeToken, sha256 } from "../../account/secret.ts";
 import { DEFAULTS } from "../../config.ts";
 import { Problem } from "../../error.ts";
-import { randomBase62 } from "../../std/base62.ts";
+import { LIMITS } from "../../limits.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type Command, type Given, usageProblem } from "../command.ts";
 import { printable } from "../print.ts";
 import { ACCOUNT_FLAG, accountNamed } from "./account.ts";
 import { answer, needed, now, STORE_FLAGS, withStore } from "./beside.ts";
 
-/** 256 bits. */
-const TOKEN_CHARS = 43;
-const VALID_SECONDS = 24 * 3_600;
 const BASE_URL = `http://${DEFAULTS.host}:${DEFAULTS.port}`;
 
 export const accountLink: Command = {
@@ -34,11 +32,11 @@ async function run(given: Given): Promise<number | Problem> {
   return await withStore(given, "refuse", async (store) => {
     const account = await accountNamed(store, name);
     if (account instanceof Problem) return account;
-    const token = randomBase62(TOKEN_CHARS);
-    const expiresAt = now() + VALID_SECONDS;
+    const token = makeToken();
+    const expiresAt = now() + LIMITS.linkSeconds;
     const added = await store.linkAdd({
       // Only its hash is kept: who reads the store cannot follow the link.
-      tokenSha256: new Uint8Array(new Bun.CryptoHasher("sha256").update(token).digest()),
+      tokenSha256: sha256(token),
       kind: "password",
       accountId: account.id,
       expiresAt,

@@ -91,6 +91,8 @@ async function account(service: Service, who: Person, said: Said, status: number
   const { store, clock } = service;
   const now = Math.floor(clock.unixMs() / 1000);
   const { accountId } = who;
+  // So that the page knows of keys that were used just now.
+  await service.keys.flush();
   const [found, keys, days] = await Promise.all([
     store.accountById(accountId),
     store.keysOf(accountId),

@@ -1,0 +1,140 @@
+/**
+ * A person with a real browser: the first link, the account, a device login of a real `tendon login`, the chart, a revocation.
+ * Debian's Chromium, driven by playwright-core. TENDON_TEST_PICTURES=DIR keeps pictures of every page to look at.
+ */
+import { expect, test } from "bun:test";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { testRequirement } from "../../src/config.ts";
+import { Place, requestOf, type Server } from "./program.ts";
+import { footage } from "./robot.ts";
+
+const CHROMIUM = Bun.which("chromium");
+const PASSWORD = "correct horse battery";
+const PICTURES = process.env.TENDON_TEST_PICTURES;
+
+/** A browser that trusts nothing outside the page: a request to anywhere else, or a broken policy, is noted. */
+async function open(browser: Browser, base: string, notes: string[]): Promise<BrowserContext> {
+  const context = await browser.newContext({ javaScriptEnabled: false, baseURL: base });
+  context.on("request", (request) => {
+    if (!request.url().startsWith(base)) notes.push(`asked for ${request.url()}`);
+  });
+  context.on("console", (message) => notes.push(message.text()));
+  return context;
+}
+
+/** The page at both widths, light and dark; nothing may be wider than the window: a picture of the whole page would be, too. */
+async function look(page: Page, name: string): Promise<void> {
+  for (const width of [390, 1280]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      const picture = await page.screenshot({ fullPage: true, animations: "disabled" });
+      // A PNG's width stands at byte 16.
+      expect([name, picture.readUInt32BE(16)]).toEqual([name, width]);
+      if (PICTURES !== undefined) await Bun.write(`${PICTURES}/${name}-${width}-${colorScheme}.png`, picture);
+    }
+  }
+}
+
+/** The first line of the program's output that matches. */
+async function said(stream: ReadableStream<Uint8Array>, pattern: RegExp): Promise<string> {
+  let text = "";
+  for await (const bytes of stream) {
+    text += Buffer.from(bytes).toString();
+    const found = pattern.exec(text)?.[0];
+    if (found) return found;
+  }
+  throw new Error(`the program ended without ${pattern}: ${text}`);
+}
+
+async function chunk(server: Server, key: string, jpegs: readonly Uint8Array[]): Promise<Response> {
+  return await server.post(requestOf(jpegs), { authorization: `Bearer ${key}` });
+}
+
+// Without Chromium no person can be played; `.ci/run` installs it.
+test.skipIf(CHROMIUM === null && testRequirement() === "none")(
+  "first link, account, device login, chart, revoke",
+  async () => {
+    await using place = await Place.make();
+    await Bun.write(place.path("tendon.toml"), '[robot."vendorB/molmoact2:yam"]\ndevice = "echo"\n');
+    const server = await place.serve(["--config", place.path("tendon.toml")]);
+    const { url } = server.ready;
+    const link = String((server.ready as unknown as Record<string, unknown>).operator_link);
+    const notes: string[] = [];
+    const browser = await chromium.launch({ executablePath: CHROMIUM ?? "", args: ["--no-sandbox"] });
+    try {
+      const page = await (await open(browser, url, notes)).newPage();
+
+      await page.goto(link);
+      await look(page, "welcome");
+      // With --dev the link proposes the account that has the credit.
+      expect(await page.getByLabel("E-mail").inputValue()).toBe("dev@localhost");
+      await page.getByLabel("Password").fill(PASSWORD);
+      await page.keyboard.press("Enter");
+      await page.waitForURL("**/account");
+      expect(await page.locator("h1").textContent()).toContain("Account");
+
+      // A key made on the page is shown whole, once.
+      await page.locator('form[action="/account/keys"] input[name="name"]').fill("bench arm");
+      await page.locator('form[action="/account/keys"] button').click();
+      const key = await page.locator("input[readonly]").first().inputValue();
+      expect(key).toMatch(/^tdn_\w{12}_\w{42}$/);
+      await look(page, "account-new-key");
+      await page.goto("/account");
+      expect(await page.content()).not.toContain(key);
+
+      // Another machine signs in: its terminal prints link and code, the person compares and confirms.
+      await page.locator('form[action="/sign-out"] button').click();
+      const home = place.path("other-home");
+      const login = place.spawn(["login", "--base-url", url], { HOME: home });
+      const shown = await said(login.stdout, /http\S+\/device\?user_code=\S+/);
+      const code = /user_code=(\S+)/.exec(shown)?.[1] ?? "";
+      await page.goto(shown);
+      await look(page, "sign-in");
+      await page.getByLabel("E-mail").fill("dev@localhost");
+      await page.getByLabel("Password").fill(PASSWORD);
+      await page.keyboard.press("Enter");
+      await page.waitForURL("**/device?user_code=*");
+      expect(await page.locator('input[name="user_code"]').inputValue()).toBe(code);
+      await look(page, "device");
+      await page.keyboard.press("Enter").catch(() => {});
+      if (!(await page.content()).includes("approve")) await page.locator('form[action="/device"] button').click();
+      await page.waitForSelector('button[value="approve"]');
+      expect(await page.locator("main").textContent()).toContain(code);
+      await look(page, "device-confirm");
+      await page.locator('button[value="approve"]').click();
+      await look(page, "device-done");
+      expect(await login.exited).toBe(0);
+      const token = (await place.run(["token"], { HOME: home })).stdout.trim();
+      expect(token).toMatch(/^tdn_\w{12}_\w{42}$/);
+      expect(token).not.toBe(key);
+      expect((await place.run(["status", "--base-url", url], { HOME: home })).code).toBe(0);
+
+      // What it uses stands in the chart.
+      const { cameras } = await footage(1);
+      for (let run = 0; run < 3; run += 1) expect((await chunk(server, token, cameras.flat())).status).toBe(200);
+      await page.goto("/account");
+      expect(await page.locator("svg rect").count()).toBeGreaterThan(0);
+      expect(await page.locator("main").textContent()).toContain("vendorB/molmoact2:yam");
+      await look(page, "account");
+
+      // Revoked on the page, the key ends within a second.
+      const row = page.locator("tr", { hasText: token.slice(0, 16) });
+      await row.locator("summary").click();
+      await row.locator("button").click();
+      await page.waitForURL("**/account?done=revoked");
+      const deadline = performance.now() + 1_000;
+      let status = 0;
+      while (status !== 401 && performance.now() < deadline)
+        status = (await chunk(server, token, cameras.flat())).status;
+      expect(status).toBe(401);
+      expect((await place.run(["status", "--base-url", url], { HOME: home })).code).toBe(3);
+      await look(page, "account-revoked");
+      expect(notes).toEqual([]);
+    } finally {
+      await browser.close();
+    }
+    expect(await server.stop()).toBe(0);
+  },
+  120_000,
+);
