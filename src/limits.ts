@@ -52,7 +52,9 @@ export const LIMITS = {
 
   // ours
   /** Request bodies held in memory at once, over all connections; the next one is refused. */
-  ingressBytesMax: 256 * MiB,
+  ingressBytesMax: 384 * MiB,
+  /** Of these, what one account may have: a thousand requests of three large frames. */
+  ingressOwnerShare: 0.75,
   /** From the first byte of a request to the last of its body. */
   bodyMs: 30_000,
   /** Above every body that a route accepts, so that the route, not the server, refuses with an error object. */

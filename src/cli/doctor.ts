@@ -10,6 +10,7 @@ import { openEngine } from "../engine/native.ts";
 import { EXIT, Failure, Problem } from "../error.ts";
 import { systemClock } from "../std/clock.ts";
 import { lookAtDatabase } from "../store/look.ts";
+import { lookAtPostgres } from "../store/postgres.ts";
 import {
   bundleCheck,
   type Check,
@@ -51,7 +52,7 @@ async function run(given: Given): Promise<number | Problem> {
     checks.push(...(await engineChecks(served, machine.lockableBytes)));
   }
   if (settings instanceof Problem) checks.push(red("configuration", settings.message));
-  else checks.push(folderCheck(await dataFolder(settings.dataDir)), databaseCheck(settings.dataDir));
+  else checks.push(folderCheck(await dataFolder(settings.dataDir)), await databaseCheck(settings));
   const ok = checks.every((check) => check.ok);
   if (given.on("json")) await printJson({ ok, checks });
   else await print(checkLines(checks, process.stdout.isTTY));
@@ -65,10 +66,12 @@ function red(name: string, message: string): Check {
   return { name, ok: false, found: message.slice(0, cut), todo: message.slice(cut + 2) };
 }
 
-function databaseCheck(dataDir: string): Check {
-  const state = lookAtDatabase(dataDir);
+async function databaseCheck({ dataDir, databaseUrl }: ServeConfig): Promise<Check> {
+  const state = databaseUrl === undefined ? lookAtDatabase(dataDir) : await lookAtPostgres(databaseUrl);
   if (state instanceof Problem) return red("database", state.message);
-  return { name: "database", ok: true, found: state === "absent" ? "none yet, made at the first start" : "whole" };
+  const where = databaseUrl === undefined ? "SQLite" : "PostgreSQL";
+  const found = `${where}, ${state === "absent" ? "empty yet, filled at the first start" : "whole"}`;
+  return { name: "database", ok: true, found };
 }
 
 /** What of the configuration the bundles need. */

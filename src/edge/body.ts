@@ -4,26 +4,33 @@ import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import type { Clock } from "../std/clock.ts";
 
-/** The bytes of all bodies that are in memory. */
+/** The bytes of all bodies that are in memory, and how many of them are whose. */
 export class Ingress {
   private taken = 0;
+  private readonly shares = new Map<string, number>();
 
+  /** One owner may have three quarters, so that others always find room. */
   constructor(readonly bytesMax: number = LIMITS.ingressBytesMax) {}
 
   get bytes(): number {
     return this.taken;
   }
 
-  take(bytes: number): boolean {
+  take(owner: string, bytes: number): boolean {
     assert(Number.isSafeInteger(bytes) && bytes >= 0, "what is taken of the budget is a whole number of bytes");
-    if (this.taken + bytes > this.bytesMax) return false;
+    const share = (this.shares.get(owner) ?? 0) + bytes;
+    if (this.taken + bytes > this.bytesMax || share > this.bytesMax * LIMITS.ingressOwnerShare) return false;
     this.taken += bytes;
+    this.shares.set(owner, share);
     return true;
   }
 
-  give(bytes: number): void {
+  give(owner: string, bytes: number): void {
+    const share = (this.shares.get(owner) ?? 0) - bytes;
     this.taken -= bytes;
-    assert(this.taken >= 0, "no more bytes are given back than were taken");
+    assert(this.taken >= 0 && share >= 0, "no more bytes are given back than were taken");
+    if (share === 0) this.shares.delete(owner);
+    else this.shares.set(owner, share);
   }
 }
 
@@ -36,18 +43,20 @@ export interface Body {
 export interface BodyOptions {
   readonly bytesMax: number;
   readonly ingress: Ingress;
+  /** Whose body it is: an account, or all who have none. */
+  readonly owner: string;
   readonly clock: Clock;
 }
 
 /** Failures: `request_too_large`, `engine_unavailable` when the budget is spent, `invalid_body` when it does not arrive. */
 export async function readBody(request: Request, options: BodyOptions): Promise<Body | Failure> {
-  const { bytesMax, ingress, clock } = options;
+  const { bytesMax, ingress, owner, clock } = options;
   const declared = request.headers.get("content-length");
   // A header that was sent twice arrives as "5, 5": then, as without one, only what is read is counted.
   const announced = declared !== null && /^\d+$/.test(declared) ? Number(declared) : undefined;
   if (announced !== undefined && announced > bytesMax) return tooLarge(bytesMax);
   // Only what has arrived counts: a client that announces much and sends little takes nothing from the others.
-  const share = new Share(ingress);
+  const share = new Share(ingress, owner);
   const reader = request.body?.getReader();
   let late = false;
   const disarm = clock.after(LIMITS.bodyMs, () => {
@@ -83,12 +92,15 @@ export async function readBody(request: Request, options: BodyOptions): Promise<
 class Share {
   private held = 0;
 
-  constructor(private readonly ingress: Ingress) {}
+  constructor(
+    private readonly ingress: Ingress,
+    private readonly owner: string,
+  ) {}
 
   /** Whether at least `bytes` in all are held now. */
   grow(bytes: number): boolean {
     if (bytes <= this.held) return true;
-    if (!this.ingress.take(bytes - this.held)) {
+    if (!this.ingress.take(this.owner, bytes - this.held)) {
       this.release();
       return false;
     }
@@ -97,7 +109,7 @@ class Share {
   }
 
   release(): void {
-    this.ingress.give(this.held);
+    this.ingress.give(this.owner, this.held);
     this.held = 0;
   }
 }

@@ -13,7 +13,7 @@ export async function readForm({ ingress, clock }: Service, request: Request): P
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) {
     return new Failure("invalid_body", "the body is not application/x-www-form-urlencoded; send it as a form does");
   }
-  const body = await readBody(request, { bytesMax: LIMITS.formBytesMax, ingress, clock });
+  const body = await readBody(request, { bytesMax: LIMITS.formBytesMax, ingress, owner: "", clock });
   if (body instanceof Failure) return body;
   try {
     const fields = new URLSearchParams(new TextDecoder().decode(body.bytes));

@@ -22,6 +22,8 @@ async function metrics(service: Service, stats: EngineStats | undefined): Promis
     },
     gauge("tendon_sessions", "Live robot sessions.", service.sessions.size),
     gauge("tendon_ingress_bytes", "Request bodies in memory.", service.ingress.bytes),
+    gauge("tendon_admission_held", "Observations that hold frame and run slots.", service.admission.held),
+    gauge("tendon_admission_waiting", "Observations that wait for slots.", service.admission.waiting),
     ...(stats ? engineFamilies(stats) : []),
   ];
   const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8" };

@@ -15,14 +15,19 @@ export interface WriteRequest {
   readonly argument: unknown;
 }
 
-/** Its outcome: `result`, or `down` with the reason why nothing of its group was kept. */
+/** Its outcome: `result`, or `down` with the reason why nothing of it was kept. */
 export interface WriteReply {
   readonly id: number;
   readonly result?: unknown;
   readonly down?: string;
+  /** It may have been done all the same. */
+  readonly unknown?: boolean;
 }
 
-/** Runs `requests` in order in one transaction, durable if one of them must be; on any error none of them happened. */
+/**
+ * Runs `requests` in order in one transaction, durable if one of them must be. On any error none of them happened; then each
+ * is tried alone, so that one that cannot be done takes no other with it.
+ */
 export function commitGroup(db: Database, requests: readonly WriteRequest[]): WriteReply[] {
   const replies: WriteReply[] = [];
   const execute = onSqlite(db);
@@ -38,6 +43,7 @@ export function commitGroup(db: Database, requests: readonly WriteRequest[]): Wr
     run.immediate();
     return replies;
   } catch (error) {
+    if (requests.length > 1) return requests.flatMap((request) => commitGroup(db, [request]));
     return requests.map(({ id }) => ({ id, down: (error as Error).message }));
   }
 }

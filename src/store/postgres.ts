@@ -18,13 +18,30 @@ export async function openPostgresStore(url: string, clock: Clock = systemClock)
   const migrated = await pool.transaction(migrate, "read write", LIMITS.storeLongMs);
   if (migrated === undefined) return postgresStore(pool, clock);
   await pool.close();
-  if (migrated instanceof Unanswered) {
-    return new Problem(
-      `the PostgreSQL server of DATABASE_URL cannot be used (${migrated.reason}); is it running, and is the address right?`,
-      EXIT.failed,
-    );
-  }
+  if (migrated instanceof Unanswered) return new Problem(unusable(migrated), EXIT.failed);
   return new Problem(`the database of DATABASE_URL cannot be used: ${migrated}`, EXIT.failed);
+}
+
+/** A look at the database for `tendon doctor`; changes nothing. */
+export async function lookAtPostgres(url: string, clock: Clock = systemClock): Promise<"absent" | "whole" | Problem> {
+  const pool = new Pool(url, clock);
+  const found = await pool.read(schemaVersion);
+  await pool.close();
+  if (found instanceof Unanswered) return new Problem(unusable(found));
+  if (found > STEPS.length) return new Problem(`the database of DATABASE_URL cannot be used: ${newerText(found)}`);
+  return found === 0 ? "absent" : "whole";
+}
+
+function unusable({ reason }: Unanswered): string {
+  return `the PostgreSQL server of DATABASE_URL cannot be used (${reason}); is it running, and is the address right?`;
+}
+
+/** 0: tendon was never here. */
+function* schemaVersion(): Steps<number> {
+  const there = yield* first("SELECT 1 FROM pg_tables WHERE tablename = 'tendon_schema'");
+  if (!there) return 0;
+  const row = yield* first<{ version: bigint }>("SELECT version FROM tendon_schema");
+  return Number(row?.version ?? 0n);
 }
 
 /** Any number that no other program locks; it keeps nodes that start at once one after the other. */

@@ -105,7 +105,7 @@ class Writer {
 
   async write(name: keyof Writes, argument: unknown): Promise<unknown> {
     const reply = await this.ask((id) => ({ kind: "write", request: { id, name, argument } }));
-    return reply.down === undefined ? reply.result : new StoreDown(reply.down);
+    return reply.down === undefined ? reply.result : new StoreDown(reply.down, reply.unknown);
   }
 
   async ping(): Promise<StoreDown | undefined> {
@@ -152,7 +152,8 @@ class Writer {
     this.downReason = reason;
     this.opened.resolve(reason);
     this.closed.resolve();
-    for (const [id, resolve] of this.pending) resolve({ id, down: reason });
+    // What the thread was doing when it ended may be done.
+    for (const [id, resolve] of this.pending) resolve({ id, down: reason, unknown: true });
     this.pending.clear();
   }
 }

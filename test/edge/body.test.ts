@@ -54,7 +54,7 @@ test("a body of exactly 8 MiB is read", async () => {
 test("bodies over the budget of all requests are refused with 503 and Retry-After, and take no share", async () => {
   const clock = new FakeClock();
   const ingress = new Ingress(100);
-  const options = { bytesMax: 1000, ingress, clock };
+  const options = { bytesMax: 1000, ingress, owner: "a", clock };
   const first = await readBody(post("x".repeat(60), { "content-length": "60" }), options);
   if (first instanceof Failure) throw new Error(first.message);
   expect([first.bytes.length, ingress.bytes]).toEqual([60, 60]);
@@ -66,10 +66,20 @@ test("bodies over the budget of all requests are refused with 503 and Retry-Afte
   expect([ingress.bytes, clock.armed]).toEqual([0, 0]);
 });
 
+test("one account's bodies leave a quarter of the budget to others", async () => {
+  const [clock, ingress] = [new FakeClock(), new Ingress(100)];
+  const read = (owner: string, bytes: number) =>
+    readBody(post("x".repeat(bytes)), { bytesMax: 1000, ingress, owner, clock });
+  const bodies = [await read("a", 75), await read("a", 1), await read("b", 25), await read("b", 1)];
+  expect(bodies.map((body) => body instanceof Failure)).toEqual([false, true, false, true]);
+  for (const body of bodies) if (!(body instanceof Failure)) body.release();
+  expect([ingress.bytes, await read("a", 75)]).toMatchObject([0, { bytes: { length: 75 } }]);
+});
+
 test("a Content-Length that is no whole number counts as none: what is read is counted", async () => {
   const ingress = new Ingress(100);
   for (const declared of ["5, 5", "", "x", "-5", "1e9", "0x10"]) {
-    const options = { bytesMax: 1000, ingress, clock: new FakeClock() };
+    const options = { bytesMax: 1000, ingress, owner: "a", clock: new FakeClock() };
     const body = await readBody(post("hello", { "content-length": declared }), options);
     if (body instanceof Failure) throw new Error(`${declared}: ${body.message}`);
     expect([declared, body.bytes.length, ingress.bytes]).toEqual([declared, 5, 5]);
@@ -80,7 +90,7 @@ test("a Content-Length that is no whole number counts as none: what is read is c
 
 test("the budget counts whole numbers of bytes only", () => {
   const ingress = new Ingress(100);
-  for (const bytes of [Number.NaN, -1, 0.5, 2 ** 53]) expect(() => ingress.take(bytes)).toThrow("whole number");
+  for (const bytes of [Number.NaN, -1, 0.5, 2 ** 53]) expect(() => ingress.take("a", bytes)).toThrow("whole number");
   expect(ingress.bytes).toBe(0);
 });
 
@@ -88,7 +98,7 @@ test("a body that does not arrive in time is given up", async () => {
   const clock = new FakeClock();
   const ingress = new Ingress();
   const stuck = new ReadableStream({ pull: () => new Promise(() => {}) });
-  const reading = readBody(post(stuck, { "content-length": "1000" }), { bytesMax: 1000, ingress, clock });
+  const reading = readBody(post(stuck, { "content-length": "1000" }), { bytesMax: 1000, ingress, owner: "a", clock });
   // What is announced takes nothing of the budget, what has arrived does.
   expect(ingress.bytes).toBe(0);
   clock.advance(30_000);

@@ -16,15 +16,21 @@ function database(): Database {
 
 const synchronous = (db: Database) => db.query<{ synchronous: bigint }, []>("PRAGMA synchronous").get()?.synchronous;
 
-test("a group is one transaction: when one write of it cannot be done, none is", () => {
+test("a write that cannot be done takes no other one of its group with it", () => {
   const db = database();
   const broken = { ...funded("a2", "two"), email: null };
   const replies = commitGroup(db, [
     { id: 1, name: "accountAdd", argument: funded("a1", "one") },
     { id: 2, name: "accountAdd", argument: broken },
+    { id: 3, name: "accountAdd", argument: funded("a3", "three") },
   ]);
-  expect(replies.map((reply) => reply.down !== undefined)).toEqual([true, true]);
-  expect(drive(READS.accountByEmail("one"), onSqlite(db))).toBeUndefined();
+  expect(replies.map(({ id, result, down }) => [id, result ?? (down !== undefined && "down")])).toEqual([
+    [1, "added"],
+    [2, "down"],
+    [3, "added"],
+  ]);
+  const ids = drive(READS.accounts("all"), onSqlite(db)).map(({ id }) => id);
+  expect(ids).toEqual(["a1", "a3"]);
 });
 
 test("later writes of a group see the earlier ones", () => {

@@ -20,7 +20,12 @@ export async function chat(service: Service, request: Request): Promise<Reply | 
   if (principal instanceof Failure) return principal;
   if (service.lifecycle.draining) return shuttingDown();
   const { ingress, clock } = service;
-  const body = await readBody(request, { bytesMax: LIMITS.robotBodyBytesMax, ingress, clock });
+  const body = await readBody(request, {
+    bytesMax: LIMITS.robotBodyBytesMax,
+    ingress,
+    owner: principal.accountId,
+    clock,
+  });
   if (body instanceof Failure) return body;
   try {
     // A body may take long to arrive: nothing new begins after the signal to end.

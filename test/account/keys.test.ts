@@ -1,0 +1,86 @@
+import { expect, test } from "bun:test";
+import { Keys } from "../../src/account/keys.ts";
+import { LIMITS } from "../../src/limits.ts";
+import { StoreDown } from "../../src/store/store.ts";
+import { FakeClock } from "../std/fake-clock.ts";
+import { fakeStore, funded } from "./fake-store.ts";
+
+const id = "p".repeat(12);
+
+async function stand() {
+  const [store, clock] = [fakeStore(), new FakeClock()];
+  await store.accountAdd(funded("a1", "one@example.org"));
+  await store.keyAdd({ publicId: id, sha256: new Uint8Array(32).fill(7), accountId: "a1", name: "", createdAt: 1 });
+  const keys = new Keys(store, clock);
+  return { store, clock, keys };
+}
+
+test("a key that was found is not looked up again, as long as nothing was revoked", async () => {
+  const { store, clock, keys } = await stand();
+  await keys.refresh();
+  for (let turn = 0; turn < 20; turn += 1) {
+    expect(await keys.find(id)).toMatchObject({ accountId: "a1" });
+    clock.advance(LIMITS.keysAskMs);
+    await keys.refresh();
+  }
+  expect(store.keyReads).toBe(1);
+});
+
+test("a revocation, wherever it was made, is seen with the next question", async () => {
+  const { store, keys } = await stand();
+  await keys.refresh();
+  await keys.find(id);
+  await store.keyRevoke({ publicId: id, at: 5 });
+  await keys.refresh();
+  expect(await keys.find(id)).toMatchObject({ revokedAt: 5 });
+});
+
+test("without an answer for a second no remembered key is believed, and with one again", async () => {
+  const { store, clock, keys } = await stand();
+  await keys.refresh();
+  await keys.find(id);
+  store.down = true;
+  clock.advance(LIMITS.keysBelievedMs - 1);
+  await keys.refresh();
+  expect(await keys.find(id)).toMatchObject({ accountId: "a1" });
+  clock.advance(1);
+  expect(await keys.find(id)).toBeInstanceOf(StoreDown);
+  store.down = false;
+  expect([await keys.find(id), store.keyReads]).toMatchObject([{ accountId: "a1" }, 3]);
+  await keys.refresh();
+  await keys.find(id);
+  expect(store.keyReads).toBe(3);
+});
+
+test("what was looked up before a revocation is not remembered after it", async () => {
+  const { store, keys } = await stand();
+  await keys.refresh();
+  const { keyByPublicId } = store;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  store.keyByPublicId = async (publicId) => {
+    const record = await keyByPublicId(publicId);
+    await promise;
+    return record;
+  };
+  const slow = keys.find(id);
+  await store.keyRevoke({ publicId: id, at: 5 });
+  await keys.refresh();
+  resolve();
+  expect(await slow).toMatchObject({ revokedAt: undefined });
+  expect(await keys.find(id)).toMatchObject({ revokedAt: 5 });
+});
+
+test("when keys were used is told to the store now and then, not with every request, and not lost when it is down", async () => {
+  const { store, clock, keys } = await stand();
+  for (let turn = 0; turn < 5; turn += 1) {
+    clock.advance(1_000);
+    keys.used(id);
+  }
+  expect(await store.keyByPublicId(id)).toMatchObject({ lastUsedAt: undefined });
+  store.down = true;
+  await keys.flush();
+  store.down = false;
+  await keys.flush();
+  const at = Math.floor(clock.unixMs() / 1000);
+  expect(await store.keyByPublicId(id)).toMatchObject({ lastUsedAt: at });
+});
