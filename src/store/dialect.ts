@@ -18,6 +18,13 @@ export function schemaForPostgres(text: string): string {
 /** Prepared once per connection: bun:sqlite itself keeps only twenty. */
 const prepared = new WeakMap<Database, Map<string, Prepared<unknown, SQLQueryBindings[]>>>();
 
+/** Closes a connection with its statements: SQLite would keep it open behind our back until the last one is gone. */
+export function closeSqlite(db: Database): void {
+  for (const statement of prepared.get(db)?.values() ?? []) statement.finalize();
+  prepared.delete(db);
+  db.close();
+}
+
 /** Runs one statement on a connection of SQLite. */
 export function onSqlite(db: Database): (statement: Statement) => unknown {
   const known = prepared.get(db) ?? new Map<string, Prepared<unknown, SQLQueryBindings[]>>();

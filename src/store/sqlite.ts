@@ -6,7 +6,7 @@ import type { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { EXIT, Problem } from "../error.ts";
 import { openReader } from "./connection.ts";
-import { onSqlite } from "./dialect.ts";
+import { closeSqlite, onSqlite } from "./dialect.ts";
 import { DATABASE_FILE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
 import type { WriteReply } from "./group.ts";
 import { operationsOf, READS, WRITES } from "./operations.ts";
@@ -65,7 +65,7 @@ function sqliteStore(writer: Writer, reader: Database, lock: FolderLock, exclusi
     close: async () => {
       if (!open) return;
       open = false;
-      reader.close();
+      closeSqlite(reader);
       await writer.close();
       lock.release();
     },

@@ -4,6 +4,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { openWriter } from "./connection.ts";
+import { closeSqlite } from "./dialect.ts";
 import { commitGroup, type WriteReply, type WriteRequest } from "./group.ts";
 import { migrate } from "./migrations.ts";
 
@@ -62,7 +63,7 @@ function checkpoint(): void {
 function close(): void {
   clearTimeout(idle);
   commitWaiting();
-  db?.close();
+  if (db) closeSqlite(db);
   db = undefined;
   answer({ kind: "closed" });
 }

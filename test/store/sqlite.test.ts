@@ -39,6 +39,15 @@ test("a closed store answers StoreDown", async () => {
   expect(await store.keyByPublicId("x")).toBeInstanceOf(StoreDown);
 });
 
+test("a store that is closed leaves one database file: its log is copied in and gone", async () => {
+  await using dir = await temporaryFolder();
+  const store = await opened(dir.path);
+  await store.accountAdd(account);
+  await store.accountByEmail("one@example.org");
+  await store.close();
+  expect((await readdir(dir.path)).filter((name) => name.startsWith("tendon.sqlite"))).toEqual(["tendon.sqlite"]);
+});
+
 test("the data folder is 0700 and its files 0600", async () => {
   await using dir = await temporaryFolder();
   const data = join(dir.path, "nested", "data");
