@@ -129,6 +129,8 @@ test.skipIf(CHROMIUM === null && testRequirement() === "none")(
         status = (await chunk(server, token, cameras.flat())).status;
       expect(status).toBe(401);
       expect((await place.run(["status", "--base-url", url], { HOME: home })).code).toBe(3);
+      expect((await place.run(["logout", "--base-url", url], { HOME: home })).code).toBe(0);
+      expect((await place.run(["token"], { HOME: home })).code).toBe(3);
       await look(page, "account-revoked");
       expect(notes).toEqual([]);
     } finally {
