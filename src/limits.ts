@@ -33,19 +33,25 @@ export const LIMITS = {
   linkSeconds: 86_400,
   /** Within which tries are counted. */
   attemptSeconds: 15 * 60,
-  /** Sign-ins with one e-mail from one address, with one e-mail, from one address. */
+  /** Sign-ins with one e-mail from one network, with one e-mail, from one network: an IPv4 address, or an IPv6 /64. */
   signInTriesMax: 10,
   emailTriesMax: 100,
-  addressTriesMax: 50,
-  /** User codes that one account, or one address, may try. */
-  codeTriesMax: 10,
-  codeAddressTriesMax: 30,
-  /** Device logins that one address may begin. */
+  networkTriesMax: 50,
+  /** User codes that one account, or one network, may enter or decide: a login takes two. */
+  codeTriesMax: 20,
+  codeNetworkTriesMax: 60,
+  /** Device logins that one network may begin. */
   deviceTriesMax: 60,
-  /** Accounts that one address may make, where sign-up is open. */
+  /** Accounts that one network may make, where sign-up is open. */
   signUpTriesMax: 10,
   /** Passwords that wait to be hashed: each takes a core for some tens of milliseconds. */
   passwordsWaitingMax: 16,
+  /** Of these, those of one network. */
+  networkPasswordsMax: 2,
+  /** Keys of one account that are valid. */
+  accountKeysMax: 200,
+  /** Keys that a list shows: the valid ones, then those revoked last. */
+  keysListedMax: 400,
   // JSON (contract section 1)
   jsonDepthMax: 64,
   jsonValuesMax: 20_000,

@@ -9,6 +9,7 @@ import { isToken, makeToken, sha256 } from "./secret.ts";
 
 /** The one public client. */
 export const CLIENT_ID = "tendon-cli";
+export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
 /** Without vowels no word comes out, and no letter looks like another one or like a digit (RFC 8628, section 6.1). */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
@@ -31,8 +32,8 @@ export class DeviceLogins {
     private readonly clock: Clock,
   ) {}
 
-  async begin(asked: { deviceName: string; address: string }): Promise<Begun | Refusal> {
-    const refused = await this.people.tried(`device from ${asked.address}`, LIMITS.deviceTriesMax);
+  async begin(asked: { deviceName: string; address: string; network: string }): Promise<Begun | Refusal> {
+    const refused = await this.people.tried(`device from ${asked.network}`, LIMITS.deviceTriesMax);
     if (refused) return refused;
     const now = this.now();
     for (let tries = 0; tries < CODE_TRIES; tries += 1) {
@@ -40,7 +41,8 @@ export class DeviceLogins {
       const added = await this.store.deviceAdd({
         deviceSha256: sha256(deviceCode),
         userCodeSha256: sha256(userCode),
-        deviceName: printable(asked.deviceName).slice(0, LIMITS.deviceNameCharsMax) || "a device without a name",
+        deviceName:
+          [...printable(asked.deviceName)].slice(0, LIMITS.deviceNameCharsMax).join("") || "a device without a name",
         address: asked.address,
         createdAt: now,
         expiresAt: now + LIMITS.deviceLoginSeconds,
@@ -56,29 +58,23 @@ export class DeviceLogins {
   async find(
     person: Person,
     typed: string,
-    address: string,
+    network: string,
   ): Promise<{ login: DeviceLogin; userCode: string } | Refusal> {
-    const refused =
-      (await this.people.tried(`code of ${person.accountId}`, LIMITS.codeTriesMax)) ??
-      (await this.people.tried(`code from ${address}`, LIMITS.codeAddressTriesMax));
-    if (refused) return refused;
-    const userCode = readUserCode(typed);
-    if (userCode === undefined) return codeUnknown();
+    const userCode = await this.guess(person, typed, network);
+    if (userCode instanceof Refusal) return userCode;
     const login = await this.store.deviceByUserCode({ userCodeSha256: sha256(userCode), now: this.now() });
     if (login instanceof StoreDown) return unavailable();
     return login ? { login, userCode } : codeUnknown();
   }
 
   /** Once; the approval lasts as long as the sign-in that gave it. */
-  async decide(person: Person, typed: string, approve: boolean): Promise<Refusal | undefined> {
-    const userCode = readUserCode(typed);
-    if (userCode === undefined) return codeUnknown();
+  async decide(person: Person, typed: string, network: string, approve: boolean): Promise<Refusal | undefined> {
+    const userCode = await this.guess(person, typed, network);
+    if (userCode instanceof Refusal) return userCode;
     if (approve) {
-      const account = await this.store.accountById(person.accountId);
-      if (account instanceof StoreDown) return unavailable();
-      if (!account || (!account.paymentMethod && account.credits - account.settled <= 0n)) {
-        return new Refusal("The account needs a payment method or credit before a key can be created.");
-      }
+      const may = await this.store.mayHaveKeys(person.accountId);
+      if (may instanceof StoreDown) return unavailable();
+      if (may !== "yes") return new Refusal(KEY_REFUSALS[may]);
     }
     const decided = await this.store.deviceDecide({
       userCodeSha256: sha256(userCode),
@@ -104,10 +100,25 @@ export class DeviceLogins {
     return typeof outcome === "object" && "accountId" in outcome ? { key } : outcome;
   }
 
+  /** A code, if it can be one. Each is a try, whatever becomes of it (RFC 8628, section 5.1). */
+  private async guess(person: Person, typed: string, network: string): Promise<string | Refusal> {
+    const refused =
+      (await this.people.tried(`code from ${network}`, LIMITS.codeNetworkTriesMax)) ??
+      (await this.people.tried(`code of ${person.accountId}`, LIMITS.codeTriesMax));
+    return refused ?? readUserCode(typed) ?? codeUnknown();
+  }
+
   private now(): number {
     return Math.floor(this.clock.unixMs() / 1000);
   }
 }
+
+/** Why an account gets no key, in words for its person. */
+export const KEY_REFUSALS = {
+  account_unknown: "The account is gone.",
+  payment_required: "The account needs a payment method or credit before a key can be created.",
+  too_many: `The account has ${LIMITS.accountKeysMax} keys, as many as it may have: revoke one first.`,
+} as const;
 
 function codeUnknown(): Refusal {
   return new Refusal("No device waits with this code. Compare it with the terminal, or run tendon login again.");

@@ -3,6 +3,7 @@
  * them; base62. At rest only the public id and the SHA-256 of the whole key are kept.
  */
 import { timingSafeEqual } from "node:crypto";
+import { LIMITS } from "../limits.ts";
 import { base62, randomBase62 } from "../std/base62.ts";
 
 const PUBLIC_CHARS = 12;
@@ -21,6 +22,24 @@ export function keyPublicId(key: string): string | undefined {
   const publicId = FORM.exec(key)?.[1];
   const body = key.slice(0, -CHECK_CHARS);
   return publicId !== undefined && key === body + checksum(body) ? publicId : undefined;
+}
+
+/** What may be shown of a key: `tdn_` and its public id. */
+export function keyPrefix(publicId: string): string {
+  return `tdn_${publicId}`;
+}
+
+const PREFIX = new RegExp(`^(?:tdn_)?([0-9A-Za-z]{${PUBLIC_CHARS}})$`);
+
+/** The public id of a safe prefix, or of itself; undefined for anything else. */
+export function publicIdOf(prefix: string): string | undefined {
+  return PREFIX.exec(prefix)?.[1];
+}
+
+/** What is wrong with a key's name, in words. */
+export function keyNameProblem(name: string): string | undefined {
+  if ([...name].length <= LIMITS.keyNameCharsMax && !/\p{C}/u.test(name)) return undefined;
+  return `a key's name has at most ${LIMITS.keyNameCharsMax} characters, none of them a control character`;
 }
 
 /** SHA-256 of the whole key, 32 bytes. */

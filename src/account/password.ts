@@ -1,4 +1,7 @@
-/** Passwords: argon2id, off the event loop, one at a time, so that a flood of sign-ins takes one core at most. */
+/**
+ * Passwords: argon2id, off the event loop, one at a time, so that a flood of sign-ins takes one core at most. One network may
+ * have two of the places to wait, so that others find one.
+ */
 import { LIMITS } from "../limits.ts";
 
 /** The first choice of OWASP's Password Storage Cheat Sheet: 19 MiB, two passes, one lane. */
@@ -6,33 +9,39 @@ const ARGON2ID = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as c
 
 export class Passwords {
   private waiting = 0;
+  private readonly ofNetwork = new Map<string, number>();
   private last: Promise<unknown> = Promise.resolve();
   /** Checked where there is no account, so that the answer takes as long as where there is one. */
   private nobody: string | undefined;
 
   /** `busy`: too many wait already. */
-  async hash(password: string): Promise<string | "busy"> {
-    return await this.turn(() => Bun.password.hash(password, ARGON2ID));
+  async hash(password: string, network: string): Promise<string | "busy"> {
+    return await this.turn(network, () => Bun.password.hash(password, ARGON2ID));
   }
 
   /** Whether the password is that of `hash`; undefined where nobody has it. */
-  async matches(password: string, hash: string | undefined): Promise<boolean | "busy"> {
-    return await this.turn(async () => {
+  async matches(password: string, hash: string | undefined, network: string): Promise<boolean | "busy"> {
+    return await this.turn(network, async () => {
       this.nobody ??= await Bun.password.hash("nobody has this password", ARGON2ID);
       const right = await Bun.password.verify(password, hash ?? this.nobody);
       return right && hash !== undefined;
     });
   }
 
-  private async turn<T>(work: () => Promise<T>): Promise<T | "busy"> {
-    if (this.waiting >= LIMITS.passwordsWaitingMax) return "busy";
+  private async turn<T>(network: string, work: () => Promise<T>): Promise<T | "busy"> {
+    const own = this.ofNetwork.get(network) ?? 0;
+    if (this.waiting >= LIMITS.passwordsWaitingMax || own >= LIMITS.networkPasswordsMax) return "busy";
     this.waiting += 1;
+    this.ofNetwork.set(network, own + 1);
     const turn = this.last.then(work);
     this.last = turn.catch(() => {});
     try {
       return await turn;
     } finally {
       this.waiting -= 1;
+      const left = (this.ofNetwork.get(network) ?? 1) - 1;
+      if (left === 0) this.ofNetwork.delete(network);
+      else this.ofNetwork.set(network, left);
     }
   }
 }

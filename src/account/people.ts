@@ -17,18 +17,26 @@ export interface Person {
 
 /** What a one-time link is for. */
 export interface LinkFor {
+  /** It makes the operator's account; otherwise it sets the password of an account that has its e-mail. */
   readonly operator: boolean;
   /** Of the account, or a proposal. */
   readonly email: string;
-  /** Whether the account has its e-mail already. */
-  readonly fixed: boolean;
 }
 
 /** Why it was not done: what the page says, and of which kind it is. */
 export class Refusal {
   constructor(
     readonly text: string,
-    readonly kind: "refused" | "signInFailed" | "tooMany" | "unavailable" | "notFound" = "refused",
+    readonly kind:
+      | "refused"
+      | "signInFailed"
+      | "forbidden"
+      | "tooLarge"
+      | "tooMany"
+      | "unavailable"
+      | "notFound" = "refused",
+    /** When it may be tried again. */
+    readonly retryAfterSeconds?: number,
   ) {}
 }
 
@@ -58,12 +66,14 @@ export class People {
   }
 
   /** The token of a new sign-in. Wrong e-mail and wrong password look alike, in words and in time. */
-  async signIn(typed: { email: string; password: string; address: string }): Promise<string | Refusal> {
+  async signIn(typed: { email: string; password: string; network: string }): Promise<string | Refusal> {
     const email = readEmail(typed.email) ?? "";
+    // Who is refused for its network writes nothing more, and uses up nothing of others. Many networks together can still keep
+    // an e-mail from being tried, but not find its password.
     const tries = [
-      [`sign-in ${email} ${typed.address}`, LIMITS.signInTriesMax],
+      [`sign-in from ${typed.network}`, LIMITS.networkTriesMax],
+      [`sign-in ${email} ${typed.network}`, LIMITS.signInTriesMax],
       [`sign-in ${email}`, LIMITS.emailTriesMax],
-      [`sign-in from ${typed.address}`, LIMITS.addressTriesMax],
     ] as const;
     for (const [name, max] of tries) {
       const refused = await this.tried(name, max);
@@ -71,27 +81,28 @@ export class People {
     }
     const account = await this.options.store.accountByEmail(email);
     if (account instanceof StoreDown) return unavailable();
-    const right = await this.passwords.matches(typed.password, account?.password);
+    const right = await this.passwords.matches(typed.password, account?.password, typed.network);
     if (right === "busy") return busy();
-    if (!right || !account) return new Refusal("The e-mail or the password is wrong.", "signInFailed");
-    return await this.begin(account.id);
+    if (!right || account?.password === undefined) return wrong();
+    return await this.begin(account.id, account.password);
   }
 
-  async signOut({ token }: Person): Promise<void> {
-    await this.options.store.signInRemove({ tokenSha256: sha256(token) });
+  async signOut({ token }: Person): Promise<Refusal | undefined> {
+    const removed = await this.options.store.signInRemove({ tokenSha256: sha256(token) });
+    return removed instanceof StoreDown ? unavailable() : undefined;
   }
 
   /** A new account without credit, and its first sign-in. */
-  async signUp(typed: { email: string; password: string; address: string }): Promise<string | Refusal> {
+  async signUp(typed: { email: string; password: string; network: string }): Promise<string | Refusal> {
     const { store, clock } = this.options;
     if (!this.signUpOpen) return new Refusal("Accounts of this service are made by its operator.", "notFound");
     const email = readEmail(typed.email);
     if (email === undefined) return new Refusal("This is no e-mail address.");
     const problem = passwordProblem(typed.password);
     if (problem) return new Refusal(problem);
-    const refused = await this.tried(`sign-up from ${typed.address}`, LIMITS.signUpTriesMax);
+    const refused = await this.tried(`sign-up from ${typed.network}`, LIMITS.signUpTriesMax);
     if (refused) return refused;
-    const password = await this.passwords.hash(typed.password);
+    const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
     const id = makeId("acct_", clock);
     const added = await store.accountAdd({
@@ -105,7 +116,7 @@ export class People {
     });
     if (added instanceof StoreDown) return unavailable();
     if (added === "email_taken") return new Refusal("There is an account of this e-mail already: sign in.");
-    return await this.begin(id);
+    return await this.begin(id, password);
   }
 
   /** A one-time link's token for the operator's account; undefined when somebody can sign in already. */
@@ -119,7 +130,7 @@ export class People {
     return added instanceof StoreDown ? added : token;
   }
 
-  /** What a one-time link is for. `fixed`: the account has its e-mail already. */
+  /** What a one-time link is for. */
   async link(token: string): Promise<LinkFor | Refusal> {
     const found = isToken(token)
       ? await this.options.store.linkByToken({ tokenSha256: sha256(token), now: this.now() })
@@ -127,19 +138,19 @@ export class People {
     if (found instanceof StoreDown) return unavailable();
     if (!found) return linkGone();
     const operator = found.kind === "operator";
-    return { operator, email: operator ? (this.options.operatorEmail ?? "") : found.email, fixed: !operator };
+    return { operator, email: operator ? (this.options.operatorEmail ?? "") : found.email };
   }
 
   /** Sets the password that the link is for, and signs in. */
-  async redeem(typed: { token: string; email: string; password: string }): Promise<string | Refusal> {
+  async redeem(typed: { token: string; email: string; password: string; network: string }): Promise<string | Refusal> {
     const { store, clock } = this.options;
     const link = await this.link(typed.token);
     if (link instanceof Refusal) return link;
-    const email = link.fixed ? link.email : readEmail(typed.email);
+    const email = link.operator ? readEmail(typed.email) : link.email;
     if (email === undefined) return new Refusal("This is no e-mail address.");
     const problem = passwordProblem(typed.password);
     if (problem) return new Refusal(problem);
-    const password = await this.passwords.hash(typed.password);
+    const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
     const redeemed = await store.linkRedeem({
       tokenSha256: sha256(typed.token),
@@ -152,11 +163,14 @@ export class People {
     if (redeemed === "link_unknown") return linkGone();
     if (redeemed === "email_taken")
       return new Refusal("Somebody can sign in with this e-mail already: choose another one.");
-    return await this.begin(redeemed.accountId);
+    return await this.begin(redeemed.accountId, password);
   }
 
   /** Other sign-ins of the account end. */
-  async changePassword(person: Person, typed: { current: string; password: string }): Promise<Refusal | undefined> {
+  async changePassword(
+    person: Person,
+    typed: { current: string; password: string; network: string },
+  ): Promise<Refusal | undefined> {
     const { store } = this.options;
     const refused = await this.tried(`password of ${person.accountId}`, LIMITS.signInTriesMax);
     if (refused) return refused;
@@ -164,10 +178,10 @@ export class People {
     if (problem) return new Refusal(problem);
     const account = await store.accountById(person.accountId);
     if (account instanceof StoreDown) return unavailable();
-    const right = await this.passwords.matches(typed.current, account?.password);
+    const right = await this.passwords.matches(typed.current, account?.password, typed.network);
     if (right === "busy") return busy();
     if (!right) return new Refusal("The current password is wrong.");
-    const password = await this.passwords.hash(typed.password);
+    const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
     const changed = await store.passwordSet({
       accountId: person.accountId,
@@ -183,15 +197,18 @@ export class People {
     const outcome = await this.options.store.attempt({ name, max, windowSeconds: LIMITS.attemptSeconds, now });
     if (outcome === "allowed") return undefined;
     if (outcome instanceof StoreDown) return unavailable();
-    return new Refusal(`Too many tries: wait ${Math.ceil(outcome.refusedSeconds / 60)} minutes.`, "tooMany");
+    const { refusedSeconds } = outcome;
+    return new Refusal(`Too many tries: wait ${Math.ceil(refusedSeconds / 60)} minutes.`, "tooMany", refusedSeconds);
   }
 
-  private async begin(accountId: string): Promise<string | Refusal> {
+  /** As long as the password that was right, `hash`, still is. */
+  private async begin(accountId: string, hash: string): Promise<string | Refusal> {
     const token = makeToken();
     const now = this.now();
     const signIn = { tokenSha256: sha256(token), accountId, createdAt: now, expiresAt: now + LIMITS.signInSeconds };
-    const added = await this.options.store.signInAdd(signIn);
-    return added instanceof StoreDown ? unavailable() : token;
+    const added = await this.options.store.signInAdd({ ...signIn, password: hash });
+    if (added instanceof StoreDown) return unavailable();
+    return added === "added" ? token : wrong();
   }
 
   private now(): number {
@@ -200,11 +217,15 @@ export class People {
 }
 
 export function unavailable(): Refusal {
-  return new Refusal("The service cannot look this up right now: try again in a moment.", "unavailable");
+  return new Refusal("The service cannot look this up right now: try again in a moment.", "unavailable", 1);
+}
+
+function wrong(): Refusal {
+  return new Refusal("The e-mail or the password is wrong.", "signInFailed");
 }
 
 function busy(): Refusal {
-  return new Refusal("Too many people sign in at this moment: try again in some seconds.", "unavailable");
+  return new Refusal("Too many people sign in at this moment: try again in some seconds.", "unavailable", 1);
 }
 
 function linkGone(): Refusal {

@@ -2,10 +2,11 @@
 import { type Credentials, readCredentials, removeCredentials } from "../account/credentials.ts";
 import { clientConfig } from "../config.ts";
 import { EXIT, Problem } from "../error.ts";
+import { countModels, Refusal } from "./client.ts";
 import type { Command, Given } from "./command.ts";
 import { revokeKey } from "./oauth.ts";
 import { print, printJson, printNote } from "./print.ts";
-import { isFor, owner, safePrefix, serviceUrl } from "./sign-in.ts";
+import { hasOrigin, isFor, owner, safePrefix, serviceUrl } from "./sign-in.ts";
 
 export const logout: Command = {
   name: "logout",
@@ -53,7 +54,11 @@ async function revoke(saved: Credentials | Problem, flag: string | undefined, pa
   const url = serviceUrl(flag, saved.base_url);
   if (url instanceof Problem) return url;
   if (!isFor(saved, url)) return otherService(saved, url, path);
-  const active = await revokeKey(url, saved.api_key);
+  // Revoking what a service does not know is no error, so it is asked first: another program may have its port.
+  const models = await countModels({ url, apiKey: saved.api_key });
+  const dead = models instanceof Refusal && models.status === 401;
+  if (dead && !hasOrigin(saved, url)) return otherService(saved, url, path);
+  const active = dead ? undefined : models instanceof Problem ? models : await revokeKey(url, saved.api_key);
   if (active) {
     return new Problem(
       `${active.message}; the key is kept: try again later, or remove it from this machine alone with 'tendon logout --local' (it then stays active)`,

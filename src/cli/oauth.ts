@@ -1,5 +1,6 @@
 /** The client of device login (RFC 8628) and of revocation (RFC 7009). */
 import { hostname } from "node:os";
+import { CLIENT_ID, DEVICE_GRANT } from "../account/device.ts";
 import { keyPublicId } from "../account/key.ts";
 import { EXIT, Problem } from "../error.ts";
 import { LIMITS } from "../limits.ts";
@@ -8,8 +9,7 @@ import { form, refusal } from "./client.ts";
 import { numberAt, textAt } from "./json.ts";
 import { printable } from "./print.ts";
 
-const CLIENT = { client_id: "tendon-cli" } as const;
-const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
+const CLIENT = { client_id: CLIENT_ID } as const;
 /** What a `slow_down` adds, by RFC 8628. */
 const SLOW_DOWN_MS = 5_000;
 
@@ -107,7 +107,7 @@ async function poll(url: string, deviceCode: string): Promise<Outcome> {
     case "slow_down":
       return "slow_down";
     case "access_denied":
-      return new Problem("the login was denied in the browser; no key was made");
+      return new Problem(`no key was made: ${printable(textAt(reply.body, "error_description") ?? "it was denied")}`);
     case "expired_token":
       return expired();
     case "invalid_grant":

@@ -1,6 +1,6 @@
 /** Which service a client command calls, and with which key: flag, then environment, then the credentials file. */
 import { type Credentials, readCredentials } from "../account/credentials.ts";
-import { keyPublicId } from "../account/key.ts";
+import { keyPrefix, keyPublicId } from "../account/key.ts";
 import { clientConfig, DEFAULTS, type Environment } from "../config.ts";
 import { EXIT, Problem } from "../error.ts";
 import type { Service } from "./client.ts";
@@ -75,7 +75,7 @@ export function isLoopback(url: string): boolean {
 /** The part of a key that may be shown; undefined for a text that is no key, of which nothing may be. */
 export function safePrefix(key: string): string | undefined {
   const publicId = keyPublicId(key);
-  return publicId === undefined ? undefined : `tdn_${publicId}`;
+  return publicId === undefined ? undefined : keyPrefix(publicId);
 }
 
 interface Source {

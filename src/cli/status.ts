@@ -24,26 +24,30 @@ async function run(given: Given): Promise<number | Problem> {
   if (service instanceof Problem) return service;
   const models = await countModels(service);
   const refused = models instanceof Refusal && models.status === 401 ? models : undefined;
+  // The key is shown whatever the service says, or does not say.
+  const valid = models instanceof Problem ? (refused ? false : undefined) : true;
+  const code = models instanceof Refusal ? models.code : undefined;
+  if (given.on("json")) await printJson(facts(service, valid, code));
+  else await print(lines(service, valid));
   if (models instanceof Problem && refused === undefined) return models;
-  if (given.on("json")) await printJson(facts(service, refused));
-  else await print(`${lines(service, refused)}`);
   return refused === undefined ? EXIT.done : new Problem(`${refused.message}; ${advice(service)}`, EXIT.notSignedIn);
 }
 
-function facts(service: SignedIn, refused: Refusal | undefined): Readonly<Record<string, unknown>> {
+/** `valid`: undefined where the service did not say. */
+function facts(service: SignedIn, valid: boolean | undefined, code: string | undefined) {
   return {
     prefix: safePrefix(service.apiKey) ?? null,
     base_url: service.url,
     source: service.source,
-    valid: refused === undefined,
-    code: refused?.code,
+    valid: valid ?? null,
+    code,
   };
 }
 
-function lines(service: SignedIn, refused: Refusal | undefined): string {
+function lines(service: SignedIn, valid: boolean | undefined): string {
   const from = service.source === "environment" ? "TENDON_API_KEY" : clientConfig().credentialsPath;
   return [
-    refused === undefined ? "Signed in." : "Not signed in: the service refuses the key.",
+    valid === undefined ? "Not known whether the key is good." : valid ? "Signed in." : "The service refuses the key.",
     `  key      ${safePrefix(service.apiKey) ?? "not of the form of a tendon key"}`,
     `  from     ${from}`,
     `  service  ${service.url}`,

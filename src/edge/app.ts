@@ -11,27 +11,35 @@ import type { Service } from "./service.ts";
 import { endSession } from "./sessions.ts";
 
 export function publicApp(service: Service) {
-  return new Elysia({ strictPath: true })
-    .onError(({ code, error }) => answer(service, "unknown", () => unmatched(code, error)))
-    .post("/v1/chat/completions", ({ request }) => answer(service, "chat", () => chat(service, request)), {
-      parse: "none",
-    })
-    .delete("/v1/robot/sessions/:session_id", ({ request, params }) =>
-      answer(service, "session_end", () => endSession(service, request, params.session_id)),
-    )
-    .get("/v1/models", ({ request }) => answer(service, "models", () => llmModels(service, request)))
-    .post(
-      "/oauth/device_authorization",
-      ({ request, server }) =>
-        answer(service, "oauth", () => deviceAuthorization(service, request, server?.requestIP(request)?.address)),
-      { parse: "none" },
-    )
-    .post("/oauth/token", ({ request }) => answer(service, "oauth", () => token(service, request)), { parse: "none" })
-    .post("/oauth/revoke", ({ request }) => answer(service, "oauth", () => revoke(service, request)), { parse: "none" })
-    .use(pages(service))
-    .get("/healthz", () => answer(service, "healthz", () => healthz()))
-    .get("/readyz", () => answer(service, "readyz", () => readyz(service)))
-    .use(docs(service));
+  return (
+    new Elysia({ strictPath: true })
+      // A Host that is none makes an address that is none: there is no such route.
+      .onRequest(({ request }) =>
+        URL.canParse(request.url) ? undefined : answer(service, "unknown", async () => notFound()),
+      )
+      .onError(({ code, error }) => answer(service, "unknown", () => unmatched(code, error)))
+      .post("/v1/chat/completions", ({ request }) => answer(service, "chat", () => chat(service, request)), {
+        parse: "none",
+      })
+      .delete("/v1/robot/sessions/:session_id", ({ request, params }) =>
+        answer(service, "session_end", () => endSession(service, request, params.session_id)),
+      )
+      .get("/v1/models", ({ request }) => answer(service, "models", () => llmModels(service, request)))
+      .post(
+        "/oauth/device_authorization",
+        ({ request, server }) =>
+          answer(service, "oauth", () => deviceAuthorization(service, request, server?.requestIP(request)?.address)),
+        { parse: "none" },
+      )
+      .post("/oauth/token", ({ request }) => answer(service, "oauth", () => token(service, request)), { parse: "none" })
+      .post("/oauth/revoke", ({ request }) => answer(service, "oauth", () => revoke(service, request)), {
+        parse: "none",
+      })
+      .use(pages(service))
+      .get("/healthz", () => answer(service, "healthz", () => healthz()))
+      .get("/readyz", () => answer(service, "readyz", () => readyz(service)))
+      .use(docs(service))
+  );
 }
 
 /** What Elysia could not route is 404; anything else that it throws is a fault of ours. */

@@ -2,18 +2,16 @@
  * The OAuth routes of the command line's sign-in: device authorization (RFC 8628), token, and revocation (RFC 7009). Their
  * errors have the form of RFC 6749: `{error, error_description}`.
  */
-import { CLIENT_ID } from "../account/device.ts";
-import { keyDigest, keyPublicId } from "../account/key.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../account/device.ts";
+import { keyMatches, keyPublicId } from "../account/key.ts";
 import { Refusal } from "../account/people.ts";
 import { Failure, type OauthError, oauthStatus } from "../error.ts";
 import { LIMITS } from "../limits.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Reply } from "./answer.ts";
 import { type Form, readForm } from "./form.ts";
-import { addressOf, baseOf } from "./origin.ts";
+import { addressOf, baseOf, networkOf } from "./origin.ts";
 import type { Service } from "./service.ts";
-
-const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
 /** `POST /oauth/device_authorization`. */
 export async function deviceAuthorization(
@@ -23,11 +21,10 @@ export async function deviceAuthorization(
 ): Promise<Reply> {
   const form = await clientForm(service, request);
   if (typeof form !== "function") return form;
-  const begun = await service.devices.begin({
-    deviceName: form("device_name"),
-    address: addressOf(request, peer),
-  });
-  if (begun instanceof Refusal) return failed("temporarily_unavailable", begun.text);
+  const address = addressOf(request, peer);
+  const asked = { deviceName: form("device_name"), address, network: networkOf(address) };
+  const begun = await service.devices.begin(asked);
+  if (begun instanceof Refusal) return failed("temporarily_unavailable", begun.text, begun.retryAfterSeconds);
   const page = `${baseOf(request)}/device`;
   return done({
     device_code: begun.deviceCode,
@@ -59,7 +56,9 @@ const POLLED = {
   denied: ["access_denied", "the code was refused, or who confirmed it has signed out; begin again"],
   expired: ["expired_token", "nobody confirmed the code in time; begin again"],
   unknown: ["invalid_grant", "this device code is unknown or has given its key already; begin again"],
+  account_unknown: ["access_denied", "the account that confirmed it is gone"],
   payment_required: ["access_denied", "the account needs a payment method or credit before a key can be created"],
+  too_many: ["access_denied", "the account has as many keys as it may have; revoke one at /account and begin again"],
 } as const satisfies Record<string, readonly [OauthError, string]>;
 
 /** `POST /oauth/revoke`: whoever has the key may end it. Also 200 for what is no key of this service. */
@@ -71,7 +70,7 @@ export async function revoke(service: Service, request: Request): Promise<Reply>
   const publicId = keyPublicId(key);
   const record = publicId === undefined ? undefined : await service.store.keyByPublicId(publicId);
   if (record instanceof StoreDown) return down(service, record);
-  if (record && Buffer.compare(record.sha256, keyDigest(key)) === 0) {
+  if (record && keyMatches(key, record.sha256)) {
     const at = Math.floor(service.clock.unixMs() / 1000);
     const revoked = await service.store.keyRevoke({ publicId: record.publicId, at });
     if (revoked instanceof StoreDown) return down(service, revoked);
@@ -83,7 +82,9 @@ export async function revoke(service: Service, request: Request): Promise<Reply>
 /** The form, if it is one of our client. */
 async function clientForm(service: Service, request: Request): Promise<Form | Reply> {
   const form = await readForm(service, request);
-  if (form instanceof Failure) return failed("invalid_request", form.message);
+  if (form instanceof Failure) {
+    return failed(form.code === "engine_unavailable" ? "temporarily_unavailable" : "invalid_request", form.message);
+  }
   if (form("client_id") === CLIENT_ID) return form;
   return failed("invalid_client", `client_id is not ${CLIENT_ID}, the only client there is`);
 }
@@ -92,9 +93,10 @@ function done(body: object): Reply {
   return { status: 200, body: JSON.stringify(body), headers: { "cache-control": "no-store" } };
 }
 
-function failed(error: OauthError, description: string): Reply {
+function failed(error: OauthError, description: string, afterSeconds = 1): Reply {
   const status = oauthStatus(error);
-  const retry: Record<string, string> = error === "temporarily_unavailable" ? { "retry-after": "1" } : {};
+  const retry: Record<string, string> =
+    error === "temporarily_unavailable" ? { "retry-after": String(afterSeconds) } : {};
   const body = JSON.stringify({ error, error_description: description });
   return { status, body, headers: { "cache-control": "no-store", ...retry } };
 }

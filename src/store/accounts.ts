@@ -1,8 +1,9 @@
 /** Accounts and their keys. */
+import { LIMITS } from "../limits.ts";
 import { monthOf } from "../std/calendar.ts";
 import { pay } from "./money.ts";
 import { changes, first, rows, type Steps } from "./steps.ts";
-import type { Account, KeyRecord, NewAccount, NewKey, Reads, Writes } from "./store.ts";
+import type { Account, KeyRecord, NewAccount, NewKey, NoKeys, Reads, Writes } from "./store.ts";
 
 interface AccountRow {
   readonly id: string;
@@ -83,15 +84,16 @@ export function* accountAdd(added: NewAccount): Steps<ReturnType<Writes["account
   return "added";
 }
 
-/** The account exists and may have keys. */
-export function* mayHaveKeys(accountId: string): Steps<"yes" | "account_unknown" | "payment_required"> {
-  const found = yield* first<{ funded: bigint }>(
-    `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS funded
+export function* mayHaveKeys(accountId: string): Steps<"yes" | NoKeys> {
+  const found = yield* first<{ funded: bigint; keys: bigint }>(
+    `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS funded,
+            (SELECT count(*) FROM api_keys WHERE account_id = $1 AND revoked_at IS NULL) AS keys
      FROM accounts WHERE id = $1`,
     accountId,
   );
   if (!found) return "account_unknown";
-  return BigInt(found.funded) === 1n ? "yes" : "payment_required";
+  if (BigInt(found.funded) === 0n) return "payment_required";
+  return Number(found.keys) < LIMITS.accountKeysMax ? "yes" : "too_many";
 }
 
 export function* keyAdd(added: NewKey): Steps<ReturnType<Writes["keyAdd"]>> {
@@ -163,7 +165,12 @@ export function* keyByPublicId(publicId: string): Steps<KeyRecord | undefined> {
 }
 
 export function* keysOf(accountId: string): Steps<ReturnType<Reads["keysOf"]>> {
-  return (yield* rows<KeyRow>(`${KEY} WHERE account_id = $1 ORDER BY created_at, public_id`, accountId)).map(key);
+  const found = yield* rows<KeyRow>(
+    `${KEY} WHERE account_id = $1
+     ORDER BY CASE WHEN revoked_at IS NULL THEN 0 ELSE 1 END, revoked_at DESC, created_at, public_id LIMIT ${LIMITS.keysListedMax}`,
+    accountId,
+  );
+  return found.map(key);
 }
 
 export function* keysRevision(): Steps<bigint> {

@@ -42,6 +42,7 @@ export const READS: Operations<Reads> = {
   accounts: accounts.accounts,
   keyByPublicId: accounts.keyByPublicId,
   keysOf: accounts.keysOf,
+  mayHaveKeys: accounts.mayHaveKeys,
   keysRevision: accounts.keysRevision,
   usageDays: money.usageDays,
   ledgerCheck,

@@ -5,7 +5,7 @@
 import { present } from "../std/assert.ts";
 import { keyAdd, keyRevoke, mayHaveKeys } from "./accounts.ts";
 import { changes, first, type Steps } from "./steps.ts";
-import type { Writes } from "./store.ts";
+import type { NoKeys, Writes } from "./store.ts";
 
 export interface Link {
   readonly tokenSha256: Uint8Array;
@@ -45,7 +45,7 @@ export type DevicePoll =
   | "pending"
   | "slow_down"
   | "denied"
-  | "payment_required"
+  | NoKeys
   | { readonly accountId: string };
 
 /** What `slow_down` adds to the interval (RFC 8628, section 3.5). */
@@ -111,6 +111,7 @@ export function* linkRedeem(
   const accountId = link.accountId ?? (yield* operatorAccount(use));
   yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", accountId, use.password);
   yield* changes("DELETE FROM sign_ins WHERE account_id = $1", accountId);
+  yield* changes("DELETE FROM links WHERE account_id = $1", accountId);
   return { accountId };
 }
 
@@ -132,15 +133,19 @@ export function* passwordSet(change: Parameters<Writes["passwordSet"]>[0]): Step
     change.accountId,
     change.keepSignIn,
   );
+  yield* changes("DELETE FROM links WHERE account_id = $1", change.accountId);
   return "changed";
 }
 
-export function* signInAdd(signIn: SignIn): Steps<"added"> {
+export function* signInAdd(signIn: Parameters<Writes["signInAdd"]>[0]): Steps<"added" | "password_changed"> {
+  const { accountId, password } = signIn;
+  const same = "SELECT id FROM accounts WHERE id = $1 AND password = $2 FOR NO KEY UPDATE";
+  if (!(yield* first(same, accountId, password))) return "password_changed";
   yield* changes(
     `INSERT INTO sign_ins (token_sha256, account_id, created_at, expires_at) VALUES ($1, $2, $3, $4)
      ON CONFLICT DO NOTHING`,
     signIn.tokenSha256,
-    signIn.accountId,
+    accountId,
     signIn.createdAt,
     signIn.expiresAt,
   );
@@ -253,9 +258,10 @@ export function* devicePoll(poll: Parameters<Writes["devicePoll"]>[0]): Steps<De
   const row = yield* first<PolledRow>(
     `SELECT state, device_name, device_logins.expires_at, polled_at, interval_seconds, device_logins.account_id,
             sign_ins.account_id AS signed_in, key_public_id
-     FROM device_logins LEFT JOIN sign_ins ON sign_ins.token_sha256 = sign_in_sha256
+     FROM device_logins LEFT JOIN sign_ins ON sign_ins.token_sha256 = sign_in_sha256 AND sign_ins.expires_at > $2
      WHERE device_sha256 = $1`,
     poll.deviceSha256,
+    poll.now,
   );
   if (!row) return "unknown";
   if (Number(row.expires_at) <= poll.now) return "expired";
@@ -265,14 +271,16 @@ export function* devicePoll(poll: Parameters<Writes["devicePoll"]>[0]): Steps<De
   const { account_id: accountId } = row;
   // Bound to the sign-in that approved it: one that has ended approves nothing.
   if (accountId === null || row.signed_in !== accountId) return "denied";
-  if ((yield* mayHaveKeys(accountId)) !== "yes") return "payment_required";
+  const may = yield* mayHaveKeys(accountId);
+  if (may !== "yes") return may;
   // Single use: whoever changes the row gets the key.
   const taken = yield* changes(
     "UPDATE device_logins SET state = 'granted', key_public_id = $2 WHERE device_sha256 = $1 AND state = 'approved'",
     poll.deviceSha256,
     poll.key.publicId,
   );
-  if (taken === 0) return "unknown";
+  // Another question came first: this one finds what that one left.
+  if (taken === 0) return yield* devicePoll(poll);
   const added = yield* keyAdd({ ...poll.key, name: row.device_name, accountId });
   return added === "added" ? { accountId } : "unknown";
 }

@@ -152,11 +152,13 @@ export class StoreDown {
 /** Why a hold is refused; codes of the interface. */
 export type Refusal = "payment_required" | "insufficient_credit" | "spend_limit_exceeded";
 
+/** Why an account gets no further key: it has neither payment method nor credit, or as many keys as it may have. */
+export type NoKeys = "account_unknown" | "payment_required" | "too_many";
+
 /** Operations that change something. Each is one atomic step, durable when it resolves unless its line says otherwise. */
 export interface Writes {
   accountAdd(account: NewAccount): "added" | "email_taken";
-  /** `payment_required`: no key for an account with neither payment method nor credit. */
-  keyAdd(key: NewKey): "added" | "id_taken" | "account_unknown" | "payment_required";
+  keyAdd(key: NewKey): "added" | "id_taken" | NoKeys;
   /** `accountId`: only a key of that account. */
   keyRevoke(revocation: { publicId: string; accountId?: string | undefined; at: number }): "revoked" | "unknown";
   keysUsed(uses: readonly { publicId: string; at: number }[]): "done";
@@ -196,8 +198,10 @@ export interface Writes {
     email: string;
     password: string;
   }): Redeemed | "link_unknown" | "email_taken";
+  /** Ends its other sign-ins, and its links. */
   passwordSet(change: { accountId: string; password: string; keepSignIn: Uint8Array }): "changed";
-  signInAdd(signIn: SignIn): "added";
+  /** Only as long as `password`, the hash that was found right, is that of the account. */
+  signInAdd(signIn: SignIn & { readonly password: string }): "added" | "password_changed";
   signInRemove(signIn: { tokenSha256: Uint8Array }): "removed";
   deviceAdd(login: DeviceLogin): "added" | "code_taken";
   deviceDecide(decision: {
@@ -224,7 +228,9 @@ export interface Reads {
   accountById(id: string): Account | undefined;
   accounts(all: "all"): readonly Account[];
   keyByPublicId(publicId: string): KeyRecord | undefined;
+  /** The valid ones, then those revoked last; at most LIMITS.keysListedMax. */
   keysOf(accountId: string): readonly KeyRecord[];
+  mayHaveKeys(accountId: string): "yes" | NoKeys;
   /** Changes with every revocation. */
   keysRevision(all: "all"): bigint;
   usageDays(of: { accountId: string; fromDay: number }): readonly UsageDay[];

@@ -165,7 +165,7 @@ test("a login that is denied or expired exits with 1 and says so", async () => {
   await using place = await Place.make();
   await using service = new FakeService();
   for (const [error, words] of [
-    ["access_denied", "denied"],
+    ["access_denied", "no key was made: see the specification"],
     ["expired_token", "expired"],
   ] as const) {
     service.polls = [() => refuse(error)];
@@ -336,6 +336,21 @@ test("logout revokes the key at its service and removes the file", async () => {
   expect([code, JSON.parse(stdout)]).toEqual([EXIT.done, facts]);
   expect([service.revoked, await gone(fileOf(place))]).toEqual([[key], true]);
   expect((await run(place, service, "logout")).code).toBe(EXIT.notSignedIn);
+});
+
+test("a logout at another service, or at what is none, keeps the key: neither of them has revoked it", async () => {
+  await using place = await Place.make();
+  await using service = new FakeService();
+  await using other = new FakeService();
+  await using page = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("<p>hello</p>") });
+  const key = await signedIn(place, service);
+  expect((await run(place, service, `logout --base-url ${other.url}`)).code).toBe(EXIT.notSignedIn);
+  expect((await run(place, service, `logout --base-url http://127.0.0.1:${page.port}`)).code).toBe(EXIT.failed);
+  expect([service.active.has(key), await gone(fileOf(place))]).toEqual([true, false]);
+  // Where it was made, a key that is dead already is only removed.
+  service.active.delete(key);
+  expect((await run(place, service, "logout")).code).toBe(EXIT.done);
+  expect([service.revoked, await gone(fileOf(place))]).toEqual([[], true]);
 });
 
 test("a logout that cannot revoke keeps the file; --local removes it and says that the key stays active", async () => {

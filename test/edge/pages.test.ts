@@ -87,6 +87,24 @@ describe("signing in", () => {
     expect(pages[1]).toEqual(pages[0] ?? []);
   });
 
+  test("who is refused for a network's many tries uses up nothing of the account, and writes nothing more", async () => {
+    const at = await stage();
+    await signedIn(at);
+    const flood = new Browser(at);
+    for (let tries = 0; tries < LIMITS.networkTriesMax + 20; tries += 1) {
+      await flood.post("/sign-in", { email: `${tries}@example.org`, password: "" });
+    }
+    const refused = await flood.post("/sign-in", { email: "me@example.org", password: PASSWORD });
+    expect([refused.status, Number(refused.headers.get("retry-after")) > 60]).toEqual([429, true]);
+    const name = `sign-in me@example.org`;
+    const count = { name, max: 1, windowSeconds: 60, now: Math.floor(at.clock.unixMs() / 1000) };
+    // The sign-in before the flood was the only try that counted for the e-mail.
+    expect([await at.store.attempt({ ...count, max: 2 }), await at.store.attempt(count)]).toMatchObject([
+      "allowed",
+      { refusedSeconds: expect.any(Number) },
+    ]);
+  });
+
   test("a guesser of passwords is held up, the account's owner elsewhere is not", async () => {
     const at = await stage();
     await signedIn(at);
@@ -168,6 +186,22 @@ describe("the account page", () => {
     const prefix = key.slice(0, 16);
     expect(await end(browser.post("/account/keys/revoke", { csrf, prefix }))).toEqual([303, "/account?done=revoked"]);
     expect(await ask()).toBe(401);
+  });
+
+  test("an account has a bounded number of valid keys, and their names are plain text", async () => {
+    const at = await stage();
+    const browser = await signedIn(at);
+    const csrf = await browser.csrf();
+    const create = async (name: string) => (await browser.post("/account/keys", { csrf, name })).status;
+    expect([await create("a\u0000b"), await create("\u202e")]).toEqual([422, 422]);
+    const accountId = "acct_me@example.org";
+    for (let index = 0; index < LIMITS.accountKeysMax; index += 1) {
+      const publicId = String(index).padStart(12, "0");
+      await at.store.keyAdd({ publicId, sha256: new Uint8Array(32), accountId, name: "", createdAt: 1 });
+    }
+    expect(await create("one more")).toBe(422);
+    await browser.post("/account/keys/revoke", { csrf, prefix: `tdn_${"7".padStart(12, "0")}` });
+    expect([await create("one more"), (await browser.get("/account")).status]).toEqual([200, 200]);
   });
 
   test("one account's page neither shows nor revokes another's keys", async () => {

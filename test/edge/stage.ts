@@ -37,6 +37,7 @@ export interface Stage {
   readonly logLines: string[];
   /** Sends a request to the app. */
   send(path: string, init?: RequestInit): Promise<Response>;
+  handle(request: Request): Promise<Response>;
   /** POST of a chat body with the key. */
   chat(body: unknown, init?: RequestInit): Promise<Response>;
   /** Adds an account; what comes back is `chat` with its key. */
@@ -88,7 +89,8 @@ export async function stage(
     chunkMs: 10_000,
   };
   const app: Pick<Elysia, "handle"> = publicApp(service);
-  const send: Stage["send"] = async (path, init) => app.handle(new Request(`http://localhost${path}`, init ?? {}));
+  const handle: Stage["handle"] = async (request) => app.handle(request);
+  const send: Stage["send"] = (path, init) => handle(new Request(`http://localhost${path}`, init ?? {}));
   const chatOf =
     (key: string): Stage["chat"] =>
     (body, init) =>
@@ -99,7 +101,7 @@ export async function stage(
         ...init,
       });
   const account: Stage["account"] = async (id) => chatOf(await addAccount(store, id));
-  return { service, engine, clock, store, key, logLines, send, chat: chatOf(key), account };
+  return { service, engine, clock, store, key, logLines, handle, send, chat: chatOf(key), account };
 }
 
 /** A new account's key. */

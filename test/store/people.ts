@@ -44,10 +44,15 @@ export function peopleTests(engine: EngineName): void {
     await using at = await place(engine);
     const store = await at.open();
     expect(await store.operatorMissing("all")).toBe(true);
-    await store.accountAdd(funded("a1", "one@example.org"));
+    await store.accountAdd({ ...funded("a1", "one@example.org"), password: "old" });
     const token = (byte: number) => new Uint8Array(32).fill(byte);
     const signIn = (byte: number) => ({ tokenSha256: token(byte), accountId: "a1", createdAt: 1, expiresAt: 50 });
-    await store.signInAdd(signIn(1));
+    const signInAdd = (byte: number, password: string) => store.signInAdd({ ...signIn(byte), password });
+    expect([await signInAdd(1, "old"), await signInAdd(1, "old"), await signInAdd(4, "other")]).toEqual([
+      "added",
+      "added",
+      "password_changed",
+    ]);
     expect(await store.signInByToken({ tokenSha256: token(1), now: 49 })).toEqual({
       ...signIn(1),
       email: "one@example.org",
@@ -55,11 +60,18 @@ export function peopleTests(engine: EngineName): void {
     expect(await store.signInByToken({ tokenSha256: token(1), now: 50 })).toBeUndefined();
     await store.linkAdd({ tokenSha256: token(9), kind: "password", accountId: "a1", expiresAt: 50 });
     expect(await store.linkByToken({ tokenSha256: token(9), now: 5 })).toMatchObject({ email: "one@example.org" });
+    await store.linkAdd({ tokenSha256: token(8), kind: "password", accountId: "a1", expiresAt: 50 });
     const use = { tokenSha256: token(9), now: 5, newAccountId: "a9", email: "", password: "new" };
     expect(await store.linkRedeem(use)).toEqual({ accountId: "a1" });
     expect(await store.signInByToken({ tokenSha256: token(1), now: 5 })).toBeUndefined();
-    await store.signInAdd(signIn(2));
-    await store.signInAdd(signIn(3));
+    // An older link is void once a newer one was used, and so is a password that was right a moment before.
+    expect(await store.linkRedeem({ ...use, tokenSha256: token(8) })).toBe("link_unknown");
+    expect([await signInAdd(2, "old"), await signInAdd(2, "new"), await signInAdd(3, "new")]).toEqual([
+      "password_changed",
+      "added",
+      "added",
+    ]);
+    await store.linkAdd({ tokenSha256: token(7), kind: "password", accountId: "a1", expiresAt: 50 });
     await store.passwordSet({ accountId: "a1", password: "newer", keepSignIn: token(2) });
     const left = async () =>
       [
@@ -67,6 +79,7 @@ export function peopleTests(engine: EngineName): void {
         await store.signInByToken({ tokenSha256: token(3), now: 5 }),
       ].map((found) => found !== undefined);
     expect(await left()).toEqual([true, false]);
+    expect(await store.linkByToken({ tokenSha256: token(7), now: 5 })).toBeUndefined();
     await store.signInRemove({ tokenSha256: token(2) });
     expect(await left()).toEqual([false, false]);
     await store.peopleForget({ now: 100 });
@@ -75,15 +88,16 @@ export function peopleTests(engine: EngineName): void {
   test("a device login is decided once, gives its key once, and only while the sign-in that approved it lasts", async () => {
     await using at = await place(engine);
     const store = await at.open();
-    await store.accountAdd(funded("a1", "one@example.org"));
-    await store.accountAdd({ ...funded("a2", "two@example.org"), credit: 0n });
+    const password = "p";
+    await store.accountAdd({ ...funded("a1", "one@example.org"), password });
+    await store.accountAdd({ ...funded("a2", "two@example.org"), credit: 0n, password });
     const bytes = (byte: number) => new Uint8Array(32).fill(byte);
     for (const [byte, accountId] of [
       [100, "a1"],
       [101, "a1"],
       [102, "a2"],
     ] as const) {
-      await store.signInAdd({ tokenSha256: bytes(byte), accountId, createdAt: 1, expiresAt: AT + 999 });
+      await store.signInAdd({ tokenSha256: bytes(byte), accountId, createdAt: 1, expiresAt: AT + 999, password });
     }
     const login = (byte: number) => ({
       deviceSha256: bytes(byte),

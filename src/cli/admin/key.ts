@@ -1,7 +1,6 @@
 /** `tendon admin key create`, `key list` and `key revoke`. */
-import { keyDigest, keyPublicId, makeKey } from "../../account/key.ts";
+import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
 import { EXIT, Problem } from "../../error.ts";
-import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import { type KeyRecord, StoreDown } from "../../store/store.ts";
 import { type Command, type Given, usageProblem } from "../command.ts";
@@ -40,12 +39,8 @@ async function create(given: Given): Promise<number | Problem> {
   const account = needed(keyCreate, given, "account");
   if (account instanceof Problem) return account;
   const name = given.text("name") ?? "tendon admin";
-  if (name.length > LIMITS.keyNameCharsMax || printable(name) !== name) {
-    return new Problem(
-      `--name must have at most ${LIMITS.keyNameCharsMax} characters, none of them a control character`,
-      EXIT.usage,
-    );
-  }
+  const wrong = keyNameProblem(name);
+  if (wrong) return new Problem(`--name: ${wrong}`, EXIT.usage);
   return await withStore(given, "refuse", async (store) => {
     const owner = await accountNamed(store, account);
     if (owner instanceof Problem) return owner;
@@ -58,6 +53,8 @@ async function create(given: Given): Promise<number | Problem> {
       return notWritten(added, "the key was made (nobody has seen it: revoke it)", `key list --account ${owner.email}`);
     }
     if (added === "account_unknown") return accountUnknown(account);
+    if (added === "too_many")
+      return new Problem(`${owner.email} has as many keys as an account may have; revoke one first`);
     if (added === "payment_required") {
       return new Problem(
         `${owner.email} needs a payment method or credit before a key can be created; give it credit with: ` +
@@ -65,13 +62,9 @@ async function create(given: Given): Promise<number | Problem> {
       );
     }
     if (added === "id_taken") return new Problem("no key was made, its id is another key's; run the command again");
-    const made = { id: publicId, prefix: prefixOf(publicId), key, account: owner.id, created_at: createdAt };
+    const made = { id: publicId, prefix: keyPrefix(publicId), key, account: owner.id, created_at: createdAt };
     return answer(given, made, `${key}\nshown this once; for ${owner.email}, revoke it as ${made.prefix}`);
   });
-}
-
-function prefixOf(publicId: string): string {
-  return `tdn_${publicId}`;
 }
 
 async function list(given: Given): Promise<number | Problem> {
@@ -89,7 +82,7 @@ async function list(given: Given): Promise<number | Problem> {
 function shown({ publicId, name, createdAt, lastUsedAt, revokedAt }: KeyRecord): object {
   return {
     id: publicId,
-    prefix: prefixOf(publicId),
+    prefix: keyPrefix(publicId),
     name,
     created_at: createdAt,
     last_used_at: lastUsedAt ?? null,
@@ -102,7 +95,7 @@ function keysText(keys: readonly KeyRecord[]): string {
   const time = (at: number | undefined) =>
     at === undefined ? "never" : new Date(at * 1000).toISOString().replace(".000", "");
   const rows = keys.map(({ publicId, name, createdAt, lastUsedAt, revokedAt }) => [
-    prefixOf(publicId),
+    keyPrefix(publicId),
     printable(name),
     ...[createdAt, lastUsedAt, revokedAt].map(time),
   ]);
@@ -114,11 +107,12 @@ async function revoke(given: Given): Promise<number | Problem> {
   if (typed === undefined || rest.length > 0) {
     return usageProblem(keyRevoke, "expected one PREFIX, as 'tendon admin key list' shows it");
   }
-  const publicId = typed.replace(/^tdn_/, "");
+  // A text that is no prefix is looked for as it is, and not found.
+  const publicId = publicIdOf(typed) ?? "";
   return await withStore(given, "refuse", async (store) => {
     const revoked = await store.keyRevoke({ publicId, at: now() });
     if (revoked instanceof StoreDown) return notWritten(revoked, "the key was revoked", "key list --account A");
-    const prefix = prefixOf(publicId);
+    const prefix = keyPrefix(publicId);
     if (revoked === "revoked") return answer(given, { revoked: true, prefix }, `revoked ${prefix}`);
     // What was typed is not said again: it may be a whole key.
     return new Problem(

@@ -1,22 +1,19 @@
 /** `tendon admin account link`: a one-time link with which a person sets the account's password. */
 import { makeToken, sha256 } from "../../account/secret.ts";
-import { DEFAULTS } from "../../config.ts";
 import { Problem } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 import { StoreDown } from "../../store/store.ts";
-import { type Command, type Given, usageProblem } from "../command.ts";
-import { printable } from "../print.ts";
+import type { Command, Given } from "../command.ts";
+import { serviceUrl } from "../sign-in.ts";
 import { ACCOUNT_FLAG, accountNamed } from "./account.ts";
 import { answer, needed, now, STORE_FLAGS, withStore } from "./beside.ts";
-
-const BASE_URL = `http://${DEFAULTS.host}:${DEFAULTS.port}`;
 
 export const accountLink: Command = {
   name: "admin account link",
   summary: "Makes a one-time link, good for 24 hours, that sets the account's password.",
   flags: {
     account: ACCOUNT_FLAG,
-    "base-url": { value: "URL", about: `The service as its user reaches it (default ${BASE_URL}).` },
+    "base-url": { value: "URL", about: "The service as its user reaches it (default: TENDON_BASE_URL, this machine)." },
     ...STORE_FLAGS,
   },
   run,
@@ -25,10 +22,8 @@ export const accountLink: Command = {
 async function run(given: Given): Promise<number | Problem> {
   const name = needed(accountLink, given, "account");
   if (name instanceof Problem) return name;
-  const base = given.text("base-url") ?? BASE_URL;
-  if (!/^https?:\/\//.test(base) || !URL.canParse(base) || /[?#]/.test(base)) {
-    return usageProblem(accountLink, `--base-url must be an http:// or https:// address, not '${printable(base)}'`);
-  }
+  const base = serviceUrl(given.text("base-url"), undefined);
+  if (base instanceof Problem) return base;
   return await withStore(given, "refuse", async (store) => {
     const account = await accountNamed(store, name);
     if (account instanceof Problem) return account;
@@ -46,7 +41,7 @@ async function run(given: Given): Promise<number | Problem> {
       const outcome = added.outcomeUnknown ? "it is not known whether a link was made" : "no link was made";
       return new Problem(`${outcome}: ${added.reason}; once the store works, make another`);
     }
-    const url = `${base.replace(/\/+$/, "")}/welcome?token=${token}`;
+    const url = `${base}/welcome?token=${token}`;
     return answer(given, { url, expires_at: expiresAt }, `${url}\ngood once, within 24 hours, for ${account.email}`);
   });
 }

@@ -1,12 +1,13 @@
 /** The OAuth routes in words. */
 import { Type } from "@sinclair/typebox";
+import { CLIENT_ID, DEVICE_GRANT } from "../../account/device.ts";
 import { oauthStatus } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 import { headers } from "./headers.ts";
 import { OAUTH_MEANINGS } from "./meanings.ts";
 import { json, OPEN, type Operation, type Response } from "./parts.ts";
 
-const clientId = Type.Literal("tendon-cli", { description: "The only client there is; it has no secret." });
+const clientId = Type.Literal(CLIENT_ID, { description: "The only client there is; it has no secret." });
 
 /** A body as forms send it. */
 function form(properties: Parameters<typeof Type.Object>[0]): NonNullable<Operation["requestBody"]> {
@@ -61,7 +62,7 @@ export const SIGN_IN_OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Ask for the key of a device login",
     security: OPEN,
     requestBody: form({
-      grant_type: Type.Literal("urn:ietf:params:oauth:grant-type:device_code"),
+      grant_type: Type.Literal(DEVICE_GRANT),
       device_code: Type.String({ description: "From the answer that began the login." }),
     }),
     responses: {

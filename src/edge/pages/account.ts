@@ -1,5 +1,6 @@
 /** `/account`: keys, credit, spend limit, usage, password of the person who is signed in. */
-import { keyDigest, keyPublicId, makeKey } from "../../account/key.ts";
+import { KEY_REFUSALS } from "../../account/device.ts";
+import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
 import { type Person, Refusal, unavailable } from "../../account/people.ts";
 import { PAGE } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
@@ -36,11 +37,16 @@ const NOTICES = {
 /** A form of the page: `change` says where to go, what to show, or why not. */
 export async function changeAccount(
   from: Visit,
-  change: (service: Service, person: Person, form: Form) => Promise<keyof typeof NOTICES | Said | Refusal>,
+  change: (
+    service: Service,
+    person: Person,
+    form: Form,
+    network: string,
+  ) => Promise<keyof typeof NOTICES | Said | Refusal>,
 ): Promise<Reply> {
   const given = await personForm(from, "/account");
   if (!("person" in given)) return given;
-  const outcome = await change(from.service, given.person, given.form);
+  const outcome = await change(from.service, given.person, given.form, from.network);
   if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
   if (!(outcome instanceof Refusal)) return await account(from.service, given.person, outcome);
   return await account(from.service, given.person, { problem: outcome.text }, PAGE[outcome.kind]);
@@ -49,21 +55,18 @@ export async function changeAccount(
 /** The new key is on the page that answers the form, and nowhere after it. */
 export async function createKey({ store, clock }: Service, { accountId }: Person, form: Form): Promise<Said | Refusal> {
   const name = form("name").trim();
-  if ([...name].length > LIMITS.keyNameCharsMax) {
-    return new Refusal(`The name is too long: ${LIMITS.keyNameCharsMax} characters at most.`);
-  }
+  const wrong = keyNameProblem(name);
+  if (wrong) return new Refusal(`The key is not made: ${wrong}.`);
   const key = makeKey();
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name };
   const added = await store.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
   if (added === "added") return { newKey: { key, name } };
-  if (added === "payment_required") {
-    return new Refusal("The account needs a payment method or credit before a key can be created.");
-  }
+  if (typeof added === "string" && added !== "id_taken") return new Refusal(KEY_REFUSALS[added]);
   return unavailable();
 }
 
 export async function revokeKey(service: Service, { accountId }: Person, form: Form): Promise<"revoked" | Refusal> {
-  const publicId = form("prefix").replace(/^tdn_/, "");
+  const publicId = publicIdOf(form("prefix")) ?? "";
   const at = Math.floor(service.clock.unixMs() / 1000);
   const revoked = await service.store.keyRevoke({ publicId, accountId, at });
   if (revoked instanceof StoreDown) return unavailable();
@@ -82,8 +85,13 @@ export async function changeLimit({ store }: Service, { accountId }: Person, for
   return changed instanceof StoreDown ? unavailable() : "limit";
 }
 
-export async function changePassword({ people }: Service, who: Person, form: Form): Promise<"password" | Refusal> {
-  const typed = { current: form("current"), password: form("password") };
+export async function changePassword(
+  { people }: Service,
+  who: Person,
+  form: Form,
+  network: string,
+): Promise<"password" | Refusal> {
+  const typed = { current: form("current"), password: form("password"), network };
   return (await people.changePassword(who, typed)) ?? "password";
 }
 
@@ -114,7 +122,7 @@ async function account(service: Service, who: Person, said: Said, status: number
     },
     limitText: found.spendLimit === undefined ? "" : usdText(found.spendLimit).replace(/\.?0+$/, ""),
     keys: keys.map((key) => ({
-      prefix: `tdn_${key.publicId}`,
+      prefix: keyPrefix(key.publicId),
       name: key.name,
       createdAt: key.createdAt,
       lastUsedAt: key.lastUsedAt,

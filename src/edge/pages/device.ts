@@ -16,7 +16,7 @@ export async function enterCode(from: Visit): Promise<Reply> {
   const given = await personForm(from, "/device");
   if (!("person" in given)) return given;
   const typed = given.form("user_code");
-  const found = await from.service.devices.find(given.person, typed, from.address);
+  const found = await from.service.devices.find(given.person, typed, from.network);
   const who = viewer(given.person);
   if (found instanceof Refusal) {
     return again(deviceEnterPage({ viewer: who, userCode: typed, problem: found.text }), found);
@@ -35,7 +35,7 @@ export async function decide(from: Visit): Promise<Reply> {
   const typed = given.form("user_code");
   const refused =
     decision === "approve" || decision === "deny"
-      ? await from.service.devices.decide(given.person, typed, decision === "approve")
+      ? await from.service.devices.decide(given.person, typed, from.network, decision === "approve")
       : new Refusal("Choose one of the two buttons.");
   if (refused) return again(deviceEnterPage({ viewer: who, userCode: typed, problem: refused.text }), refused);
   return shown(deviceDonePage({ viewer: who, decision: decision === "approve" ? "approved" : "denied" }));

@@ -1,5 +1,5 @@
 /** What all pages for people share: headers, cookies, who is signed in, and that a form comes from our own page. */
-import { type Person, Refusal } from "../../account/people.ts";
+import { type Person, Refusal, unavailable } from "../../account/people.ts";
 import { formToken, sameText } from "../../account/secret.ts";
 import { Failure, PAGE } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
@@ -8,7 +8,7 @@ import { WEB_POLICY } from "../../web/layout.ts";
 import { messagePage } from "../../web/message.ts";
 import type { Reply } from "../answer.ts";
 import { type Form, readForm } from "../form.ts";
-import { addressOf, isForeign, isSecure } from "../origin.ts";
+import { addressOf, isForeign, isSecure, networkOf } from "../origin.ts";
 import type { Service } from "../service.ts";
 
 /** One visit of a page. */
@@ -16,10 +16,13 @@ export interface Visit {
   readonly service: Service;
   readonly request: Request;
   readonly address: string;
+  /** What tries are counted by. */
+  readonly network: string;
 }
 
 export function visit(service: Service, request: Request, peer: string | undefined): Visit {
-  return { service, request, address: addressOf(request, peer) };
+  const address = addressOf(request, peer);
+  return { service, request, address, network: networkOf(address) };
 }
 
 const HEADERS = {
@@ -43,12 +46,12 @@ export function elsewhere(location: string, headers: Record<string, string> = {}
 /** A page that says why something was not done. */
 export function message(heading: string, refusal: Refusal): Reply {
   const link = { href: "/account", text: "To your account" };
-  return shown(messagePage({ heading, text: refusal.text, link }), PAGE[refusal.kind]);
+  return again(messagePage({ heading, text: refusal.text, link }), refusal);
 }
 
 /** The page of a form again, with what was wrong. */
-export function again(html: string, { kind }: Refusal): Reply {
-  return shown(html, PAGE[kind]);
+export function again(html: string, { kind, retryAfterSeconds }: Refusal): Reply {
+  return shown(html, PAGE[kind], retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) });
 }
 
 /** `__Host-` binds a cookie to this host, and browsers accept it with `Secure` alone. */
@@ -97,14 +100,12 @@ export async function personForm(from: Visit, next: string): Promise<{ person: P
 function foreign(): Reply {
   const text =
     "This form did not come from a page of this service, or the page is old. Open the page again and send it once more.";
-  return shown(
-    messagePage({ heading: "Not done", text, link: { href: "/account", text: "To your account" } }),
-    PAGE.forbidden,
-  );
+  return message("Not done", new Refusal(text, "forbidden"));
 }
 
-function unreadable(failure: Failure): Reply {
-  const text = failure.code === "request_too_large" ? "The form is too large." : "The form cannot be read.";
-  const status = failure.code === "request_too_large" ? PAGE.tooLarge : PAGE.refused;
-  return shown(messagePage({ heading: "Not done", text }), status);
+function unreadable({ code }: Failure): Reply {
+  if (code === "engine_unavailable") return message("Not done", unavailable());
+  const tooLarge = code === "request_too_large";
+  const text = tooLarge ? "The form is too large." : "The form cannot be read.";
+  return message("Not done", new Refusal(text, tooLarge ? "tooLarge" : "refused"));
 }

@@ -22,7 +22,7 @@ export async function signIn(from: Visit): Promise<Reply> {
   if (typeof form !== "function") return form;
   const { people } = from.service;
   const [email, next] = [form("email"), nextOf(form("next"))];
-  const token = await people.signIn({ email, password: form("password"), address: from.address });
+  const token = await people.signIn({ email, password: form("password"), network: from.network });
   if (typeof token === "string") return elsewhere(next, cookie(from.request, token));
   return again(signInPage({ email, next, problem: token.text, signUpOpen: people.signUpOpen }), token);
 }
@@ -30,7 +30,8 @@ export async function signIn(from: Visit): Promise<Reply> {
 export async function signOut(from: Visit): Promise<Reply> {
   const given = await personForm(from, "/account");
   if (!("person" in given)) return given;
-  await from.service.people.signOut(given.person);
+  const refused = await from.service.people.signOut(given.person);
+  if (refused) return message("You are still signed in", refused);
   return elsewhere("/sign-in", cookie(from.request, ""));
 }
 
@@ -43,7 +44,7 @@ export async function signUp(from: Visit): Promise<Reply> {
   const form = await openForm(from);
   if (typeof form !== "function") return form;
   const email = form("email");
-  const token = await from.service.people.signUp({ email, password: form("password"), address: from.address });
+  const token = await from.service.people.signUp({ email, password: form("password"), network: from.network });
   if (typeof token === "string") return elsewhere("/account", cookie(from.request, token));
   if (token.kind === "notFound") return message("No sign-up here", token);
   return again(signUpPage({ email, problem: token.text, passwordCharsMin }), token);
@@ -60,16 +61,16 @@ export async function welcome(from: Visit): Promise<Reply> {
   const form = await openForm(from);
   if (typeof form !== "function") return form;
   const { people } = from.service;
-  const typed = { token: form("token"), email: form("email"), password: form("password") };
+  const typed = { token: form("token"), email: form("email"), password: form("password"), network: from.network };
   const signedIn = await people.redeem(typed);
   if (typeof signedIn === "string") return elsewhere("/account", cookie(from.request, signedIn));
   const link = await people.link(typed.token);
   if (link instanceof Refusal) return message("This link does not work", link);
-  const fields = { ...linkFields(link), ...(link.fixed ? {} : { email: typed.email }) };
+  const fields = { ...linkFields(link), ...(link.operator ? { email: typed.email } : {}) };
   const html = welcomePage({ token: typed.token, ...fields, problem: signedIn.text, passwordCharsMin });
   return again(html, signedIn);
 }
 
-function linkFields({ operator, email, fixed }: LinkFor) {
-  return { operator, email, emailFixed: fixed };
+function linkFields({ operator, email }: LinkFor) {
+  return { operator, email, emailFixed: !operator };
 }
