@@ -15,12 +15,13 @@ import { hostile } from "./hostile.ts";
 import { kill } from "./kill.ts";
 import { loop } from "./loop.ts";
 import { memory } from "./memory.ts";
+import { money } from "./money.ts";
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
 import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 
-export const PROOFS: readonly Proof[] = [loop, memory, decode, start, chunk, hostile, sim, kill];
+export const PROOFS: readonly Proof[] = [loop, memory, decode, start, chunk, hostile, sim, kill, money];
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv.filter((word) => word !== "--small");

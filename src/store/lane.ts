@@ -1,74 +1,64 @@
 /**
  * Group commit for PostgreSQL: what waits becomes one statement, and what comes meanwhile the next one. A group that got no
  * answer is sent again until its members' time is over: the functions say the same twice (hot.ts).
+ *
+ * Each member has a time of its own, from when it was asked for: one that waits behind a group without an answer is told as soon.
  */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import { type HotName, orderOf } from "./hot.ts";
 import { type Pool, Unanswered } from "./pool.ts";
-import { StoreDown } from "./store.ts";
+import { Waiting } from "./waiting.ts";
 
-interface Waiting {
+interface Member {
   readonly order: object;
-  readonly dueMs: number;
-  readonly resolve: (outcome: unknown) => void;
-  /** An earlier try may have been done. */
-  unknown: boolean;
+  readonly waiting: Waiting<unknown>;
 }
 
 export class Lane {
-  private waiting: Waiting[] = [];
+  private members: Member[] = [];
   private running = false;
 
   constructor(
-    private readonly pool: Pool,
+    private readonly pool: Pick<Pool, "rows">,
     private readonly clock: Clock,
     private readonly durable: boolean,
   ) {}
 
   write(name: HotName, argument: unknown): Promise<unknown> {
-    const { promise, resolve } = Promise.withResolvers<unknown>();
-    const dueMs = this.clock.monotonicMs() + LIMITS.storeAnswerMs;
-    this.waiting.push({ order: orderOf(name, argument), dueMs, resolve, unknown: false });
+    const waiting = new Waiting<unknown>(this.clock, LIMITS.storeAnswerMs);
+    this.members.push({ order: orderOf(name, argument), waiting });
     if (!this.running) void this.run();
-    return promise;
+    return waiting.outcome;
   }
 
   private async run(): Promise<void> {
     this.running = true;
     // What is asked for in the same turn goes together.
     await Promise.resolve();
-    while (this.waiting.length > 0) {
-      const group = this.waiting.splice(0, LIMITS.storeGroupMax);
-      const failed = await this.send(group);
-      if (failed) await this.again(group, failed);
+    while (this.members.length > 0) {
+      const group = this.members.splice(0, LIMITS.storeGroupMax).filter(({ waiting }) => !waiting.over);
+      if (group.length > 0) await this.send(group);
     }
     this.running = false;
   }
 
-  private async send(group: readonly Waiting[]): Promise<Unanswered | undefined> {
-    const orders = JSON.stringify(group.map(({ order }) => order));
-    const [row] = await this.asked(orders);
-    if (row instanceof Unanswered) return row;
-    const outcomes = row?.outcomes as readonly string[];
-    for (const [index, { resolve }] of group.entries()) resolve(outcomes[index]);
-    return undefined;
-  }
-
-  private async asked(orders: string): Promise<readonly (Record<string, unknown> | Unanswered | undefined)[]> {
-    const rows = await this.pool.rows("SELECT tendon_apply($1::text::jsonb, $2::boolean) AS outcomes", [
-      orders,
-      this.durable,
-    ]);
-    return rows instanceof Unanswered ? [rows] : rows;
-  }
-
-  /** Those who have time left go to the front; the others are told what is known. */
-  private async again(group: readonly Waiting[], { reason, sent }: Unanswered): Promise<void> {
-    const now = this.clock.monotonicMs() + LIMITS.storeBackoffMs;
-    for (const member of group) member.unknown ||= sent;
-    for (const { dueMs, resolve, unknown } of group) if (dueMs <= now) resolve(new StoreDown(reason, unknown));
-    this.waiting.unshift(...group.filter(({ dueMs }) => dueMs > now));
+  /** Those that get no answer go to the front again. */
+  private async send(group: readonly Member[]): Promise<void> {
+    for (const { waiting } of group) waiting.tried();
+    const answer = await this.asked(JSON.stringify(group.map(({ order }) => order)));
+    if (!(answer instanceof Unanswered)) {
+      for (const [index, { waiting }] of group.entries()) waiting.end(answer[index]);
+      return;
+    }
+    for (const { waiting } of group) waiting.failed(answer);
+    this.members.unshift(...group);
     await new Promise<void>((done) => void this.clock.after(LIMITS.storeBackoffMs, done));
+  }
+
+  private async asked(orders: string): Promise<readonly string[] | Unanswered> {
+    const values = [orders, this.durable];
+    const rows = await this.pool.rows("SELECT tendon_apply($1::text::jsonb, $2::boolean) AS outcomes", values);
+    return rows instanceof Unanswered ? rows : (rows[0]?.outcomes as readonly string[]);
   }
 }

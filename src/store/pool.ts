@@ -1,6 +1,7 @@
 /**
  * The connections to PostgreSQL. Whatever becomes of the server, a statement has its outcome within the time that it is given;
- * a server that is silent for longer loses its connections, and the next statement gets new ones.
+ * a server that is silent for longer loses its connections, and the next statement gets new ones. So it is when a connection
+ * breaks: what postgres.js had yet to send on it would stand before all that it sends on the next one, for ever.
  */
 import postgres from "postgres";
 import { LIMITS } from "../limits.ts";
@@ -41,12 +42,20 @@ export class Pool {
   ): Promise<T | Unanswered> {
     const options = `isolation level ${mode === "read write" ? "read committed read write" : mode}`;
     return this.attempt(async (sql) => {
-      const done = await sql.begin(options, async (tx) => {
-        // A number of our own: SET takes no parameters.
-        if (ms !== LIMITS.storeAnswerMs) await tx.unsafe(`SET LOCAL statement_timeout = ${ms}`);
-        return { value: await driveLater(steps(), (statement) => execute(tx, statement)) };
+      const broken = Promise.withResolvers<never>();
+      const done = sql.begin(options, async (tx) => {
+        try {
+          // A number of our own: SET takes no parameters.
+          if (ms !== LIMITS.storeAnswerMs) await tx.unsafe(`SET LOCAL statement_timeout = ${ms}`);
+          return { value: await driveLater(steps(), (statement) => execute(tx, statement)) };
+        } catch (error) {
+          if (!isBroken(error)) throw error;
+          // Whoever throws here has postgres.js roll back, which on a broken connection it cannot without an uncaught error.
+          broken.reject(error);
+          return await new Promise<never>(() => {});
+        }
       });
-      return done.value;
+      return (await Promise.race([done, broken.promise])).value;
     }, ms);
   }
 
@@ -71,7 +80,10 @@ export class Pool {
       late.resolve(new Unanswered(`the database did not answer within ${ms} ms`, true));
       this.renew(sql);
     });
-    const done = work(sql).catch((error: unknown) => unanswered(error));
+    const done = work(sql).catch((error: unknown) => {
+      if (isBroken(error)) this.renew(sql);
+      return unanswered(error);
+    });
     try {
       return await Promise.race([done, late.promise]);
     } finally {
@@ -79,11 +91,11 @@ export class Pool {
     }
   }
 
-  /** A connection that says nothing is of no use any more; the others of its pool are not better. */
-  private renew(silent: Sql): void {
-    if (this.sql !== silent) return;
+  /** A connection that says nothing or broke is of no use any more; the others of its pool are not better. */
+  private renew(useless: Sql): void {
+    if (this.sql !== useless) return;
     this.sql = this.connect();
-    void silent.end({ timeout: 0 }).catch(() => {});
+    void useless.end({ timeout: 0 }).catch(() => {});
   }
 
   private connect(): Sql {
@@ -109,6 +121,12 @@ async function execute(sql: Pick<Sql, "unsafe">, { text, values, wants }: Statem
 
 /** Errors of the connection, after which nobody knows what the server has done. */
 const LOST = /^(CONNECTION_CLOSED|CONNECTION_DESTROYED|CONNECTION_ENDED|ECONNRESET|EPIPE|ETIMEDOUT)$/;
+
+/** Whether the connection cannot be used any more; one that could not be made belongs to them. */
+function isBroken(error: unknown): boolean {
+  const { code } = error as { code?: string };
+  return LOST.test(code ?? "") || code === "CONNECT_TIMEOUT";
+}
 
 function unanswered(error: unknown): Unanswered {
   const { code, message } = error as { code?: string; message?: string };

@@ -11,6 +11,7 @@ import { Pool, Unanswered } from "./pool.ts";
 import { STEPS } from "./schema.ts";
 import { changes, first, type Steps } from "./steps.ts";
 import { type Reads, type Store, StoreDown, type Writes } from "./store.ts";
+import { Waiting } from "./waiting.ts";
 
 /** Connects, migrates, and opens; the address never stands in a message, because a password stands in it. */
 export async function openPostgresStore(url: string, clock: Clock = systemClock): Promise<Store | Problem> {
@@ -80,17 +81,22 @@ function postgresStore(pool: Pool, clock: Clock): Store {
   const closed = new StoreDown("the store is closed");
   const money = new Lane(pool, clock, false);
   const chunks = new Lane(pool, clock, true);
-  /** Again, while there is time: every operation can be repeated. */
-  const until = async <T>(ask: () => Promise<T | Unanswered>): Promise<T | StoreDown> => {
-    const dueMs = clock.monotonicMs() + LIMITS.storeAnswerMs;
-    for (let unknown = false; ; ) {
-      if (!open) return closed;
-      const answer = await ask();
-      if (!(answer instanceof Unanswered)) return answer;
-      unknown ||= answer.sent;
-      if (clock.monotonicMs() + LIMITS.storeBackoffMs >= dueMs) return new StoreDown(answer.reason, unknown);
-      await new Promise<void>((done) => void clock.after(LIMITS.storeBackoffMs, done));
-    }
+  /** Again, while there is time: every operation can be repeated. `ms`: the longest that somebody waits for one. */
+  const until = <T>(ask: () => Promise<T | Unanswered>, ms: number = LIMITS.storeAnswerMs): Promise<T | StoreDown> => {
+    const waiting = new Waiting<T>(clock, ms);
+    void (async () => {
+      const lastTryMs = clock.monotonicMs() + LIMITS.storeAnswerMs - LIMITS.storeBackoffMs;
+      while (!waiting.over) {
+        if (!open) return waiting.end(closed);
+        waiting.tried();
+        const answer = await ask();
+        if (!(answer instanceof Unanswered)) return waiting.end(answer);
+        waiting.failed(answer);
+        if (clock.monotonicMs() >= lastTryMs) return waiting.giveUp();
+        await new Promise<void>((done) => void clock.after(LIMITS.storeBackoffMs, done));
+      }
+    })();
+    return waiting.outcome;
   };
   const write = operationsOf<Writes>(
     WRITES,
@@ -100,7 +106,10 @@ function postgresStore(pool: Pool, clock: Clock): Store {
     READS,
     (name, steps) => (argument) =>
       name === "ledgerCheck"
-        ? until(() => pool.transaction(() => steps(argument), "repeatable read read only", LIMITS.storeLongMs))
+        ? until(
+            () => pool.transaction(() => steps(argument), "repeatable read read only", LIMITS.storeLongMs),
+            LIMITS.storeLongMs,
+          )
         : until(() => pool.read(() => steps(argument))),
   );
   const store = {

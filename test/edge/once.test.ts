@@ -183,7 +183,9 @@ test("a commit that takes longer than the chunk may: the outcome is unknown, and
   const pending = at.chat(asked);
   await settle();
   at.clock.advance(10_000);
-  expect(await failure(await pending)).toEqual({
+  const unknown = await pending;
+  expect(unknown.headers.get("retry-after")).toBe("1");
+  expect(await failure(unknown)).toEqual({
     status: 503,
     code: "observation_outcome_unknown",
     param: "observation_id",

@@ -89,7 +89,8 @@ export class PostgresServer implements AsyncDisposable {
       .stdout.toString()
       .trim()
       .split("\n");
-    for (const pid of [this.pid, ...children.filter(Boolean).map(Number)]) process.kill(pid, name);
+    // A child may end between the two commands, which is no fault.
+    Bun.spawnSync(["kill", "-s", name.slice(3), String(this.pid), ...children.filter(Boolean)]);
   }
 
   /** SIGQUIT: at once, without a word to anybody, as a crash; it recovers from its log at the next start. */

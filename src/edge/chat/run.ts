@@ -357,7 +357,7 @@ class Attempt implements Running {
       return new Failure(
         "observation_lost",
         "the answer is there but nobody knows yet whether its record is durable; repeat the same observation_id",
-        { param: "observation_id" },
+        { param: "observation_id", retryAfterSeconds: 1 },
       );
     }
     return new Failure(

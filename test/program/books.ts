@@ -1,0 +1,141 @@
+/** A service that charges the same for every chunk, on either engine, and its books as they are behind it. */
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import postgres from "postgres";
+import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { Problem } from "../../src/error.ts";
+import { systemClock } from "../../src/std/clock.ts";
+import { makeId } from "../../src/std/ids.ts";
+import { openStore } from "../../src/store/open.ts";
+import { type Account, type Store, StoreDown } from "../../src/store/store.ts";
+import type { PostgresServer } from "../store/postgres-server.ts";
+import type { Target } from "./payers.ts";
+import { Place, type Server } from "./program.ts";
+
+const MODEL = "vendorB/molmoact2";
+const OTHERS = ["vendorA/dreamzero-astra", "vendorC/rho", "vendorD/isaac-0.5", "vendorE/pi0.5", "vendorF/picasso"].map(
+  (id) => `[robot."${id}:yam"]\ndevice = "echo"\n`,
+);
+/** Thirty rows, and a prompt that costs nothing. */
+const PRICES = `prompt_usd_per_mtok = "0"\ncached_prompt_usd_per_mtok = "0"\nrow_usd_per_mrow = "1000"\n`;
+/** What each chunk costs, nano-dollars. */
+export const CHUNK = 30n * 1_000_000n;
+
+export interface Payer {
+  readonly accountId: string;
+  readonly key: string;
+}
+
+/** A settled run. */
+interface Charge {
+  readonly id: string;
+  readonly cost: bigint;
+}
+
+/** An observation that was answered, as it is kept. */
+interface Kept {
+  readonly sessionId: string;
+  readonly observationId: string;
+  readonly generationId: string;
+}
+
+export class Books implements AsyncDisposable {
+  private constructor(
+    private readonly place: Place,
+    private readonly url: string | undefined,
+    private readonly store: Store,
+  ) {}
+
+  /** In an empty folder; on PostgreSQL in an empty database of `postgresql`. */
+  static async open(postgresql: PostgresServer | undefined, device = "echo"): Promise<Books> {
+    const place = await Place.make();
+    const url = await postgresql?.database();
+    const model = `[robot."${MODEL}:yam"]\ndevice = "${device}"\n${PRICES}`;
+    await Bun.write(place.path("tendon.toml"), [model, ...OTHERS].join("\n"));
+    const store = await openStore({ dataDir: place.path("data"), databaseUrl: url }, "beside");
+    if (store instanceof Problem) throw new Error(store.message);
+    return new Books(place, url, store);
+  }
+
+  /** Starts the service; `databaseUrl`: another way to its database. */
+  serve(env: Record<string, string> = {}, databaseUrl = this.url): Promise<Server> {
+    const args = ["--config", this.place.path("tendon.toml"), "--data", this.place.path("data")];
+    return this.place.serve(args, { ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }), ...env });
+  }
+
+  /** The address of the database, reached over another port. */
+  urlOver(port: number): string {
+    const url = new URL(this.url ?? "");
+    url.port = String(port);
+    return url.href;
+  }
+
+  /** A new account with credit for many chunks, unless told otherwise. */
+  async payer(money: { credit?: bigint; spendLimit?: bigint } = {}): Promise<Payer> {
+    const accountId = makeId("acct_", systemClock);
+    const account = { id: accountId, email: `${accountId}@example.org`, createdAt: 0, password: undefined };
+    const { credit = 1_000_000n * CHUNK, spendLimit } = money;
+    const added = await this.store.accountAdd({ ...account, credit, spendLimit, paymentMethod: false });
+    const key = makeKey();
+    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "", createdAt: 0 };
+    const keyed = await this.store.keyAdd(record);
+    if (added !== "added" || keyed !== "added") throw new Error(`no account: ${said(added)}, ${said(keyed)}`);
+    return { accountId, key };
+  }
+
+  async money({ accountId }: Payer): Promise<Account> {
+    const account = await this.store.accountById(accountId);
+    if (account === undefined || account instanceof StoreDown) throw new Error(`no account: ${said(account)}`);
+    return account;
+  }
+
+  async charges({ accountId }: Payer): Promise<readonly Charge[]> {
+    const found = await this.rows<Charge>(
+      `SELECT id, cost FROM runs WHERE account_id = '${accountId}' AND settled_at IS NOT NULL ORDER BY id`,
+    );
+    return found.map(({ id, cost }) => ({ id, cost: BigInt(cost) }));
+  }
+
+  kept({ accountId }: Payer): Promise<readonly Kept[]> {
+    return this.rows<Kept>(
+      `SELECT session_id AS "sessionId", observation_id AS "observationId", generation_id AS "generationId"
+       FROM observations WHERE account_id = '${accountId}'`,
+    );
+  }
+
+  /** Throws at books that are not sound. */
+  async expectSound(): Promise<void> {
+    const report = await this.store.ledgerCheck("all");
+    const problem = report instanceof StoreDown ? report.reason : report.problem;
+    if (problem !== undefined) throw new Error(`the ledger is not sound: ${problem}`);
+  }
+
+  /** What holds are left are given back, as if their time were over. */
+  async expireHolds(): Promise<void> {
+    while ((await this.store.holdsExpire({ before: Number.MAX_SAFE_INTEGER })) === "more");
+  }
+
+  target(server: Server, { key }: Payer): Target {
+    return { url: server.ready.url, key };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.store.close();
+    await this.place[Symbol.asyncDispose]();
+  }
+
+  private async rows<Row>(sql: string): Promise<readonly Row[]> {
+    if (this.url === undefined) {
+      using db = new Database(join(this.place.path("data"), "tendon.sqlite"), { readonly: true });
+      return db.query<Row, []>(sql).all();
+    }
+    const client = postgres(this.url, { max: 1 });
+    const rows = await client.unsafe(sql);
+    await client.end();
+    return rows as unknown as readonly Row[];
+  }
+}
+
+function said(outcome: unknown): string {
+  return outcome instanceof StoreDown ? outcome.reason : String(outcome);
+}

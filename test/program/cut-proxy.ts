@@ -1,0 +1,103 @@
+/** A proxy before a server that loses an answer on purpose: the server has done what was asked, nobody is told. */
+import { connect, createServer, type Server, type Socket } from "node:net";
+
+/** What is to be lost. */
+interface Trap {
+  /** Bytes of the client that spring it. */
+  readonly asked: string;
+  /** Bytes of the server that show that it is done; they and all before them are swallowed. */
+  readonly done: string;
+  /** Whether nothing passes afterwards. */
+  readonly stay: boolean;
+  readonly sprung: () => void;
+}
+
+export class CutProxy implements AsyncDisposable {
+  private readonly sockets = new Set<Socket>();
+  private readonly server: Server;
+  private trap: Trap | undefined;
+  private isCut = false;
+
+  private constructor(private readonly upstreamPort: number) {
+    this.server = createServer((client) => this.accept(client));
+  }
+
+  static async before(upstreamPort: number): Promise<CutProxy> {
+    const proxy = new CutProxy(upstreamPort);
+    await new Promise<void>((done) => void proxy.server.listen(0, "127.0.0.1", done));
+    return proxy;
+  }
+
+  get port(): number {
+    const address = this.server.address();
+    return typeof address === "object" && address ? address.port : 0;
+  }
+
+  /** Loses the answer to the next statement with `asked` in it, once `done` stands in that answer, and cuts its connection. */
+  lose(asked: string, done: string, { stay } = { stay: false }): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.trap = { asked, done, stay, sprung: resolve };
+    return promise;
+  }
+
+  /** Ends every connection, and refuses new ones. */
+  cut(): void {
+    this.isCut = true;
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  /** Lets everything through again. */
+  mend(): void {
+    this.isCut = false;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cut();
+    await new Promise<void>((done) => void this.server.close(() => done()));
+  }
+
+  private accept(client: Socket): void {
+    if (this.isCut) {
+      client.destroy();
+      return;
+    }
+    const upstream = connect(this.upstreamPort, "127.0.0.1");
+    let caught: Trap | undefined;
+    let swallowed = "";
+    this.pair(client, upstream);
+    client.on("data", (bytes) => {
+      if (caught === undefined && this.trap && bytes.includes(this.trap.asked)) {
+        caught = this.trap;
+        this.trap = undefined;
+      }
+      upstream.write(bytes);
+    });
+    upstream.on("data", (bytes) => {
+      if (caught === undefined) {
+        client.write(bytes);
+        return;
+      }
+      swallowed += bytes.toString("latin1");
+      if (!swallowed.includes(caught.done)) return;
+      if (caught.stay) this.cut();
+      client.destroy();
+      upstream.destroy();
+      caught.sprung();
+    });
+  }
+
+  /** Each ends with the other. */
+  private pair(one: Socket, other: Socket): void {
+    for (const [socket, peer] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      this.sockets.add(socket);
+      socket.on("error", () => peer.destroy());
+      socket.on("close", () => {
+        this.sockets.delete(socket);
+        peer.destroy();
+      });
+    }
+  }
+}

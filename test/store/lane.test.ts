@@ -1,0 +1,82 @@
+/** Group commit for PostgreSQL while the server says nothing: everybody who waits is told in time what is known. */
+import { expect, test } from "bun:test";
+import { LIMITS } from "../../src/limits.ts";
+import { Lane } from "../../src/store/lane.ts";
+import { Unanswered } from "../../src/store/pool.ts";
+import { StoreDown } from "../../src/store/store.ts";
+import { settle } from "../edge/outcome.ts";
+import { FakeClock } from "../std/fake-clock.ts";
+
+type Rows = readonly Record<string, unknown>[] | Unanswered;
+
+/** A lane, and the groups that it sent; each waits for the test to answer it. */
+function laneOf(clock: FakeClock) {
+  const groups: { runs: string[]; answer: (rows: Rows) => void }[] = [];
+  const rows = (_text: string, [orders]: readonly (string | boolean)[]): Promise<Rows> => {
+    const { promise, resolve } = Promise.withResolvers<Rows>();
+    const runs = (JSON.parse(String(orders)) as { runId: string }[]).map(({ runId }) => runId);
+    groups.push({ runs, answer: resolve });
+    return promise;
+  };
+  const lane = new Lane({ rows }, clock, true);
+  const release = (runId: string) => lane.write("release", { runId, accountId: "a" });
+  return { groups, release };
+}
+
+const SILENT = new Unanswered("silent", true);
+const REFUSED = new Unanswered("refused", false);
+
+test("who waits behind a group without an answer is told as soon as its members, and that nothing was done", async () => {
+  const clock = new FakeClock();
+  const { groups, release } = laneOf(clock);
+  const first = release("r1");
+  await settle();
+  clock.advance(LIMITS.storeAnswerMs - 1);
+  const second = release("r2");
+  clock.advance(1);
+  expect(await first).toMatchObject({ outcomeUnknown: true });
+  clock.advance(LIMITS.storeAnswerMs - 1);
+  expect(await second).toMatchObject({ outcomeUnknown: false });
+  // Nobody waits for them any more: they are not sent again, and the next one is.
+  groups[0]?.answer(SILENT);
+  await settle();
+  const third = release("r3");
+  clock.advance(LIMITS.storeBackoffMs);
+  await settle();
+  groups[1]?.answer([{ outcomes: ["released"] }]);
+  expect([await third, groups.map(({ runs }) => runs)]).toEqual(["released", [["r1"], ["r3"]]]);
+});
+
+test("a group that got no answer is sent again together with what came meanwhile", async () => {
+  const clock = new FakeClock();
+  const { groups, release } = laneOf(clock);
+  const first = release("r1");
+  await settle();
+  const second = release("r2");
+  groups[0]?.answer(SILENT);
+  await settle();
+  clock.advance(LIMITS.storeBackoffMs);
+  await settle();
+  groups[1]?.answer([{ outcomes: ["released", "unknown"] }]);
+  expect([await first, await second, groups[1]?.runs]).toEqual(["released", "unknown", ["r1", "r2"]]);
+});
+
+test("what was never sent is known not to be done; after one try without an answer nobody knows", async () => {
+  for (const [tries, outcomeUnknown] of [
+    [[REFUSED, REFUSED], false],
+    [[SILENT, REFUSED], true],
+  ] as const) {
+    const clock = new FakeClock();
+    const { groups, release } = laneOf(clock);
+    const outcome = release("r1");
+    await settle();
+    for (const [index, failure] of tries.entries()) {
+      groups[index]?.answer(failure);
+      await settle();
+      if (index + 1 < tries.length) clock.advance(LIMITS.storeBackoffMs);
+      await settle();
+    }
+    clock.advance(LIMITS.storeAnswerMs);
+    expect(await outcome).toEqual(new StoreDown("refused", outcomeUnknown));
+  }
+});
