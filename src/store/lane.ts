@@ -52,6 +52,12 @@ export class Lane {
       return;
     }
     for (const { waiting } of group) waiting.failed(answer);
+    // One that cannot be done takes no other with it.
+    if (answer.final && group.length === 1) return group[0]?.waiting.giveUp();
+    if (answer.final) {
+      for (const member of group) await this.send([member]);
+      return;
+    }
     this.members.unshift(...group);
     await new Promise<void>((done) => void this.clock.after(LIMITS.storeBackoffMs, done));
   }

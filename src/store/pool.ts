@@ -16,11 +16,15 @@ const TYPES = {
 
 type Sql = postgres.Sql<{ bigint: bigint }>;
 
-/** Why an attempt failed; `sent`: the server may have done it all the same. */
+/**
+ * Why an attempt failed. `sent`: the server may have done it all the same. `final`: the server will say the same the next
+ * time, because of what was asked for.
+ */
 export class Unanswered {
   constructor(
     readonly reason: string,
     readonly sent: boolean,
+    readonly final = false,
   ) {}
 }
 
@@ -130,5 +134,9 @@ function isBroken(error: unknown): boolean {
 
 function unanswered(error: unknown): Unanswered {
   const { code, message } = error as { code?: string; message?: string };
-  return new Unanswered(`${code ?? "error"}: ${message ?? String(error)}`, LOST.test(code ?? ""));
+  const reason = `${code ?? "error"}: ${message ?? String(error)}`;
+  return new Unanswered(reason, LOST.test(code ?? ""), FINAL.test(code ?? ""));
 }
+
+/** SQLSTATEs of data, constraints, and texts of ours that are wrong. */
+const FINAL = /^(22|23|42)[0-9A-Z]{3}$/;

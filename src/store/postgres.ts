@@ -92,7 +92,7 @@ function postgresStore(pool: Pool, clock: Clock): Store {
         const answer = await ask();
         if (!(answer instanceof Unanswered)) return waiting.end(answer);
         waiting.failed(answer);
-        if (clock.monotonicMs() >= lastTryMs) return waiting.giveUp();
+        if (answer.final || clock.monotonicMs() >= lastTryMs) return waiting.giveUp();
         await new Promise<void>((done) => void clock.after(LIMITS.storeBackoffMs, done));
       }
     })();

@@ -80,3 +80,18 @@ test("what was never sent is known not to be done; after one try without an answ
     expect(await outcome).toEqual(new StoreDown("refused", outcomeUnknown));
   }
 });
+
+test("an order that the database will never take is told so at once, and takes no other one of its group with it", async () => {
+  const clock = new FakeClock();
+  const { groups, release } = laneOf(clock);
+  const orders = [release("r1"), release("r2"), release("r3")];
+  await settle();
+  const wrong = new Unanswered("22003: out of range", false, true);
+  groups[0]?.answer(wrong);
+  for (const [index, outcome] of [[{ outcomes: ["released"] }], wrong, [{ outcomes: ["unknown"] }]].entries()) {
+    await settle();
+    groups[index + 1]?.answer(outcome);
+  }
+  expect(await Promise.all(orders)).toMatchObject(["released", { outcomeUnknown: false }, "unknown"]);
+  expect(groups.map(({ runs }) => runs)).toEqual([["r1", "r2", "r3"], ["r1"], ["r2"], ["r3"]]);
+});
