@@ -12,23 +12,31 @@ import { EXIT, Problem } from "../src/error.ts";
 import { chunk } from "./chunk.ts";
 import { decode } from "./decode.ts";
 import { hostile } from "./hostile.ts";
+import { interference } from "./interference.ts";
 import { kill } from "./kill.ts";
 import { loop } from "./loop.ts";
 import { memory } from "./memory.ts";
+
 import { money } from "./money.ts";
+
+import { overhead } from "./overhead.ts";
+
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
 import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 
-export const PROOFS: readonly Proof[] = [loop, memory, decode, start, chunk, hostile, sim, kill, money];
+export const PROOFS: readonly Proof[] = [
+  ...[loop, memory, decode, start, chunk, hostile, sim, kill],
+  ...[money, overhead, interference],
+];
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv.filter((word) => word !== "--small");
   const size: Size = argv.includes("--small") ? "small" : "full";
   const proof = PROOFS.find((one) => one.name === name);
   if (proof === undefined || rest.length > 0) {
-    const list = PROOFS.map((one) => `  ${one.name.padEnd(8)} ${one.question}`).join("\n");
+    const list = PROOFS.map((one) => `  ${one.name.padEnd(12)} ${one.question}`).join("\n");
     await print(`npm run prove NAME [-- --small], where NAME is:\n${list}`);
     return name === undefined ? EXIT.done : EXIT.usage;
   }

@@ -29,6 +29,8 @@ export interface ChildOptions {
 
 export interface Child {
   readonly service: Service;
+  /** Its data folder, gone after `stop`. */
+  readonly dataDir: string;
   /** From the start of the process to its ready line. */
   readonly readyMs: number;
   /** To the child's `process.on("message")`; only with `onMessage`. */
@@ -50,11 +52,12 @@ export function ownProgram(): string[] {
 export async function startChild(options: ChildOptions): Promise<Child | Problem> {
   const folder = await mkdtemp(join(tmpdir(), "tendon-bench-"));
   const config = join(folder, "tendon.toml");
+  const dataDir = join(folder, "data");
   // Prices of zero: a long measurement must not end at the credit of the dev account.
   const rates = 'prompt_usd_per_mtok = "0"\ncached_prompt_usd_per_mtok = "0"\nrow_usd_per_mrow = "0"\n';
   await Bun.write(config, `[robot."${options.model}"]\ndevice = "${options.device}"\n${rates}`);
   const models = options.modelsDir === undefined ? [] : ["--models", options.modelsDir];
-  const flags = ["--dev", "--json", "--port", "0", "--data", join(folder, "data"), "--config", config, ...models];
+  const flags = ["--dev", "--json", "--port", "0", "--data", dataDir, "--config", config, ...models];
   const before = systemClock.monotonicMs();
   const child = Bun.spawn([...(options.program ?? ownProgram()), "serve", ...flags], {
     stdin: "ignore",
@@ -91,7 +94,7 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
     const how = child.signalCode ?? `exit code ${child.exitCode}`;
     return new Problem(`the measured service ended by itself (${how}): ${await lastWords(folder)}`);
   };
-  return { service, readyMs, stop, explain, send: (message) => child.send(message) };
+  return { service, dataDir, readyMs, stop, explain, send: (message) => child.send(message) };
 }
 
 /** The last line that the service wrote to standard error. */

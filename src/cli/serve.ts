@@ -44,10 +44,11 @@ export const serve: Command = {
     dev: { about: "For one person: makes an account and a key once, prints them, allows reference bundles." },
     json: { about: "One JSON object per line on standard output; the first says that the service is ready." },
   },
-  run,
+  run: (given) => serveWith(given, openStore),
 };
 
-async function run(given: Given): Promise<number | Problem> {
+/** `serve` on the store that `open` opens; a measurement gives it one of its own. */
+export async function serveWith(given: Given, open: typeof openStore): Promise<number | Problem> {
   const config = await serveConfig({
     host: given.text("host"),
     port: given.text("port"),
@@ -60,7 +61,7 @@ async function run(given: Given): Promise<number | Problem> {
   if (config instanceof Problem) return config;
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
-  const store = await openStore(config, "serve");
+  const store = await open(config, "serve");
   if (store instanceof Problem) return store;
   const running = new Running(config, store);
   try {

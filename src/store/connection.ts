@@ -7,11 +7,15 @@ import { LIMITS } from "../limits.ts";
 /** The log is copied into the database when the writer is idle (writer.ts); this bound, in pages, is for a busy one. */
 const CHECKPOINT_PAGES = 10_000;
 
-/** A connection that writes. How durable a commit is, is said with each one (group.ts). Integers are bigints. */
+/**
+ * A connection that writes. A commit is atomic when it returns, and durable once the log is synced, which the writer thread
+ * does itself (writer.ts); SQLite syncs the log's header and what it copies into the database. Integers are bigints.
+ */
 export function openWriter(path: string): Database {
   const db = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
   db.run(`PRAGMA busy_timeout = ${LIMITS.storeWriterWaitMs}`);
   db.run("PRAGMA journal_mode = WAL");
+  db.run("PRAGMA synchronous = NORMAL");
   db.run("PRAGMA foreign_keys = ON");
   db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   return db;

@@ -4,7 +4,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { onSqlite } from "./dialect.ts";
-import { NOT_DURABLE, WRITES } from "./operations.ts";
+import { WRITES } from "./operations.ts";
 import { drive, type Steps } from "./steps.ts";
 import type { Writes } from "./store.ts";
 
@@ -25,7 +25,7 @@ export interface WriteReply {
 }
 
 /**
- * Runs `requests` in order in one transaction, durable if one of them must be. On any error none of them happened; then each
+ * Runs `requests` in order in one transaction, which is durable once the log is synced (writer.ts). On any error none of them happened; then each
  * is tried alone, so that one that cannot be done takes no other with it.
  */
 export function commitGroup(db: Database, requests: readonly WriteRequest[]): WriteReply[] {
@@ -39,20 +39,10 @@ export function commitGroup(db: Database, requests: readonly WriteRequest[]): Wr
     }
   });
   try {
-    synchronous(db, requests.every(({ name }) => NOT_DURABLE.has(name)) ? "NORMAL" : "FULL");
     run.immediate();
     return replies;
   } catch (error) {
     if (requests.length > 1) return requests.flatMap((request) => commitGroup(db, [request]));
     return requests.map(({ id }) => ({ id, down: (error as Error).message }));
   }
-}
-
-const modes = new WeakMap<Database, "FULL" | "NORMAL">();
-
-/** FULL: a commit is on the disk before it returns. NORMAL: it is atomic, and the next FULL one brings it along. */
-function synchronous(db: Database, mode: "FULL" | "NORMAL"): void {
-  if (modes.get(db) === mode) return;
-  db.run(`PRAGMA synchronous = ${mode}`);
-  modes.set(db, mode);
 }

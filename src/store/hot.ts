@@ -54,13 +54,12 @@ BEGIN
       AND session_id = seen->>'sessionId' AND observation_id = seen->>'observationId';
     IF FOUND THEN RETURN CASE WHEN earlier = o->>'runId' THEN 'kept' ELSE 'known' END; END IF;
   END IF;
-  SELECT * INTO r FROM runs WHERE id = o->>'runId' AND account_id = o->>'accountId' FOR UPDATE;
-  IF NOT FOUND THEN RETURN 'not_held'; END IF;
-  IF r.settled_at IS NOT NULL THEN RETURN 'kept'; END IF;
-  IF r.held < paid THEN RETURN 'not_held'; END IF;
   UPDATE runs SET settled_at = (o->>'at')::bigint, prompt_tokens = (o->>'promptTokens')::bigint,
     cached_tokens = (o->>'cachedTokens')::bigint, completion_tokens = (o->>'completionTokens')::bigint, cost = paid
-  WHERE id = r.id;
+  WHERE id = o->>'runId' AND account_id = o->>'accountId' AND settled_at IS NULL AND held >= paid RETURNING * INTO r;
+  IF NOT FOUND THEN
+    RETURN CASE WHEN EXISTS (SELECT 1 FROM runs WHERE id = o->>'runId' AND settled_at IS NOT NULL) THEN 'kept' ELSE 'not_held' END;
+  END IF;
   UPDATE accounts SET settled = settled + paid, held = held - r.held,
     month_settled = CASE WHEN month = r.month THEN month_settled + paid WHEN month < r.month THEN paid ELSE month_settled END,
     month = CASE WHEN month < r.month THEN r.month ELSE month END
@@ -95,8 +94,11 @@ DECLARE
   outcomes text[] := '{}';
 BEGIN
   IF NOT durable THEN SET LOCAL synchronous_commit = off; END IF;
-  PERFORM 1 FROM accounts WHERE id IN (SELECT item->>'accountId' FROM jsonb_array_elements(orders) AS item)
-    ORDER BY id FOR NO KEY UPDATE;
+  -- A single order locks its account by itself.
+  IF jsonb_array_length(orders) > 1 THEN
+    PERFORM 1 FROM accounts WHERE id IN (SELECT item->>'accountId' FROM jsonb_array_elements(orders) AS item)
+      ORDER BY id FOR NO KEY UPDATE;
+  END IF;
   FOR o IN SELECT item FROM jsonb_array_elements(orders) AS item LOOP
     outcomes := outcomes || CASE o->>'order'
       WHEN 'hold' THEN tendon_hold(o)

@@ -14,8 +14,6 @@ function database(): Database {
   return db;
 }
 
-const synchronous = (db: Database) => db.query<{ synchronous: bigint }, []>("PRAGMA synchronous").get()?.synchronous;
-
 test("a write that cannot be done takes no other one of its group with it", () => {
   const db = database();
   const broken = { ...funded("a2", "two"), email: null };
@@ -43,15 +41,6 @@ test("later writes of a group see the earlier ones", () => {
     { id: 1, result: "added" },
     { id: 2, result: "email_taken" },
   ]);
-});
-
-test("a group of holds is atomic and not durable; one with anything else is both", () => {
-  const db = database();
-  const release = { id: 1, name: "release", argument: { runId: "r", accountId: "a" } } as const;
-  commitGroup(db, [release]);
-  expect(synchronous(db)).toBe(1n);
-  commitGroup(db, [release, { id: 2, name: "accountAdd", argument: funded("a1", "one") }]);
-  expect(synchronous(db)).toBe(2n);
 });
 
 test("parameters are bound by number, not by first appearance", () => {

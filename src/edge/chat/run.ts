@@ -137,12 +137,16 @@ class Attempt implements Running {
   /** Admission, decode and payment side by side, capacity; then the run waits or runs. */
   async begin(): Promise<Failure | undefined> {
     const { command } = this;
-    const failure =
-      stateFault(command.served.manifest.state.kind, command.state) ?? (await this.admitted()) ?? this.putFrames();
+    const failure = stateFault(command.served.manifest.state.kind, command.state) ?? (await this.admitted());
     if (failure) return failure;
+    // First, so that it is on its way before the decoders take the cores.
     this.money = this.hold();
     return (
-      (await this.interruptions.race(this.decoded())) ?? (await this.paid()) ?? this.ticket.admit() ?? this.observe()
+      this.putFrames() ??
+      (await this.interruptions.race(this.decoded())) ??
+      (await this.paid()) ??
+      this.ticket.admit() ??
+      this.observe()
     );
   }
 

@@ -1,0 +1,89 @@
+/** Another account and its load: the cheapest paid request there is, at a fixed rate, from a process of its own (requests-child.ts). */
+import { join } from "node:path";
+import { type Static, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import sharp from "sharp";
+import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
+import { requestBody } from "../src/cli/request.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
+import { childEnvironment } from "../src/config.ts";
+import { Problem } from "../src/error.ts";
+import { systemClock } from "../src/std/clock.ts";
+import { makeId } from "../src/std/ids.ts";
+import type { Measured } from "./ledger.ts";
+
+const EDGE_PX = 32;
+const CAMERAS = 3;
+/** Nano-dollars; a run costs nothing here, but who has no credit may not run. */
+const CREDIT = 1_000_000_000n;
+
+const Sent = Type.Object({
+  per_second: Type.Number(),
+  sent: Type.Integer(),
+  failed: Type.Integer(),
+  first_failure: Type.String(),
+  p50_ms: Type.Number(),
+  p99_ms: Type.Number(),
+});
+type Sent = Static<typeof Sent>;
+
+export interface Neighbor {
+  /** From here on requests are counted. */
+  count(): void;
+  stop(): Promise<Sent | Problem>;
+}
+
+export async function startNeighbor(
+  { child, beside }: Pick<Measured, "child" | "beside">,
+  perSecond: number,
+): Promise<Neighbor | Problem> {
+  const apiKey = await otherKey(beside);
+  if (apiKey instanceof Problem) return apiKey;
+  const body = JSON.stringify(await smallRequest());
+  const answer = Promise.withResolvers<unknown>();
+  const sender = Bun.spawn([process.execPath, join(import.meta.dir, "requests-child.ts")], {
+    env: childEnvironment({}),
+    stdio: ["ignore", "ignore", "inherit"],
+    ipc: (message) => answer.resolve(message),
+  });
+  void sender.exited.then((code) => answer.resolve(new Problem(`requests-child.ts ended with ${code} and no answer`)));
+  sender.send({ url: `${child.service.url}/v1/chat/completions`, apiKey, body, perSecond });
+  return {
+    count: () => sender.send("count"),
+    stop: async () => {
+      sender.send("stop");
+      const sent = await answer.promise;
+      await sender.exited;
+      if (sent instanceof Problem) return sent;
+      return Value.Check(Sent, sent) ? sent : new Problem("requests-child.ts answered something else than its counts");
+    },
+  };
+}
+
+/** A key of an account of its own. */
+async function otherKey(beside: Measured["beside"]): Promise<string | Problem> {
+  const store = await beside();
+  if (store instanceof Problem) return store;
+  try {
+    const [accountId, key] = [makeId("acct_", systemClock), makeKey()];
+    const createdAt = Math.floor(systemClock.unixMs() / 1000);
+    const account = { id: accountId, email: "neighbor@localhost", createdAt, credit: CREDIT, paymentMethod: false };
+    const added = await store.accountAdd({ ...account, spendLimit: undefined, password: undefined });
+    if (added !== "added") return new Problem(`the neighbor's account was not added: ${JSON.stringify(added)}`);
+    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "neighbor", createdAt };
+    const kept = await store.keyAdd(record);
+    return kept === "added" ? key : new Problem(`the neighbor's key was not added: ${JSON.stringify(kept)}`);
+  } finally {
+    await store.close();
+  }
+}
+
+/** One whole observation with frames that cost next to nothing to decode, without a session. */
+async function smallRequest(): Promise<object> {
+  const background = { r: 90, g: 120, b: 150 };
+  const jpeg = await sharp({ create: { width: EDGE_PX, height: EDGE_PX, channels: 3, background } })
+    .jpeg()
+    .toBuffer();
+  const frames = Array.from({ length: CAMERAS }, () => new Uint8Array(jpeg));
+  return requestBody({ model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, frames, state: SAMPLE_STATE });
+}
