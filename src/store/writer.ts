@@ -77,7 +77,10 @@ function commitWaiting(): void {
 /** Syncs the log for all who wait, if no sync runs; its end begins the next one. */
 function sync(): void {
   if (syncing || log === undefined) return;
-  if (unsynced.length === 0) return synced?.();
+  if (unsynced.length === 0) {
+    synced?.();
+    return;
+  }
   const replies = unsynced;
   unsynced = [];
   syncing = true;
