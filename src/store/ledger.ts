@@ -28,6 +28,14 @@ const RULES: readonly Rule[] = [
     problem: (row) => `transfer ${row.transfer}: an entry of kind ${row.kind} in the book ${row.book}`,
   },
   {
+    text: `SELECT kind, id, account_id FROM (
+             SELECT 'run' AS kind, id, account_id FROM runs
+             UNION ALL SELECT 'transfer', transfer, account_id FROM entries
+             UNION ALL SELECT 'usage of', model, account_id FROM usage_days
+           ) AS owned WHERE account_id NOT IN (SELECT id FROM accounts) ORDER BY 1, 2 LIMIT 1`,
+    problem: (row) => `${row.kind} ${row.id}: there is no account ${row.account_id}`,
+  },
+  {
     text: `SELECT id, cost, (prompt_tokens - cached_tokens) * prompt_rate + cached_tokens * cached_rate
                   + completion_tokens * completion_rate AS price
            FROM runs WHERE settled_at IS NOT NULL
