@@ -6,6 +6,7 @@ import { LIMITS } from "../limits.ts";
 
 /** The log is copied into the database when the writer is idle (writer.ts); this bound, in pages, is for a busy one. */
 const CHECKPOINT_PAGES = 10_000;
+const LOG_RETRY_MS = 5;
 
 /**
  * A connection that writes. A commit is atomic when it returns, and durable once the log is synced, which the writer thread
@@ -14,11 +15,27 @@ const CHECKPOINT_PAGES = 10_000;
 export function openWriter(path: string): Database {
   const db = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
   db.run(`PRAGMA busy_timeout = ${LIMITS.storeWriterWaitMs}`);
-  db.run("PRAGMA journal_mode = WAL");
+  keepLog(db);
   db.run("PRAGMA synchronous = NORMAL");
   db.run("PRAGMA foreign_keys = ON");
   db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
   return db;
+}
+
+/**
+ * A database that is new becomes one with a log. SQLite's busy timeout is not for this change: it reads first, and a lock
+ * that is asked for on top of a reader's is refused at once. So when several make a database together, the waiting is ours.
+ */
+function keepLog(db: Database): void {
+  for (let waitedMs = 0; ; waitedMs += LOG_RETRY_MS) {
+    try {
+      db.run("PRAGMA journal_mode = WAL");
+      return;
+    } catch (error) {
+      if ((error as { code?: string }).code !== "SQLITE_BUSY" || waitedMs >= LIMITS.storeWriterWaitMs) throw error;
+      Bun.sleepSync(LOG_RETRY_MS);
+    }
+  }
 }
 
 export function openReader(path: string): Database {

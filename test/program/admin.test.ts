@@ -247,7 +247,7 @@ describe("what cannot be done", () => {
       [2, "account create --email a@", "--email must be"],
       [2, "account create --email a\t@b", "--email must be"],
       [2, `account create --email a@${"b".repeat(253)}`, "--email must be"],
-      [2, `account link ${robot} --base-url ftp://x`, "--base-url must be"],
+      [2, `account link ${robot} --base-url ftp://x`, "is not an http:// or https:// address"],
       [2, "key revoke", "expected one PREFIX"],
       [2, "key revoke a b", "expected one PREFIX"],
       [2, "account lsit", "did you mean 'account list'"],

@@ -29,6 +29,24 @@ test("many writes at once all happen, and what waits at the end is kept", async 
   await again.close();
 });
 
+test("a database that another process is just making is waited for", async () => {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "tendon.sqlite");
+  const maker = `
+    const { Database } = require("bun:sqlite");
+    const db = new Database(${JSON.stringify(path)}, { create: true, readwrite: true });
+    db.run("BEGIN IMMEDIATE");
+    console.log("begun");
+    setTimeout(() => db.run("COMMIT"), 200);`;
+  const child = Bun.spawn([process.execPath, "-e", maker], { stdout: "pipe" });
+  const { value } = await child.stdout.getReader().read();
+  expect(new TextDecoder().decode(value)).toBe("begun\n");
+  const store = await opened(dir.path);
+  expect(await store.accountAdd(account)).toBe("added");
+  await store.close();
+  expect(await child.exited).toBe(0);
+});
+
 test("a closed store answers StoreDown", async () => {
   await using dir = await temporaryFolder();
   const store = await opened(dir.path);
