@@ -110,8 +110,12 @@ export const LIMITS = {
   storeReaderWaitMs: 50,
   /** From a question to the database server to its answer; then the store is down for whoever asked. */
   storeAnswerMs: 1_500,
-  /** Of these, how long a connection may take. */
+  /** Of these, how long a connection may take, */
   storeConnectMs: 1_000,
+  /** how long the server may work at a statement, or wait for the next one of a transaction: it ends first, and says so, */
+  storeStatementMs: 1_200,
+  /** and how long a statement may wait for a row that another one has locked. */
+  storeLockMs: 300,
   /** For a change of the schema and the check of the ledger, for which nobody waits but their operator. */
   storeLongMs: 3_600_000,
   /** Between two tries. */

@@ -75,7 +75,9 @@ export function* settleChunk(chunk: ChunkRecord): Steps<"kept" | "known" | "not_
 }
 
 const KEY = "account_id, model, session_id, observation_id";
-const OF_SESSION = "account_id = $1 AND model = $2 AND session_id = $3";
+const OF_SESSION = "account_id, model, session_id";
+const SESSIONS = `(SELECT value->>'accountId' AS account_id, value->>'model' AS model, value->>'sessionId' AS session_id
+  FROM json_array_elements($1::text::json)) AS gone`;
 const EMPTY = `UPDATE observations SET reply = NULL WHERE (${KEY})`;
 const REMOVE = `DELETE FROM observations WHERE (${KEY})`;
 
@@ -84,7 +86,7 @@ export function* chunksForget({ repliesBefore, recordsBefore }: Retention): Step
   const left = { rows: FORGET_MAX };
   yield* forgetSessions(left, "replies_kept = 1 AND last_at < $1", repliesBefore, {
     rows: EMPTY,
-    which: " AND reply IS NOT NULL",
+    which: " WHERE reply IS NOT NULL",
     end: "UPDATE robot_sessions SET replies_kept = 0",
   });
   yield* forgetSessions(left, "last_at < $1", recordsBefore, {
@@ -104,17 +106,22 @@ function* forgetSessions(
   before: number,
   texts: { readonly rows: string; readonly which: string; readonly end: string },
 ): Steps<void> {
+  // Each by one node only; a chunk of such a session waits for the end of this.
   const sessions = yield* rows<SessionKey>(
     `SELECT account_id AS "accountId", model, session_id AS "sessionId" FROM robot_sessions
-     WHERE ${quiet} ORDER BY last_at LIMIT ${FORGET_MAX}`,
+     WHERE ${quiet} ORDER BY last_at LIMIT ${FORGET_MAX} FOR NO KEY UPDATE SKIP LOCKED`,
     before,
   );
-  for (const { accountId, model, sessionId } of sessions) {
-    if (left.rows <= 0) return;
-    const key = [accountId, model, sessionId] as const;
-    yield* limited(left, `${texts.rows} IN (SELECT ${KEY} FROM observations WHERE ${OF_SESSION}${texts.which}`, ...key);
-    // With room left there was nothing more of this session.
-    if (left.rows > 0) left.rows -= yield* changes(`${texts.end} WHERE ${OF_SESSION}`, ...key);
+  if (left.rows <= 0 || sessions.length === 0) return;
+  const these = JSON.stringify(sessions);
+  yield* limited(
+    left,
+    `${texts.rows} IN (SELECT ${KEY} FROM observations JOIN ${SESSIONS} USING (${OF_SESSION})${texts.which}`,
+    these,
+  );
+  // With room left there was nothing more of these sessions.
+  if (left.rows > 0) {
+    left.rows -= yield* changes(`${texts.end} WHERE (${OF_SESSION}) IN (SELECT ${OF_SESSION} FROM ${SESSIONS})`, these);
   }
 }
 

@@ -2,9 +2,16 @@
 import type { Database, Statement as Prepared, SQLQueryBindings } from "bun:sqlite";
 import type { Statement } from "./steps.ts";
 
-/** `$n` becomes `?n`, because bun:sqlite numbers `$n` by first appearance, silently wrong. */
+/**
+ * `$n` becomes `?n`, because bun:sqlite numbers `$n` by first appearance, silently wrong. There is one writer, so no lock; and
+ * texts are compared by their bytes.
+ */
 export function forSqlite(text: string): string {
-  return text.replace(/\$(\d+)/g, "?$1").replaceAll(" FOR NO KEY UPDATE", "");
+  return text
+    .replace(/json_array_elements(_text)?\(\$(\d+)::text::json\)/g, "json_each(?$2)")
+    .replace(/\$(\d+)/g, "?$1")
+    .replace(/ FOR NO KEY UPDATE( SKIP LOCKED)?/g, "")
+    .replaceAll(' COLLATE "C"', "");
 }
 
 /** A schema text, whose types are those of a STRICT table of SQLite. */

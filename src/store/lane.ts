@@ -2,6 +2,8 @@
  * Group commit for PostgreSQL: what waits becomes one statement, and what comes meanwhile the next one. A group that got no
  * answer is sent again until its members' time is over: the functions say the same twice (hot.ts).
  *
+ * An account that somebody else keeps locked holds up nobody but itself: what waits for it goes on in a lane of its own.
+ *
  * Each member has a time of its own, from when it was asked for: one that waits behind a group without an answer is told as soon.
  */
 import { LIMITS } from "../limits.ts";
@@ -11,6 +13,7 @@ import { type Pool, Unanswered } from "./pool.ts";
 import { Waiting } from "./waiting.ts";
 
 interface Member {
+  readonly accountId: string;
   readonly order: object;
   readonly waiting: Waiting<unknown>;
 }
@@ -18,18 +21,32 @@ interface Member {
 export class Lane {
   private members: Member[] = [];
   private running = false;
+  /** By account. */
+  private readonly apart = new Map<string, Lane>();
 
   constructor(
     private readonly pool: Pick<Pool, "rows">,
     private readonly clock: Clock,
     private readonly durable: boolean,
+    private readonly emptied: () => void = () => {},
   ) {}
 
   write(name: HotName, argument: unknown): Promise<unknown> {
     const waiting = new Waiting<unknown>(this.clock, LIMITS.storeAnswerMs);
-    this.members.push({ order: orderOf(name, argument), waiting });
-    if (!this.running) void this.run();
+    // Every operation of a robot's path names its account.
+    const { accountId } = argument as { readonly accountId: string };
+    this.join({ accountId, order: orderOf(name, argument), waiting });
     return waiting.outcome;
+  }
+
+  private join(member: Member): void {
+    const apart = this.apart.get(member.accountId);
+    if (apart) {
+      apart.join(member);
+      return;
+    }
+    this.members.push(member);
+    if (!this.running) void this.run();
   }
 
   private async run(): Promise<void> {
@@ -41,6 +58,7 @@ export class Lane {
       if (group.length > 0) await this.send(group);
     }
     this.running = false;
+    this.emptied();
   }
 
   /** Those that get no answer go to the front again. */
@@ -53,13 +71,25 @@ export class Lane {
     }
     for (const { waiting } of group) waiting.failed(answer);
     // One that cannot be done takes no other with it.
-    if (answer.final && group.length === 1) return group[0]?.waiting.giveUp();
-    if (answer.final) {
-      for (const member of group) await this.send([member]);
+    const wrong = answer.fault === "order";
+    if (wrong && group.length === 1) return group[0]?.waiting.giveUp();
+    if (wrong) {
+      for (const member of group) if (!member.waiting.over) await this.send([member]);
+      return;
+    }
+    const accounts = new Set(group.map(({ accountId }) => accountId));
+    if (answer.fault === "lock" && accounts.size > 1) {
+      for (const accountId of accounts) this.setApart(accountId);
+      for (const member of [...group, ...this.members.splice(0)]) this.join(member);
       return;
     }
     this.members.unshift(...group);
     await new Promise<void>((done) => void this.clock.after(LIMITS.storeBackoffMs, done));
+  }
+
+  private setApart(accountId: string): void {
+    const { pool, clock, durable, apart } = this;
+    apart.set(accountId, new Lane(pool, clock, durable, () => apart.delete(accountId)));
   }
 
   private async asked(orders: string): Promise<readonly string[] | Unanswered> {

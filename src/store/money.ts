@@ -2,17 +2,17 @@
  * Holds, settlements, and the entries that prove them.
  *
  * Every movement of money is a transfer: two entries, in two books, that sum to zero. A credit moves from `funding` to the
- * account, a settlement from the account to `revenue`. Entries are never changed; those of runs that are forgotten are carried
- * forward, summed, per account and month.
+ * account, a settlement from the account to `revenue`. Entries are never changed; those of runs that are forgotten are added up
+ * in one transfer per account and month.
  */
-import { changes, first, rows, type Steps } from "./steps.ts";
+import { changes, first, listed, rows, type Steps } from "./steps.ts";
 import type { ChunkRecord, NewRun, Reads, Refusal, UsageDay, Writes } from "./store.ts";
 
 /** Runs that one step expires or forgets: other writes wait meanwhile. */
 const STEP_MAX = 256;
 
 type Book = "account" | "funding" | "revenue";
-type Kind = "credit" | "settlement" | "forward";
+type Kind = "credit" | "settlement";
 
 /** The two entries of a transfer to the account and its other book; 0 when the transfer is known. */
 function* transfer(
@@ -149,56 +149,57 @@ export function* settle({ runId, accountId, usage, cost, at }: ChunkRecord): Ste
 }
 
 export function* holdsExpire({ before }: { before: number }): Steps<"done" | "more"> {
-  const due = yield* rows<{ id: string; accountId: string }>(
+  const due = yield* locked(
     `SELECT id, account_id AS "accountId" FROM runs WHERE settled_at IS NULL AND expires_at < $1
      ORDER BY expires_at LIMIT ${STEP_MAX}`,
     before,
   );
-  // In the order of accounts, in which all who need several of them lock them.
-  const ordered = due.toSorted((one, other) => (one.accountId < other.accountId ? -1 : 1));
-  yield* lockAccounts(ordered.map(({ accountId }) => accountId));
-  for (const { id: runId, accountId } of ordered) yield* release({ runId, accountId });
-  return due.length < STEP_MAX ? "done" : "more";
+  const these = `settled_at IS NULL AND id IN ${listed(1)}`;
+  yield* changes(
+    `UPDATE accounts SET held = accounts.held - gone.held
+     FROM (SELECT account_id, SUM(held) AS held FROM runs WHERE ${these} GROUP BY account_id) AS gone
+     WHERE accounts.id = gone.account_id`,
+    due,
+  );
+  const released = yield* changes(`DELETE FROM runs WHERE ${these}`, due);
+  return released < STEP_MAX ? "done" : "more";
 }
 
-function* lockAccounts(ids: readonly string[]): Steps<void> {
-  for (const id of new Set(ids)) yield* first("SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE", id);
-}
-
-interface Forgotten {
-  readonly id: string;
-  readonly accountId: string;
-  readonly month: bigint;
-  readonly cost: bigint;
+/**
+ * The ids of the runs that the text finds, as one list. Their accounts are locked in the order in which all lock who need several
+ * of them, so that no run changes any more; one that another node took meanwhile is not there for the statements after this.
+ */
+function* locked(text: string, before: number): Steps<string> {
+  const found = yield* rows<{ id: string; accountId: string }>(text, before);
+  const accounts = new Set(found.map(({ accountId }) => accountId));
+  yield* rows(
+    `SELECT id FROM accounts WHERE id IN ${listed(1)} ORDER BY id COLLATE "C" FOR NO KEY UPDATE`,
+    JSON.stringify([...accounts]),
+  );
+  return JSON.stringify(found.map(({ id }) => id));
 }
 
 export function* usageForget({ before }: { before: number }): Steps<"done" | "more"> {
-  const old = yield* rows<Forgotten>(
-    `SELECT id, account_id AS "accountId", month, cost FROM runs WHERE settled_at < $1
-     ORDER BY settled_at LIMIT ${STEP_MAX}`,
+  const old = yield* locked(
+    `SELECT id, account_id AS "accountId" FROM runs WHERE settled_at < $1 ORDER BY settled_at LIMIT ${STEP_MAX}`,
     before,
   );
-  const ordered = old.toSorted((one, other) => (one.accountId < other.accountId ? -1 : 1));
-  yield* lockAccounts(ordered.map(({ accountId }) => accountId));
-  const sums = new Map<string, { accountId: string; month: number; amount: bigint }>();
-  for (const { id, accountId, month, cost } of ordered) {
-    // Another node may have been here between the look and the lock.
-    if ((yield* changes("DELETE FROM runs WHERE id = $1", id)) === 0) continue;
-    yield* changes("DELETE FROM entries WHERE transfer = $1", id);
-    const transferId = `forward.${accountId}.${month}`;
-    const sum = sums.get(transferId) ?? { accountId, month: Number(month), amount: 0n };
-    sums.set(transferId, { ...sum, amount: sum.amount - cost });
-  }
-  for (const [transferId, { accountId, month, amount }] of sums) {
-    const [earlier] = yield* rows<{ amount: bigint }>(
-      "DELETE FROM entries WHERE transfer = $1 AND book = 'account' RETURNING amount",
-      transferId,
+  for (const [book, sum] of [
+    ["account", "-SUM(cost)"],
+    ["revenue", "SUM(cost)"],
+  ] satisfies [Book, string][]) {
+    yield* changes(
+      `INSERT INTO entries (transfer, book, kind, account_id, amount, month, at)
+       SELECT 'forward.' || account_id || '.' || month, '${book}', 'forward', account_id, ${sum}, month, CAST($2 AS BIGINT)
+       FROM runs WHERE id IN ${listed(1)} GROUP BY account_id, month
+       ON CONFLICT (transfer, book) DO UPDATE SET amount = entries.amount + excluded.amount, at = excluded.at`,
+      old,
+      before,
     );
-    yield* changes("DELETE FROM entries WHERE transfer = $1", transferId);
-    const total = amount + (earlier?.amount ?? 0n);
-    yield* transfer(transferId, "forward", "revenue", { accountId, amount: total, month, at: before });
   }
-  return old.length < STEP_MAX ? "done" : "more";
+  yield* changes(`DELETE FROM entries WHERE transfer IN ${listed(1)}`, old);
+  const forgotten = yield* changes(`DELETE FROM runs WHERE id IN ${listed(1)}`, old);
+  return forgotten < STEP_MAX ? "done" : "more";
 }
 
 interface UsageRow {

@@ -14,22 +14,36 @@ const TYPES = {
   bigint: { to: 20, from: [20], parse: (text: string) => BigInt(text), serialize: (value: bigint) => value.toString() },
 };
 
+/**
+ * The server's own, in ms, shorter than ours: a statement that it ends costs nobody the connection. A node that vanished within a
+ * transaction would otherwise keep its locks for as long as TCP keeps its connection.
+ */
+const TIMEOUTS = {
+  statement_timeout: LIMITS.storeStatementMs,
+  idle_in_transaction_session_timeout: LIMITS.storeStatementMs,
+  lock_timeout: LIMITS.storeLockMs,
+};
+
 type Sql = postgres.Sql<{ bigint: bigint }>;
 
 /**
- * Why an attempt failed. `sent`: the server may have done it all the same. `final`: the server will say the same the next
- * time, because of what was asked for.
+ * What the server found: in the order that it was given, so that it will say the same the next time; a lock of somebody else;
+ * or in itself, because it only replays the log of another one.
  */
+type Fault = "order" | "lock" | "standby";
+
+/** Why an attempt failed. `sent`: the server may have done it all the same. */
 export class Unanswered {
   constructor(
     readonly reason: string,
     readonly sent: boolean,
-    readonly final = false,
+    readonly fault?: Fault,
   ) {}
 }
 
 export class Pool {
   private sql: Sql;
+  private closed = false;
 
   constructor(
     private readonly url: string,
@@ -50,7 +64,8 @@ export class Pool {
       const done = sql.begin(options, async (tx) => {
         try {
           // A number of our own: SET takes no parameters.
-          if (ms !== LIMITS.storeAnswerMs) await tx.unsafe(`SET LOCAL statement_timeout = ${ms}`);
+          const patience = ms === LIMITS.storeAnswerMs ? [] : Object.keys(TIMEOUTS);
+          for (const name of patience) await tx.unsafe(`SET LOCAL ${name} = ${ms}`);
           return { value: await driveLater(steps(), (statement) => execute(tx, statement)) };
         } catch (error) {
           if (!isBroken(error)) throw error;
@@ -74,6 +89,7 @@ export class Pool {
   }
 
   async close(): Promise<void> {
+    this.closed = true;
     await this.sql.end({ timeout: LIMITS.storeCloseMs / 1000 });
   }
 
@@ -85,8 +101,10 @@ export class Pool {
       this.renew(sql);
     });
     const done = work(sql).catch((error: unknown) => {
-      if (isBroken(error)) this.renew(sql);
-      return unanswered(error);
+      const failure = unanswered(error);
+      // The address may lead to another server by now, which the connections that there are would never see.
+      if (isBroken(error) || failure.fault === "standby") this.renew(sql);
+      return failure;
     });
     try {
       return await Promise.race([done, late.promise]);
@@ -97,7 +115,7 @@ export class Pool {
 
   /** A connection that says nothing or broke is of no use any more; the others of its pool are not better. */
   private renew(useless: Sql): void {
-    if (this.sql !== useless) return;
+    if (this.sql !== useless || this.closed) return;
     this.sql = this.connect();
     void useless.end({ timeout: 0 }).catch(() => {});
   }
@@ -113,7 +131,7 @@ export class Pool {
       // No array crosses this connection, so it need not ask for their types first.
       fetch_types: false,
       onnotice: () => {},
-      connection: { application_name: "tendon", statement_timeout: LIMITS.storeAnswerMs },
+      connection: { application_name: "tendon", ...TIMEOUTS },
     });
   }
 }
@@ -133,10 +151,14 @@ function isBroken(error: unknown): boolean {
 }
 
 function unanswered(error: unknown): Unanswered {
-  const { code, message } = error as { code?: string; message?: string };
-  const reason = `${code ?? "error"}: ${message ?? String(error)}`;
-  return new Unanswered(reason, LOST.test(code ?? ""), FINAL.test(code ?? ""));
+  const { code = "error", message = String(error) } = error as { code?: string; message?: string };
+  const fault = FAULTS.find(([states]) => states.test(code))?.[1];
+  return new Unanswered(`${code}: ${message}`, LOST.test(code), fault);
 }
 
-/** SQLSTATEs of data, constraints, and texts of ours that are wrong. */
-const FINAL = /^(22|23|42)[0-9A-Z]{3}$/;
+/** SQLSTATEs: data, constraints and texts of ours that are wrong; lock_not_available; read_only, and `BEGIN READ WRITE` on a standby. */
+const FAULTS: readonly (readonly [RegExp, Fault])[] = [
+  [/^(22|23|42)[0-9A-Z]{3}$/, "order"],
+  [/^55P03$/, "lock"],
+  [/^(25006|0A000)$/, "standby"],
+];

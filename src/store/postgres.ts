@@ -92,7 +92,7 @@ function postgresStore(pool: Pool, clock: Clock): Store {
         const answer = await ask();
         if (!(answer instanceof Unanswered)) return waiting.end(answer);
         waiting.failed(answer);
-        if (answer.final || clock.monotonicMs() >= lastTryMs) return waiting.giveUp();
+        if (answer.fault === "order" || clock.monotonicMs() >= lastTryMs) return waiting.giveUp();
         await new Promise<void>((done) => void clock.after(LIMITS.storeBackoffMs, done));
       }
     })();
@@ -120,8 +120,9 @@ function postgresStore(pool: Pool, clock: Clock): Store {
     settleChunk: (chunk: unknown) => (open ? chunks.write("settleChunk", chunk) : closed),
     exclusive: false,
     ping: async () => {
-      const answer = await until(() => pool.read(() => WRITABLE()));
-      return answer instanceof StoreDown ? answer : undefined;
+      const replays = await until(() => pool.read(isStandby));
+      if (replays instanceof StoreDown) return replays;
+      return replays ? new StoreDown("the database server only replays the log of another one") : undefined;
     },
     close: async () => {
       if (!open) return;
@@ -133,8 +134,7 @@ function postgresStore(pool: Pool, clock: Clock): Store {
   return store as unknown as Store;
 }
 
-/** A server that only replays another's log cannot keep anything. */
-function* WRITABLE(): Steps<boolean> {
-  const row = yield* first<{ replica: boolean }>("SELECT pg_is_in_recovery() AS replica");
-  return row?.replica === false;
+function* isStandby(): Steps<boolean> {
+  const row = yield* first<{ standby: boolean }>("SELECT pg_is_in_recovery() AS standby");
+  return row?.standby === true;
 }

@@ -3,7 +3,8 @@
  * SQLite runs it on its writer thread without a pause, PostgreSQL in a transaction of its own.
  *
  * Texts are those of PostgreSQL, as far as both know them: parameters are `$1`, `$2`; every integer is 64 bits and arrives as
- * a bigint; a lock that SQLite, which has one writer, does not need (`FOR NO KEY UPDATE`) is left out there.
+ * a bigint; a lock that SQLite, which has one writer, does not need (`FOR NO KEY UPDATE`) is left out there; a list is one
+ * parameter, a JSON array that `listed` spreads.
  */
 
 export type Value = string | number | bigint | null | Uint8Array;
@@ -30,6 +31,11 @@ export function* first<Row>(text: string, ...values: readonly Value[]): Steps<Ro
 /** How many rows the statement changed. */
 export function* changes(text: string, ...values: readonly Value[]): Steps<number> {
   return (yield { text, values, wants: "count" }) as number;
+}
+
+/** The members of a JSON array of texts in parameter `n`, as a subquery. */
+export function listed(n: number): string {
+  return `(SELECT value FROM json_array_elements_text($${n}::text::json))`;
 }
 
 /** Runs an operation where statements are answered at once. */

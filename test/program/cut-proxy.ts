@@ -46,6 +46,11 @@ export class CutProxy implements AsyncDisposable {
     for (const socket of this.sockets) socket.destroy();
   }
 
+  /** Passes nothing on any more, and says nothing about it, as a network that lost a machine. */
+  silence(): void {
+    for (const socket of this.sockets) socket.pause();
+  }
+
   /** Lets everything through again. */
   mend(): void {
     this.isCut = false;

@@ -19,7 +19,7 @@ function laneOf(clock: FakeClock) {
     return promise;
   };
   const lane = new Lane({ rows }, clock, true);
-  const release = (runId: string) => lane.write("release", { runId, accountId: "a" });
+  const release = (runId: string, accountId = "a") => lane.write("release", { runId, accountId });
   return { groups, release };
 }
 
@@ -86,7 +86,7 @@ test("an order that the database will never take is told so at once, and takes n
   const { groups, release } = laneOf(clock);
   const orders = [release("r1"), release("r2"), release("r3")];
   await settle();
-  const wrong = new Unanswered("22003: out of range", false, true);
+  const wrong = new Unanswered("22003: out of range", false, "order");
   groups[0]?.answer(wrong);
   for (const [index, outcome] of [[{ outcomes: ["released"] }], wrong, [{ outcomes: ["unknown"] }]].entries()) {
     await settle();
@@ -94,4 +94,57 @@ test("an order that the database will never take is told so at once, and takes n
   }
   expect(await Promise.all(orders)).toMatchObject(["released", { outcomeUnknown: false }, "unknown"]);
   expect(groups.map(({ runs }) => runs)).toEqual([["r1", "r2", "r3"], ["r1"], ["r2"], ["r3"]]);
+});
+
+test("an order that is over is not sent any more when its group is taken apart", async () => {
+  const clock = new FakeClock();
+  const { groups, release } = laneOf(clock);
+  const first = release("r1");
+  await settle();
+  const second = release("r2");
+  clock.advance(LIMITS.storeAnswerMs - 1);
+  const third = release("r3");
+  groups[0]?.answer([{ outcomes: ["released"] }]);
+  await settle();
+  clock.advance(1);
+  expect([await first, await second]).toMatchObject(["released", { outcomeUnknown: true }]);
+  groups[1]?.answer(new Unanswered("22003: out of range", false, "order"));
+  await settle();
+  groups[2]?.answer([{ outcomes: ["released"] }]);
+  expect([await third, groups.map(({ runs }) => runs)]).toEqual(["released", [["r1"], ["r2", "r3"], ["r3"]]]);
+});
+
+test("accounts go on without the one that somebody keeps locked, and each keeps the order of what was asked of it", async () => {
+  const clock = new FakeClock();
+  const { groups, release } = laneOf(clock);
+  const locked = release("r1", "locked");
+  const free = release("r2", "free");
+  await settle();
+  const later = release("r3", "locked");
+  groups[0]?.answer(new Unanswered("55P03: lock not available", false, "lock"));
+  await settle();
+  groups[2]?.answer([{ outcomes: ["released"] }]);
+  const another = release("r4", "another");
+  await settle();
+  groups[3]?.answer([{ outcomes: ["released"] }]);
+  expect([await free, await another]).toEqual(["released", "released"]);
+  groups[1]?.answer(new Unanswered("55P03: lock not available", false, "lock"));
+  await settle();
+  clock.advance(LIMITS.storeBackoffMs);
+  await settle();
+  groups[4]?.answer([{ outcomes: ["released", "released"] }]);
+  expect([await locked, await later]).toEqual(["released", "released"]);
+  // What comes when nothing of the account waits any more goes with the others again.
+  const last = [release("r5", "locked"), release("r6", "free")];
+  await settle();
+  groups[5]?.answer([{ outcomes: ["unknown", "unknown"] }]);
+  expect(await Promise.all(last)).toEqual(["unknown", "unknown"]);
+  expect(groups.map(({ runs }) => runs)).toEqual([
+    ["r1", "r2"],
+    ["r1", "r3"],
+    ["r2"],
+    ["r4"],
+    ["r1", "r3"],
+    ["r5", "r6"],
+  ]);
 });

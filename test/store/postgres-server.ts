@@ -15,6 +15,9 @@ export const POSTGRES = BIN === undefined ? undefined : join(BIN, "postgres");
 const UNPRIVILEGED =
   process.getuid?.() === 0 ? ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] : [];
 
+/** A language's order of texts, in which "a" stands before "B": what must be ordered by bytes has to say so. */
+const LANGUAGE = ["--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en-US"];
+
 export class PostgresServer implements AsyncDisposable {
   private child: Bun.Subprocess | undefined;
   private databases = 0;
@@ -30,7 +33,7 @@ export class PostgresServer implements AsyncDisposable {
     const dir = await mkdtemp(join(tmpdir(), "tendon-postgres-"));
     await Bun.$`${UNPRIVILEGED.length > 0 ? ["chown", "postgres", dir] : ["true"]}`.quiet();
     const initdb = [join(BIN ?? "", "initdb"), "-D", join(dir, "data"), "-U", "tendon", "-A", "trust", "-E", "UTF8"];
-    const made = Bun.spawn([...UNPRIVILEGED, ...initdb, "--locale=C", "--no-sync"], {
+    const made = Bun.spawn([...UNPRIVILEGED, ...initdb, ...LANGUAGE, "--no-sync"], {
       stdout: "ignore",
       stderr: "pipe",
     });
@@ -91,6 +94,12 @@ export class PostgresServer implements AsyncDisposable {
       .split("\n");
     // A child may end between the two commands, which is no fault.
     Bun.spawnSync(["kill", "-s", name.slice(3), String(this.pid), ...children.filter(Boolean)]);
+  }
+
+  /** Whether it only replays the log of another server (which is not there), from its next start on. */
+  async standby(on: boolean): Promise<void> {
+    const signal = join(this.dir, "data", "standby.signal");
+    await (on ? Bun.write(signal, "") : rm(signal));
   }
 
   /** SIGQUIT: at once, without a word to anybody, as a crash; it recovers from its log at the next start. */
