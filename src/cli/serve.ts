@@ -147,6 +147,9 @@ class Running {
   /** Listens early, so that `/healthz` answers while models load; resolves once the service is ready. */
   async start(): Promise<Problem | undefined> {
     const { config, service, store } = this;
+    // Before anybody can ask: a model answers as soon as it is warm, and what its runs hold is theirs.
+    await expireHolds(store, service.clock, this.log, store.exclusive ? "all" : "overdue");
+    if (service.lifecycle.draining) return undefined;
     const main = this.listen(publicApp(service), config.listen);
     if (main instanceof Problem) return main;
     const ops = this.listen(
@@ -168,8 +171,7 @@ class Running {
     if (engine instanceof Problem) return engine;
     const failed = await loadModels(engine, plan, service.catalog, this.log, service.lifecycle);
     if (failed || service.lifecycle.draining) return failed;
-    // Before the first robot comes: what is old must not meet its ids, and money that nobody holds any more is free.
-    await expireHolds(store, service.clock, this.log, store.exclusive ? "all" : "overdue");
+    // Before it says that it is ready: what is old must not meet the ids of robots that come.
     await Promise.all([this.forget(), service.keys.refresh()]);
     const link = await service.people.operatorLink();
     if (link instanceof StoreDown) return new Problem(`no link for the operator could be made: ${link.reason}`);

@@ -2,6 +2,10 @@
 import { expect, test } from "bun:test";
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { Problem } from "../../src/error.ts";
+import { openSqliteStore } from "../../src/store/sqlite.ts";
+import { funded } from "../account/fake-store.ts";
+import { money, run } from "../store/rows.ts";
 import { Place } from "./program.ts";
 
 const MODELS = [
@@ -77,3 +81,24 @@ test("--version, no command at all, and a key that needs no address", async () =
   const environment = { TENDON_BASE_URL: "localhost:1", TENDON_API_KEY: "k" };
   expect(await place.run(["token"], environment)).toEqual({ code: 0, stdout: "k\n", stderr: "" });
 });
+
+test("what a dead process held is free before anybody can ask for anything: a start that finds its port taken has given it back", async () => {
+  await using place = await Place.make();
+  const data = place.path("data");
+  const open = async () => {
+    const store = await openSqliteStore(data, "beside");
+    if (store instanceof Problem) throw new Error(store.message);
+    return store;
+  };
+  const dead = await open();
+  await dead.accountAdd(funded("a1", "one@example.org"));
+  expect(await dead.hold(run("r", { expiresAt: Number.MAX_SAFE_INTEGER - 1 }))).toBe("held");
+  await dead.close();
+  const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: false, fetch: () => new Response() });
+  const refused = await place.run(["serve", "--dev", "--port", String(taken.port), "--data", data]);
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("the port is taken")]);
+  await taken.stop(true);
+  const left = await open();
+  expect(await money(left)).toMatchObject({ held: 0n });
+  await left.close();
+}, 30_000);
