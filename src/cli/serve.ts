@@ -61,7 +61,9 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
   if (config instanceof Problem) return config;
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
-  const store = await open(config, "serve");
+  // Another node may bring the schema up to date for an hour. What an opening has begun ends with the process: all or nothing.
+  const store = await Promise.race([open(config, "serve"), stopped]);
+  if (store === "stopped") return EXIT.done;
   if (store instanceof Problem) return store;
   const running = new Running(config, store);
   try {
@@ -75,11 +77,11 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
 }
 
 /** Resolves at the first SIGTERM or SIGINT; the time for shutdown is bounded anyway. */
-function stopSignal(): Promise<void> {
+function stopSignal(): Promise<"stopped"> {
   return new Promise((resolve) => {
     // Later signals do nothing: Ctrl-C often comes twice, and what runs shall be answered.
-    process.on("SIGTERM", () => resolve());
-    process.on("SIGINT", () => resolve());
+    process.on("SIGTERM", () => resolve("stopped"));
+    process.on("SIGINT", () => resolve("stopped"));
   });
 }
 

@@ -2,9 +2,12 @@
 import { expect, test } from "bun:test";
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import postgres from "postgres";
 import { Problem } from "../../src/error.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { funded } from "../account/fake-store.ts";
+import { ENGINES } from "../store/engines.ts";
+import { PostgresServer } from "../store/postgres-server.ts";
 import { money, run } from "../store/rows.ts";
 import { Place } from "./program.ts";
 
@@ -102,3 +105,23 @@ test("what a dead process held is free before anybody can ask for anything: a st
   expect(await money(left)).toMatchObject({ held: 0n });
   await left.close();
 }, 30_000);
+
+for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQL")) {
+  test.skipIf(absent)(
+    `${title}: a signal ends a start that waits for another node to bring the schema up to date`,
+    async () => {
+      await using server = await PostgresServer.start("fsync=off");
+      await using place = await Place.make();
+      const url = await server.database();
+      const other = postgres(url, { max: 1 });
+      await other.unsafe("SELECT pg_advisory_lock(7364201905)");
+      const child = place.spawn(["serve", "--dev", "--port", "0"], { DATABASE_URL: url });
+      const waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+      while ((await other.unsafe(waiting)).length === 0) await Bun.sleep(5);
+      child.kill("SIGTERM");
+      expect([await child.exited, await new Response(child.stderr).text()]).toEqual([0, ""]);
+      await other.end();
+    },
+    30_000,
+  );
+}
