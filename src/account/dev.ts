@@ -28,7 +28,12 @@ export async function devAccount(store: Store, dataDir: string, clock: Clock): P
     const kept = (await readText(path))?.trim();
     const principal = kept === undefined ? undefined : await authenticate(`Bearer ${kept}`, new Keys(store, clock));
     if (kept !== undefined && principal && "accountId" in principal) {
-      return { accountId: principal.accountId, key: kept };
+      const { accountId } = principal;
+      const paid = await payCredit(store, accountId, Math.floor(clock.unixMs() / 1000));
+      if (!(paid instanceof StoreDown)) return { accountId, key: kept };
+      return new Problem(
+        `the credit of ${DEV_EMAIL} cannot be paid in: ${paid.reason}; start again once the store works`,
+      );
     }
     // A store that cannot tell whether the key is good is no reason to replace it.
     if (principal instanceof Failure && principal.code === "auth_unavailable") {
@@ -60,15 +65,7 @@ async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | Stor
   const account = await store.accountByEmail(DEV_EMAIL);
   if (account instanceof StoreDown) return account;
   if (!account) return new StoreDown("the account is not there after it was added");
-  // An account of before there was money gets its credit now; a second time changes nothing.
-  const { id: accountId } = account;
-  const paid = await store.credit({
-    accountId,
-    transferId: accountId,
-    amount: CREDIT,
-    at: createdAt,
-    month: monthOf(createdAt),
-  });
+  const paid = await payCredit(store, account.id, createdAt);
   if (paid instanceof StoreDown) return paid;
   const key = makeKey();
   const outcome = await store.keyAdd({
@@ -83,6 +80,11 @@ async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | Stor
     return new StoreDown(`its credit is spent; run: tendon admin credit --account ${DEV_EMAIL} --usd 100`);
   }
   return outcome === "added" ? { accountId: account.id, key } : new StoreDown(`the key was not added: ${outcome}`);
+}
+
+/** An account of before there was money gets its credit now; a second time changes nothing. */
+function payCredit(store: Store, accountId: string, at: number): ReturnType<Store["credit"]> {
+  return store.credit({ accountId, transferId: accountId, amount: CREDIT, at, month: monthOf(at) });
 }
 
 /**

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { authenticate } from "../../src/account/authenticate.ts";
 import { readCredentials, removeCredentials, writeCredentials } from "../../src/account/credentials.ts";
 import { type DevAccount, devAccount, saveDevCredentials } from "../../src/account/dev.ts";
-import { keyPublicId, makeKey } from "../../src/account/key.ts";
+import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Problem } from "../../src/error.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { temporaryFolder } from "../store/temporary.ts";
-import { type FakeStore, fakeStore } from "./fake-store.ts";
+import { type FakeStore, fakeStore, funded } from "./fake-store.ts";
 
 function keysOf(store: FakeStore): Keys {
   return new Keys(store, new FakeClock());
@@ -64,6 +64,24 @@ test("--dev makes account and key once and says the same key at each start", asy
   expect(await made(store, dir.path)).toEqual(first);
   expect((await stat(join(dir.path, "dev-key"))).mode & 0o777).toBe(0o600);
   expect(await store.accountByEmail("dev@localhost")).toMatchObject({ id: first.accountId });
+});
+
+test("--dev pays the credit in once, also to an account of before there was money, whose key is kept", async () => {
+  await using dir = await temporaryFolder();
+  const store = fakeStore();
+  const [accountId, key] = ["acct_old", makeKey()];
+  await store.accountAdd({ ...funded(accountId, "dev@localhost"), credit: 0n, paymentMethod: true });
+  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "", createdAt: 0 };
+  expect(await store.keyAdd(record)).toBe("added");
+  await writeFile(join(dir.path, "dev-key"), `${key}\n`);
+  for (const _start of [1, 2]) {
+    expect(await made(store, dir.path)).toEqual({ accountId, key });
+    expect(await store.accountById(accountId)).toMatchObject({ credits: 100_000_000_000n });
+  }
+  store.credit = async () => new StoreDown("disk full");
+  expect(await devAccount(store, dir.path, new FakeClock())).toMatchObject({
+    message: expect.stringContaining("disk full"),
+  });
 });
 
 test("--dev makes another key for the same account when its own is revoked", async () => {
