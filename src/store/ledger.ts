@@ -16,10 +16,16 @@ const SPENT = "('settlement', 'forward')";
 /** In the order in which a cause comes before its consequences. */
 const RULES: readonly Rule[] = [
   {
-    text: `SELECT transfer, CAST(count(*) AS BIGINT) AS entries, CAST(sum(amount) AS BIGINT) AS sum FROM entries
-           GROUP BY transfer HAVING sum(amount) <> 0 OR count(*) <> 2 ORDER BY transfer LIMIT 1`,
+    text: `SELECT transfer, CAST(count(*) AS BIGINT) AS entries, CAST(sum(amount) AS BIGINT) AS sum,
+             CASE WHEN sum(amount) <> 0 OR count(*) <> 2 THEN '' WHEN min(kind) <> max(kind) THEN 'kind'
+               WHEN min(account_id) <> max(account_id) THEN 'account' ELSE 'month' END AS differing
+           FROM entries GROUP BY transfer
+           HAVING sum(amount) <> 0 OR count(*) <> 2 OR min(kind) <> max(kind) OR min(account_id) <> max(account_id)
+             OR min(month) <> max(month) ORDER BY transfer LIMIT 1`,
     problem: (row) =>
-      `transfer ${row.transfer}: ${row.entries} entries that sum to ${row.sum}, expected two that sum to 0`,
+      row.differing === ""
+        ? `transfer ${row.transfer}: ${row.entries} entries that sum to ${row.sum}, expected two that sum to 0`
+        : `transfer ${row.transfer}: its two entries differ in their ${row.differing}, expected the same in both`,
   },
   {
     text: `SELECT transfer, book, kind FROM entries
