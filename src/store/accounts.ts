@@ -97,6 +97,9 @@ export function* mayHaveKeys(accountId: string): Steps<"yes" | NoKeys> {
 }
 
 export function* keyAdd(added: NewKey): Steps<ReturnType<Writes["keyAdd"]>> {
+  // First: the very key that is added again is one of those that its account has.
+  const before = yield* keyTaken(added);
+  if (before) return before;
   const may = yield* mayHaveKeys(added.accountId);
   if (may !== "yes") return may;
   const inserted = yield* changes(
@@ -109,8 +112,14 @@ export function* keyAdd(added: NewKey): Steps<ReturnType<Writes["keyAdd"]>> {
     added.createdAt,
   );
   if (inserted === 1) return "added";
-  const known = yield* keyByPublicId(added.publicId);
-  return known && Buffer.compare(known.sha256, added.sha256) === 0 ? "added" : "id_taken";
+  // Somebody else was faster between the two looks.
+  return (yield* keyTaken(added)) ?? "id_taken";
+}
+
+/** What there is to say of a key whose id is there already. */
+function* keyTaken({ publicId, sha256 }: NewKey): Steps<"added" | "id_taken" | undefined> {
+  const known = yield* keyByPublicId(publicId);
+  return known && (Buffer.compare(known.sha256, sha256) === 0 ? "added" : "id_taken");
 }
 
 export function* keyRevoke(revocation: Parameters<Writes["keyRevoke"]>[0]): Steps<"revoked" | "unknown"> {

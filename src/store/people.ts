@@ -101,18 +101,29 @@ export function* linkRedeem(
   use: Parameters<Writes["linkRedeem"]>[0],
 ): Steps<Redeemed | "link_unknown" | "email_taken"> {
   const link = yield* linkByToken(use);
-  if (!link) return "link_unknown";
+  if (!link) return yield* redeemedBefore(use);
   if (link.accountId === undefined) {
-    const taken = yield* first("SELECT id FROM accounts WHERE email = $1 AND password IS NOT NULL", use.email);
-    if (taken) return "email_taken";
+    const owned = yield* first("SELECT id FROM accounts WHERE email = $1 AND password IS NOT NULL", use.email);
+    if (owned) return "email_taken";
   }
   // Whoever takes the row redeems the link: a second one finds nothing.
-  if ((yield* changes("DELETE FROM links WHERE token_sha256 = $1", use.tokenSha256)) === 0) return "link_unknown";
+  const taken = yield* changes("DELETE FROM links WHERE token_sha256 = $1", use.tokenSha256);
+  if (taken === 0) return yield* redeemedBefore(use);
   const accountId = link.accountId ?? (yield* operatorAccount(use));
   yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", accountId, use.password);
   yield* changes("DELETE FROM sign_ins WHERE account_id = $1", accountId);
   yield* changes("DELETE FROM links WHERE account_id = $1", accountId);
   return { accountId };
+}
+
+/** The hash is salted: only this very use can have set it, and then its answer was lost. */
+function* redeemedBefore({ email, password }: Parameters<Writes["linkRedeem"]>[0]): Steps<Redeemed | "link_unknown"> {
+  const account = yield* first<{ id: string }>(
+    "SELECT id FROM accounts WHERE email = $1 AND password = $2",
+    email,
+    password,
+  );
+  return account ? { accountId: account.id } : "link_unknown";
 }
 
 /** The account of that e-mail, which nobody can sign in to yet, or a new one. */
@@ -197,7 +208,13 @@ export function* deviceAdd(login: DeviceLogin): Steps<"added" | "code_taken"> {
     login.expiresAt,
     login.intervalSeconds,
   );
-  return added === 1 ? "added" : "code_taken";
+  if (added === 1) return "added";
+  const known = yield* first(
+    "SELECT 1 FROM device_logins WHERE device_sha256 = $1 AND user_code_sha256 = $2",
+    login.deviceSha256,
+    login.userCodeSha256,
+  );
+  return known ? "added" : "code_taken";
 }
 
 interface DeviceRow {
@@ -229,7 +246,7 @@ export function* deviceByUserCode(which: { userCodeSha256: Uint8Array; now: numb
   };
 }
 
-/** Once: a login that was decided is not decided again. */
+/** Once: a login that was decided is not decided again, only told again to the sign-in that has decided it so. */
 export function* deviceDecide(decision: Parameters<Writes["deviceDecide"]>[0]): Steps<"decided" | "gone"> {
   const decided = yield* changes(
     `UPDATE device_logins SET state = $2, account_id = $3, sign_in_sha256 = $4
@@ -240,7 +257,17 @@ export function* deviceDecide(decision: Parameters<Writes["deviceDecide"]>[0]): 
     decision.signInSha256,
     decision.now,
   );
-  return decided === 1 ? "decided" : "gone";
+  if (decided === 1) return "decided";
+  const same = yield* first(
+    `SELECT 1 FROM device_logins WHERE user_code_sha256 = $1 AND expires_at > $5 AND account_id = $3
+       AND sign_in_sha256 = $4 AND (state = $2 OR (state = 'granted' AND $2 = 'approved'))`,
+    decision.userCodeSha256,
+    decision.approve ? "approved" : "denied",
+    decision.accountId,
+    decision.signInSha256,
+    decision.now,
+  );
+  return same ? "decided" : "gone";
 }
 
 interface PolledRow {

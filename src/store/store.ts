@@ -1,7 +1,9 @@
 /**
  * The store as the service sees it: a closed list of operations, one per purpose. No SQL leaves this folder.
  * Operations never throw; what the store cannot do is a `StoreDown`. Each can be repeated after an answer that was lost: it
- * then says what the first one would have said.
+ * then says what the first one said. Those that say something else harm nobody: nobody asks what a `release` says;
+ * `attempt` counts once more, and `devicePoll` of a login that waits asks for a longer pause; `...Expire` and `...Forget`
+ * say whether there is more now.
  *
  * Amounts are nano-dollars. Times are Unix seconds. A day is a number of days since 1970-01-01, a month YYYYMM, both UTC.
  */

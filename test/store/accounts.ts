@@ -1,5 +1,6 @@
 /** Accounts, keys, and the store as a whole: tests that hold for each engine (store.test.ts). */
 import { expect, test } from "bun:test";
+import { LIMITS } from "../../src/limits.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { funded } from "../account/fake-store.ts";
 import { type EngineName, place } from "./engines.ts";
@@ -62,6 +63,19 @@ export function accountsTests(engine: EngineName): void {
     expect(await store.credit({ ...pay, accountId: "a9" })).toBe("account_unknown");
     expect(await store.spendLimit({ accountId: "a9", limit: 1n })).toBe("account_unknown");
     expect(await store.accountByEmail("nobody@example.org")).toBeUndefined();
+  });
+
+  test("a repeat of the last key that an account may have, or of one whose account has spent all since, says added", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    await store.accountAdd(funded("a1", "one@example.org"));
+    const nth = (index: number) => ({ ...key, publicId: `p${index}`.padEnd(12, "x") });
+    const last = LIMITS.accountKeysMax - 1;
+    for (let index = 0; index <= last; index += 1) expect(await store.keyAdd(nth(index))).toBe("added");
+    expect([await store.keyAdd(nth(last)), await store.keyAdd(nth(last + 1))]).toEqual(["added", "too_many"]);
+    await store.credit({ accountId: "a1", transferId: "t1", amount: -(10n ** 15n), at: AT, month: 202_611 });
+    expect([await store.keyAdd(nth(last)), await store.keyAdd(nth(last + 1))]).toEqual(["added", "payment_required"]);
+    expect(await store.keyAdd({ ...nth(last), sha256: new Uint8Array(32) })).toBe("id_taken");
   });
 
   test("a key stays revoked at the moment of its first revocation, and each one changes the revision", async () => {

@@ -37,6 +37,11 @@ export function peopleTests(engine: EngineName): void {
       await store.linkRedeem(use(2, "me@example.org")),
     ]).toEqual(["link_unknown", "link_unknown", "email_taken", { accountId: "a2" }, "link_unknown"]);
     expect(await store.accountById("a2")).toMatchObject({ password: "argon" });
+    // This very use again, after an answer that was lost: its salted hash is nobody else's.
+    expect([
+      await store.linkRedeem(use(2, "dev@localhost")),
+      await store.linkRedeem({ ...use(2, "dev@localhost"), password: "other" }),
+    ]).toEqual([{ accountId: "a2" }, "link_unknown"]);
     expect([await store.accountById("a3"), await store.operatorMissing("all")]).toEqual([undefined, false]);
   });
 
@@ -61,11 +66,14 @@ export function peopleTests(engine: EngineName): void {
     await store.linkAdd({ tokenSha256: token(9), kind: "password", accountId: "a1", expiresAt: 50 });
     expect(await store.linkByToken({ tokenSha256: token(9), now: 5 })).toMatchObject({ email: "one@example.org" });
     await store.linkAdd({ tokenSha256: token(8), kind: "password", accountId: "a1", expiresAt: 50 });
-    const use = { tokenSha256: token(9), now: 5, newAccountId: "a9", email: "", password: "new" };
-    expect(await store.linkRedeem(use)).toEqual({ accountId: "a1" });
+    const use = { tokenSha256: token(9), now: 5, newAccountId: "a9", email: "one@example.org", password: "new" };
+    expect([await store.linkRedeem(use), await store.linkRedeem(use)]).toEqual([
+      { accountId: "a1" },
+      { accountId: "a1" },
+    ]);
     expect(await store.signInByToken({ tokenSha256: token(1), now: 5 })).toBeUndefined();
     // An older link is void once a newer one was used, and so is a password that was right a moment before.
-    expect(await store.linkRedeem({ ...use, tokenSha256: token(8) })).toBe("link_unknown");
+    expect(await store.linkRedeem({ ...use, tokenSha256: token(8), password: "newest" })).toBe("link_unknown");
     expect([await signInAdd(2, "old"), await signInAdd(2, "new"), await signInAdd(3, "new")]).toEqual([
       "password_changed",
       "added",
@@ -109,7 +117,11 @@ export function peopleTests(engine: EngineName): void {
       intervalSeconds: 5,
     });
     for (const byte of [1, 2, 3, 4, 5]) expect(await store.deviceAdd(login(byte))).toBe("added");
-    expect(await store.deviceAdd({ ...login(6), userCodeSha256: bytes(51) })).toBe("code_taken");
+    expect([
+      await store.deviceAdd(login(1)),
+      await store.deviceAdd({ ...login(6), userCodeSha256: bytes(51) }),
+      await store.deviceAdd({ ...login(1), userCodeSha256: bytes(99) }),
+    ]).toEqual(["added", "code_taken", "code_taken"]);
     expect(await store.deviceByUserCode({ userCodeSha256: bytes(51), now: AT })).toEqual(login(1));
     const poll = (byte: number, now: number, publicId = `p${byte}`.padEnd(12, "x")) => {
       const { accountId: _, name: __, ...rest } = key;
@@ -131,20 +143,29 @@ export function peopleTests(engine: EngineName): void {
         signInSha256: bytes(signIn),
         now: AT + 20,
       });
-    expect([await decide(1, true, 100), await decide(1, false, 100), await decide(9, true, 100)]).toEqual([
-      "decided",
-      "gone",
-      "gone",
-    ]);
+    // The same decision of the same sign-in again, after an answer that was lost, is no second one.
+    expect([
+      await decide(1, true, 100),
+      await decide(1, true, 100),
+      await decide(1, false, 100),
+      await decide(1, true, 101),
+      await decide(1, true, 100, "a2"),
+      await decide(9, true, 100),
+    ]).toEqual(["decided", "decided", "gone", "gone", "gone", "gone"]);
     expect(await store.deviceByUserCode({ userCodeSha256: bytes(51), now: AT })).toBeUndefined();
     // The same question again, after an answer that was lost, gets the same key; another one ends it: the code is used.
     const granted = { accountId: "a1" };
     expect([await poll(1, AT + 21), await poll(1, AT + 22)]).toEqual([granted, granted]);
+    expect([await decide(1, true, 100), await decide(1, false, 100)]).toEqual(["decided", "gone"]);
     expect(await store.keysOf("a1")).toMatchObject([{ name: "robot", sha256: bytes(1), revokedAt: undefined }]);
     const other = "q".repeat(12);
     expect([await poll(1, AT + 23, other), await poll(1, AT + 24, other)]).toEqual(["unknown", "unknown"]);
     expect(await store.keysOf("a1")).toMatchObject([{ sha256: bytes(1), revokedAt: AT + 23 }]);
-    await decide(2, false, 100);
+    expect([await decide(2, false, 100), await decide(2, false, 100), await decide(2, true, 100)]).toEqual([
+      "decided",
+      "decided",
+      "gone",
+    ]);
     await decide(3, true, 101);
     await store.signInRemove({ tokenSha256: bytes(101) });
     await decide(4, true, 102, "a2");
