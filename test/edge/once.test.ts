@@ -199,6 +199,23 @@ test("a commit that takes longer than the chunk may: the outcome is unknown, and
   await expectClean(at, 1);
 });
 
+test("the service ends during a commit: the outcome is unknown, because the answer may become durable", async () => {
+  for (const [body, code] of [
+    [asked, "observation_outcome_unknown"],
+    [session, "metering_unavailable"],
+  ] as const) {
+    const at = await stage();
+    const commit = holdCommits(at);
+    const pending = at.chat(body);
+    await settle();
+    at.service.lifecycle.cut();
+    expect(await failure(await pending)).toMatchObject({ status: 503, code });
+    commit();
+    await settle();
+    expect([at.store.kept.length, at.engine.commits, at.engine.runsHeld]).toEqual([1, 1, 0]);
+  }
+});
+
 test("a client that leaves after the start: the answer is kept under its observation_id", async () => {
   const at = await stage();
   const gate = Promise.withResolvers<void>();

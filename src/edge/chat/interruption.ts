@@ -27,14 +27,17 @@ export class Interruptions {
     if (service.aborted) this.end();
   }
 
-  /** The outcome of `work`, or the failure that comes first. `onLate` says it in other words than "stopped". */
-  async race<T>(work: Promise<T>, onLate = () => this.stopped()): Promise<T | Failure> {
+  /**
+   * The outcome of `work`, or the failure that comes first. `unfinished` is for work that goes on without its client: neither
+   * the deadline nor the end of the service means then that nothing ran.
+   */
+  async race<T>(work: Promise<T>, unfinished?: () => Failure): Promise<T | Failure> {
     if (this.signal.aborted) this.leave();
     const done = work.then((value) => ({ value }));
     const first = await Promise.race([done, this.late.promise, this.left.promise, this.over.promise]);
-    if (first === "late") return onLate();
+    if (first === "late") return unfinished?.() ?? this.stopped();
     if (first === "over")
-      return new Failure("engine_unavailable", "the service is shutting down; retry in some seconds");
+      return unfinished?.() ?? new Failure("engine_unavailable", "the service is shutting down; retry in some seconds");
     if (first === "left") return new Failure("engine_unavailable", "the client left before the model started");
     return first.value;
   }

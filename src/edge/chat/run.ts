@@ -354,7 +354,7 @@ class Attempt implements Running {
     });
   }
 
-  /** The deadline has passed while the record was being made durable. */
+  /** The deadline has passed, or the service ends, while the record is being made durable. */
   private outcomeUnknown(): Failure {
     const { observation } = this.command;
     if (observation) {
