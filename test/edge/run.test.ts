@@ -76,6 +76,30 @@ test("passing the deadline cancels the run itself: 503 engine_unavailable with R
   await expectClean(at, 0);
 });
 
+test("a fault of our own while frames are decoded is that request's 500 and nobody else's", async () => {
+  const at = await stage();
+  const { decode, measure } = at.engine.script;
+  const gate = Promise.withResolvers<void>();
+  at.engine.script.decode = async (jpeg) => {
+    await gate.promise;
+    return await decode(jpeg);
+  };
+  // The first look is at the instruction's length, the second at the price.
+  let looks = 0;
+  at.engine.script.measure = (instruction) => {
+    looks += 1;
+    if (looks === 2) throw new Error("assertion failed: for this test");
+    return measure(instruction);
+  };
+  const pending = at.chat(session);
+  // A rejection that nobody has taken by now ends the process.
+  await settle();
+  gate.resolve();
+  expect((await pending).status).toBe(500);
+  Object.assign(at.engine.script, { decode, measure });
+  await expectClean(at, 0);
+});
+
 test("passing the deadline while frames are decoded drops them", async () => {
   const at = await stage();
   const { decode } = at.engine.script;

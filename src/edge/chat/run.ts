@@ -141,6 +141,8 @@ class Attempt implements Running {
     if (failure) return failure;
     // First, so that it is on its way before the decoders take the cores.
     this.money = this.hold();
+    // A fault in it is this request's, once the decoders are done; that nobody asks before must not end the process.
+    this.money.catch(() => {});
     return (
       this.putFrames() ??
       (await this.interruptions.race(this.decoded())) ??
