@@ -1,5 +1,5 @@
 /** The pages that let a terminal in: enter its code, compare and decide, done. */
-import { field, hidden, PROBLEM_ID } from "./field.ts";
+import { field, hidden } from "./field.ts";
 import { layout, type Viewer } from "./layout.ts";
 import { Html, html } from "./markup.ts";
 import { ago } from "./time.ts";
@@ -48,18 +48,16 @@ export interface DeviceConfirmPage {
   /** The network address that the device asked from. */
   address: string;
   askedSecondsAgo: number;
-  problem?: string;
 }
 
 export function deviceConfirmPage(data: DeviceConfirmPage): string {
-  const { viewer, userCode, deviceName, address, askedSecondsAgo, problem } = data;
+  const { viewer, userCode, deviceName, address, askedSecondsAgo } = data;
   return layout({
     heading: "Does this device belong to you?",
     lead: html`<p>Approve it only if your terminal shows this very code.</p>`,
     viewer,
     here: "/device",
     width: "card",
-    problem,
     content: html`<form class="panel" method="post" action="/device/decide">
 ${hidden("csrf", viewer.csrf)}
 ${hidden("user_code", userCode)}
@@ -74,16 +72,15 @@ ${hidden("user_code", userCode)}
 <p>The device gets a key of this account. With it, it can run models and spend this account’s credit, until you revoke the key.</p>
 <p class="warning" id="warning"><strong>Approve only if you started this yourself.</strong> If somebody sent you the code or a link to this page, deny.</p>
 <div class="choice">
-${decision("approve", "Approve", problem !== undefined)}
-${decision("deny", "Deny", problem !== undefined)}
+${decision("approve", "Approve")}
+${decision("deny", "Deny")}
 </div>
 </form>`,
   });
 }
 
-function decision(value: "approve" | "deny", text: string, problem: boolean): Html {
-  const described = problem ? `${PROBLEM_ID} warning` : "warning";
-  return html`<button class="${value === "approve" ? "primary" : "second"}" type="submit" name="decision" value="${value}" aria-describedby="${described}">${text}</button>`;
+function decision(value: "approve" | "deny", text: string): Html {
+  return html`<button class="${value === "approve" ? "primary" : "second"}" type="submit" name="decision" value="${value}" aria-describedby="warning">${text}</button>`;
 }
 
 export interface DeviceDonePage {

@@ -1,18 +1,16 @@
 /** A page that says one thing: a link that has expired, too many tries, nothing here. */
-import { layout, type Viewer } from "./layout.ts";
+import { layout } from "./layout.ts";
 import { html } from "./markup.ts";
 
 export interface MessagePage {
   heading: string;
   text: string;
   link?: { href: string; text: string };
-  viewer?: Viewer;
 }
 
-export function messagePage({ heading, text, link, viewer }: MessagePage): string {
+export function messagePage({ heading, text, link }: MessagePage): string {
   return layout({
     heading,
-    viewer,
     width: "card",
     content: html`<div class="panel">
 <p>${text}</p>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { accountPage } from "../../src/web/account.ts";
-import { deviceConfirmPage, deviceEnterPage } from "../../src/web/device.ts";
+import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../src/web/device.ts";
 import { WEB_POLICY } from "../../src/web/layout.ts";
 import { messagePage } from "../../src/web/message.ts";
 import { signInPage, signUpPage, welcomePage } from "../../src/web/sign-in.ts";
@@ -115,7 +115,7 @@ describe("a page", () => {
 
   test("shows its navigation only to whoever is signed in", () => {
     const viewer = { email: "robin@lab.example", csrf: "csrf-1" };
-    const signedIn = messagePage({ heading: "Not found", text: "Nothing here.", viewer });
+    const signedIn = deviceDonePage({ viewer, decision: "denied" });
     expect(formsOf(signedIn)).toEqual(["/sign-out: csrf"]);
     expect(signedIn).toContain('<a href="/account"');
     const signedOut = messagePage({ heading: "Not found", text: "Nothing here." });

@@ -40,11 +40,11 @@ export function pagesOf(text: string): Readonly<Record<string, string>> {
     welcome: welcomePage({ token: text, email: text, emailFixed: true, operator: false, problem: text, ...made }),
     operator: welcomePage({ token: text, email: text, emailFixed: false, operator: true, ...made }),
     deviceEnter: deviceEnterPage({ viewer, userCode: text, problem: text }),
-    deviceConfirm: deviceConfirmPage({ ...device, problem: text }),
+    deviceConfirm: deviceConfirmPage(device),
     deviceApproved: deviceDonePage({ viewer, decision: "approved" }),
     deviceDenied: deviceDonePage({ viewer, decision: "denied" }),
     account: accountPage({ ...account, newKey: { key: text, name: text }, notice: text, problem: text }),
     accountEmpty: accountPage({ ...account, credit: nothing, keys: [], usage: [] }),
-    message: messagePage({ heading: text, text, link: { href: "/sign-in", text }, viewer }),
+    message: messagePage({ heading: text, text, link: { href: "/sign-in", text } }),
   };
 }
