@@ -45,6 +45,8 @@ function sqliteStore(writer: Writer, reader: Database, lock: FolderLock, exclusi
   const execute = onSqlite(reader);
   const read = async <T>(steps: () => Steps<T>): Promise<T | StoreDown> => {
     if (!open) return new StoreDown("the store is closed");
+    // A reader sees what was committed; with the writer gone nobody knows whether that is on the disk.
+    if (writer.downReason !== undefined) return new StoreDown(writer.downReason);
     try {
       return drive(steps(), execute);
     } catch (error) {
@@ -86,12 +88,12 @@ function* snapshot<T>(reader: Database, steps: Steps<T>): Steps<T> {
 
 /** The main thread's end of the writer thread. */
 class Writer {
+  /** Why the store is down for good. */
+  downReason: string | undefined;
   private readonly pending = new Map<number, (reply: WriteReply) => void>();
   private readonly opened = Promise.withResolvers<string | undefined>();
   private readonly closed = Promise.withResolvers<void>();
   private nextId = 1;
-  /** Why nothing can be written any more. */
-  private downReason: string | undefined;
 
   constructor(private readonly worker: Worker) {
     worker.onmessage = ({ data }: MessageEvent<FromWriter>) => this.receive(data);
@@ -113,7 +115,7 @@ class Writer {
     return reply.down === undefined ? undefined : new StoreDown(reply.down);
   }
 
-  /** Commits what waits, closes the database and ends the thread. */
+  /** Commits what waits, closes the database and ends the thread; a thread that failed commits nothing more. */
   async close(): Promise<void> {
     if (this.downReason === undefined) {
       this.downReason = "the store is closed";
@@ -140,6 +142,7 @@ class Writer {
   private receive(message: FromWriter): void {
     if (message.kind === "opened") this.opened.resolve(message.problem);
     else if (message.kind === "closed") this.closed.resolve();
+    else if (message.kind === "failed") this.fail(message.reason);
     else for (const reply of message.replies) this.take(reply);
   }
 

@@ -4,6 +4,9 @@
  *
  * What waits becomes one commit; what must be durable is answered when a sync of the log that began after it has ended. One
  * sync runs at a time, beside the next commits, so that a hold, which need not be durable, never waits for the disk.
+ *
+ * After a sync that failed nothing is written any more. Linux reports such an error once, and takes what it could not write as
+ * written: the next sync would succeed with a hole in the log, and all behind a hole is lost at the next start.
  */
 
 import type { Database } from "bun:sqlite";
@@ -24,6 +27,8 @@ export type ToWriter =
 export type FromWriter =
   | { readonly kind: "opened"; readonly problem?: string }
   | { readonly kind: "replies"; readonly replies: readonly WriteReply[] }
+  /** For good: whatever was asked and not answered may be done, and may be lost. */
+  | { readonly kind: "failed"; readonly reason: string }
   | { readonly kind: "closed" };
 
 declare const self: Worker;
@@ -38,6 +43,7 @@ let waiting: WriteRequest[] = [];
 /** Committed, and not yet known to be on the disk. */
 let unsynced: WriteReply[] = [];
 let syncing = false;
+let failed = false;
 /** Called when nothing is left to be synced. */
 let synced: (() => void) | undefined;
 let idle: ReturnType<typeof setTimeout> | undefined;
@@ -53,6 +59,8 @@ function open(path: string): void {
     // A look through the log makes the file, where migrating had nothing to do.
     db.run("BEGIN IMMEDIATE");
     db.run("COMMIT");
+    // A killed server, or one whose disk failed, leaves a log that is perhaps only in memory; the copy is synced.
+    db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     log = openSync(`${path}-wal`, "r+");
     answer(problem === undefined ? { kind: "opened" } : { kind: "opened", problem });
   } catch (error) {
@@ -85,23 +93,38 @@ function sync(): void {
   unsynced = [];
   syncing = true;
   fdatasync(log, (error) => {
+    if (error) return fail(error);
     syncing = false;
-    answer({ kind: "replies", replies: error ? replies.map((reply) => unknown(reply, error)) : replies });
+    answer({ kind: "replies", replies });
     sync();
   });
 }
 
-/** The disk did not say that it has it, and perhaps it has. */
-function unknown({ id }: WriteReply, { message }: Error): WriteReply {
-  return { id, down: `the log cannot be synced: ${message}`, unknown: true };
+/** No checkpoint from here on: it would copy what the disk may not have, without looking at checksums as a start does. */
+function fail({ message }: Error): void {
+  failed = true;
+  clearTimeout(idle);
+  waiting = [];
+  const advice = "nothing is read or written any more; put the disk in order, then restart tendon";
+  answer({
+    kind: "failed",
+    reason: `a sync of the log failed (${message}), so the last writes may be lost: ${advice}`,
+  });
+  try {
+    // Never ended: no command beside this server writes behind the hole.
+    db?.run("BEGIN IMMEDIATE");
+  } catch {
+    // A disk that failed may refuse this as well.
+  }
 }
 
-/** Copies the log into the database; a disk that refuses it now is asked again after the next commit, nothing is lost by that. */
+/** Copies the log into the database; a disk that has no room now is asked again after the next commit, nothing is lost by that. */
 function checkpoint(): void {
   try {
     db?.run("PRAGMA wal_checkpoint(PASSIVE)");
-  } catch {
+  } catch (error) {
     // The log keeps growing meanwhile, and commits say what is wrong with the disk.
+    if ((error as { code?: string }).code === "SQLITE_IOERR_FSYNC") fail(error as Error);
   }
 }
 
@@ -121,6 +144,7 @@ function close(): void {
 }
 
 self.onmessage = ({ data }: MessageEvent<ToWriter>) => {
+  if (failed) return;
   if (data.kind === "open") return open(data.path);
   if (data.kind === "close") return close();
   if (data.kind === "ping") return answer({ kind: "replies", replies: [{ id: data.id }] });

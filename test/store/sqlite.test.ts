@@ -1,7 +1,8 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { chmod, mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { testRequirement } from "../../src/config.ts";
 import { Problem } from "../../src/error.ts";
 import { lookAtDatabase } from "../../src/store/look.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
@@ -45,6 +46,58 @@ test("a database that another process is just making is waited for", async () =>
   expect(await store.accountAdd(account)).toBe("added");
   await store.close();
   expect(await child.exited).toBe(0);
+});
+
+const strace = Bun.which("strace");
+
+// Without strace no disk fails; `.ci/run` installs it.
+test.skipIf(strace === null && testRequirement() === "none")(
+  "after a sync of the log that failed nothing is believed any more, also once syncs work again, until the next start",
+  async () => {
+    await using dir = await temporaryFolder();
+    const child = `
+      const { openSqliteStore } = await import(${JSON.stringify(join(import.meta.dir, "../../src/store/sqlite.ts"))});
+      const { funded } = await import(${JSON.stringify(join(import.meta.dir, "../account/fake-store.ts"))});
+      const store = await openSqliteStore(${JSON.stringify(dir.path)});
+      const add = (id) => store.accountAdd(funded(id, id));
+      const first = add("a1");
+      const waited = await Promise.all([first, add("a2"), store.ping()]);
+      const later = [await add("a3"), await store.keysOf("a1"), await store.ping()];
+      console.log(JSON.stringify({ waited, later }));
+      await store.close();
+      console.log("closed");`;
+    // Each thread's first fdatasync fails. SQLite's own syncs are fsync.
+    const fault = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1"];
+    const tracer = [strace ?? "strace", "-f", "-qq", "-o", "/dev/null", ...fault];
+    const traced = Bun.spawn([...tracer, process.execPath, "-e", child], { stdout: "pipe", stderr: "inherit" });
+    const [line = "", closed] = (await new Response(traced.stdout).text()).split("\n");
+    const down = { reason: expect.stringMatching(/sync of the log failed.*EIO.*restart tendon/) };
+    const { waited, later } = JSON.parse(line);
+    expect(waited.slice(0, 2)).toEqual([
+      { ...down, outcomeUnknown: true },
+      { ...down, outcomeUnknown: true },
+    ]);
+    expect(later).toEqual(Array(3).fill({ ...down, outcomeUnknown: false }));
+    expect([closed, await traced.exited]).toEqual(["closed", 0]);
+    const again = await opened(dir.path);
+    expect([await again.ping(), await again.accountAdd(funded("a4", "a4"))]).toEqual([undefined, "added"]);
+    await again.close();
+  },
+);
+
+test("what a killed server left in its log is in the database, synced, before the next one believes it", async () => {
+  await using dir = await temporaryFolder();
+  await using copy = await temporaryFolder();
+  const store = await opened(dir.path);
+  await store.accountAdd(account);
+  for (const name of ["tendon.sqlite", "tendon.sqlite-wal"]) {
+    await copyFile(join(dir.path, name), join(copy.path, name));
+  }
+  await store.close();
+  const next = await opened(copy.path);
+  expect((await stat(join(copy.path, "tendon.sqlite-wal"))).size).toBe(0);
+  expect(await next.accountById("a1")).toMatchObject({ email: "one@example.org" });
+  await next.close();
 });
 
 test("a closed store answers StoreDown", async () => {
