@@ -25,8 +25,9 @@ export interface WriteReply {
 }
 
 /**
- * Runs `requests` in order in one transaction, which is durable once the log is synced (writer.ts). On any error none of them happened; then each
- * is tried alone, so that one that cannot be done takes no other with it.
+ * Runs `requests` in order in one transaction, which is durable once the log is synced (writer.ts). On any error none of them
+ * happened; then each is tried alone, so that one that cannot be done takes no other with it. A lock of another process, for
+ * which SQLite has waited, is not the fault of one: each would only wait as long again.
  */
 export function commitGroup(db: Database, requests: readonly WriteRequest[]): WriteReply[] {
   const replies: WriteReply[] = [];
@@ -42,7 +43,8 @@ export function commitGroup(db: Database, requests: readonly WriteRequest[]): Wr
     run.immediate();
     return replies;
   } catch (error) {
-    if (requests.length > 1) return requests.flatMap((request) => commitGroup(db, [request]));
+    const locked = (error as { code?: string }).code?.startsWith("SQLITE_BUSY") === true;
+    if (requests.length > 1 && !locked) return requests.flatMap((request) => commitGroup(db, [request]));
     return requests.map(({ id }) => ({ id, down: (error as Error).message }));
   }
 }

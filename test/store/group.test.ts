@@ -1,11 +1,13 @@
 import { Database } from "bun:sqlite";
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
+import { join } from "node:path";
 import { forSqlite, onSqlite, schemaForPostgres } from "../../src/store/dialect.ts";
 import { commitGroup } from "../../src/store/group.ts";
 import { migrate } from "../../src/store/migrations.ts";
 import { READS } from "../../src/store/operations.ts";
 import { drive } from "../../src/store/steps.ts";
 import { funded } from "../account/fake-store.ts";
+import { temporaryFolder } from "./temporary.ts";
 
 function database(): Database {
   const db = new Database(":memory:", { strict: true, safeIntegers: true });
@@ -29,6 +31,26 @@ test("a write that cannot be done takes no other one of its group with it", () =
   ]);
   const ids = drive(READS.accounts("all"), onSqlite(db)).map(({ id }) => id);
   expect(ids).toEqual(["a1", "a3"]);
+});
+
+test("a lock of another process is waited for once by the whole group, of which then nothing is kept", async () => {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "tendon.sqlite");
+  using db = new Database(path, { strict: true, safeIntegers: true });
+  expect(migrate(db)).toBeUndefined();
+  db.run("PRAGMA busy_timeout = 1");
+  using other = new Database(path);
+  other.run("BEGIN IMMEDIATE");
+  using tries = spyOn(db, "transaction");
+  const group = ["a1", "a2", "a3"].map((name, id) => ({
+    id,
+    name: "accountAdd" as const,
+    argument: funded(name, name),
+  }));
+  expect(commitGroup(db, group)).toEqual([0, 1, 2].map((id) => ({ id, down: "database is locked" })));
+  expect(tries).toHaveBeenCalledTimes(1);
+  other.run("COMMIT");
+  expect(commitGroup(db, group)).toEqual([0, 1, 2].map((id) => ({ id, result: "added" })));
 });
 
 test("later writes of a group see the earlier ones", () => {
