@@ -22,8 +22,8 @@ async function main(): Promise<void> {
   for (const [path, source] of await contents()) files.push(await pack(path, source));
   const making = `${OUT}.making`;
   const built = await Bun.build({
-    // The writer thread is an entry point of its own (src/store/sqlite.ts).
-    entrypoints: [join(ROOT, "src/main.ts"), join(ROOT, "src/store/writer.ts")],
+    // The store's threads are entry points of their own (src/store/sqlite.ts).
+    entrypoints: ["main.ts", "store/writer.ts", "store/checkpointer.ts"].map((path) => join(ROOT, "src", path)),
     target: "bun",
     minify: true,
     throw: false,

@@ -4,7 +4,10 @@ import { existsSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { LIMITS } from "../limits.ts";
 
-/** The log is copied into the database when the writer is idle (writer.ts); this bound, in pages, is for a busy one. */
+/**
+ * The log is copied into the database by a thread of its own (checkpointer.ts). Commits go on meanwhile, so that it rarely comes
+ * to the log's end, and only then the log begins anew. From this length on, in pages, the writer copies the little that is left.
+ */
 const CHECKPOINT_PAGES = 10_000;
 const LOG_RETRY_MS = 5;
 
@@ -36,6 +39,21 @@ function keepLog(db: Database): void {
       Bun.sleepSync(LOG_RETRY_MS);
     }
   }
+}
+
+/** A connection that only copies the log into the database. */
+export function openCheckpointer(path: string): Database {
+  const db = new Database(path, { readwrite: true, strict: true });
+  db.run("PRAGMA synchronous = NORMAL");
+  // The first look at the database finds its log; without one a checkpoint does nothing.
+  db.run("SELECT count(*) FROM sqlite_schema");
+  return db;
+}
+
+/** The message of an error that says that a sync failed, as opposed to a disk that is full or a lock. */
+export function syncError(error: unknown): string | undefined {
+  const { code, message } = error as { code?: string; message: string };
+  return code === "SQLITE_IOERR_FSYNC" ? message : undefined;
 }
 
 export function openReader(path: string): Database {

@@ -1,10 +1,11 @@
 /**
- * The embedded store: SQLite in the data folder. All writes go through one writer thread with group commit; reads use a
- * read-only connection on the calling thread (some microseconds each).
+ * The embedded store: SQLite in the data folder. All writes go through one writer thread with group commit, and another thread
+ * copies its log into the database; reads use a read-only connection on the calling thread (some microseconds each).
  */
 import type { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { EXIT, Problem } from "../error.ts";
+import type { FromCheckpointer, ToCheckpointer } from "./checkpointer.ts";
 import { openReader } from "./connection.ts";
 import { closeSqlite, onSqlite } from "./dialect.ts";
 import { DATABASE_FILE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
@@ -15,10 +16,13 @@ import { type Reads, type Store, StoreDown, type Writes } from "./store.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
 
 /**
- * The writer's entry point. In the compiled executable the modules are one file at the virtual root and the writer is
- * `store/writer.js` below it, provided that the compile script lists `src/store/writer.ts` beside `src/main.ts`.
+ * A thread's entry point. In the compiled executable the modules are one file at the virtual root and the writer is
+ * `store/writer.js` below it, provided that the compile script (src/setup/compile.ts) lists it beside `src/main.ts`.
  */
-const WRITER_URL = new URL(import.meta.url.includes("$bunfs") ? "./store/writer.js" : "./writer.ts", import.meta.url);
+function thread(name: "writer" | "checkpointer"): Worker {
+  const path = import.meta.url.includes("$bunfs") ? `./store/${name}.js` : `./${name}.ts`;
+  return new Worker(new URL(path, import.meta.url));
+}
 
 /**
  * Prepares the folder, migrates the database and opens it. `serve` locks the folder for itself; a command beside it does not:
@@ -30,13 +34,15 @@ export async function openSqliteStore(dataDir: string, use: "serve" | "beside" =
   const lock = use === "serve" ? lockFolder(dataDir) : { release: () => {} };
   if (lock instanceof Problem) return lock;
   const path = join(dataDir, DATABASE_FILE);
-  const writer = new Writer(new Worker(WRITER_URL));
+  const writer = new Writer(thread("writer"));
   const problem = await writer.open(path);
   if (problem !== undefined) {
     await writer.close();
     lock.release();
     return new Problem(`the database ${path} cannot be opened: ${problem}`, EXIT.failed);
   }
+  // A command is over before the log is long, and who closes the database last copies it.
+  if (use === "serve") writer.copyLog(path, thread("checkpointer"));
   return sqliteStore(writer, openReader(path), lock, use === "serve");
 }
 
@@ -86,13 +92,15 @@ function* snapshot<T>(reader: Database, steps: Steps<T>): Steps<T> {
   }
 }
 
-/** The main thread's end of the writer thread. */
+/** The main thread's end of the writer thread, and of the one that copies its log. */
 class Writer {
   /** Why the store is down for good. */
   downReason: string | undefined;
   private readonly pending = new Map<number, (reply: WriteReply) => void>();
   private readonly opened = Promise.withResolvers<string | undefined>();
   private readonly closed = Promise.withResolvers<void>();
+  private checkpointer: Worker | undefined;
+  private readonly copied = Promise.withResolvers<void>();
   private nextId = 1;
 
   constructor(private readonly worker: Worker) {
@@ -105,6 +113,17 @@ class Writer {
     return this.opened.promise;
   }
 
+  /** Has `checkpointer` copy the log into the database whenever it has grown. */
+  copyLog(path: string, checkpointer: Worker): void {
+    checkpointer.onmessage = ({ data }: MessageEvent<FromCheckpointer>) => {
+      if (data.kind === "closed") this.copied.resolve();
+      else this.fail(syncFailed(data.message));
+    };
+    checkpointer.onerror = (event) => this.fail(`the checkpoint thread failed: ${event.message}`);
+    this.checkpointer = checkpointer;
+    this.postCheckpointer({ kind: "open", path });
+  }
+
   async write(name: keyof Writes, argument: unknown): Promise<unknown> {
     const reply = await this.ask((id) => ({ kind: "write", request: { id, name, argument } }));
     return reply.down === undefined ? reply.result : new StoreDown(reply.down, reply.unknown);
@@ -115,13 +134,19 @@ class Writer {
     return reply.down === undefined ? undefined : new StoreDown(reply.down);
   }
 
-  /** Commits what waits, closes the database and ends the thread; a thread that failed commits nothing more. */
+  /** Commits what waits, closes the database and ends the threads; after a failure nothing more is committed. */
   async close(): Promise<void> {
     if (this.downReason === undefined) {
       this.downReason = "the store is closed";
+      // The writer's connection is the last: SQLite then copies the whole log and removes it.
+      if (this.checkpointer) {
+        this.postCheckpointer({ kind: "close" });
+        await this.copied.promise;
+      }
       this.post({ kind: "close" });
       await this.closed.promise;
     }
+    this.checkpointer?.terminate();
     this.worker.terminate();
   }
 
@@ -139,10 +164,15 @@ class Writer {
     this.worker.postMessage(message);
   }
 
+  private postCheckpointer(message: ToCheckpointer): void {
+    this.checkpointer?.postMessage(message);
+  }
+
   private receive(message: FromWriter): void {
     if (message.kind === "opened") this.opened.resolve(message.problem);
     else if (message.kind === "closed") this.closed.resolve();
-    else if (message.kind === "failed") this.fail(message.reason);
+    else if (message.kind === "grown") this.postCheckpointer({ kind: "copy" });
+    else if (message.kind === "failed") this.fail(syncFailed(message.message));
     else for (const reply of message.replies) this.take(reply);
   }
 
@@ -153,10 +183,19 @@ class Writer {
 
   private fail(reason: string): void {
     this.downReason = reason;
+    // It would copy what the disk may not have, without looking at checksums as a start does.
+    this.checkpointer?.terminate();
+    this.checkpointer = undefined;
+    this.copied.resolve();
     this.opened.resolve(reason);
     this.closed.resolve();
     // What the thread was doing when it ended may be done.
     for (const [id, resolve] of this.pending) resolve({ id, down: reason, unknown: true });
     this.pending.clear();
   }
+}
+
+function syncFailed(message: string): string {
+  const advice = "nothing is read or written any more; put the disk in order, then restart tendon";
+  return `a sync of the log failed (${message}), so the last writes may be lost: ${advice}`;
 }

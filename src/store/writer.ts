@@ -28,13 +28,17 @@ export type FromWriter =
   | { readonly kind: "opened"; readonly problem?: string }
   | { readonly kind: "replies"; readonly replies: readonly WriteReply[] }
   /** For good: whatever was asked and not answered may be done, and may be lost. */
-  | { readonly kind: "failed"; readonly reason: string }
+  | { readonly kind: "failed"; readonly message: string }
+  /** The log is worth a copy into the database. */
+  | { readonly kind: "grown" }
   | { readonly kind: "closed" };
 
 declare const self: Worker;
 
-/** Quiet time after which the log is copied into the database. */
+/** Quiet time after which the log is copied into the database, */
 const IDLE_MS = 1_000;
+/** and writes after which a busy one is: each adds some pages to the log, a chunk's about eight. */
+const GROWN_WRITES = 256;
 
 let db: Database | undefined;
 /** The log beside the database: the same file as long as the database is open. */
@@ -46,6 +50,8 @@ let syncing = false;
 let failed = false;
 /** Called when nothing is left to be synced. */
 let synced: (() => void) | undefined;
+/** Writes since the log was last worth a copy. */
+let added = 0;
 let idle: ReturnType<typeof setTimeout> | undefined;
 
 function answer(message: FromWriter): void {
@@ -78,8 +84,15 @@ function commitWaiting(): void {
   if (early.length > 0) answer({ kind: "replies", replies: early });
   unsynced.push(...replies.filter((reply) => !early.includes(reply)));
   sync();
+  added += requests.length;
   clearTimeout(idle);
-  idle = setTimeout(checkpoint, IDLE_MS);
+  if (added >= GROWN_WRITES) grown();
+  else idle = setTimeout(grown, IDLE_MS);
+}
+
+function grown(): void {
+  added = 0;
+  answer({ kind: "grown" });
 }
 
 /** Syncs the log for all who wait, if no sync runs; its end begins the next one. */
@@ -100,31 +113,16 @@ function sync(): void {
   });
 }
 
-/** No checkpoint from here on: it would copy what the disk may not have, without looking at checksums as a start does. */
 function fail({ message }: Error): void {
   failed = true;
   clearTimeout(idle);
   waiting = [];
-  const advice = "nothing is read or written any more; put the disk in order, then restart tendon";
-  answer({
-    kind: "failed",
-    reason: `a sync of the log failed (${message}), so the last writes may be lost: ${advice}`,
-  });
+  answer({ kind: "failed", message });
   try {
     // Never ended: no command beside this server writes behind the hole.
     db?.run("BEGIN IMMEDIATE");
   } catch {
     // A disk that failed may refuse this as well.
-  }
-}
-
-/** Copies the log into the database; a disk that has no room now is asked again after the next commit, nothing is lost by that. */
-function checkpoint(): void {
-  try {
-    db?.run("PRAGMA wal_checkpoint(PASSIVE)");
-  } catch (error) {
-    // The log keeps growing meanwhile, and commits say what is wrong with the disk.
-    if ((error as { code?: string }).code === "SQLITE_IOERR_FSYNC") fail(error as Error);
   }
 }
 

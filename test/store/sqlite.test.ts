@@ -119,6 +119,21 @@ test("a store that is closed leaves one database file: its log is copied in and 
   expect((await readdir(dir.path)).filter((name) => name.startsWith("tendon.sqlite"))).toEqual(["tendon.sqlite"]);
 });
 
+test("under load without a pause the log is copied into the database long before the writer would do it itself", async () => {
+  await using dir = await temporaryFolder();
+  const store = await opened(dir.path);
+  const path = join(dir.path, "tendon.sqlite");
+  const { size } = await stat(path);
+  let writes = 0;
+  // Some five pages each: far from the ten thousand of the writer's own bound.
+  while ((await stat(path)).size === size && writes < 1_000) {
+    writes += 1;
+    await store.accountAdd(funded(`a${writes}`, `e${writes}`));
+  }
+  expect([writes < 1_000, (await stat(`${path}-wal`)).size < 10_000 * 4_096]).toEqual([true, true]);
+  await store.close();
+});
+
 test("the data folder is 0700 and its files 0600", async () => {
   await using dir = await temporaryFolder();
   const data = join(dir.path, "nested", "data");
