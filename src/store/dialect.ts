@@ -3,22 +3,24 @@ import type { Database, Statement as Prepared, SQLQueryBindings } from "bun:sqli
 import type { Statement } from "./steps.ts";
 
 /**
- * `$n` becomes `?n`, because bun:sqlite numbers `$n` by first appearance, silently wrong. There is one writer, so no lock; and
- * texts are compared by their bytes.
+ * `$n` becomes `?n`, because bun:sqlite numbers `$n` by first appearance, silently wrong. There is one writer, so no lock.
  */
 export function forSqlite(text: string): string {
   return text
     .replace(/json_array_elements(_text)?\(\$(\d+)::text::json\)/g, "json_each(?$2)")
     .replace(/\$(\d+)/g, "?$1")
-    .replace(/ FOR NO KEY UPDATE( SKIP LOCKED)?/g, "")
-    .replaceAll(' COLLATE "C"', "");
+    .replace(/ FOR NO KEY UPDATE( SKIP LOCKED)?/g, "");
 }
 
-/** A schema text, whose types are those of a STRICT table of SQLite. */
+/**
+ * A schema text, whose types are those of a STRICT table of SQLite. Texts are compared by their bytes, as there: a language's
+ * order would be another order, and slow in every index.
+ */
 export function schemaForPostgres(text: string): string {
   return text
     .replace(/\bINTEGER\b/g, "BIGINT")
     .replace(/\bBLOB\b/g, "BYTEA")
+    .replace(/\bTEXT\b/g, 'TEXT COLLATE "C"')
     .replace(/\) STRICT(, WITHOUT ROWID)?;/g, ");");
 }
 

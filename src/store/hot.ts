@@ -2,7 +2,7 @@
  * The operations on a robot's path, as functions of PostgreSQL: a group of them is one statement, one round trip, one commit.
  * Their steps for SQLite stand in money.ts and chunks.ts; one test file runs both.
  *
- * A group first locks its accounts in the order of their ids' bytes, as everybody who needs several does, so no two groups can
+ * A group first locks its accounts in the order of their ids, as everybody who needs several does, so no two groups can
  * wait for each other. A function that is repeated after a lost answer says what it said before.
  */
 import type { ChunkRecord, NewRun, Writes } from "./store.ts";
@@ -109,7 +109,7 @@ BEGIN
   -- A single order locks its account by itself.
   IF jsonb_array_length(orders) > 1 THEN
     PERFORM 1 FROM accounts WHERE id IN (SELECT item->>'accountId' FROM jsonb_array_elements(orders) AS item)
-      ORDER BY id COLLATE "C" FOR NO KEY UPDATE;
+      ORDER BY id FOR NO KEY UPDATE;
   END IF;
   FOR o IN SELECT item FROM jsonb_array_elements(orders) AS item LOOP
     outcomes := outcomes || CASE o->>'order'

@@ -173,7 +173,7 @@ function* locked(text: string, before: number): Steps<string> {
   const found = yield* rows<{ id: string; accountId: string }>(text, before);
   const accounts = new Set(found.map(({ accountId }) => accountId));
   yield* rows(
-    `SELECT id FROM accounts WHERE id IN ${listed(1)} ORDER BY id COLLATE "C" FOR NO KEY UPDATE`,
+    `SELECT id FROM accounts WHERE id IN ${listed(1)} ORDER BY id FOR NO KEY UPDATE`,
     JSON.stringify([...accounts]),
   );
   return JSON.stringify(found.map(({ id }) => id));
