@@ -3,7 +3,7 @@ import { EXIT, Problem } from "../error.ts";
 import { LIMITS } from "../limits.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { schemaForPostgres } from "./dialect.ts";
-import { FUNCTIONS, STORAGE } from "./hot.ts";
+import { FUNCTIONS, LIGHTER } from "./hot.ts";
 import { Lane } from "./lane.ts";
 import { newerText } from "./migrations.ts";
 import { operationsOf, READS, WRITES } from "./operations.ts";
@@ -59,7 +59,7 @@ function* migrate(): Steps<string | undefined> {
   for (const [index, step] of STEPS.entries()) {
     if (index < version) continue;
     for (const statement of statements(schemaForPostgres(step))) yield* changes(statement);
-    if (index === 2) for (const statement of [STORAGE, ...functions()]) yield* changes(statement);
+    if (index === 2) for (const statement of [...LIGHTER, ...functions()]) yield* changes(statement);
   }
   yield* changes("UPDATE tendon_schema SET version = $1", STEPS.length);
   return undefined;
