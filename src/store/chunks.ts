@@ -64,7 +64,8 @@ export function* settleChunk(chunk: ChunkRecord): Steps<"kept" | "known" | "not_
   if (session) {
     yield* changes(
       `INSERT INTO robot_sessions (account_id, model, session_id, last_at, replies_kept) VALUES ($1, $2, $3, $4, 1)
-       ON CONFLICT (account_id, model, session_id) DO UPDATE SET last_at = excluded.last_at, replies_kept = 1`,
+       ON CONFLICT (account_id, model, session_id) DO UPDATE SET last_at = excluded.last_at, replies_kept = 1
+       WHERE robot_sessions.last_at < excluded.last_at OR robot_sessions.replies_kept = 0`,
       session.accountId,
       session.model,
       session.sessionId,
@@ -89,7 +90,7 @@ export function* chunksForget({ repliesBefore, recordsBefore }: Retention): Step
     which: " WHERE reply IS NOT NULL",
     end: "UPDATE robot_sessions SET replies_kept = 0",
   });
-  yield* forgetSessions(left, "last_at < $1", recordsBefore, {
+  yield* forgetSessions(left, "replies_kept = 0 AND last_at < $1", recordsBefore, {
     rows: REMOVE,
     which: "",
     end: "DELETE FROM robot_sessions",

@@ -12,6 +12,8 @@ interface Rule {
 }
 
 const SPENT = "('settlement', 'forward')";
+/** The accounts' side of the entries. */
+const OWN = "book = 'account'";
 
 /** In the order in which a cause comes before its consequences. */
 const RULES: readonly Rule[] = [
@@ -72,22 +74,24 @@ const RULES: readonly Rule[] = [
   },
   total(
     "credits",
-    "SELECT sum(amount) FROM entries WHERE account_id = accounts.id AND book = 'account' AND kind = 'credit'",
+    `SELECT account_id, sum(amount) AS found FROM entries WHERE ${OWN} AND kind = 'credit' GROUP BY account_id`,
   ),
   total(
     "settled",
-    `SELECT -sum(amount) FROM entries WHERE account_id = accounts.id AND book = 'account' AND kind IN ${SPENT}`,
+    `SELECT account_id, -sum(amount) AS found FROM entries WHERE ${OWN} AND kind IN ${SPENT} GROUP BY account_id`,
   ),
-  total("held", "SELECT sum(held) FROM runs WHERE account_id = accounts.id AND settled_at IS NULL"),
+  total("held", "SELECT account_id, sum(held) AS found FROM runs WHERE settled_at IS NULL GROUP BY account_id"),
   {
-    text: `SELECT id, month, latest FROM (SELECT accounts.id, accounts.month,
-             coalesce((SELECT max(month) FROM entries WHERE account_id = accounts.id AND book = 'account' AND kind IN ${SPENT}), 0) AS latest
-             FROM accounts) AS months WHERE month <> latest ORDER BY id LIMIT 1`,
+    text: `SELECT id, accounts.month, coalesce(latest, 0) AS latest FROM accounts LEFT JOIN (
+             SELECT account_id, max(month) AS latest FROM entries WHERE ${OWN} AND kind IN ${SPENT} GROUP BY account_id
+           ) AS months ON account_id = id WHERE accounts.month <> coalesce(latest, 0) ORDER BY id LIMIT 1`,
     problem: (row) => `account ${row.id}: its month is ${row.month}, its last settlement is of ${row.latest}`,
   },
   total(
     "month_settled",
-    `SELECT -sum(amount) FROM entries WHERE account_id = accounts.id AND book = 'account' AND kind IN ${SPENT} AND entries.month = accounts.month`,
+    `SELECT account_id, entries.month AS of_month, -sum(amount) AS found FROM entries
+     WHERE ${OWN} AND kind IN ${SPENT} GROUP BY account_id, entries.month`,
+    "AND of_month = accounts.month",
   ),
   {
     text: `SELECT account_id, month, CAST(sum(cost) AS BIGINT) AS cost, CAST(sum(spent) AS BIGINT) AS spent FROM (
@@ -118,12 +122,12 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** A column of `accounts` that is the sum of something else. */
-function total(column: string, sum: string): Rule {
+/** A column of `accounts` that is the sum of something else; `sums`: `found` for each `account_id` that has one. */
+function total(column: string, sums: string, and = ""): Rule {
   return {
-    text: `SELECT id, ${column} AS said, CAST(found AS BIGINT) AS found FROM (
-             SELECT id, ${column}, coalesce((${sum}), 0) AS found FROM accounts
-           ) AS totals WHERE ${column} <> found ORDER BY id LIMIT 1`,
+    text: `SELECT id, ${column} AS said, CAST(coalesce(found, 0) AS BIGINT) AS found
+           FROM accounts LEFT JOIN (${sums}) AS sums ON account_id = id ${and}
+           WHERE ${column} <> coalesce(found, 0) ORDER BY id LIMIT 1`,
     problem: (row) => `account ${row.id}: ${column} is ${row.said}, its rows sum to ${row.found}`,
   };
 }

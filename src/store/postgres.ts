@@ -58,9 +58,10 @@ function* migrate(): Steps<string | undefined> {
   if (!row) yield* changes("INSERT INTO tendon_schema (version) VALUES (0)");
   for (const [index, step] of STEPS.entries()) {
     if (index < version) continue;
-    for (const statement of statements(schemaForPostgres(step))) yield* changes(statement);
-    if (index === 2) for (const statement of [...LIGHTER, ...functions()]) yield* changes(statement);
+    const own = LIGHTER[index + 1] ?? [];
+    for (const statement of [...statements(schemaForPostgres(step)), ...own]) yield* changes(statement);
   }
+  if (version < STEPS.length) for (const statement of functions()) yield* changes(statement);
   yield* changes("UPDATE tendon_schema SET version = $1", STEPS.length);
   return undefined;
 }

@@ -41,6 +41,19 @@ export function chunksTests(engine: EngineName): void {
     ]).toMatchObject([{ reply: "text" }, 100, { settled: COST, held: 600n }]);
   });
 
+  test("a chunk that is not held leaves no answer behind: a later run may answer the observation", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    await store.accountAdd(funded("a1", "one@example.org"));
+    expect(await store.settleChunk(settled("gen_o", { session, observation: answered("o") }))).toBe("not_held");
+    expect([await store.observation({ ...session, observationId: "o" }), await store.sessionLastAt(session)]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect(await chunk(store, "o", {}, 100)).toBe("kept");
+    await expectSound(store);
+  });
+
   test("replies go when their session has ended for long enough, records a day later, and nothing before", async () => {
     await using at = await place(engine);
     const store = await at.open();

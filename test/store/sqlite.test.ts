@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { testRequirement } from "../../src/config.ts";
 import { Problem } from "../../src/error.ts";
 import { lookAtDatabase } from "../../src/store/look.ts";
+import { STEPS } from "../../src/store/schema.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { type Store, StoreDown } from "../../src/store/store.ts";
 import { funded } from "../account/fake-store.ts";
@@ -193,6 +194,18 @@ test("a folder written by a newer version is refused", async () => {
   db.close();
   expect(await openSqliteStore(dir.path)).toMatchObject({ exit: 1, message: expect.stringContaining("newer") });
   expect(lookAtDatabase(dir.path)).toMatchObject({ message: expect.stringContaining("newer") });
+});
+
+test("a folder of an older version is brought up to date with what is in it", async () => {
+  await using dir = await temporaryFolder();
+  const db = new Database(join(dir.path, "tendon.sqlite"));
+  for (const step of STEPS.slice(0, 2)) db.run(step);
+  db.run("PRAGMA user_version = 2");
+  db.run("INSERT INTO accounts (id, email, created_at) VALUES ('old', 'old@example.org', 5)");
+  db.close();
+  const store = await opened(dir.path);
+  expect(await store.accountById("old")).toMatchObject({ email: "old@example.org", credits: 0n });
+  await store.close();
 });
 
 test("a file that is no database is a problem, not a crash", async () => {
