@@ -1,10 +1,12 @@
-/** The service without its ledger (at-once-store.ts): `bun bench/at-once-child.ts serve FLAGS…` is else `tendon serve`. */
+/** The service with another store in its ledger's place (at-once-store.ts): `at-once-child.ts bare serve FLAGS…` is else `serve`. */
 import { given } from "../src/cli/command.ts";
 import { serve, serveWith } from "../src/cli/serve.ts";
 import { Problem } from "../src/error.ts";
-import { openAtOnceStore } from "./at-once-store.ts";
+import { openInstead } from "./at-once-store.ts";
 
-const parsed = given(serve, process.argv.slice(3));
-const end = parsed instanceof Problem ? parsed : await serveWith(parsed, openAtOnceStore);
+const [kind, , ...flags] = process.argv.slice(2);
+const parsed = given(serve, flags);
+const end =
+  parsed instanceof Problem ? parsed : await serveWith(parsed, openInstead(kind === "bare" ? "bare" : "at once"));
 if (end instanceof Problem) process.stderr.write(`error: ${end.message}\n`);
 process.exit(end instanceof Problem ? end.exit : end);

@@ -1,7 +1,11 @@
 /**
- * A store whose operations on a robot's path answer at once, from memory: the service without its ledger, to compare with.
- * All else, such as the account that `serve --dev` makes, is the configured store's.
+ * Stores to compare the ledger with. `at once`: the operations on a robot's path answer from memory, the service without its
+ * ledger. `bare`: the same, but a settlement is one bare durable write where the ledger would be, so that whatever makes that
+ * write slow or fast does so on both sides. All else, such as the account that `serve --dev` makes, is the configured store's.
  */
+import { fdatasyncSync, openSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import postgres from "postgres";
 import { Problem } from "../src/error.ts";
 import { openStore } from "../src/store/open.ts";
 import { type KeyRecord, type Store, StoreDown } from "../src/store/store.ts";
@@ -16,14 +20,43 @@ export const AT_ONCE = {
   keysUsed: async () => "done",
 } satisfies Partial<Store>;
 
-export async function openAtOnceStore(...at: Parameters<typeof openStore>): Promise<Store | Problem> {
-  const store = await openStore(...at);
-  if (store instanceof Problem) return store;
-  const known = new Map<string, KeyRecord>();
-  const keyByPublicId: Store["keyByPublicId"] = async (publicId) => {
-    const record = known.get(publicId) ?? (await store.keyByPublicId(publicId));
-    if (record !== undefined && !(record instanceof StoreDown)) known.set(publicId, record);
-    return record;
+const PAGE_BYTES = 4096;
+
+/** `openStore` for `serve`, with one of the two stores in its place. */
+export function openInstead(kind: "at once" | "bare"): typeof openStore {
+  return async (...at) => {
+    const store = await openStore(...at);
+    if (store instanceof Problem) return store;
+    const known = new Map<string, KeyRecord>();
+    const keyByPublicId: Store["keyByPublicId"] = async (publicId) => {
+      const record = known.get(publicId) ?? (await store.keyByPublicId(publicId));
+      if (record !== undefined && !(record instanceof StoreDown)) known.set(publicId, record);
+      return record;
+    };
+    const instead = { ...store, ...AT_ONCE, keyByPublicId };
+    if (kind === "at once") return instead;
+    const [{ dataDir, databaseUrl }] = at;
+    const write = databaseUrl === undefined ? bareSync(dataDir) : await bareCommit(databaseUrl);
+    return { ...instead, settleChunk: () => write().then(() => "kept" as const) };
   };
-  return { ...store, ...AT_ONCE, keyByPublicId };
+}
+
+/** Appends a page and makes it durable, as a commit to a log does at the least. */
+function bareSync(folder: string): () => Promise<void> {
+  const file = openSync(join(folder, "bare-sync"), "w");
+  const page = new Uint8Array(PAGE_BYTES);
+  return async () => {
+    writeSync(file, page);
+    fdatasyncSync(file);
+  };
+}
+
+/** One statement by itself: one round trip, one row, one commit. */
+async function bareCommit(url: string): Promise<() => Promise<void>> {
+  const sql = postgres(url, { max: 1, onnotice: () => {}, connection: { synchronous_commit: "on" } });
+  await sql.unsafe("CREATE TABLE bare (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)");
+  await sql.unsafe("INSERT INTO bare VALUES (1, 0)");
+  return async () => {
+    await sql.unsafe("UPDATE bare SET value = value + 1 WHERE id = 1", [], { prepare: true });
+  };
 }

@@ -1,10 +1,11 @@
 /**
  * What do authentication, hold and settlement add to a chunk?
  *
- * One robot sends episodes over HTTP to a service whose ledger answers at once from memory (A) and to the real one (B), in turns of
- * some chunks. What the disk alone costs is measured between the turns, while both are idle, so that a disk or a machine that
- * changes its pace does so for all three. Each round has fresh processes and an empty ledger. The work that A does too (digest of
- * the key, prices) is measured in this process and added.
+ * One robot sends episodes over HTTP to three services, in turns of some chunks, so that a disk or a machine that changes its pace
+ * does so for all of them: one whose ledger answers at once from memory (A), one where a settlement is nothing but one bare durable
+ * write (B), and the real one (C). B - A is what such a write costs in its place; C - B is what the ledger costs beyond it. Each
+ * round has fresh processes and an empty ledger. The work that all do (digest of the key, prices) is measured in this process
+ * and added.
  */
 import { authenticate } from "../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
@@ -19,12 +20,12 @@ import { Failure, Problem } from "../src/error.ts";
 import { Meter } from "../src/meter/meter.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { AT_ONCE } from "./at-once-store.ts";
-import { ABSENT, LEDGERS, type Ledger, type Measured, openLedger } from "./ledger.ts";
+import { ABSENT, type Answers, LEDGERS, type Ledger, type Measured, openLedger } from "./ledger.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
 const SIZES = {
-  small: { rounds: 1, turns: 2, chunks: 10, warmup: 5, bare: 10, judged: false },
-  full: { rounds: 5, turns: 20, chunks: 50, warmup: 200, bare: 20, judged: true },
+  small: { rounds: 1, turns: 2, chunks: 10, warmup: 5, judged: false },
+  full: { rounds: 5, turns: 20, chunks: 50, warmup: 200, judged: true },
 } as const;
 type Plan = (typeof SIZES)[keyof typeof SIZES];
 
@@ -32,11 +33,10 @@ type Plan = (typeof SIZES)[keyof typeof SIZES];
 const OVERHEAD_MS_MAX = 0.7;
 const SCENES = 4;
 
-interface Round {
-  readonly atOnceMs: number;
-  readonly realMs: number;
-  readonly bareMs: number;
-}
+/** In the order in which they take turns. */
+const ANSWERS = ["at once", "bare", "real"] as const satisfies readonly Answers[];
+/** Medians in ms. */
+type Round = Readonly<Record<Answers, number>>;
 
 export const overhead: Proof = {
   name: "overhead",
@@ -75,30 +75,27 @@ export const overhead: Proof = {
 };
 
 async function measuredRound(ledger: Ledger, plan: Plan, scenes: Uint8Array[][]): Promise<Round | Problem> {
-  const without = await ledger.start("at once");
-  if (without instanceof Problem) return without;
+  const services = new Map<Answers, Measured>();
   try {
-    const real = await ledger.start("real");
-    if (real instanceof Problem) return real;
-    try {
-      return await inTurns(without, real, plan, scenes);
-    } finally {
-      await real.child.stop();
+    for (const answers of ANSWERS) {
+      const service = await ledger.start(answers);
+      if (service instanceof Problem) return service;
+      services.set(answers, service);
     }
+    return await inTurns(services, plan, scenes);
   } finally {
-    await without.child.stop();
+    for (const { child } of services.values()) await child.stop();
   }
 }
 
 async function inTurns(
-  without: Measured,
-  real: Measured,
+  services: ReadonlyMap<Answers, Measured>,
   plan: Plan,
   scenes: Uint8Array[][],
 ): Promise<Round | Problem> {
-  const ms = { without: [] as number[], real: [] as number[], bare: [] as number[] };
+  const ms = { "at once": [] as number[], bare: [] as number[], real: [] as number[] };
   for (let turn = 0; turn < plan.turns; turn += 1) {
-    for (const [name, { child }] of Object.entries({ without, real })) {
+    for (const [answers, { child }] of services) {
       const driven = await measure({
         service: child.service,
         model: SAMPLE_MODEL,
@@ -112,11 +109,10 @@ async function inTurns(
         sessionPrefix: `overhead-${turn}`,
       });
       if (driven instanceof Problem) return await child.explain(driven);
-      ms[name === "real" ? "real" : "without"].push(...driven.ms.client);
+      ms[answers].push(...driven.ms.client);
     }
-    ms.bare.push(...(await real.bareMs(plan.bare)));
   }
-  return { atOnceMs: median(ms.without), realMs: median(ms.real), bareMs: median(ms.bare) };
+  return { "at once": median(ms["at once"]), bare: median(ms.bare), real: median(ms.real) };
 }
 
 /** The median of authentication, hold and settlement themselves, where no store keeps them waiting. */
@@ -156,29 +152,30 @@ async function ownCostMs(count: number): Promise<number> {
 }
 
 function roundsText(name: string, rounds: readonly Round[]): string {
-  const lines = rounds.map(({ atOnceMs, realMs, bareMs }, index) => [
+  const lines = rounds.map((round, index) => [
     String(index + 1),
-    ...[atOnceMs, realMs, realMs - atOnceMs, bareMs].map((ms) => ms.toFixed(3)),
+    ...ANSWERS.map((answers) => round[answers].toFixed(3)),
+    (round.bare - round["at once"]).toFixed(3),
+    (round.real - round.bare).toFixed(3),
   ]);
-  const head = [`${name}, round`, "A p50 ms", "B p50 ms", "B - A", "bare"];
-  return table([head, ...lines], ["left", "right", "right", "right", "right"]);
+  const head = [`${name}, round`, "A p50 ms", "B p50 ms", "C p50 ms", "B - A", "C - B"];
+  return table([head, ...lines], ["left", ...head.slice(1).map(() => "right" as const)]);
 }
 
 /** Differences are taken within a round, so that what changes slowly is in both of its sides. */
 function figures(name: string, bare: string, rounds: readonly Round[], ownMs: number, judged: boolean): Figure[] {
   const middle = (of: (round: Round) => number): number => median(rounds.map(of));
-  const beyond = ({ atOnceMs, realMs, bareMs }: Round): number => realMs - atOnceMs + ownMs - bareMs;
   const measured = [
-    ["chunk p50, ledger answers at once (A)", middle(({ atOnceMs }) => atOnceMs)],
-    ["chunk p50, real ledger (B)", middle(({ realMs }) => realMs)],
-    ["difference", middle(({ atOnceMs, realMs }) => realMs - atOnceMs)],
-    [`${bare}, p50`, middle(({ bareMs }) => bareMs)],
+    ["chunk p50, ledger answers at once (A)", middle((round) => round["at once"])],
+    [`chunk p50, a settlement is ${bare} (B)`, middle((round) => round.bare)],
+    ["chunk p50, real ledger (C)", middle((round) => round.real)],
+    [`${bare} in its place (B - A)`, middle((round) => round.bare - round["at once"])],
   ] as const;
   return [
     ...measured.map(([what, value]) => ({ measure: `${name}: ${what}`, value, unit: "ms" })),
     {
-      measure: `${name}: authentication, hold and settlement beyond ${bare}`,
-      value: middle(beyond),
+      measure: `${name}: authentication, hold and settlement beyond ${bare} (C - B and what all do)`,
+      value: middle((round) => round.real - round.bare + ownMs),
       unit: "ms",
       ...(judged ? { limit: OVERHEAD_MS_MAX } : {}),
     },
