@@ -41,12 +41,14 @@ export function openInstead(kind: "at once" | "bare"): typeof openStore {
   };
 }
 
-/** Appends a page and makes it durable, as a commit to a log does at the least. */
+/** Writes over a page that the file has already and makes it durable: less than this no commit to a log can do. */
 function bareSync(folder: string): () => Promise<void> {
   const file = openSync(join(folder, "bare-sync"), "w");
   const page = new Uint8Array(PAGE_BYTES);
+  writeSync(file, page);
+  fdatasyncSync(file);
   return async () => {
-    writeSync(file, page);
+    writeSync(file, page, 0, PAGE_BYTES, 0);
     fdatasyncSync(file);
   };
 }
