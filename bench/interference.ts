@@ -14,7 +14,7 @@ import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sampl
 import { median, type Summary, summary } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error.ts";
-import { ABSENT, LEDGERS, type Ledger, type Measured, openLedger } from "./ledger.ts";
+import { absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
 import { type Neighbor, startNeighbor } from "./neighbor.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
@@ -54,23 +54,10 @@ export const interference: Proof = {
     const plan = SIZES[size];
     const frames = await sampleFrames(0);
     if (frames instanceof Problem) return frames;
-    const rows: Figure[] = [];
-    const texts: string[] = [];
-    for (const name of LEDGERS) {
-      await using ledger = await openLedger(name);
-      if (!ledger) {
-        texts.push(ABSENT);
-        continue;
-      }
-      const rounds: Round[] = [];
-      for (let at = 0; at < plan.rounds; at += 1) {
-        const round = await measuredRound(ledger, plan, frames);
-        if (round instanceof Problem) return round;
-        rounds.push(round);
-      }
-      texts.push(roundsText(name, rounds));
-      rows.push(...figures(name, rounds, plan));
-    }
+    const found = await measuredLedgers(plan.rounds, (ledger) => measuredRound(ledger, plan, frames));
+    if (found instanceof Problem) return found;
+    const rows = found.flatMap(({ name, rounds }) => figures(name, rounds, plan));
+    const texts = [...found.map(({ name, rounds }) => roundsText(name, rounds)), ...absentText(found)];
     const about = `service, robot and requests share ${availableParallelism()} cores; models answer at once (echo)\n`;
     const text = [about, ...texts, table(figureLines(rows), ["left", "right"])].join("\n");
     return { text, rows, pass: withinLimits(rows) };

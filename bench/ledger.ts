@@ -5,12 +5,12 @@
 import { join } from "node:path";
 import { type Child, startChild } from "../src/cli/child.ts";
 import { SAMPLE_MODEL } from "../src/cli/sample.ts";
-import type { Problem } from "../src/error.ts";
+import { Problem } from "../src/error.ts";
 import { openStore } from "../src/store/open.ts";
 import type { Store } from "../src/store/store.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
 
-export const LEDGERS = ["SQLite", "PostgreSQL"] as const;
+const LEDGERS = ["SQLite", "PostgreSQL"] as const;
 type LedgerName = (typeof LEDGERS)[number];
 
 const OTHER_PROGRAM = [process.execPath, join(import.meta.dir, "at-once-child.ts")];
@@ -32,8 +32,42 @@ export interface Ledger extends AsyncDisposable {
   start(answers: Answers): Promise<Measured | Problem>;
 }
 
+/** The rounds that a proof measures with one ledger. */
+export interface LedgerRounds<Round> {
+  readonly name: LedgerName;
+  readonly bare: string;
+  readonly rounds: readonly Round[];
+}
+
+/** `count` rounds with each ledger, one ledger after the other; one whose engine is not installed is left out. */
+export async function measuredLedgers<Round>(
+  count: number,
+  measured: (ledger: Ledger) => Promise<Round | Problem>,
+): Promise<LedgerRounds<Round>[] | Problem> {
+  const found: LedgerRounds<Round>[] = [];
+  for (const name of LEDGERS) {
+    await using ledger = await openLedger(name);
+    if (!ledger) continue;
+    const rounds: Round[] = [];
+    for (let at = 0; at < count; at += 1) {
+      const round = await measured(ledger);
+      if (round instanceof Problem) return round;
+      rounds.push(round);
+    }
+    found.push({ name, bare: ledger.bare, rounds });
+  }
+  return found;
+}
+
+/** What a proof's text says of a ledger that was left out. */
+export function absentText(found: readonly LedgerRounds<unknown>[]): string[] {
+  return found.length === LEDGERS.length
+    ? []
+    : ["PostgreSQL: left out, it is not installed here (Debian: apt-get install postgresql)\n"];
+}
+
 /** Undefined where the engine is not installed. */
-export async function openLedger(name: LedgerName): Promise<Ledger | undefined> {
+async function openLedger(name: LedgerName): Promise<Ledger | undefined> {
   if (name === "SQLite") return { bare: "one bare fdatasync", start: onSqlite, [Symbol.asyncDispose]: async () => {} };
   if (POSTGRES === undefined) return undefined;
   const server = await PostgresServer.start();
@@ -43,8 +77,6 @@ export async function openLedger(name: LedgerName): Promise<Ledger | undefined> 
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
 }
-
-export const ABSENT = "PostgreSQL: left out, it is not installed here (Debian: apt-get install postgresql)\n";
 
 async function onSqlite(answers: Answers): Promise<Measured | Problem> {
   const child = await startService(answers, {});

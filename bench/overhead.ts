@@ -20,7 +20,7 @@ import { Failure, Problem } from "../src/error.ts";
 import { Meter } from "../src/meter/meter.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { AT_ONCE } from "./at-once-store.ts";
-import { ABSENT, type Answers, LEDGERS, type Ledger, type Measured, openLedger } from "./ledger.ts";
+import { type Answers, absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
 const SIZES = {
@@ -50,25 +50,13 @@ export const overhead: Proof = {
       scenes.push(frames);
     }
     const ownMs = await ownCostMs(plan.turns * plan.chunks);
+    const found = await measuredLedgers(plan.rounds, (ledger) => measuredRound(ledger, plan, scenes));
+    if (found instanceof Problem) return found;
     const rows: Figure[] = [
       { measure: "key's digest, prices and checks, without a store, p50", value: ownMs, unit: "ms" },
+      ...found.flatMap(({ name, bare, rounds }) => figures(name, bare, rounds, ownMs, plan.judged)),
     ];
-    const texts: string[] = [];
-    for (const name of LEDGERS) {
-      await using ledger = await openLedger(name);
-      if (!ledger) {
-        texts.push(ABSENT);
-        continue;
-      }
-      const rounds: Round[] = [];
-      for (let at = 0; at < plan.rounds; at += 1) {
-        const round = await measuredRound(ledger, plan, scenes);
-        if (round instanceof Problem) return round;
-        rounds.push(round);
-      }
-      texts.push(roundsText(name, rounds));
-      rows.push(...figures(name, ledger.bare, rounds, ownMs, plan.judged));
-    }
+    const texts = [...found.map(({ name, rounds }) => roundsText(name, rounds)), ...absentText(found)];
     const text = [...texts, table(figureLines(rows), ["left", "right"])].join("\n");
     return { text, rows, pass: withinLimits(rows) };
   },
