@@ -122,6 +122,8 @@ export const LIMITS = {
   storeBackoffMs: 50,
   /** Of one node to the database server. */
   storeConnectionsMax: 8,
+  /** Groups of a robot's writes that are under way at once; holds and settlements have as many each. */
+  storeLanes: 3,
   /** Writes of one group. */
   storeGroupMax: 256,
   /** How long the last statements may take when the store is closed. */

@@ -21,6 +21,7 @@ interface Member {
 export class Lane {
   private members: Member[] = [];
   private running = false;
+  private sent = 0;
   /** By account. */
   private readonly apart = new Map<string, Lane>();
 
@@ -30,6 +31,11 @@ export class Lane {
     private readonly durable: boolean,
     private readonly emptied: () => void = () => {},
   ) {}
+
+  /** Writes that wait or are under way. */
+  get length(): number {
+    return this.members.length + this.sent;
+  }
 
   write(name: HotName, argument: unknown): Promise<unknown> {
     const waiting = new Waiting<unknown>(this.clock, LIMITS.storeAnswerMs);
@@ -55,8 +61,10 @@ export class Lane {
     await Promise.resolve();
     while (this.members.length > 0) {
       const group = this.members.splice(0, LIMITS.storeGroupMax).filter(({ waiting }) => !waiting.over);
+      this.sent = group.length;
       if (group.length > 0) await this.send(group);
     }
+    this.sent = 0;
     this.running = false;
     this.emptied();
   }

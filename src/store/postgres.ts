@@ -5,6 +5,7 @@ import { type Clock, systemClock } from "../std/clock.ts";
 import { schemaForPostgres } from "./dialect.ts";
 import { FUNCTIONS, LIGHTER } from "./hot.ts";
 import { Lane } from "./lane.ts";
+import { Lanes } from "./lanes.ts";
 import { newerText } from "./migrations.ts";
 import { operationsOf, READS, WRITES } from "./operations.ts";
 import { Pool, Unanswered } from "./pool.ts";
@@ -80,8 +81,9 @@ function functions(): string[] {
 function postgresStore(pool: Pool, clock: Clock): Store {
   let open = true;
   const closed = new StoreDown("the store is closed");
-  const money = new Lane(pool, clock, false);
-  const chunks = new Lane(pool, clock, true);
+  const lane = (durable: boolean) => () => new Lane(pool, clock, durable);
+  const money = new Lanes(LIMITS.storeLanes, lane(false));
+  const chunks = new Lanes(LIMITS.storeLanes, lane(true));
   /** Again, while there is time: every operation can be repeated. `ms`: the longest that somebody waits for one. */
   const until = <T>(ask: () => Promise<T | Unanswered>, ms: number = LIMITS.storeAnswerMs): Promise<T | StoreDown> => {
     const waiting = new Waiting<T>(clock, ms);

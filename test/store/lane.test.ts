@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../src/limits.ts";
 import { Lane } from "../../src/store/lane.ts";
+import { Lanes } from "../../src/store/lanes.ts";
 import { Unanswered } from "../../src/store/pool.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { settle } from "../edge/outcome.ts";
@@ -9,8 +10,8 @@ import { FakeClock } from "../std/fake-clock.ts";
 
 type Rows = readonly Record<string, unknown>[] | Unanswered;
 
-/** A lane, and the groups that it sent; each waits for the test to answer it. */
-function laneOf(clock: FakeClock) {
+/** Lanes, and the groups that they sent; each waits for the test to answer it. */
+function lanesOf(clock: FakeClock, count = 1) {
   const groups: { runs: string[]; answer: (rows: Rows) => void }[] = [];
   const rows = (_text: string, [orders]: readonly (string | boolean)[]): Promise<Rows> => {
     const { promise, resolve } = Promise.withResolvers<Rows>();
@@ -18,8 +19,8 @@ function laneOf(clock: FakeClock) {
     groups.push({ runs, answer: resolve });
     return promise;
   };
-  const lane = new Lane({ rows }, clock, true);
-  const release = (runId: string, accountId = "a") => lane.write("release", { runId, accountId });
+  const lanes = new Lanes(count, () => new Lane({ rows }, clock, true));
+  const release = (runId: string, accountId = "a") => lanes.write("release", { runId, accountId });
   return { groups, release };
 }
 
@@ -28,7 +29,7 @@ const REFUSED = new Unanswered("refused", false);
 
 test("who waits behind a group without an answer is told as soon as its members, and that nothing was done", async () => {
   const clock = new FakeClock();
-  const { groups, release } = laneOf(clock);
+  const { groups, release } = lanesOf(clock);
   const first = release("r1");
   await settle();
   clock.advance(LIMITS.storeAnswerMs - 1);
@@ -49,7 +50,7 @@ test("who waits behind a group without an answer is told as soon as its members,
 
 test("a group that got no answer is sent again together with what came meanwhile", async () => {
   const clock = new FakeClock();
-  const { groups, release } = laneOf(clock);
+  const { groups, release } = lanesOf(clock);
   const first = release("r1");
   await settle();
   const second = release("r2");
@@ -67,7 +68,7 @@ test("what was never sent is known not to be done; after one try without an answ
     [[SILENT, REFUSED], true],
   ] as const) {
     const clock = new FakeClock();
-    const { groups, release } = laneOf(clock);
+    const { groups, release } = lanesOf(clock);
     const outcome = release("r1");
     await settle();
     for (const [index, failure] of tries.entries()) {
@@ -83,7 +84,7 @@ test("what was never sent is known not to be done; after one try without an answ
 
 test("an order that the database will never take is told so at once, and takes no other one of its group with it", async () => {
   const clock = new FakeClock();
-  const { groups, release } = laneOf(clock);
+  const { groups, release } = lanesOf(clock);
   const orders = [release("r1"), release("r2"), release("r3")];
   await settle();
   const wrong = new Unanswered("22003: out of range", false, "order");
@@ -98,7 +99,7 @@ test("an order that the database will never take is told so at once, and takes n
 
 test("an order that is over is not sent any more when its group is taken apart", async () => {
   const clock = new FakeClock();
-  const { groups, release } = laneOf(clock);
+  const { groups, release } = lanesOf(clock);
   const first = release("r1");
   await settle();
   const second = release("r2");
@@ -116,7 +117,7 @@ test("an order that is over is not sent any more when its group is taken apart",
 
 test("accounts go on without the one that somebody keeps locked, and each keeps the order of what was asked of it", async () => {
   const clock = new FakeClock();
-  const { groups, release } = laneOf(clock);
+  const { groups, release } = lanesOf(clock);
   const locked = release("r1", "locked");
   const free = release("r2", "free");
   await settle();
@@ -147,4 +148,24 @@ test("accounts go on without the one that somebody keeps locked, and each keeps 
     ["r1", "r3"],
     ["r5", "r6"],
   ]);
+});
+
+test("an account does not wait behind another one's group while a lane is free; its own writes stay in one lane", async () => {
+  const { groups, release } = lanesOf(new FakeClock(), 2);
+  const writes = [release("a1", "a"), release("b1", "b")];
+  await settle();
+  writes.push(release("a2", "a"), release("b2", "b"), release("c1", "c"), release("c2", "c"), release("d1", "d"));
+  await settle();
+  const sent = () => groups.map(({ runs }) => runs.join());
+  expect(sent()).toEqual(["a1", "b1"]);
+  groups[0]?.answer([{ outcomes: ["released"] }]);
+  await settle();
+  // The third account found both lanes as long, the fourth the other one shorter.
+  expect(sent()).toEqual(["a1", "b1", "a2,c1,c2"]);
+  groups[1]?.answer([{ outcomes: ["released"] }]);
+  await settle();
+  expect(sent()).toEqual(["a1", "b1", "a2,c1,c2", "b2,d1"]);
+  groups[2]?.answer([{ outcomes: ["released", "released", "released"] }]);
+  groups[3]?.answer([{ outcomes: ["released", "released"] }]);
+  expect(await Promise.all(writes)).toEqual(writes.map(() => "released"));
 });
