@@ -11,8 +11,15 @@ interface Row {
   readonly wire?: string;
   /** Repeating the request unchanged cannot help. */
   readonly final?: true;
+  /** On a WebSocket the failure ends the connection, with this close code. */
+  readonly close?: CloseCode;
+  /** No HTTP answer carries it. */
+  readonly socketOnly?: true;
   readonly type: "authentication_error" | "billing_error" | "rate_limit_error" | "api_error" | "invalid_request_error";
 }
+
+/** Policy (RFC 6455 section 7.4.1), fault of the server, come again. */
+export type CloseCode = 1008 | 1011 | 1013;
 
 function row(status: number, wire?: string): Row {
   return { status, type: typeOf(status), ...(wire === undefined ? {} : { wire }) };
@@ -21,6 +28,14 @@ function row(status: number, wire?: string): Row {
 /** Told to clients that would retry the status by themselves. */
 function final(one: Row): Row {
   return { ...one, final: true };
+}
+
+function closes(close: CloseCode, one: Row): Row {
+  return { ...one, close };
+}
+
+function socketOnly(one: Row): Row {
+  return { ...one, socketOnly: true };
 }
 
 function typeOf(status: number): Row["type"] {
@@ -33,21 +48,32 @@ function typeOf(status: number): Row["type"] {
 /** Codes in the order of the specification's tables: every route first, then the robot route's order of checks. */
 const TABLE = {
   not_found: row(404),
-  missing_api_key: row(401),
-  invalid_api_key: row(401),
-  payment_required: final(row(402)),
-  insufficient_credit: final(row(402)),
-  spend_limit_exceeded: { ...final(row(429)), type: "billing_error" },
-  auth_unavailable: row(503),
-  billing_unavailable: row(503),
-  metering_unavailable: row(503),
+  missing_api_key: closes(1008, row(401)),
+  invalid_api_key: closes(1008, row(401)),
+  payment_required: closes(1008, final(row(402))),
+  insufficient_credit: closes(1008, final(row(402))),
+  spend_limit_exceeded: closes(1008, { ...final(row(429)), type: "billing_error" }),
+  auth_unavailable: closes(1008, row(503)),
+  billing_unavailable: closes(1008, row(503)),
+  metering_unavailable: closes(1008, row(503)),
   /** A fault of our own; what it was stands in the log under the request's id. */
-  internal_error: row(500),
+  internal_error: closes(1011, row(500)),
 
   request_too_large: row(413),
+  invalid_json: socketOnly(row(400)),
   invalid_body: row(400),
-  model_missing: row(400),
-  model_not_found: row(400),
+  type_missing: socketOnly(row(400)),
+  unknown_type: socketOnly(row(400)),
+  message_too_large: socketOnly(row(413)),
+  /** What waits on a socket is more than may. */
+  socket_overflow: socketOnly(closes(1008, row(413, "message_too_large"))),
+  session_open: socketOnly(row(400)),
+  invalid_frame: socketOnly(row(400)),
+  invalid_camera: socketOnly(row(400)),
+  too_many_observations: socketOnly(closes(1008, row(429))),
+  engine_protocol_error: socketOnly(closes(1011, row(500))),
+  model_missing: closes(1008, row(400)),
+  model_not_found: closes(1008, row(400)),
   messages_missing: row(400),
   no_user_message: row(400),
   invalid_content: row(400),
@@ -68,32 +94,34 @@ const TABLE = {
   num_inference_steps_invalid: row(400),
   num_inference_steps_out_of_range: row(400),
   invalid_expected_step: row(400),
-  invalid_observation_id: row(400),
+  invalid_observation_id: closes(1008, row(400)),
 
-  idempotency_conflict: final(row(409)),
+  idempotency_conflict: closes(1008, final(row(409))),
   /** It runs now. */
-  observation_pending: row(409, "observation_outcome_unknown"),
+  observation_pending: closes(1008, row(409, "observation_outcome_unknown")),
   /** It ran, and its result is gone or not known to be kept. */
-  observation_lost: row(503, "observation_outcome_unknown"),
+  observation_lost: closes(1008, row(503, "observation_outcome_unknown")),
 
-  session_expired: row(410),
-  session_busy: row(409),
+  session_expired: closes(1008, row(410)),
+  session_busy: closes(1008, row(409)),
   instruction_changed: row(400),
   session_step_conflict: row(409),
   image_count_mismatch: row(400),
   invalid_image: row(400),
 
-  no_replica_free: row(429),
-  model_failure: row(500),
-  engine_unavailable: row(503),
+  no_replica_free: closes(1008, row(429)),
+  model_failure: closes(1011, row(500)),
+  engine_unavailable: closes(1011, row(503)),
 } as const satisfies Record<string, Row>;
 
 /** A row of the table. */
 export type Code = keyof typeof TABLE;
 
-/** Every code that a client may meet, with the statuses that it comes with, in the order of the table. */
+/** Every code that a client may meet over HTTP, with the statuses that it comes with, in the order of the table. */
 export function wireCodes(): { code: string; status: number }[] {
-  return Object.entries<Row>(TABLE).map(([code, { status, wire }]) => ({ code: wire ?? code, status }));
+  return Object.entries<Row>(TABLE)
+    .filter(([, { socketOnly }]) => !socketOnly)
+    .map(([code, { status, wire }]) => ({ code: wire ?? code, status }));
 }
 
 /** What else a reply may carry. */
@@ -130,6 +158,12 @@ export class Failure {
   get final(): boolean {
     const { final }: Row = TABLE[this.code];
     return final === true;
+  }
+
+  /** How it ends a WebSocket; undefined: it does not. */
+  get close(): CloseCode | undefined {
+    const { close }: Row = TABLE[this.code];
+    return close;
   }
 
   /** The value that a client branches on. */

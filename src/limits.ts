@@ -52,6 +52,22 @@ export const LIMITS = {
   accountKeysMax: 200,
   /** Keys that a list shows: the valid ones, then those revoked last. */
   keysListedMax: 400,
+  // WebSocket (specification, Limits; contract section 3)
+  socketTextCharsMax: 65_536,
+  /** Larger messages end the connection before they are whole. */
+  socketPayloadBytesMax: MiB,
+  socketObservationsMax: 8,
+  /** Messages that no observation in progress has taken yet. */
+  socketPendingBytesMax: 16 * MiB,
+  socketPendingMessagesMax: 128,
+  /** Answers that a client does not read. */
+  socketUnsentBytesMax: MiB,
+  /** A client that says nothing, not even to a ping, is gone: early enough for its session to be resumed. */
+  socketSilentSeconds: 20,
+  /** How long a close may wait for a client that does not read. */
+  socketCloseMs: 2_000,
+  socketsMax: 4_096,
+  accountSocketsMax: 3_072,
   // JSON (contract section 1)
   jsonDepthMax: 64,
   jsonValuesMax: 20_000,
@@ -143,6 +159,8 @@ export const LIMITS = {
   // native engine, fixed at open
   /** Frames between `frame_put` and the end of their run: 16 robots of 3 cameras x 4 frames, and a margin for sockets. */
   framesMax: 256,
+  /** Of these, frames of observations that are still to come: nobody whose observation is there waits for them. */
+  earlyFramesMax: 128,
   /** Runs queued, running or waiting to be read. */
   chunksMax: 128,
   /** Loaded models. */
@@ -171,6 +189,15 @@ assert(LIMITS.framesMax >= 2 * LIMITS.observationFramesMax, "two whole observati
 assert(
   LIMITS.accountFramesMax + 3 * LIMITS.observationFramesMax <= LIMITS.framesMax,
   "no account can take all frame slots",
+);
+assert(
+  LIMITS.earlyFramesMax + LIMITS.observationFramesMax <= LIMITS.framesMax,
+  "frames that came early leave room for an observation that is there",
+);
+assert(LIMITS.accountSocketsMax < LIMITS.socketsMax, "no account can take all sockets");
+assert(
+  LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax,
+  "the route, not the server, refuses a frame that is too large",
 );
 assert(LIMITS.accountChunksMax < LIMITS.chunksMax, "no account can take all run slots");
 assert(LIMITS.accountFramesMax >= LIMITS.observationFramesMax, "every observation fits into an account's share");

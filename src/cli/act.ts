@@ -1,6 +1,6 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
-import { STATIONS } from "../edge/chat/reply.ts";
+import { STATIONS } from "../edge/robot/chunk.ts";
 import { EXIT, Problem } from "../error.ts";
 import { LIMITS } from "../limits.ts";
 import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace, contentOf } from "./chunk.ts";

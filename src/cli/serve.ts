@@ -15,6 +15,7 @@ import { type Listener, listen } from "../edge/listen.ts";
 import { loadModels, planModels } from "../edge/models.ts";
 import { opsApp } from "../edge/ops.ts";
 import { Catalog, Lifecycle, type Service } from "../edge/service.ts";
+import { Sockets } from "../edge/socket/sockets.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error.ts";
@@ -140,6 +141,7 @@ class Running {
       lifecycle: new Lifecycle(),
       ingress: new Ingress(),
       admission: new Admission(),
+      sockets: new Sockets(),
       drills: config.drills,
       requests: new Counter(),
       chunkMs: config.chunkSeconds * 1000,
@@ -189,6 +191,7 @@ class Running {
       process.exit(EXIT.done);
     });
     const drained = lifecycle.drain();
+    this.service.sockets.drain();
     const within = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
     await Promise.race([drained, within(LIMITS.drainMs)]);
     for (const stopTimer of this.timers) stopTimer();

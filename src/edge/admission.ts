@@ -13,6 +13,7 @@ import { assert } from "../std/assert.ts";
 type AdmissionLimits = Readonly<
   Record<
     | "framesMax"
+    | "earlyFramesMax"
     | "chunksMax"
     | "accountFramesMax"
     | "accountChunksMax"
@@ -31,6 +32,12 @@ export interface Permit {
   release(): void;
 }
 
+/** Frame slots that are held before their observation is there. */
+export interface EarlySlots {
+  /** Later calls do nothing. */
+  release(): void;
+}
+
 export class Admission {
   /** Accounts that hold or wait for something. */
   private readonly accounts = new Map<string, Account>();
@@ -38,6 +45,8 @@ export class Admission {
   private readonly round = new Set<Account>();
   /** Frames held of each model: every model has frame slots of its own. */
   private readonly frames = new Tally();
+  /** Of these, frames whose observation is still to come. */
+  private readonly early = new Tally();
   /** Observations that wait for each model. */
   private readonly waitingFor = new Tally();
   private runs = 0;
@@ -68,6 +77,33 @@ export class Admission {
     const refusal = entry.state === "waiting" ? this.crowded(account) : undefined;
     if (refusal) entry.release();
     return refusal ?? entry;
+  }
+
+  /**
+   * Slots for frames that arrive before their observation, so that they are decoded by then; undefined when there are none to
+   * spare. They stand behind every observation that waits, and never take more than their part.
+   */
+  takeEarly(accountId: string, model: string, frames: number): EarlySlots | undefined {
+    const { framesMax, earlyFramesMax } = this.limits;
+    if (this.waitingFor.of(model) > 0 || this.early.of(model) + frames > earlyFramesMax) return undefined;
+    const account = this.accounts.get(accountId) ?? new Account(accountId);
+    if (this.frames.of(model) + frames > framesMax || !account.hasRoom(model, frames, this.limits)) return undefined;
+    this.accounts.set(accountId, account);
+    const count = (sign: 1 | -1) => {
+      this.early.add(model, sign * frames);
+      this.countFrames(account, model, sign * frames);
+    };
+    count(1);
+    let held = true;
+    return {
+      release: () => {
+        if (!held) return;
+        held = false;
+        count(-1);
+        this.forget(account);
+        this.admit();
+      },
+    };
   }
 
   /** Too many wait, the newest included. */
@@ -115,8 +151,12 @@ export class Admission {
     if (state === "held") this.count(entry, -1);
     else this.leaveQueue(entry);
     if (account.queue.size === 0) this.round.delete(account);
-    if (account.queue.size === 0 && account.runs === 0) this.accounts.delete(account.id);
+    this.forget(account);
     this.admit();
+  }
+
+  private forget({ id, queue, runs, frames }: Account): void {
+    if (queue.size === 0 && runs === 0 && frames.size === 0) this.accounts.delete(id);
   }
 
   private leaveQueue(entry: Entry): void {
@@ -129,8 +169,12 @@ export class Admission {
   private count({ account, model, frames }: Entry, sign: 1 | -1): void {
     this.runs += sign;
     account.runs += sign;
-    this.frames.add(model, sign * frames);
-    account.frames.add(model, sign * frames);
+    this.countFrames(account, model, sign * frames);
+  }
+
+  private countFrames(account: Account, model: string, change: number): void {
+    this.frames.add(model, change);
+    account.frames.add(model, change);
   }
 }
 
@@ -143,9 +187,13 @@ class Account {
 
   constructor(readonly id: string) {}
 
-  /** Whether its share has room. */
-  mayHold({ model, frames }: Entry, { accountFramesMax, accountChunksMax }: AdmissionLimits): boolean {
-    return this.runs < accountChunksMax && this.frames.of(model) + frames <= accountFramesMax;
+  /** Whether its share has room for one run more. */
+  mayHold({ model, frames }: Entry, limits: AdmissionLimits): boolean {
+    return this.runs < limits.accountChunksMax && this.hasRoom(model, frames, limits);
+  }
+
+  hasRoom(model: string, frames: number, { accountFramesMax }: AdmissionLimits): boolean {
+    return this.frames.of(model) + frames <= accountFramesMax;
   }
 }
 

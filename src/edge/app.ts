@@ -9,10 +9,11 @@ import { deviceAuthorization, revoke, token } from "./oauth.ts";
 import { pages } from "./pages/routes.ts";
 import type { Service } from "./service.ts";
 import { endSession } from "./sessions.ts";
+import { socketOptions, upgrade } from "./socket/upgrade.ts";
 
 export function publicApp(service: Service) {
   return (
-    new Elysia({ strictPath: true })
+    new Elysia({ strictPath: true, websocket: socketOptions })
       // A Host that is none makes an address that is none: there is no such route.
       .onRequest(({ request }) =>
         URL.canParse(request.url) ? undefined : answer(service, "unknown", async () => notFound()),
@@ -24,6 +25,7 @@ export function publicApp(service: Service) {
       .delete("/v1/robot/sessions/:session_id", ({ request, params }) =>
         answer(service, "session_end", () => endSession(service, request, params.session_id)),
       )
+      .get("/v1/responses", ({ request, server }) => upgrade(service, request, server))
       .get("/v1/models", ({ request }) => answer(service, "models", () => llmModels(service, request)))
       .post(
         "/oauth/device_authorization",

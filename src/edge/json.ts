@@ -12,7 +12,7 @@ export function isObject(value: unknown): value is JsonObject {
 
 /** The object, or a sentence that says what is wrong; the caller knows its route's code for that. */
 export function parseObject(bytes: Uint8Array): JsonObject | string {
-  const outside = bounds(bytes);
+  const outside = jsonBounds(bytes);
   if (outside !== undefined) return outside;
   let value: unknown;
   try {
@@ -36,7 +36,7 @@ const SPACE = 0x20;
  * What is wrong with the bounds of well-formed JSON text; malformed text may pass, the parser refuses it.
  * Values are arrays, objects and scalars; keys are none. A container that is not empty holds one value more than commas.
  */
-function bounds(bytes: Uint8Array): string | undefined {
+export function jsonBounds(bytes: Uint8Array): string | undefined {
   let depth = 0;
   let values = 1;
   let strings = 0;

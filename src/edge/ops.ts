@@ -21,6 +21,7 @@ async function metrics(service: Service, stats: EngineStats | undefined): Promis
       samples: service.requests.samples(),
     },
     gauge("tendon_sessions", "Live robot sessions.", service.sessions.size),
+    gauge("tendon_sockets", "WebSocket connections.", service.sockets.size),
     gauge("tendon_ingress_bytes", "Request bodies in memory.", service.ingress.bytes),
     gauge("tendon_admission_held", "Observations that hold frame and run slots.", service.admission.held),
     gauge("tendon_admission_waiting", "Observations that wait for slots.", service.admission.waiting),

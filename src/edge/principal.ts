@@ -4,11 +4,16 @@ import { Failure } from "../error.ts";
 import type { Service } from "./service.ts";
 
 /** Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`. */
-export async function principalOf(service: Service, request: Request): Promise<Principal | Failure> {
+export function principalOf(service: Service, request: Request): Promise<Principal | Failure> {
+  return principalOfHeader(service, request.headers.get("authorization"));
+}
+
+/** For who stays: a key may be revoked meanwhile. */
+export async function principalOfHeader(service: Service, authorization: string | null): Promise<Principal | Failure> {
   if (service.drills.strikes("auth_unavailable")) {
     return new Failure("auth_unavailable", "the API key cannot be verified right now; retry with backoff", {
       retryAfterSeconds: 1,
     });
   }
-  return await authenticate(request.headers.get("authorization"), service.keys);
+  return await authenticate(authorization, service.keys);
 }

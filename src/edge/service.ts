@@ -16,6 +16,7 @@ import type { Counter } from "../std/metrics.ts";
 import type { Store } from "../store/store.ts";
 import type { Admission } from "./admission.ts";
 import type { Ingress } from "./body.ts";
+import type { Sockets } from "./socket/sockets.ts";
 
 /** A model id that this service answers for; `model` is there once it is loaded and warm. */
 export interface Served {
@@ -88,6 +89,7 @@ export interface Service {
   readonly lifecycle: Lifecycle;
   readonly ingress: Ingress;
   readonly admission: Admission;
+  readonly sockets: Sockets;
   readonly drills: Drills;
   /** Answered requests by `route` and `status`. */
   readonly requests: Counter;

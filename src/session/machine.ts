@@ -3,6 +3,7 @@
  *
  *   new ──begin──▶ busy(opening) ──commit──▶ idle(step 1) ──begin──▶ busy ──commit──▶ idle(step + 1)
  *                     └──fail──▶ new                                  └──fail──▶ idle(step unchanged)
+ *   new ──open──▶ idle(step 0), as long as a connection holds it
  *   idle ──60 s, or end──▶ expired          busy ──end──▶ busy(ending) ──commit or fail──▶ expired, or new if it never opened
  */
 import { Failure } from "../error.ts";
@@ -14,7 +15,7 @@ interface Fresh {
 
 export interface Idle {
   readonly kind: "idle";
-  /** Index of the next chunk; at least 1. */
+  /** Index of the next chunk; 0 where a connection has opened the session and no chunk went out yet. */
   readonly step: number;
   readonly instruction: string;
   /** Monotonic milliseconds. */
@@ -42,8 +43,8 @@ export type SessionState = Fresh | Idle | Busy | Expired;
 export interface SessionRequest {
   readonly instruction: string;
   readonly expectedStep: number | undefined;
-  /** Image parts. */
-  readonly images: number;
+  /** Frames in all, or of each camera. */
+  readonly images: number | readonly number[];
 }
 
 /** Image parts that a request must carry: cameras × frames per camera. */
@@ -58,7 +59,7 @@ const START_ANEW = "start a new session with a new session_id and its first fram
 export function begin(state: SessionState, request: SessionRequest, counts: ImageCounts): Busy | Failure {
   const { instruction, expectedStep, images } = request;
   if (state.kind === "expired" || (state.kind === "busy" && state.ending)) {
-    return new Failure("session_expired", `this session has ended or its state is gone; ${START_ANEW}`);
+    return ended();
   }
   if (state.kind === "new" && (expectedStep ?? 0) > 0) {
     return new Failure(
@@ -67,21 +68,23 @@ export function begin(state: SessionState, request: SessionRequest, counts: Imag
     );
   }
   if (state.kind === "busy") {
-    return new Failure(
-      "session_busy",
-      "another request for this session is running; wait for its answer and send one request per session at a time",
-    );
+    return busyElsewhere();
   }
   const step = state.kind === "idle" ? state.step : 0;
   if (state.kind === "idle" && state.instruction !== instruction) {
-    return new Failure(
-      "instruction_changed",
-      "the instruction differs from the one of the session's first request; keep it identical, or start a new session",
-    );
+    return otherInstruction();
   }
   const conflict = stepConflict(expectedStep, step) ?? wrongCount(images, step === 0 ? counts.first : counts.later);
   const before = state.kind === "idle" ? state : undefined;
   return conflict ?? { kind: "busy", step, instruction, before, ending: false };
+}
+
+/** A connection wants to hold the session; idle when it may. */
+export function open(state: SessionState, instruction: string, nowMs: number): Idle | Failure {
+  if (state.kind === "expired" || (state.kind === "busy" && state.ending)) return ended();
+  if (state.kind === "busy") return busyElsewhere();
+  if (state.kind === "new") return { kind: "idle", step: 0, instruction, sinceMs: nowMs };
+  return state.instruction === instruction ? { ...state, sinceMs: nowMs } : otherInstruction();
 }
 
 /** The session stage of a request without `session_id`: always a first chunk. */
@@ -126,11 +129,31 @@ function stepConflict(expectedStep: number | undefined, step: number): Failure |
   );
 }
 
-function wrongCount(images: number, expected: number): Failure | undefined {
-  if (images === expected) return undefined;
+export function ended(): Failure {
+  return new Failure("session_expired", `this session has ended or its state is gone; ${START_ANEW}`);
+}
+
+/** Also where a connection holds the session. */
+export function busyElsewhere(): Failure {
+  return new Failure(
+    "session_busy",
+    "another request or connection has this session; wait until it is done and send one request per session at a time",
+  );
+}
+
+function otherInstruction(): Failure {
+  return new Failure(
+    "instruction_changed",
+    "the instruction differs from the one of the session's first request; keep it identical, or start a new session",
+  );
+}
+
+function wrongCount(images: number | readonly number[], expected: number): Failure | undefined {
+  const cameras = typeof images === "number" ? [images] : images;
+  if (cameras.every((count) => count * cameras.length === expected)) return undefined;
   return new Failure(
     "image_count_mismatch",
-    `the request has ${images} images, this step needs ${expected}; send the frames that next_frames_per_camera names`,
+    `the request has ${cameras.join(" + ")} images, this step needs ${expected} in all, as many of each camera; send the frames that next_frames_per_camera names`,
     { param: "messages" },
   );
 }

@@ -18,6 +18,25 @@ export interface SessionName {
   readonly model: string;
   /** The client's id; undefined: the request is a session of its own that cannot go on. */
   readonly sessionId: string | undefined;
+  /** Who asks, where it is a connection that holds the session. */
+  readonly holder?: Holder | undefined;
+}
+
+/** A connection that has a session for itself. */
+export interface Holder {
+  /** The session has ended by itself or by somebody else; the connection holds it no more. */
+  sessionEnded(): void;
+}
+
+/** What a connection is to hold. */
+interface HoldRequest {
+  readonly accountId: string;
+  readonly model: string;
+  /** undefined: a new session, whose id is assigned. */
+  readonly sessionId: string | undefined;
+  readonly instruction: string;
+  readonly holder: Holder;
+  readonly slots: SlotPool | undefined;
 }
 
 /** The right to run one chunk of a session. */
@@ -48,7 +67,12 @@ interface Entry {
   state: machine.Idle | machine.Busy;
   readonly slots: SlotPool | undefined;
   slot: number | undefined;
+  holder?: Holder | undefined;
+  /** Its connection went away while a chunk ran; resolves when the session is idle again or ended. */
+  left?: PromiseWithResolvers<void> | undefined;
 }
+
+const NEW: machine.SessionState = { kind: "new" };
 
 /** While the store is asked about an id that is not alive, the id is taken. */
 const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: undefined, ending: false };
@@ -82,10 +106,12 @@ export class SessionTable {
     slots?: SlotPool,
   ): Promise<Ticket | Failure> {
     this.sweep();
-    const { sessionId } = name;
+    const { sessionId, holder } = name;
     if (sessionId === undefined) return this.beginAlone(request, counts);
     const key = keyOf(name, sessionId);
     const before = this.live.get(key);
+    if (before && before.holder !== holder) return machine.busyElsewhere();
+    if (!before && holder) return machine.ended();
     const entry = before ?? this.look(key, slots);
     const state = before?.state ?? (await this.past({ ...name, sessionId }));
     const busy = state instanceof Failure ? state : machine.begin(state, request, counts);
@@ -99,6 +125,44 @@ export class SessionTable {
       end: (next) => this.settle(key, entry, next),
       clock: this.clock,
     });
+  }
+
+  /**
+   * A connection takes the session for itself until `release`: a new one with its place, or a live one at its next step. A chunk
+   * that its last connection left behind is waited for.
+   */
+  async hold(request: HoldRequest): Promise<{ readonly sessionId: string; readonly step: number } | Failure> {
+    this.sweep();
+    const { accountId, model, instruction, holder, slots } = request;
+    const sessionId = request.sessionId ?? makeId("anon-", this.clock);
+    const key = keyOf({ ...request, sessionId }, sessionId);
+    for (let left = this.live.get(key)?.left; left; left = this.live.get(key)?.left) await left.promise;
+    const before = this.live.get(key);
+    if (before?.holder) return machine.busyElsewhere();
+    const entry = before ?? this.look(key, slots);
+    const past = async () => (request.sessionId === undefined ? NEW : await this.past({ accountId, model, sessionId }));
+    const state = before?.state ?? (await past());
+    const idle = state instanceof Failure ? state : machine.open(state, instruction, this.clock.monotonicMs());
+    const placed = idle instanceof Failure || before ? idle : (this.place(entry) ?? idle);
+    if (placed instanceof Failure) {
+      if (!before) this.live.delete(key);
+      return placed;
+    }
+    entry.holder = holder;
+    this.settle(key, entry, placed);
+    return { sessionId, step: placed.step };
+  }
+
+  /** The connection lets the session go: `end` ends it, `stay` leaves it to the next one for as long as a session may idle. */
+  release(name: SessionName & { readonly sessionId: string; readonly holder: Holder }, then: "end" | "stay"): void {
+    const key = keyOf(name, name.sessionId);
+    const entry = this.live.get(key);
+    if (!entry || entry.holder !== name.holder) return;
+    entry.holder = undefined;
+    const { state } = entry;
+    if (then === "end") this.settle(key, entry, machine.end(state));
+    else if (state.kind === "busy") entry.left = Promise.withResolvers();
+    else this.settle(key, entry, { ...state, sinceMs: this.clock.monotonicMs() });
   }
 
   /** The client ends its session; nothing happens when there is none. */
@@ -171,12 +235,16 @@ export class SessionTable {
       return;
     }
     this.live.delete(key);
-    if (next.kind === "idle") {
+    // One that was opened for a connection and has answered nothing is as if it had never been.
+    if (next.kind === "idle" && (next.step > 0 || entry.holder)) {
       entry.state = next;
       this.live.set(key, entry);
-    } else if (entry.slot !== undefined) {
-      entry.slots?.give(entry.slot);
+    } else {
+      if (entry.slot !== undefined) entry.slots?.give(entry.slot);
+      entry.holder?.sessionEnded();
     }
+    entry.left?.resolve();
+    entry.left = undefined;
   }
 
   /** A place for a session that opens; it stands in the table already. */

@@ -11,6 +11,7 @@ import { Admission } from "../../src/edge/admission.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/body.ts";
 import { Catalog, Lifecycle, type Service } from "../../src/edge/service.ts";
+import { Sockets } from "../../src/edge/socket/sockets.ts";
 import { Meter } from "../../src/meter/meter.ts";
 import { Observations } from "../../src/session/observations.ts";
 import { SlotPool } from "../../src/session/slots.ts";
@@ -87,6 +88,7 @@ export async function stage(
     observations: new Observations(store),
     ingress: new Ingress(options.ingressBytesMax),
     admission: new Admission(),
+    sockets: new Sockets(),
     drills: options.drills ?? new Drills(),
     requests: new Counter(),
     chunkMs: 10_000,

@@ -9,6 +9,7 @@ import { Admission } from "../../src/edge/admission.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/body.ts";
 import { Catalog, Lifecycle, type Service } from "../../src/edge/service.ts";
+import { Sockets } from "../../src/edge/socket/sockets.ts";
 import type { Model } from "../../src/engine/engine.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { Meter } from "../../src/meter/meter.ts";
@@ -100,6 +101,7 @@ export class World {
       observations: new Observations(store),
       lifecycle: new Lifecycle(),
       ingress: new Ingress(),
+      sockets: new Sockets(),
       // Narrow, so that robots wait for each other.
       admission: new Admission({ ...LIMITS, chunksMax: 3, accountChunksMax: 2 }),
       drills: new Drills(),

@@ -8,11 +8,11 @@ import type { Reply } from "../answer.ts";
 import { readBody } from "../body.ts";
 import { parseObject } from "../json.ts";
 import { principalOf } from "../principal.ts";
+import { beginChunk, type Printed } from "../robot/run.ts";
 import type { Service } from "../service.ts";
-import { readChat } from "./checks.ts";
-import type { DescribeCommand, ObserveCommand } from "./draft.ts";
-import { chunkText, describeText, type ReplyFacts, replyHeaders, serverTiming } from "./reply.ts";
-import { beginChunk, type Printed } from "./run.ts";
+import { type ObserveRequest, readChat } from "./checks.ts";
+import type { DescribeCommand } from "./draft.ts";
+import { chunkForm, describeText, type ReplyFacts, replyHeaders, serverTiming } from "./reply.ts";
 import { chatEvents } from "./stream.ts";
 
 export async function chat(service: Service, request: Request): Promise<Reply | Failure> {
@@ -45,7 +45,7 @@ function shuttingDown(): Failure {
   return new Failure("engine_unavailable", "the service is shutting down; retry in some seconds");
 }
 
-function factsOf({ clock }: Service, { served }: DescribeCommand | ObserveCommand): ReplyFacts {
+function factsOf({ clock }: Service, { served }: DescribeCommand | ObserveRequest): ReplyFacts {
   return {
     generationId: makeId("gen_", clock),
     created: Math.floor(clock.unixMs() / 1000),
@@ -61,7 +61,7 @@ function describeReply(service: Service, command: DescribeCommand): Reply {
 async function observe(
   service: Service,
   accountId: string,
-  command: ObserveCommand,
+  command: ObserveRequest,
   signal: AbortSignal,
 ): Promise<Reply | Failure> {
   const facts = factsOf(service, command);
@@ -73,7 +73,7 @@ async function observe(
   const begun = await beginChunk(service, command, asked);
   if (begun instanceof Failure) return begun;
   if (begun.kind === "replay") return replayReply(service, facts, command, begun);
-  const finish = () => begun.finish((chunk) => chunkText(facts, chunk));
+  const finish = () => begun.finish(chunkForm(facts));
   const headers = replyHeaders(facts, begun.step);
   if (command.stream) {
     const text = async () => textOf(await finish());
@@ -92,7 +92,7 @@ function textOf(printed: Printed | Failure): string | Failure {
 function replayReply(
   service: Service,
   facts: ReplyFacts,
-  command: ObserveCommand,
+  command: ObserveRequest,
   { generationId, step, reply }: Replay,
 ): Reply {
   const headers = replyHeaders({ ...facts, generationId }, step);
@@ -103,7 +103,7 @@ function replayReply(
 function whole(
   { clock }: Service,
   facts: ReplyFacts,
-  { stream }: DescribeCommand | ObserveCommand,
+  { stream }: DescribeCommand | ObserveRequest,
   text: string,
   headers: Record<string, string>,
 ): Reply {

@@ -3,18 +3,30 @@
  * insertions. The first list stands for every request; the second for requests with image parts.
  */
 import { Failure } from "../../error.ts";
-import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import { canonicalDigest } from "../../std/canonical.ts";
 import { bodySchema, type Check, firstFailure } from "../check.ts";
 import { isObject, type JsonObject } from "../json.ts";
+import type { IdentifiedObservation, ObserveCommand } from "../robot/command.ts";
+import { BodyFrames } from "../robot/frames.ts";
+import {
+  expectedStepFault,
+  flag,
+  horizonFault,
+  inferenceStepsFault,
+  instructionFault,
+  noHandoff,
+  observationIdFault,
+  seedOf,
+  servedModel,
+  sessionIdFault,
+} from "../robot/rules.ts";
+import { readState } from "../robot/state.ts";
 import type { Catalog } from "../service.ts";
 import { lastUserMessage, readContent } from "./content.ts";
-import { ChatDraft, type DescribeCommand, type IdentifiedObservation, type ObserveCommand } from "./draft.ts";
+import { ChatDraft, type DescribeCommand } from "./draft.ts";
 import { FIELDS, OBSERVATION, observedMessages, QUESTION, questionMessages } from "./fields.ts";
 import { readImages } from "./images.ts";
-import { integerInRange, isSessionId, observationIdPattern } from "./rules.ts";
-import { readState } from "./state.ts";
 
 /** Up to `invalid_session_id`: all that a description needs. */
 const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
@@ -37,29 +49,20 @@ const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
       }),
   },
   { run: checkInstruction },
-  { field: ["stream", FIELDS.stream], run: (draft) => checkFlag(draft, "stream") },
-  { field: ["handoff", FIELDS.handoff], run: (draft) => checkFlag(draft, "handoff") },
+  { field: ["stream", FIELDS.stream], run: (draft) => flag(draft, "stream") },
+  { field: ["handoff", FIELDS.handoff], run: (draft) => flag(draft, "handoff") },
   {
     field: ["seed", FIELDS.seed],
-    run: checkSeed,
-  },
-  {
     run: (draft) =>
-      draft.body.handoff === true
-        ? new Failure("handoff_unavailable", "this service hands no session over; leave handoff out or send false", {
-            param: "handoff",
-          })
-        : undefined,
+      draft.keep(seedOf(draft), (read) => {
+        draft.seed = read;
+      }),
   },
+  { run: noHandoff },
   { run: checkSessionMissing },
   {
     field: ["session_id", FIELDS.session_id],
-    run: (draft) => {
-      const id = draft.optional("session_id");
-      if (id === undefined || isSessionId(id)) return undefined;
-      const message = `session_id must be 1 to ${LIMITS.sessionIdCharsMax} printable characters without surrounding spaces`;
-      return new Failure("invalid_session_id", message, { param: "session_id" });
-    },
+    run: sessionIdFault,
   },
 ];
 
@@ -73,38 +76,19 @@ const WITH_IMAGES: readonly Check<ChatDraft>[] = [
   },
   {
     field: ["action_horizon", FIELDS.action_horizon],
-    run: (draft) =>
-      integerInRange(draft, "action_horizon", draft.model.manifest.action.rows, {
-        invalid: "action_horizon_invalid",
-        outOfRange: "action_horizon_out_of_range",
-      }),
+    run: (draft) => horizonFault(draft, draft.model.manifest.action.rows),
   },
   {
     field: ["num_inference_steps", FIELDS.num_inference_steps],
-    run: (draft) =>
-      integerInRange(draft, "num_inference_steps", LIMITS.inferenceStepsMax, {
-        invalid: "num_inference_steps_invalid",
-        outOfRange: "num_inference_steps_out_of_range",
-      }),
+    run: inferenceStepsFault,
   },
   {
     field: ["expected_step", FIELDS.expected_step],
-    run: (draft) => {
-      const step = draft.optional("expected_step");
-      if (step === undefined || (Number.isInteger(step) && Number(step) >= 0)) return undefined;
-      const message =
-        "expected_step must be a whole number of at least 0; send the session's next step or leave it out";
-      return new Failure("invalid_expected_step", message, { param: "expected_step" });
-    },
+    run: expectedStepFault,
   },
   {
     field: ["observation_id", FIELDS.observation_id],
-    run: (draft) => {
-      const id = draft.optional("observation_id");
-      if (id === undefined || (typeof id === "string" && observationIdPattern.test(id))) return undefined;
-      const message = `observation_id must be 1 to ${LIMITS.observationIdCharsMax} characters of A-Z a-z 0-9 . _ : -`;
-      return new Failure("invalid_observation_id", message, { param: "observation_id" });
-    },
+    run: observationIdFault,
   },
 ];
 
@@ -113,7 +97,7 @@ export const observationSchema = bodySchema(OBSERVATION, EVERY_REQUEST, WITH_IMA
 export const questionSchema = bodySchema(QUESTION, EVERY_REQUEST, [{ field: ["messages", questionMessages] }]);
 
 /** A parsed body to a command, or the first failure in the order of the table. */
-export function readChat(body: JsonObject, catalog: Catalog): DescribeCommand | ObserveCommand | Failure {
+export function readChat(body: JsonObject, catalog: Catalog): DescribeCommand | ObserveRequest | Failure {
   const draft = new ChatDraft(body, catalog);
   const failure = firstFailure(EVERY_REQUEST, draft);
   if (failure) return failure;
@@ -121,13 +105,18 @@ export function readChat(body: JsonObject, catalog: Catalog): DescribeCommand | 
   return firstFailure(WITH_IMAGES, draft) ?? observeCommand(draft);
 }
 
+export interface ObserveRequest extends ObserveCommand {
+  readonly kind: "observe";
+  readonly stream: boolean;
+}
+
 /** After all checks passed. */
-function observeCommand(draft: ChatDraft): ObserveCommand {
+function observeCommand(draft: ChatDraft): ObserveRequest {
   return {
     kind: "observe",
     served: draft.model,
     instruction: draft.instruction,
-    images: [...draft.images],
+    frames: new BodyFrames([...draft.images]),
     state: present(draft.state, "the checked robot_state"),
     sessionId: draft.optional("session_id") as string | undefined,
     observation: identified(draft),
@@ -145,17 +134,9 @@ function identified(draft: ChatDraft): IdentifiedObservation | undefined {
 }
 
 function checkModel(draft: ChatDraft): Failure | undefined {
-  const id = draft.optional("model");
-  if (id === undefined || id === "") {
-    return new Failure("model_missing", `model is missing; served: ${draft.catalog.ids.join(", ")}`, {
-      param: "model",
-    });
-  }
-  draft.served = typeof id === "string" ? draft.catalog.models.get(id) : undefined;
-  if (draft.served) return undefined;
-  if (!draft.catalog.known) return new Failure("engine_unavailable", "the service is starting; retry in a second");
-  const message = `this model is not served; use one of: ${draft.catalog.ids.join(", ")}`;
-  return new Failure("model_not_found", message, { param: "model" });
+  return draft.keep(servedModel(draft, draft.catalog), (read) => {
+    draft.served = read;
+  });
 }
 
 function checkMessages(draft: ChatDraft): Failure | undefined {
@@ -183,29 +164,7 @@ function checkInstruction(draft: ChatDraft): Failure | undefined {
   draft.instruction = draft.content.texts.join("\n");
   if (!draft.withImages) return undefined;
   const param = `messages[${draft.userIndex}].content`;
-  if (draft.instruction.trim() === "") {
-    return new Failure("instruction_missing", "images came without an instruction; add a text part", { param });
-  }
-  // The engine bounds its own work: a text that cannot fit is refused before it is tokenised.
-  const tokens = draft.model.model?.measure({ instruction: draft.instruction });
-  return tokens instanceof Failure ? new Failure(tokens.code, tokens.message, { param }) : undefined;
-}
-
-function checkFlag(draft: ChatDraft, name: "stream" | "handoff"): Failure | undefined {
-  const value = draft.optional(name);
-  if (value === undefined || typeof value === "boolean") return undefined;
-  return new Failure("invalid_parameter", `${name} must be true or false`, { param: name });
-}
-
-function checkSeed(draft: ChatDraft): Failure | undefined {
-  const seed = draft.optional("seed") ?? 0;
-  if (!Number.isSafeInteger(seed) || Number(seed) < 0) {
-    return new Failure("invalid_parameter", `seed must be a whole number from 0 to ${LIMITS.seedMax}`, {
-      param: "seed",
-    });
-  }
-  draft.seed = Number(seed);
-  return undefined;
+  return instructionFault(draft.model, draft.instruction, param);
 }
 
 function checkSessionMissing(draft: ChatDraft): Failure | undefined {

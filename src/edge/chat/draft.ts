@@ -2,40 +2,16 @@
 import { Failure } from "../../error.ts";
 import { present } from "../../std/assert.ts";
 import type { JsonObject } from "../json.ts";
+import type { RobotState } from "../robot/state.ts";
 import type { Catalog, Served } from "../service.ts";
 import type { Content } from "./content.ts";
 import type { FrameImage } from "./images.ts";
-import type { RobotState } from "./state.ts";
 
 /** A request without images: the model describes itself. */
 export interface DescribeCommand {
   readonly kind: "describe";
   readonly served: Served;
   readonly stream: boolean;
-}
-
-/** One observation, typed and complete. */
-export interface ObserveCommand {
-  readonly kind: "observe";
-  readonly served: Served;
-  readonly instruction: string;
-  /** Camera-major, oldest first; empty once the engine has them. */
-  readonly images: FrameImage[];
-  readonly state: RobotState;
-  readonly sessionId: string | undefined;
-  readonly observation: IdentifiedObservation | undefined;
-  readonly expectedStep: number | undefined;
-  /** Rows to answer, 1 to the model's rows per chunk. */
-  readonly rows: number;
-  readonly seed: number;
-  readonly stream: boolean;
-}
-
-/** An observation that runs once, however often it is sent. */
-export interface IdentifiedObservation {
-  readonly id: string;
-  /** SHA-256 of the canonical body, 32 bytes. */
-  readonly digest: Uint8Array;
 }
 
 export class ChatDraft {

@@ -83,6 +83,6 @@ function decode(base64: string): Uint8Array | undefined {
 }
 
 /** The start-of-image marker and the first byte of the next one. */
-function startsAsJpeg(bytes: Uint8Array): boolean {
+export function startsAsJpeg(bytes: Uint8Array): boolean {
   return bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff;
 }

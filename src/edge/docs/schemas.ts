@@ -3,7 +3,7 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
 import { LLM_IDS } from "../../llm/models.ts";
 import { observationSchema, questionSchema } from "../chat/checks.ts";
-import { STATIONS } from "../chat/reply.ts";
+import { STATIONS } from "../robot/chunk.ts";
 import { OAUTH_MEANINGS } from "./meanings.ts";
 
 const text = (description: string) => Type.String({ description });

@@ -5,31 +5,31 @@
  * must be durable and only then lets the answer out. Whatever goes wrong, frames are dropped, the run is stopped and
  * aborted, its money given back, the session's step and memory stay where they were, and its observation_id is free again.
  */
-import type { ChunkResult, Frame, Model, Run, StationMicros } from "../../engine/engine.ts";
+import type { ChunkResult, Model, Run, StationMicros } from "../../engine/engine.ts";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 import { Hold, type Left } from "../../meter/meter.ts";
 import type { Claim, Replay } from "../../session/observations.ts";
-import type { Ticket } from "../../session/table.ts";
+import type { Holder, Ticket } from "../../session/table.ts";
 import { present } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
-import { rowsText } from "../../std/float32.ts";
 import { StoreDown, type Usage } from "../../store/store.ts";
 import type { Permit } from "../admission.ts";
 import type { Service } from "../service.ts";
-import type { ObserveCommand } from "./draft.ts";
+import type { ObserveCommand } from "./command.ts";
+import { firstBad, type PutFrame } from "./frames.ts";
 import { Interruptions } from "./interruption.ts";
 import { stateFault, stateVector } from "./state.ts";
 
-/** A chunk as it is answered. */
-export interface Chunk {
+/** A chunk as it is answered, with its rows in the form that the transport asked for. */
+export interface Chunk<Rows> {
   readonly sessionId: string;
   readonly step: number;
-  /** The rows that were asked for, as JSON text. */
-  readonly rowsText: string;
+  /** The rows that were asked for. */
+  readonly rows: Rows;
   readonly nextFramesPerCamera: number;
   readonly cacheReset: boolean;
-  /** `encode` includes the printing of the rows. */
+  /** `encode` includes what the form took. */
   readonly micros: StationMicros;
   readonly promptTokens: number;
   readonly cachedTokens: number;
@@ -37,13 +37,21 @@ export interface Chunk {
   readonly rowsComputed: number;
 }
 
+/** What a transport makes of a chunk. */
+export interface Form<Rows> {
+  /** `actions`: row-major float32, a view that is valid during the call; its first `rows` rows of `columns` values were asked for. */
+  readonly rows: (actions: Float32Array, rows: number, columns: number) => Rows;
+  /** The answer's text, which is kept for a repeat of the observation. */
+  readonly text: (chunk: Chunk<Rows>) => string;
+}
+
 /** A run that the engine has taken on. */
 export interface Running {
   readonly kind: "running";
   /** Zero-based chunk index; undefined when the client named no session. */
   readonly step: number | undefined;
-  /** The answer's text as `print` makes it of the chunk, once everything about it is durable. To be called once. */
-  finish(print: (chunk: Chunk) => string): Promise<Printed | Failure>;
+  /** The answer in its form, once everything about it is durable. To be called once. */
+  finish<Rows>(form: Form<Rows>): Promise<Printed | Failure>;
 }
 
 export interface Printed {
@@ -56,13 +64,30 @@ interface Asked {
   readonly generationId: string;
   /** Tells that the client has left: that takes the run back as long as the model has not started on it. */
   readonly signal: AbortSignal;
+  /** The connection that holds the session. */
+  readonly holder?: Holder;
 }
 
-/** Every check from the idempotent replay to capacity. */
+/** Every check from the idempotent replay to capacity. The command's frames are given back when nothing needs them any more. */
 export async function beginChunk(
   service: Service,
   command: ObserveCommand,
   asked: Asked,
+): Promise<Running | Replay | Failure> {
+  const marks = { begun: false };
+  try {
+    return await beginObserved(service, command, asked, marks);
+  } finally {
+    // From its begin on an attempt looks after them.
+    if (!marks.begun) void command.frames.close();
+  }
+}
+
+async function beginObserved(
+  service: Service,
+  command: ObserveCommand,
+  asked: Asked,
+  marks: { begun: boolean },
 ): Promise<Running | Replay | Failure> {
   const { observation, served, sessionId } = command;
   let claim: Claim | undefined;
@@ -73,7 +98,7 @@ export async function beginChunk(
     claim = claimed;
   }
   try {
-    const begun = await beginClaimed(service, command, asked, claim);
+    const begun = await beginClaimed(service, command, asked, claim, marks);
     if (begun instanceof Failure) claim?.release();
     return begun;
   } catch (error) {
@@ -87,17 +112,19 @@ async function beginClaimed(
   command: ObserveCommand,
   asked: Asked,
   claim: Claim | undefined,
+  marks: { begun: boolean },
 ): Promise<Running | Failure> {
   const { manifest, model, slots } = command.served;
   if (!model) return new Failure("engine_unavailable", "the model is still loading; retry in a second");
   const cameras = manifest.cameras.length;
   const ticket = await service.sessions.begin(
-    { accountId: asked.accountId, model: manifest.id, sessionId: command.sessionId },
-    { instruction: command.instruction, expectedStep: command.expectedStep, images: command.images.length },
+    { accountId: asked.accountId, model: manifest.id, sessionId: command.sessionId, holder: asked.holder },
+    { instruction: command.instruction, expectedStep: command.expectedStep, images: command.frames.counts },
     { first: cameras * manifest.frames.first, later: cameras * manifest.frames.later },
     slots,
   );
   if (ticket instanceof Failure) return ticket;
+  marks.begun = true;
   const attempt = new Attempt(service, command, asked, ticket, model, claim);
   const failure = await attempt.guarded(() => attempt.begin());
   if (failure === undefined) return attempt;
@@ -108,9 +135,7 @@ async function beginClaimed(
 /** What one request holds of session, engine and store. */
 class Attempt implements Running {
   readonly kind = "running";
-  private readonly frames: Frame[] = [];
-  /** Where each frame stood in the body. */
-  private readonly params: string[] = [];
+  private frames: readonly PutFrame[] = [];
   private run: Run | undefined;
   private readonly interruptions: Interruptions;
   private permit: Permit | undefined;
@@ -145,15 +170,15 @@ class Attempt implements Running {
     this.money.catch(() => {});
     return (
       this.putFrames() ??
-      (await this.interruptions.race(this.decoded())) ??
+      (await this.interruptions.race(firstBad(this.frames))) ??
       (await this.paid()) ??
       this.ticket.admit() ??
       this.observe()
     );
   }
 
-  finish(print: (chunk: Chunk) => string): Promise<Printed | Failure> {
-    return this.guarded(() => this.answer(print));
+  finish<Rows>(form: Form<Rows>): Promise<Printed | Failure> {
+    return this.guarded(() => this.answer(form));
   }
 
   /** A fault of our own must not keep anything either. */
@@ -172,7 +197,7 @@ class Attempt implements Running {
     this.ended = true;
     this.interruptions.disarm();
     const { run } = this;
-    for (const frame of this.frames) frame.drop();
+    this.command.frames.drop();
     if (this.money !== undefined) this.alone(this.money.then((hold) => void (hold instanceof Hold && hold.release())));
     const over = () => this.over(() => this.ticket.fail());
     if (!run) {
@@ -184,7 +209,7 @@ class Attempt implements Running {
     this.alone(run.released.then(over));
   }
 
-  private async answer(print: (chunk: Chunk) => string): Promise<Printed | Failure> {
+  private async answer<Rows>(form: Form<Rows>): Promise<Printed | Failure> {
     const run = present(this.run, "a run that the engine has taken on");
     // A client that leaves takes the run back if it can; otherwise the chunk is finished, and kept for a repeat.
     this.interruptions.onLeave = () => run.withdraw();
@@ -193,8 +218,8 @@ class Attempt implements Running {
       this.undo();
       return result;
     }
-    const chunk = encode(this.service.clock, this.command, this.ticket, result);
-    const printed = { text: print(chunk), micros: chunk.micros };
+    const chunk = encode(this.service.clock, this.command, this.ticket, result, form);
+    const printed = { text: form.text(chunk), micros: chunk.micros };
     const kept = this.keep(run, result, printed.text);
     // What is being made durable is not taken back: a client that cannot wait asks again with the same id.
     this.interruptions.onLeave = () => false;
@@ -205,33 +230,19 @@ class Attempt implements Running {
   /** Waits until there are slots for the run and its frames. */
   private async admitted(): Promise<Failure | undefined> {
     const { command, asked, service } = this;
-    const permit = service.admission.take(asked.accountId, command.served.manifest.id, command.images.length);
+    const permit = service.admission.take(asked.accountId, command.served.manifest.id, command.frames.slotsMissing);
     if (permit instanceof Failure) return permit;
     this.permit = permit;
     return await this.interruptions.race(permit.granted);
   }
 
-  /** Hands every frame to the decoders; camera-major, so that a camera's frames stand together. */
   private putFrames(): Failure | undefined {
     const { command, ticket, model } = this;
-    const { manifest } = command.served;
-    const perCamera = ticket.step === 0 ? manifest.frames.first : manifest.frames.later;
-    // The engine copies them; a run may wait for long, and they are large.
-    for (const [index, { jpeg, param }] of command.images.splice(0).entries()) {
-      const frame = model.framePut(Math.floor(index / perCamera), jpeg, this.turn);
-      if (frame instanceof Failure) return at(frame, param);
-      this.frames.push(frame);
-      this.params.push(param);
-    }
+    const { first, later } = command.served.manifest.frames;
+    const frames = command.frames.put(model, ticket.step === 0 ? first : later, this.turn);
+    if (frames instanceof Failure) return frames;
+    this.frames = frames;
     return undefined;
-  }
-
-  /** Waits for all decoders; the first bad frame in wire order. */
-  private async decoded(): Promise<Failure | undefined> {
-    const failures = await Promise.all(this.frames.map((frame) => frame.decoded));
-    const index = failures.findIndex((failure) => failure !== undefined);
-    const failure = failures[index];
-    return failure ? at(failure, this.params[index]) : undefined;
   }
 
   /** The most that the run can cost. */
@@ -272,7 +283,7 @@ class Attempt implements Running {
     }
     const failStep = this.failStep();
     const run = this.model.observe({
-      frames: this.frames,
+      frames: this.frames.map(({ frame }) => frame),
       instruction: command.instruction,
       state: stateVector(manifest, command.state),
       step: ticket.step,
@@ -378,9 +389,7 @@ class Attempt implements Running {
     try {
       settle();
     } finally {
-      // A frame that is dropped before its decode has its slot until a decoder comes to it.
-      const decoded = Promise.allSettled(this.frames.map((frame) => frame.decoded));
-      this.alone(decoded.then(() => this.permit?.release()));
+      this.alone(this.command.frames.close().then(() => this.permit?.release()));
       this.claim?.release();
     }
   }
@@ -405,12 +414,6 @@ class Attempt implements Running {
   }
 }
 
-function at(failure: Failure, param: string | undefined): Failure {
-  return failure.code === "invalid_image" && param !== undefined
-    ? new Failure(failure.code, failure.message, { param })
-    : failure;
-}
-
 const REASONS = {
   known: "another service has answered this observation_id",
   not_held: "the money that the run held had been given back",
@@ -420,20 +423,26 @@ function usageOf({ promptTokens, cachedTokens, rows }: ChunkResult): Usage {
   return { promptTokens, cachedTokens, completionTokens: rows };
 }
 
-/** Prints the rows while the engine's view is valid; the time that takes belongs to `encode`. */
-function encode(clock: Clock, command: ObserveCommand, ticket: Ticket, result: ChunkResult): Chunk {
+/** Makes the rows while the engine's view is valid; the time that takes belongs to `encode`. */
+function encode<Rows>(
+  clock: Clock,
+  command: ObserveCommand,
+  ticket: Ticket,
+  result: ChunkResult,
+  form: Form<Rows>,
+): Chunk<Rows> {
   const startMs = clock.monotonicMs();
-  const text = rowsText(result.actions, command.rows, result.columns);
-  const printMicros = (clock.monotonicMs() - startMs) * 1000;
+  const rows = form.rows(result.actions, command.rows, result.columns);
+  const formMicros = (clock.monotonicMs() - startMs) * 1000;
   const { frames } = command.served.manifest;
   return {
     sessionId: ticket.sessionId,
     step: ticket.step,
-    rowsText: text,
+    rows,
     // A request without session_id is always the first of its own session.
     nextFramesPerCamera: ticket.named ? frames.later : frames.first,
     cacheReset: result.cacheReset,
-    micros: { ...result.micros, encode: result.micros.encode + printMicros },
+    micros: { ...result.micros, encode: result.micros.encode + formMicros },
     promptTokens: result.promptTokens,
     cachedTokens: result.cachedTokens,
     rowsComputed: result.rows,

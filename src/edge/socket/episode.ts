@@ -1,0 +1,386 @@
+/**
+ * One connection of `/v1/responses`: a session that it holds, frames that are decoded while they arrive, observations that run
+ * one after another and are answered in their order.
+ *
+ * What a message is about is looked at when it arrives; what it asks for waits in a queue. A failure that closes ends the
+ * connection at once: what waits in the queue is dropped without a trace, what runs is taken back if the model has not started,
+ * and otherwise kept for a repeat of its `observation_id`.
+ */
+import type { CloseCode } from "../../error.ts";
+import { Failure } from "../../error.ts";
+import { LIMITS } from "../../limits.ts";
+import type { Holder } from "../../session/table.ts";
+import { present } from "../../std/assert.ts";
+import { makeId } from "../../std/ids.ts";
+import type { JsonObject } from "../json.ts";
+import { principalOfHeader } from "../principal.ts";
+import { beginChunk } from "../robot/run.ts";
+import type { Service } from "../service.ts";
+import { replayed, type Sent, SocketForm } from "./chunk.ts";
+import { FrameGroup, readFrame } from "./frames.ts";
+import { echoedId, isTooLong, type Opening, parseMessage, readObservation, readOpening } from "./messages.ts";
+import type { Outbox } from "./outbox.ts";
+
+/** Whose connection it is, and the header that says so. */
+export interface Client {
+  readonly accountId: string;
+  readonly authorization: string | null;
+}
+
+interface OpenSession extends Opening {
+  readonly sessionId: string;
+  /** Index of the next chunk. */
+  step: number;
+}
+
+/** What waits for its turn. `undefined` in place of an observation: the client closes its session. */
+interface Work {
+  readonly observation: { readonly body: JsonObject; readonly frames: FrameGroup } | undefined;
+  /** Of the messages that it consists of. */
+  readonly bytes: number;
+  readonly messages: number;
+}
+
+/** Not an error: the client has closed its session, or the service ends. */
+type Goodbye = 1000 | 1001;
+
+export class Episode implements Holder {
+  private session: OpenSession | undefined;
+  /** Messages that came while the session was being opened. */
+  private waiting: (string | Uint8Array)[] | undefined;
+  /** Frames that no observation has taken. */
+  private frames: FrameGroup | undefined;
+  private framesBytes = 0;
+  private framesMessages = 0;
+  private readonly queue: Work[] = [];
+  private outstanding = 0;
+  private working = false;
+  /** Bytes and messages that no runner has taken yet. */
+  private pendingBytes = 0;
+  private pendingMessages = 0;
+  /** The client has said its last word. */
+  private closing = false;
+  private over = false;
+  private readonly left = new AbortController();
+
+  constructor(
+    private readonly service: Service,
+    private readonly client: Client,
+    private readonly outbox: Outbox,
+    private readonly onEnd: () => void,
+  ) {}
+
+  /** A message, in the order of their arrival. */
+  receive(message: string | Uint8Array): void {
+    if (this.over || this.closing) return;
+    if (this.waiting) {
+      if (this.pend(message.length, 1)) this.waiting.push(message);
+    } else if (typeof message === "string") this.text(message);
+    else this.frame(message);
+  }
+
+  /** The connection is gone. */
+  dropped(): void {
+    this.end(1001, "");
+  }
+
+  /** The service ends: what was asked for is still answered. */
+  drain(): void {
+    if (this.outstanding === 0 && !this.waiting) this.goodbye("shutting_down", 1001);
+  }
+
+  /** By idleness, or by somebody else. */
+  sessionEnded(): void {
+    if (this.over) return;
+    this.fail(new Failure("session_expired", "the session has ended; open a new one with a new session_id"));
+  }
+
+  private text(text: string): void {
+    if (isTooLong(text)) {
+      const message = `a text message has at most ${LIMITS.socketTextCharsMax} characters; frames are binary messages`;
+      this.fail(new Failure(this.session ? "message_too_large" : "socket_overflow", message));
+      return;
+    }
+    const message = parseMessage(text);
+    if (message instanceof Failure) this.fail(message);
+    else if (message.type === "session.open") this.open(message.body);
+    else if (!this.session) this.fail(noSession(), echoedId(message.body));
+    else if (message.type === "session.close") this.close();
+    else this.observation(message.body, text.length);
+  }
+
+  private open(body: JsonObject): void {
+    const { catalog } = this.service;
+    const opening = this.session
+      ? new Failure("session_open", "this connection has a session already; open another connection for another one")
+      : this.service.lifecycle.draining
+        ? shuttingDown()
+        : readOpening(body, catalog);
+    if (opening instanceof Failure) {
+      this.fail(opening);
+      return;
+    }
+    this.waiting = [];
+    this.guard(this.hold(opening));
+  }
+
+  private async hold(opening: Opening): Promise<void> {
+    const { manifest, slots, model } = opening.served;
+    const { sessions } = this.service;
+    const principal = await this.principal();
+    const held =
+      principal instanceof Failure
+        ? principal
+        : model === undefined
+          ? new Failure("engine_unavailable", "the model is still loading; retry in a second")
+          : await sessions.hold({ ...this.name(manifest.id), ...opening, holder: this, slots });
+    const messages = present(this.waiting, "messages wait while a session is opened");
+    this.waiting = undefined;
+    for (const message of messages) this.unpend(message.length, 1);
+    if (held instanceof Failure) this.fail(held);
+    else {
+      this.session = { ...opening, ...held };
+      // The connection may have ended meanwhile.
+      if (this.over) this.letGo("stay");
+      else this.say(openedText(this.session));
+    }
+    for (const message of messages) this.receive(message);
+    if (this.service.lifecycle.draining) this.drain();
+  }
+
+  private frame(message: Uint8Array): void {
+    const { session } = this;
+    if (!session) {
+      this.fail(noSession());
+      return;
+    }
+    const { manifest } = session.served;
+    const frame = readFrame(message, manifest.cameras);
+    if (frame instanceof Failure) {
+      this.fail(frame);
+      return;
+    }
+    if (!this.pend(message.length, 1)) return;
+    this.framesBytes += message.length;
+    this.framesMessages += 1;
+    this.frames ??= this.group(session);
+    const perCamera = session.step + this.outstanding === 0 ? manifest.frames.first : manifest.frames.later;
+    const failure = this.frames.add(frame, perCamera * manifest.cameras.length);
+    if (failure) this.fail(failure);
+  }
+
+  private group({ served: { manifest, model } }: OpenSession): FrameGroup {
+    const { accountId } = this.client;
+    const { admission, ingress } = this.service;
+    return new FrameGroup({
+      accountId,
+      turn: Bun.hash.crc32(accountId),
+      modelId: manifest.id,
+      model: present(model, "the model of an open session"),
+      cameras: manifest.cameras.length,
+      admission,
+      ingress,
+    });
+  }
+
+  private observation(body: JsonObject, bytes: number): void {
+    const session = present(this.session, "an open session");
+    if (!this.pend(bytes, 1)) return;
+    const frames = this.frames ?? this.group(session);
+    const work = { observation: { body, frames }, bytes: bytes + this.framesBytes, messages: 1 + this.framesMessages };
+    this.frames = undefined;
+    this.framesBytes = 0;
+    this.framesMessages = 0;
+    this.outstanding += 1;
+    this.service.lifecycle.enter();
+    this.queue.push(work);
+    if (this.outstanding > LIMITS.socketObservationsMax) {
+      const message = `more than ${LIMITS.socketObservationsMax} observations wait for their answers; wait for one before the next`;
+      this.fail(new Failure("too_many_observations", message), echoedId(body));
+      return;
+    }
+    this.work();
+  }
+
+  private close(): void {
+    this.closing = true;
+    this.queue.push({ observation: undefined, bytes: 0, messages: 0 });
+    this.work();
+  }
+
+  private work(): void {
+    if (this.working) return;
+    this.working = true;
+    this.guard(this.workAll());
+  }
+
+  private async workAll(): Promise<void> {
+    for (let work = this.queue.shift(); work; work = this.queue.shift()) {
+      this.unpend(work.bytes, work.messages);
+      if (work.observation) await this.observe(work.observation);
+      else this.goodbye("session_close", 1000);
+      if (this.over) return;
+    }
+    this.working = false;
+    if (this.service.lifecycle.draining) this.drain();
+  }
+
+  private async observe({ body, frames }: NonNullable<Work["observation"]>): Promise<void> {
+    const session = present(this.session, "an open session");
+    const answer = await this.answer(body, frames, session).finally(() => this.answered());
+    if (answer instanceof Failure) {
+      this.fail(answer, echoedId(body));
+      return;
+    }
+    this.count(200);
+    for (const part of answer) this.say(part);
+  }
+
+  private answered(): void {
+    this.outstanding -= 1;
+    this.service.lifecycle.leave();
+  }
+
+  private async answer(body: JsonObject, frames: FrameGroup, session: OpenSession): Promise<Sent | Failure> {
+    const { service, client } = this;
+    const principal = service.lifecycle.draining ? shuttingDown() : await this.principal();
+    const command = principal instanceof Failure ? principal : readObservation(body, session, frames);
+    if (command instanceof Failure) {
+      void frames.close();
+      return command;
+    }
+    const generationId = makeId("gen_", service.clock);
+    const asked = { accountId: client.accountId, generationId, signal: this.left.signal, holder: this };
+    const begun = await beginChunk(service, command, asked);
+    if (begun instanceof Failure) return begun;
+    if (begun.kind === "replay") return replayed(begun.reply, session.format);
+    const { manifest } = session.served;
+    const form = new SocketForm({ generationId, observationId: command.observation?.id, manifest }, session.format);
+    const printed = await begun.finish(form.form);
+    if (printed instanceof Failure) return printed;
+    session.step += 1;
+    return present(form.sent, "the message of a chunk that was printed");
+  }
+
+  /** The key again: it may have been revoked since the connection was made. */
+  private principal() {
+    return principalOfHeader(this.service, this.client.authorization);
+  }
+
+  /** Says what went wrong; a failure that closes is the last word. */
+  private fail(failure: Failure, observationId?: string): void {
+    if (this.over) return;
+    const { service } = this;
+    if (failure.detail !== undefined) {
+      service.log.error("observation failed", { code: failure.code, detail: failure.detail });
+    }
+    this.count(failure.status);
+    const code = failure.close ?? this.firstImageClose(failure);
+    const said = {
+      type: "error",
+      code: failure.wireCode,
+      message: failure.param === undefined ? failure.message : `${failure.param}: ${failure.message}`,
+      closing: code !== undefined,
+      ...(observationId === undefined ? {} : { observation_id: observationId }),
+    };
+    this.say(JSON.stringify(said));
+    if (code !== undefined) this.end(code, failure.wireCode);
+  }
+
+  /** A robot whose first frame cannot be read is set up wrongly (specification). */
+  private firstImageClose({ code }: Failure): CloseCode | undefined {
+    return code === "invalid_image" && this.session?.step === 0 ? 1008 : undefined;
+  }
+
+  private goodbye(reason: string, code: Goodbye): void {
+    if (this.over) return;
+    if (code === 1000) this.letGo("end");
+    if (this.session) this.say(JSON.stringify({ type: "session.closed", reason }));
+    this.end(code, reason);
+  }
+
+  private say(message: string | Uint8Array): void {
+    if (this.over || this.outbox.send(message)) return;
+    this.service.log.error("socket closed", { account: this.client.accountId, reason: "the client does not read" });
+    this.end(1013, "the client does not read");
+  }
+
+  /** Once, whatever the reason: nothing of the connection stays but what runs and cannot be taken back. */
+  private end(code: CloseCode | Goodbye, reason: string): void {
+    if (this.over) return;
+    this.over = true;
+    this.left.abort();
+    this.letGo("stay");
+    void this.frames?.close();
+    for (const { observation } of this.queue.splice(0)) {
+      if (!observation) continue;
+      void observation.frames.close();
+      this.answered();
+    }
+    this.outbox.close(code, reason);
+    this.onEnd();
+  }
+
+  private letGo(then: "end" | "stay"): void {
+    if (!this.session) return;
+    const { served, sessionId } = this.session;
+    this.service.sessions.release({ ...this.name(served.manifest.id), sessionId, holder: this }, then);
+  }
+
+  private name(model: string): { accountId: string; model: string } {
+    return { accountId: this.client.accountId, model };
+  }
+
+  /** Takes the message's part of what may be pending, or ends the connection. */
+  private pend(bytes: number, messages: number): boolean {
+    this.pendingBytes += bytes;
+    this.pendingMessages += messages;
+    const { socketPendingBytesMax, socketPendingMessagesMax } = LIMITS;
+    if (this.pendingBytes <= socketPendingBytesMax && this.pendingMessages <= socketPendingMessagesMax) return true;
+    const message = `more than ${socketPendingBytesMax} bytes or ${socketPendingMessagesMax} messages wait to be worked on; send less at once`;
+    this.fail(new Failure("socket_overflow", message));
+    return false;
+  }
+
+  private unpend(bytes: number, messages: number): void {
+    this.pendingBytes -= bytes;
+    this.pendingMessages -= messages;
+  }
+
+  private count(status: number): void {
+    this.service.requests.add({ route: "episode", status: String(status) });
+  }
+
+  /** Our own bug ends the connection; the log has the stack. */
+  private guard(work: Promise<void>): void {
+    void work.catch((error: unknown) => {
+      const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      this.service.log.error("socket fault", { stack });
+      this.fail(new Failure("internal_error", "the service failed by a fault of its own; connect again"));
+    });
+  }
+}
+
+function noSession(): Failure {
+  return new Failure("session_missing", "there is no session yet; send session.open first");
+}
+
+function shuttingDown(): Failure {
+  return new Failure("engine_unavailable", "the service is shutting down; connect again in some seconds");
+}
+
+function openedText({ served: { manifest }, sessionId, step }: OpenSession): string {
+  const { columns, hz, space, rows } = manifest.action;
+  return JSON.stringify({
+    type: "session.opened",
+    session_id: sessionId,
+    model: manifest.id,
+    step,
+    next_frames_per_camera: step === 0 ? manifest.frames.first : manifest.frames.later,
+    cameras: manifest.cameras,
+    rows,
+    dt: 1 / hz,
+    action_dim: columns.length,
+    action_space: space,
+  });
+}

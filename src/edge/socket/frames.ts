@@ -1,0 +1,143 @@
+/** Camera frames that arrive as messages of their own, before the observation that takes them. */
+import type { Frame, Model } from "../../engine/engine.ts";
+import { Failure } from "../../error.ts";
+import { LIMITS } from "../../limits.ts";
+import { present } from "../../std/assert.ts";
+import type { Admission, EarlySlots } from "../admission.ts";
+import type { Ingress } from "../body.ts";
+import { startsAsJpeg } from "../chat/images.ts";
+import type { ObservedFrames, PutFrame } from "../robot/frames.ts";
+
+/** Bytes of the shortest start of a JPEG file that can be told from other data. */
+const HEADER_BYTES = 3;
+
+export interface ReceivedFrame {
+  readonly camera: number;
+  readonly jpeg: Uint8Array;
+}
+
+/** Failures: `invalid_frame`, `invalid_camera`, `image_too_large`, `unsupported_image_format`. */
+export function readFrame(message: Uint8Array, cameras: readonly string[]): ReceivedFrame | Failure {
+  const jpeg = message.subarray(1);
+  if (jpeg.length < HEADER_BYTES) {
+    return new Failure("invalid_frame", "a frame is one byte with the camera's index and then a JPEG file");
+  }
+  const camera = message[0] ?? 0;
+  if (camera >= cameras.length) {
+    const known = cameras.map((name, index) => `${index} (${name})`).join(", ");
+    return new Failure("invalid_camera", `the model has no camera ${camera}; its cameras are ${known}`);
+  }
+  if (jpeg.length > LIMITS.jpegBytesMax) {
+    const message = `the frame has ${jpeg.length} bytes, at most ${LIMITS.jpegBytesMax} are allowed; compress it more strongly`;
+    return new Failure("image_too_large", message);
+  }
+  if (!startsAsJpeg(jpeg)) return new Failure("unsupported_image_format", "the frame's bytes are no JPEG file");
+  return { camera, jpeg };
+}
+
+/** Whose frames they are, and where they go. */
+export interface Intake {
+  readonly accountId: string;
+  readonly turn: number;
+  readonly modelId: string;
+  readonly model: Model;
+  readonly cameras: number;
+  readonly admission: Admission;
+  readonly ingress: Ingress;
+}
+
+/** A frame waits as `jpeg` for a slot, or is in the decoders' hands. */
+interface Taken {
+  readonly digest: string;
+  jpeg?: Uint8Array | undefined;
+  frame?: Frame;
+}
+
+/** The frames of one observation: decoded while it is still to come, as far as there are slots for that. */
+export class FrameGroup implements ObservedFrames {
+  private readonly cameras: Taken[][];
+  private early: EarlySlots | undefined;
+  /** Early slots that no frame has taken. */
+  private free = 0;
+  /** Bytes that wait for a slot. */
+  private kept = 0;
+  private closed = false;
+
+  constructor(private readonly intake: Intake) {
+    this.cameras = Array.from({ length: intake.cameras }, () => []);
+  }
+
+  get counts(): readonly number[] {
+    return this.cameras.map((frames) => frames.length);
+  }
+
+  get slotsMissing(): number {
+    return this.all().filter(({ frame }) => frame === undefined).length;
+  }
+
+  /** SHA-256 of each frame, by camera. */
+  get digests(): readonly (readonly string[])[] {
+    return this.cameras.map((frames) => frames.map(({ digest }) => digest));
+  }
+
+  /** `expected`: frames that the observation will probably have. Failure: `engine_unavailable` when there is no memory for it. */
+  add({ camera, jpeg }: ReceivedFrame, expected: number): Failure | undefined {
+    const { accountId, modelId, model, turn, admission, ingress } = this.intake;
+    if (this.all().length === 0) {
+      this.early = admission.takeEarly(accountId, modelId, expected);
+      this.free = this.early ? expected : 0;
+    }
+    const taken: Taken = { digest: new Bun.CryptoHasher("sha256").update(jpeg).digest("base64") };
+    const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
+    if (frame === undefined || frame instanceof Failure) {
+      if (!ingress.take(accountId, jpeg.length)) {
+        return new Failure("engine_unavailable", "too many frames wait already; retry with backoff");
+      }
+      this.kept += jpeg.length;
+      taken.jpeg = jpeg;
+    } else {
+      this.free -= 1;
+      taken.frame = frame;
+    }
+    present(this.cameras[camera], "the camera of a checked frame").push(taken);
+    return undefined;
+  }
+
+  put(model: Model, _perCamera: number, turn: number): readonly PutFrame[] | Failure {
+    const put: PutFrame[] = [];
+    for (const [camera, frames] of this.cameras.entries()) {
+      for (const [index, taken] of frames.entries()) {
+        const frame = taken.frame ?? model.framePut(camera, present(taken.jpeg, "a frame that waits"), turn);
+        if (frame instanceof Failure) return frame;
+        taken.frame = frame;
+        taken.jpeg = undefined;
+        put.push({ frame, param: `camera ${camera}, frame ${index}` });
+      }
+    }
+    this.giveBytes();
+    return put;
+  }
+
+  drop(): void {
+    for (const { frame } of this.all()) frame?.drop();
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.drop();
+    this.giveBytes();
+    // A frame that is dropped before its decode has its slot until a decoder comes to it.
+    await Promise.allSettled(this.all().map(({ frame }) => frame?.decoded));
+    this.early?.release();
+  }
+
+  private giveBytes(): void {
+    this.intake.ingress.give(this.intake.accountId, this.kept);
+    this.kept = 0;
+  }
+
+  private all(): readonly Taken[] {
+    return this.cameras.flat();
+  }
+}

@@ -1,0 +1,102 @@
+/** A client of an episode, without a network: what it says goes straight in, what it hears is kept in order. */
+import { Episode } from "../../../src/edge/socket/episode.ts";
+import { Outbox, type Wire } from "../../../src/edge/socket/outbox.ts";
+import { settle } from "../outcome.ts";
+import { jointState, jpeg as jpegFile, MODEL, type Stage, stage } from "../stage.ts";
+
+export interface Heard {
+  readonly type: string;
+  readonly code?: string;
+  readonly closing?: boolean;
+  readonly observation_id?: string;
+  readonly step?: number;
+  readonly [field: string]: unknown;
+}
+
+/** A connection whose client reads everything, unless `unread` says otherwise. */
+class FakeWire implements Wire {
+  readonly out: (string | Uint8Array)[] = [];
+  closed: number | undefined;
+  terminated = false;
+  /** Bytes that the client has not read. */
+  unread = 0;
+  drops = false;
+
+  send(data: string | Uint8Array): number {
+    if (this.drops) return 0;
+    this.out.push(data);
+    return data.length;
+  }
+  getBufferedAmount(): number {
+    return this.unread;
+  }
+  close(code: number): void {
+    this.closed ??= code;
+  }
+  terminate(): void {
+    this.terminated = true;
+  }
+}
+
+export class Peer {
+  readonly wire = new FakeWire();
+  readonly episode: Episode;
+  ended = false;
+
+  constructor(
+    readonly at: Stage,
+    key = at.key,
+    accountId = "acct_1",
+  ) {
+    const client = { accountId, authorization: `Bearer ${key}` };
+    const end = () => {
+      this.ended = true;
+    };
+    this.episode = new Episode(at.service, client, new Outbox(this.wire, at.clock), end);
+  }
+
+  /** Text messages so far; binary ones as their bytes' number. */
+  get heard(): (Heard | number)[] {
+    return this.wire.out.map((data) => (typeof data === "string" ? (JSON.parse(data) as Heard) : data.length));
+  }
+
+  get last(): Heard {
+    const last = this.heard.at(-1);
+    if (last === undefined || typeof last === "number") throw new Error("the last message is no text");
+    return last;
+  }
+
+  get closed(): number | undefined {
+    return this.wire.closed;
+  }
+
+  async say(message: object | string): Promise<void> {
+    this.episode.receive(typeof message === "string" ? message : JSON.stringify(message));
+    await settle();
+  }
+
+  async open(fields: object = {}): Promise<Heard> {
+    await this.say({ type: "session.open", model: MODEL, instruction: "fold the towel", ...fields });
+    return this.last;
+  }
+
+  /** One frame of each camera, or of those named. */
+  frames(cameras: readonly number[] = [0, 1, 2], jpeg: Uint8Array = jpegFile()): void {
+    for (const camera of cameras) this.episode.receive(Buffer.concat([Uint8Array.of(camera), jpeg]));
+  }
+
+  async observe(fields: object = {}): Promise<void> {
+    await this.say({ type: "observation", robot_state: jointState, ...fields });
+  }
+
+  /** Frames and observation; what is heard then. */
+  async act(fields: object = {}): Promise<Heard> {
+    this.frames();
+    await this.observe(fields);
+    return this.last;
+  }
+}
+
+export async function peer(options: Parameters<typeof stage>[0] = {}): Promise<Peer> {
+  return new Peer(await stage(options));
+}

@@ -1,0 +1,235 @@
+/** `/v1/responses` on a real connection: the handshake, Bun's and Elysia's traps, and clients that break the protocol. */
+import { describe, expect, test } from "bun:test";
+import { publicApp } from "../../../src/edge/app.ts";
+import { listen } from "../../../src/edge/listen.ts";
+import { Problem } from "../../../src/error.ts";
+import { LIMITS } from "../../../src/limits.ts";
+import { jointState, jpeg, STATEFUL, type Stage, stage } from "../stage.ts";
+import { frame, OPCODE, RawSocket } from "./raw.ts";
+
+async function serving() {
+  const at = await stage();
+  const listener = listen(publicApp(at.service), { host: "127.0.0.1", port: 0 });
+  if (listener instanceof Problem) throw new Error(listener.message);
+  return { at, url: listener.url, [Symbol.asyncDispose]: () => listener.stop() };
+}
+
+const OPEN = { type: "session.open", model: STATEFUL, instruction: "fold the towel" };
+const OBSERVE = { type: "observation", robot_state: jointState };
+
+function cameraFrame(camera: number): Buffer {
+  return frame(Buffer.concat([Uint8Array.of(camera), jpeg()]), { opcode: OPCODE.binary });
+}
+
+/** A connection with an open session. */
+async function opened(url: string, at: Stage): Promise<RawSocket> {
+  const { raw } = await RawSocket.open(url, at.key);
+  raw.text(OPEN);
+  expect(await raw.message()).toMatchObject({ type: "session.opened" });
+  return raw;
+}
+
+async function act(raw: RawSocket): Promise<Record<string, unknown> | undefined> {
+  for (const camera of [0, 1, 2]) raw.socket.write(cameraFrame(camera));
+  raw.text(OBSERVE);
+  return await raw.message();
+}
+
+/** Until nothing of any connection is left. */
+async function empty({ service, engine }: Stage): Promise<void> {
+  while (service.sockets.size > 0 || engine.framesHeld > 0 || service.admission.held > 0) await Bun.sleep(1);
+  expect(service.ingress.bytes).toBe(0);
+}
+
+describe("handshake", () => {
+  test("a missing or wrong key is a plain 401 JSON answer, without an upgrade", async () => {
+    await using served = await serving();
+    for (const [key, code] of [
+      ["none", "invalid_api_key"],
+      ["", "missing_api_key"],
+    ] as const) {
+      const response = await fetch(`${served.url}/v1/responses`, {
+        headers: { upgrade: "websocket", connection: "Upgrade", ...(key ? { authorization: `Bearer ${key}` } : {}) },
+      });
+      expect([response.status, await response.json()]).toMatchObject([401, { error: { code } }]);
+    }
+  });
+
+  test("a GET that is no handshake is not_found", async () => {
+    await using served = await serving();
+    const response = await fetch(`${served.url}/v1/responses`, {
+      headers: { authorization: `Bearer ${served.at.key}` },
+    });
+    expect([response.status, await response.json()]).toMatchObject([404, { error: { code: "not_found" } }]);
+    expect(served.at.service.sockets.size).toBe(0);
+  });
+
+  test("there is no subprotocol and no compression, whatever the client offers", async () => {
+    await using served = await serving();
+    const { raw, head } = await RawSocket.open(
+      served.url,
+      served.at.key,
+      "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\nSec-WebSocket-Protocol: chat\r\n",
+    );
+    expect(head).toStartWith("HTTP/1.1 101");
+    expect(head.toLowerCase()).not.toContain("sec-websocket-extensions");
+    raw.socket.destroy();
+    await empty(served.at);
+  });
+
+  test("more connections than an account may have are refused with 503 before the upgrade", async () => {
+    const at = await stage();
+    const leaves = Array.from({ length: LIMITS.accountSocketsMax }, () => at.service.sockets.enter("acct_1"));
+    const response = await at.send("/v1/responses", {
+      headers: { authorization: `Bearer ${at.key}`, upgrade: "websocket" },
+    });
+    expect([response.status, await response.json()]).toMatchObject([503, { error: { code: "engine_unavailable" } }]);
+    for (const leave of leaves) if (typeof leave === "function") leave();
+    expect(at.service.sockets.size).toBe(0);
+  });
+});
+
+describe("what Bun and Elysia would do by themselves", () => {
+  test("text that looks like a number, a boolean or broken JSON is judged as it was sent", async () => {
+    await using served = await serving();
+    const { raw } = await RawSocket.open(served.url, served.at.key);
+    const codes: unknown[] = [];
+    for (const text of ["123", "true", "null", "{broken", '"x"', ""]) {
+      raw.socket.write(frame(text, { opcode: OPCODE.text }));
+      codes.push((await raw.message())?.code);
+    }
+    expect(codes).toEqual([
+      "invalid_body",
+      "invalid_body",
+      "invalid_body",
+      "invalid_json",
+      "invalid_body",
+      "invalid_json",
+    ]);
+    raw.socket.destroy();
+  });
+
+  test("f32 rows go out as one binary message", async () => {
+    await using served = await serving();
+    const { raw } = await RawSocket.open(served.url, served.at.key);
+    raw.text({ ...OPEN, actions_format: "f32" });
+    await raw.message();
+    expect(await act(raw)).toMatchObject({ type: "action_chunk" });
+    const rows = await raw.next();
+    expect([rows?.opcode, rows?.payload.length]).toEqual([OPCODE.binary, 24 * 14 * 4]);
+    raw.socket.destroy();
+  });
+
+  test("a message over 1 MiB ends in a bare 1009, and nothing stays", async () => {
+    await using served = await serving();
+    const raw = await opened(served.url, served.at);
+    raw.socket.write(frame(Buffer.alloc(LIMITS.socketPayloadBytesMax + 1), { opcode: OPCODE.binary }));
+    expect([undefined, 1009]).toContain(await raw.closed());
+    await empty(served.at);
+  });
+});
+
+describe("clients that break the protocol neither stop the server nor keep a slot", () => {
+  const abuses: [name: string, abuse: (raw: RawSocket) => void][] = [
+    ["a frame without a mask", (raw) => raw.socket.write(frame("{}", { opcode: OPCODE.text, masked: false }))],
+    ["reserved bits", (raw) => raw.socket.write(frame("{}", { opcode: OPCODE.text, reserved: 5 }))],
+    ["an opcode that is none", (raw) => raw.socket.write(frame("{}", { opcode: 5 }))],
+    ["a control frame in parts", (raw) => raw.socket.write(frame("x", { opcode: OPCODE.ping, final: false }))],
+    ["a ping of 126 bytes", (raw) => raw.socket.write(frame(Buffer.alloc(126), { opcode: OPCODE.ping }))],
+    ["a continuation of nothing", (raw) => raw.socket.write(frame("x", { opcode: OPCODE.more }))],
+    ["text that is no UTF-8", (raw) => raw.socket.write(frame(Buffer.from([0xc3, 0x28]), { opcode: OPCODE.text }))],
+    ["a length of 2^63 − 1", (raw) => raw.socket.write(frame("", { opcode: OPCODE.binary, length: 2n ** 63n - 1n }))],
+    ["a close with half a code", (raw) => raw.socket.write(frame(Buffer.from([3]), { opcode: OPCODE.close }))],
+    [
+      "a close with a code that is none",
+      (raw) => raw.socket.write(frame(Buffer.from([0, 1]), { opcode: OPCODE.close })),
+    ],
+    [
+      "parts without an end, over 1 MiB",
+      (raw) => {
+        raw.socket.write(frame(Buffer.alloc(65_536), { opcode: OPCODE.binary, final: false }));
+        for (let n = 0; n < 20; n += 1) {
+          raw.socket.write(frame(Buffer.alloc(65_536), { opcode: OPCODE.more, final: false }));
+        }
+      },
+    ],
+    ["HTTP in the middle", (raw) => raw.socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n")],
+    ["half a frame, then nothing more", (raw) => raw.socket.end(cameraFrame(0).subarray(0, 20))],
+    [
+      "half-closed behind an observation",
+      (raw) => {
+        for (const camera of [1, 2]) raw.socket.write(cameraFrame(camera));
+        raw.text(OBSERVE);
+        raw.socket.end();
+      },
+    ],
+    ["a reset", (raw) => raw.socket.resetAndDestroy()],
+  ];
+  for (const [name, abuse] of abuses) {
+    test(name, async () => {
+      await using served = await serving();
+      const raw = await opened(served.url, served.at);
+      raw.socket.write(cameraFrame(0));
+      abuse(raw);
+      await raw.closed();
+      raw.socket.destroy();
+      await empty(served.at);
+      // A session that had a chunk may be resumed for a minute.
+      served.at.clock.advance(LIMITS.sessionIdleMs);
+      served.at.service.sessions.sweep();
+      expect(served.at.service.catalog.models.get(STATEFUL)?.slots?.freeCount).toBe(4);
+      const next = await opened(served.url, served.at);
+      expect(await act(next)).toMatchObject({ type: "action_chunk" });
+      next.socket.destroy();
+    }, 20_000);
+  }
+
+  test("a message in parts, with pings between them, is one message", async () => {
+    await using served = await serving();
+    const raw = await opened(served.url, served.at);
+    const whole = Buffer.concat([Uint8Array.of(0), jpeg(3_000)]);
+    raw.socket.write(frame(whole.subarray(0, 1), { opcode: OPCODE.binary, final: false }));
+    raw.socket.write(frame("p", { opcode: OPCODE.ping }));
+    raw.socket.write(frame(whole.subarray(1, 1_000), { opcode: OPCODE.more, final: false }));
+    raw.socket.write(frame(whole.subarray(1_000), { opcode: OPCODE.more }));
+    for (const camera of [1, 2]) raw.socket.write(cameraFrame(camera));
+    raw.text(OBSERVE);
+    expect(await raw.message()).toMatchObject({ type: "action_chunk" });
+    raw.socket.destroy();
+  });
+
+  test("ten thousand pings do not keep another robot from its chunk", async () => {
+    await using served = await serving();
+    const [flood, robot] = [await opened(served.url, served.at), await opened(served.url, served.at)];
+    const ping = frame(Buffer.alloc(125), { opcode: OPCODE.ping });
+    flood.socket.write(Buffer.concat(Array.from({ length: 10_000 }, () => ping)));
+    expect(await act(robot)).toMatchObject({ type: "action_chunk" });
+    expect(await act(flood)).toMatchObject({ type: "action_chunk" });
+    for (const raw of [flood, robot]) raw.socket.destroy();
+    await empty(served.at);
+  });
+
+  test("a client that never reads is closed once 1 MiB waits for it, and its session is free again", async () => {
+    await using served = await serving();
+    const { raw } = await RawSocket.open(served.url, served.at.key);
+    raw.text({ ...OPEN, session_id: "s" });
+    await raw.message();
+    raw.socket.pause();
+    // Errors are answers as well: each of some hundred bytes.
+    const bad = frame("{", { opcode: OPCODE.text });
+    const many = Buffer.concat(Array.from({ length: 2_000 }, () => bad));
+    while (served.at.service.sockets.size > 0 && !served.at.logLines.some((line) => line.includes("does not read"))) {
+      raw.socket.write(many);
+      await Bun.sleep(5);
+    }
+    expect(served.at.logLines.join()).toContain("the client does not read");
+    // The fake clock ends the wait for the close.
+    served.at.clock.advance(LIMITS.socketCloseMs);
+    await empty(served.at);
+    raw.socket.destroy();
+    const next = await RawSocket.open(served.url, served.at.key);
+    next.raw.text({ ...OPEN, session_id: "s" });
+    expect(await next.raw.message()).toMatchObject({ type: "session.opened", step: 0 });
+    next.raw.socket.destroy();
+  }, 30_000);
+});
