@@ -27,7 +27,7 @@ import { forgetChunks } from "../session/retention.ts";
 import { SessionTable } from "../session/table.ts";
 import { systemClock } from "../std/clock.ts";
 import { type Log, makeLog, standardError } from "../std/log.ts";
-import { Counter } from "../std/metrics.ts";
+import { Counter, Recent } from "../std/metrics.ts";
 import { openStore } from "../store/open.ts";
 import { type Store, StoreDown } from "../store/store.ts";
 import type { Command, Given } from "./command.ts";
@@ -144,6 +144,7 @@ class Running {
       sockets: new Sockets(),
       drills: config.drills,
       requests: new Counter(),
+      starts: { chat: new Recent(), episode: new Recent() },
       chunkMs: config.chunkSeconds * 1000,
     };
   }

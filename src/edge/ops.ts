@@ -20,6 +20,15 @@ async function metrics(service: Service, stats: EngineStats | undefined): Promis
       type: "counter",
       samples: service.requests.samples(),
     },
+    {
+      name: "tendon_start_ms",
+      help: "From an observation's arrival (over HTTP with its first byte) to the model's start, the last 4096 of each route.",
+      type: "summary",
+      samples: [
+        ...service.starts.chat.samples({ route: "chat" }),
+        ...service.starts.episode.samples({ route: "episode" }),
+      ],
+    },
     gauge("tendon_sessions", "Live robot sessions.", service.sessions.size),
     gauge("tendon_sockets", "WebSocket connections.", service.sockets.size),
     gauge("tendon_ingress_bytes", "Request bodies in memory.", service.ingress.bytes),

@@ -12,7 +12,7 @@ import type { SlotPool } from "../session/slots.ts";
 import type { SessionTable } from "../session/table.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { Counter } from "../std/metrics.ts";
+import type { Counter, Recent } from "../std/metrics.ts";
 import type { Store } from "../store/store.ts";
 import type { Admission } from "./admission.ts";
 import type { Ingress } from "./body.ts";
@@ -93,6 +93,8 @@ export interface Service {
   readonly drills: Drills;
   /** Answered requests by `route` and `status`. */
   readonly requests: Counter;
+  /** From an observation's arrival to the model's start, milliseconds. */
+  readonly starts: { readonly chat: Recent; readonly episode: Recent };
   /** From admission to answer of one chunk, milliseconds. */
   readonly chunkMs: number;
 }

@@ -1,8 +1,10 @@
-/** Counters and gauges in Prometheus text form. No histograms: what they would show, `Server-Timing` and the bench show. */
+/** Counters, gauges and quantiles in Prometheus text form. */
 
 export type Labels = Readonly<Record<string, string>>;
 
 export interface Sample {
+  /** Of the name, where it is not the family's own. */
+  readonly suffix?: string;
   readonly labels?: Labels;
   readonly value: number;
 }
@@ -23,10 +25,40 @@ export class Counter {
   }
 }
 
+const QUANTILES = [0.5, 0.99, 1] as const;
+
+/** Quantiles of the last values, exact; takes no memory while it runs. */
+export class Recent {
+  private readonly values: Float64Array;
+  private count = 0;
+  private sum = 0;
+
+  constructor(size = 4096) {
+    this.values = new Float64Array(size);
+  }
+
+  add(value: number): void {
+    this.values[this.count % this.values.length] = value;
+    this.count += 1;
+    this.sum += value;
+  }
+
+  /** The samples of a summary, each with `labels`. */
+  samples(labels: Labels): readonly Sample[] {
+    const sorted = this.values.slice(0, Math.min(this.count, this.values.length)).sort();
+    const at = (quantile: number) => sorted[Math.max(0, Math.ceil(quantile * sorted.length) - 1)] ?? Number.NaN;
+    return [
+      ...QUANTILES.map((quantile) => ({ labels: { ...labels, quantile: String(quantile) }, value: at(quantile) })),
+      { suffix: "_sum", labels, value: this.sum },
+      { suffix: "_count", labels, value: this.count },
+    ];
+  }
+}
+
 export interface Family {
   readonly name: string;
   readonly help: string;
-  readonly type: "counter" | "gauge";
+  readonly type: "counter" | "gauge" | "summary";
   readonly samples: readonly Sample[];
 }
 
@@ -35,7 +67,9 @@ export function exposition(families: readonly Family[]): string {
   let text = "";
   for (const family of families) {
     text += `# HELP ${family.name} ${family.help}\n# TYPE ${family.name} ${family.type}\n`;
-    for (const sample of family.samples) text += `${family.name}${labelText(sample.labels ?? {})} ${sample.value}\n`;
+    for (const { suffix = "", labels = {}, value } of family.samples) {
+      text += `${family.name}${suffix}${labelText(labels)} ${value}\n`;
+    }
   }
   return text;
 }

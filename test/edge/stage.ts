@@ -16,7 +16,7 @@ import { Meter } from "../../src/meter/meter.ts";
 import { Observations } from "../../src/session/observations.ts";
 import { SlotPool } from "../../src/session/slots.ts";
 import { SessionTable } from "../../src/session/table.ts";
-import { Counter } from "../../src/std/metrics.ts";
+import { Counter, Recent } from "../../src/std/metrics.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { FakeClock } from "../std/fake-clock.ts";
@@ -91,6 +91,7 @@ export async function stage(
     sockets: new Sockets(),
     drills: options.drills ?? new Drills(),
     requests: new Counter(),
+    starts: { chat: new Recent(), episode: new Recent() },
     chunkMs: 10_000,
   };
   const app: Pick<Elysia, "handle"> = publicApp(service);

@@ -16,7 +16,7 @@ import { Meter } from "../../src/meter/meter.ts";
 import { Observations } from "../../src/session/observations.ts";
 import { SlotPool } from "../../src/session/slots.ts";
 import { SessionTable } from "../../src/session/table.ts";
-import { Counter } from "../../src/std/metrics.ts";
+import { Counter, Recent } from "../../src/std/metrics.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
@@ -106,6 +106,7 @@ export class World {
       admission: new Admission({ ...LIMITS, chunksMax: 3, accountChunksMax: 2 }),
       drills: new Drills(),
       requests: new Counter(),
+      starts: { chat: new Recent(), episode: new Recent() },
       chunkMs: 10_000,
     };
     this.app = publicApp(this.service);

@@ -16,6 +16,7 @@ import { chunkForm, describeText, type ReplyFacts, replyHeaders, serverTiming } 
 import { chatEvents } from "./stream.ts";
 
 export async function chat(service: Service, request: Request): Promise<Reply | Failure> {
+  const arrivedMs = service.clock.monotonicMs();
   const principal = await principalOf(service, request);
   if (principal instanceof Failure) return principal;
   if (service.lifecycle.draining) return shuttingDown();
@@ -35,7 +36,7 @@ export async function chat(service: Service, request: Request): Promise<Reply | 
     const command = readChat(object, service.catalog);
     if (command instanceof Failure) return command;
     if (command.kind === "describe") return describeReply(service, command);
-    return await observe(service, principal.accountId, command, request.signal);
+    return await observe(service, principal.accountId, command, request.signal, arrivedMs);
   } finally {
     body.release();
   }
@@ -63,13 +64,20 @@ async function observe(
   accountId: string,
   command: ObserveRequest,
   signal: AbortSignal,
+  arrivedMs: number,
 ): Promise<Reply | Failure> {
   const facts = factsOf(service, command);
   const left = new AbortController();
   const leave = () => left.abort();
   if (signal.aborted) leave();
   signal.addEventListener("abort", leave);
-  const asked = { accountId, generationId: facts.generationId, signal: left.signal };
+  const asked = {
+    accountId,
+    generationId: facts.generationId,
+    signal: left.signal,
+    arrivedMs,
+    starts: service.starts.chat,
+  };
   const begun = await beginChunk(service, command, asked);
   if (begun instanceof Failure) return begun;
   if (begun.kind === "replay") return replayReply(service, facts, command, begun);

@@ -13,6 +13,7 @@ import type { Claim, Replay } from "../../session/observations.ts";
 import type { Holder, Ticket } from "../../session/table.ts";
 import { present } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
+import type { Recent } from "../../std/metrics.ts";
 import { StoreDown, type Usage } from "../../store/store.ts";
 import type { Permit } from "../admission.ts";
 import type { Service } from "../service.ts";
@@ -66,6 +67,9 @@ interface Asked {
   readonly signal: AbortSignal;
   /** The connection that holds the session. */
   readonly holder?: Holder;
+  /** When the observation arrived, monotonic ms, and where it is noted how long its model took to start. */
+  readonly arrivedMs: number;
+  readonly starts: Recent;
 }
 
 /** Every check from the idempotent replay to capacity. The command's frames are given back when nothing needs them any more. */
@@ -137,6 +141,7 @@ class Attempt implements Running {
   readonly kind = "running";
   private frames: readonly PutFrame[] = [];
   private run: Run | undefined;
+  private observedMs = 0;
   private readonly interruptions: Interruptions;
   private permit: Permit | undefined;
   /** The money for the run, once it was asked for. */
@@ -218,6 +223,7 @@ class Attempt implements Running {
       this.undo();
       return result;
     }
+    this.asked.starts.add(this.observedMs - this.asked.arrivedMs + result.micros.queue / 1000);
     const chunk = encode(this.service.clock, this.command, this.ticket, result, form);
     const printed = { text: form.text(chunk), micros: chunk.micros };
     const kept = this.keep(run, result, printed.text);
@@ -294,6 +300,7 @@ class Attempt implements Running {
     });
     if (run instanceof Failure) return run;
     this.run = run;
+    this.observedMs = this.service.clock.monotonicMs();
     return undefined;
   }
 

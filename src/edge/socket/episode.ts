@@ -33,9 +33,16 @@ interface OpenSession extends Opening {
   step: number;
 }
 
+interface ReceivedObservation {
+  readonly body: JsonObject;
+  readonly frames: FrameGroup;
+  /** Monotonic ms. */
+  readonly arrivedMs: number;
+}
+
 /** What waits for its turn. `undefined` in place of an observation: the client closes its session. */
 interface Work {
-  readonly observation: { readonly body: JsonObject; readonly frames: FrameGroup } | undefined;
+  readonly observation: ReceivedObservation | undefined;
   /** Of the messages that it consists of. */
   readonly bytes: number;
   readonly messages: number;
@@ -187,7 +194,8 @@ export class Episode implements Holder {
     const session = present(this.session, "an open session");
     if (!this.pend(bytes, 1)) return;
     const frames = this.frames ?? this.group(session);
-    const work = { observation: { body, frames }, bytes: bytes + this.framesBytes, messages: 1 + this.framesMessages };
+    const observation = { body, frames, arrivedMs: this.service.clock.monotonicMs() };
+    const work = { observation, bytes: bytes + this.framesBytes, messages: 1 + this.framesMessages };
     this.frames = undefined;
     this.framesBytes = 0;
     this.framesMessages = 0;
@@ -225,9 +233,10 @@ export class Episode implements Holder {
     if (this.service.lifecycle.draining) this.drain();
   }
 
-  private async observe({ body, frames }: NonNullable<Work["observation"]>): Promise<void> {
+  private async observe(received: ReceivedObservation): Promise<void> {
     const session = present(this.session, "an open session");
-    const answer = await this.answer(body, frames, session).finally(() => this.answered());
+    const { body } = received;
+    const answer = await this.answer(received, session).finally(() => this.answered());
     if (answer instanceof Failure) {
       this.fail(answer, echoedId(body));
       return;
@@ -241,7 +250,10 @@ export class Episode implements Holder {
     this.service.lifecycle.leave();
   }
 
-  private async answer(body: JsonObject, frames: FrameGroup, session: OpenSession): Promise<Sent | Failure> {
+  private async answer(
+    { body, frames, arrivedMs }: ReceivedObservation,
+    session: OpenSession,
+  ): Promise<Sent | Failure> {
     const { service, client } = this;
     const principal = service.lifecycle.draining ? shuttingDown() : await this.principal();
     const command = principal instanceof Failure ? principal : readObservation(body, session, frames);
@@ -250,7 +262,14 @@ export class Episode implements Holder {
       return command;
     }
     const generationId = makeId("gen_", service.clock);
-    const asked = { accountId: client.accountId, generationId, signal: this.left.signal, holder: this };
+    const asked = {
+      accountId: client.accountId,
+      generationId,
+      signal: this.left.signal,
+      holder: this,
+      arrivedMs,
+      starts: service.starts.episode,
+    };
     const begun = await beginChunk(service, command, asked);
     if (begun instanceof Failure) return begun;
     if (begun.kind === "replay") return replayed(begun.reply, session.format);
