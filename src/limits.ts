@@ -161,6 +161,7 @@ export const LIMITS = {
   framesMax: 256,
   /** Of these, frames of observations that are still to come: nobody whose observation is there waits for them. */
   earlyFramesMax: 128,
+  accountEarlyFramesMax: 96,
   /** Runs queued, running or waiting to be read. */
   chunksMax: 128,
   /** Loaded models. */
@@ -194,6 +195,7 @@ assert(
   LIMITS.earlyFramesMax + LIMITS.observationFramesMax <= LIMITS.framesMax,
   "frames that came early leave room for an observation that is there",
 );
+assert(LIMITS.accountEarlyFramesMax < LIMITS.earlyFramesMax, "no account can take all slots of early frames");
 assert(LIMITS.accountSocketsMax < LIMITS.socketsMax, "no account can take all sockets");
 assert(
   LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax,

@@ -14,6 +14,7 @@ type AdmissionLimits = Readonly<
   Record<
     | "framesMax"
     | "earlyFramesMax"
+    | "accountEarlyFramesMax"
     | "chunksMax"
     | "accountFramesMax"
     | "accountChunksMax"
@@ -84,13 +85,15 @@ export class Admission {
    * spare. They stand behind every observation that waits, and never take more than their part.
    */
   takeEarly(accountId: string, model: string, frames: number): EarlySlots | undefined {
-    const { framesMax, earlyFramesMax } = this.limits;
+    const { framesMax, earlyFramesMax, accountEarlyFramesMax } = this.limits;
     if (this.waitingFor.of(model) > 0 || this.early.of(model) + frames > earlyFramesMax) return undefined;
     const account = this.accounts.get(accountId) ?? new Account(accountId);
+    if (account.early.of(model) + frames > accountEarlyFramesMax) return undefined;
     if (this.frames.of(model) + frames > framesMax || !account.hasRoom(model, frames, this.limits)) return undefined;
     this.accounts.set(accountId, account);
     const count = (sign: 1 | -1) => {
       this.early.add(model, sign * frames);
+      account.early.add(model, sign * frames);
       this.countFrames(account, model, sign * frames);
     };
     count(1);
@@ -180,8 +183,9 @@ export class Admission {
 
 class Account {
   runs = 0;
-  /** Frames held of each model. */
+  /** Frames held of each model, and of these, those whose observation is still to come. */
   readonly frames = new Tally();
+  readonly early = new Tally();
   /** Who waits, first come first. */
   readonly queue = new Set<Entry>();
 

@@ -3,7 +3,7 @@
  *
  *   new ──begin──▶ busy(opening) ──commit──▶ idle(step 1) ──begin──▶ busy ──commit──▶ idle(step + 1)
  *                     └──fail──▶ new                                  └──fail──▶ idle(step unchanged)
- *   new ──open──▶ idle(step 0), as long as a connection holds it
+ *   new ──open──▶ idle(step 0)
  *   idle ──60 s, or end──▶ expired          busy ──end──▶ busy(ending) ──commit or fail──▶ expired, or new if it never opened
  */
 import { Failure } from "../error.ts";

@@ -9,7 +9,7 @@ import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import type { Clock } from "../std/clock.ts";
 import { isAnonId, makeId } from "../std/ids.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import { type SessionKey, type Store, StoreDown } from "../store/store.ts";
 import * as machine from "./machine.ts";
 import type { SlotPool } from "./slots.ts";
 
@@ -58,7 +58,7 @@ export interface Ticket {
 
 interface TableOptions {
   readonly clock: Clock;
-  readonly store: Pick<Store, "sessionLastAt">;
+  readonly store: Pick<Store, "sessionLastAt" | "sessionOpen">;
   readonly sessionsMax?: number;
 }
 
@@ -81,7 +81,7 @@ export class SessionTable {
   /** In the order in which they became idle, oldest first; busy ones stand anywhere. */
   private readonly live = new Map<string, Entry>();
   private readonly clock: Clock;
-  private readonly store: Pick<Store, "sessionLastAt">;
+  private readonly store: TableOptions["store"];
   private readonly sessionsMax: number;
 
   constructor({ clock, store, sessionsMax = LIMITS.sessionsMax }: TableOptions) {
@@ -143,9 +143,12 @@ export class SessionTable {
     const past = async () => (request.sessionId === undefined ? NEW : await this.past({ accountId, model, sessionId }));
     const state = before?.state ?? (await past());
     const idle = state instanceof Failure ? state : machine.open(state, instruction, this.clock.monotonicMs());
-    const placed = idle instanceof Failure || before ? idle : (this.place(entry) ?? idle);
+    const placed =
+      idle instanceof Failure || before
+        ? idle
+        : (this.place(entry) ?? (await this.record({ accountId, model, sessionId })) ?? idle);
     if (placed instanceof Failure) {
-      if (!before) this.live.delete(key);
+      if (!before) this.discard(key, entry);
       return placed;
     }
     entry.holder = holder;
@@ -190,6 +193,19 @@ export class SessionTable {
     return entry;
   }
 
+  /** A session that could not be opened leaves nothing. */
+  private discard(key: string, { slot, slots }: Entry): void {
+    this.live.delete(key);
+    if (slot !== undefined) slots?.give(slot);
+  }
+
+  /** That it was open, durably, so that its id is never taken for a new one. An assigned id says so by its form. */
+  private async record(session: SessionKey): Promise<Failure | undefined> {
+    if (isAnonId(session.sessionId)) return undefined;
+    const kept = await this.store.sessionOpen({ ...session, at: Math.floor(this.clock.unixMs() / 1000) });
+    return kept instanceof StoreDown ? recordDown(kept) : undefined;
+  }
+
   /** What an id that is not alive was before. */
   private async past(session: {
     accountId: string;
@@ -200,14 +216,7 @@ export class SessionTable {
     if (isAnonId(session.sessionId)) return { kind: "expired" };
     const lastAt = await this.store.sessionLastAt(session);
     if (lastAt instanceof StoreDown) {
-      return new Failure(
-        "metering_unavailable",
-        "the record of sessions does not answer, nothing ran; retry with backoff",
-        {
-          retryAfterSeconds: 1,
-          detail: `store: ${lastAt.reason}`,
-        },
-      );
+      return recordDown(lastAt);
     }
     // The record goes together with those of its observations, a day after the session's end (retention.ts).
     return lastAt === undefined ? { kind: "new" } : { kind: "expired" };
@@ -235,8 +244,7 @@ export class SessionTable {
       return;
     }
     this.live.delete(key);
-    // One that was opened for a connection and has answered nothing is as if it had never been.
-    if (next.kind === "idle" && (next.step > 0 || entry.holder)) {
+    if (next.kind === "idle") {
       entry.state = next;
       this.live.set(key, entry);
     } else {
@@ -281,6 +289,14 @@ export class SessionTable {
     }
     return Math.max(1, Math.ceil((dueMs - now) / 1000));
   }
+}
+
+function recordDown({ reason }: StoreDown): Failure {
+  return new Failure(
+    "metering_unavailable",
+    "the record of sessions does not answer, nothing ran; retry with backoff",
+    { retryAfterSeconds: 1, detail: `store: ${reason}` },
+  );
 }
 
 function keyOf({ accountId, model }: SessionName, sessionId: string): string {

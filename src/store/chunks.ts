@@ -16,6 +16,20 @@ export function* sessionLastAt({ accountId, model, sessionId }: SessionKey): Ste
   return row && Number(row.last_at);
 }
 
+/** A session that a connection opens is known from then on, whether or not a chunk follows. */
+export function* sessionOpen({ accountId, model, sessionId, at }: SessionKey & { readonly at: number }): Steps<"kept"> {
+  yield* changes(
+    `INSERT INTO robot_sessions (account_id, model, session_id, last_at, replies_kept) VALUES ($1, $2, $3, $4, 1)
+     ON CONFLICT (account_id, model, session_id) DO UPDATE SET last_at = excluded.last_at, replies_kept = 1
+     WHERE robot_sessions.last_at < excluded.last_at OR robot_sessions.replies_kept = 0`,
+    accountId,
+    model,
+    sessionId,
+    at,
+  );
+  return "kept";
+}
+
 interface AnsweredRow {
   readonly digest: Uint8Array;
   readonly generation_id: string;
@@ -61,17 +75,7 @@ export function* settleChunk(chunk: ChunkRecord): Steps<"kept" | "known" | "not_
       at,
     );
   }
-  if (session) {
-    yield* changes(
-      `INSERT INTO robot_sessions (account_id, model, session_id, last_at, replies_kept) VALUES ($1, $2, $3, $4, 1)
-       ON CONFLICT (account_id, model, session_id) DO UPDATE SET last_at = excluded.last_at, replies_kept = 1
-       WHERE robot_sessions.last_at < excluded.last_at OR robot_sessions.replies_kept = 0`,
-      session.accountId,
-      session.model,
-      session.sessionId,
-      at,
-    );
-  }
+  if (session) yield* sessionOpen({ ...session, at });
   return "kept";
 }
 

@@ -23,6 +23,7 @@ export const WRITES: Operations<Writes> = {
   holdsExpire: money.holdsExpire,
   usageForget: money.usageForget,
   settleChunk: chunks.settleChunk,
+  sessionOpen: chunks.sessionOpen,
   chunksForget: chunks.chunksForget,
   linkAdd: people.linkAdd,
   linkRedeem: people.linkRedeem,

@@ -183,6 +183,8 @@ export interface Writes {
    * `known`: the observation was answered before; `not_held`: the run's money was given back meanwhile. Then nothing is kept.
    */
   settleChunk(chunk: ChunkRecord): "kept" | "known" | "not_held";
+  /** A session that is open before its first chunk; once closed its id answers 410. */
+  sessionOpen(session: SessionKey & { readonly at: number }): "kept";
   /** Gives back, in bounded parts, what runs hold that should have ended before. */
   holdsExpire(limit: { before: number }): "done" | "more";
 

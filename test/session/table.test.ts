@@ -35,6 +35,7 @@ class Stand {
         model: string;
         sessionId: string;
       }) => (this.down ? new StoreDown("off") : this.seen.get(`${accountId} ${model} ${sessionId}`)),
+      sessionOpen: async () => "kept" as const,
     };
     this.table = new SessionTable({ clock: this.clock, store, ...(sessionsMax ? { sessionsMax } : {}) });
   }

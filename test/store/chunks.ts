@@ -26,6 +26,21 @@ export function chunksTests(engine: EngineName): void {
     await expectSound(second);
   });
 
+  test("a session is known from when a connection opens it, durably, and its records go as those of others", async () => {
+    await using at = await place(engine);
+    const first = await at.open();
+    await first.accountAdd(funded("a1", "one@example.org"));
+    expect(await first.sessionOpen({ ...session, at: 100 })).toBe("kept");
+    await first.close();
+    const second = await at.open();
+    expect(await second.sessionLastAt(session)).toBe(100);
+    await chunk(second, "o", {}, 105);
+    expect(await second.sessionOpen({ ...session, at: 110 })).toBe("kept");
+    expect(await second.sessionLastAt(session)).toBe(110);
+    while ((await second.chunksForget({ repliesBefore: 111, recordsBefore: 111 })) === "more");
+    expect(await second.sessionLastAt(session)).toBeUndefined();
+  });
+
   test("an observation that was answered before is known: nothing of the second chunk is kept or charged", async () => {
     await using at = await place(engine);
     const store = await at.open();

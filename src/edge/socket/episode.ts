@@ -14,6 +14,7 @@ import { present } from "../../std/assert.ts";
 import { makeId } from "../../std/ids.ts";
 import type { JsonObject } from "../json.ts";
 import { principalOfHeader } from "../principal.ts";
+import type { ObserveCommand } from "../robot/command.ts";
 import { beginChunk } from "../robot/run.ts";
 import type { Service } from "../service.ts";
 import { replayed, type Sent, SocketForm } from "./chunk.ts";
@@ -31,6 +32,8 @@ interface OpenSession extends Opening {
   readonly sessionId: string;
   /** Index of the next chunk. */
   step: number;
+  /** Whether its last observation had an id: then the frames of the next one are digested when they arrive. */
+  usesIds: boolean;
 }
 
 interface ReceivedObservation {
@@ -38,6 +41,8 @@ interface ReceivedObservation {
   readonly frames: FrameGroup;
   /** Monotonic ms. */
   readonly arrivedMs: number;
+  /** It came after the signal to end. */
+  readonly late: boolean;
 }
 
 /** What waits for its turn. `undefined` in place of an observation: the client closes its session. */
@@ -67,6 +72,8 @@ export class Episode implements Holder {
   private pendingMessages = 0;
   /** The client has said its last word. */
   private closing = false;
+  /** The session has ended without it. */
+  private expired = false;
   private over = false;
   private readonly left = new AbortController();
 
@@ -80,10 +87,20 @@ export class Episode implements Holder {
   /** A message, in the order of their arrival. */
   receive(message: string | Uint8Array): void {
     if (this.over || this.closing) return;
-    if (this.waiting) {
-      if (this.pend(message.length, 1)) this.waiting.push(message);
-    } else if (typeof message === "string") this.text(message);
-    else this.frame(message);
+    try {
+      if (this.waiting) this.wait(message, this.waiting);
+      else if (typeof message === "string") this.text(message);
+      else this.frame(message);
+    } catch (error) {
+      this.fault(error);
+    }
+  }
+
+  /** The session is being opened. */
+  private wait(message: string | Uint8Array, waiting: (string | Uint8Array)[]): void {
+    if (!this.pend(message.length, 1)) return;
+    if (this.service.ingress.take(this.client.accountId, message.length)) waiting.push(message);
+    else this.fail(new Failure("engine_unavailable", "too many messages wait already; connect again in some seconds"));
   }
 
   /** The connection is gone. */
@@ -93,12 +110,16 @@ export class Episode implements Holder {
 
   /** The service ends: what was asked for is still answered. */
   drain(): void {
-    if (this.outstanding === 0 && !this.waiting) this.goodbye("shutting_down", 1001);
+    if (this.outstanding === 0 && !this.waiting) this.goodbye("shutdown", 1001);
   }
 
-  /** By idleness, or by somebody else. */
+  /** By idleness, or by somebody else. A chunk that is just being answered goes out first. */
   sessionEnded(): void {
-    if (this.over) return;
+    this.expired = true;
+    if (!this.working) this.expire();
+  }
+
+  private expire(): void {
     this.fail(new Failure("session_expired", "the session has ended; open a new one with a new session_id"));
   }
 
@@ -143,12 +164,15 @@ export class Episode implements Holder {
           : await sessions.hold({ ...this.name(manifest.id), ...opening, holder: this, slots });
     const messages = present(this.waiting, "messages wait while a session is opened");
     this.waiting = undefined;
-    for (const message of messages) this.unpend(message.length, 1);
+    for (const { length } of messages) {
+      this.unpend(length, 1);
+      this.service.ingress.give(this.client.accountId, length);
+    }
     if (held instanceof Failure) this.fail(held);
     else {
-      this.session = { ...opening, ...held };
+      this.session = { ...opening, ...held, usesIds: false };
       // The connection may have ended meanwhile.
-      if (this.over) this.letGo("stay");
+      if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
       else this.say(openedText(this.session));
     }
     for (const message of messages) this.receive(message);
@@ -176,7 +200,7 @@ export class Episode implements Holder {
     if (failure) this.fail(failure);
   }
 
-  private group({ served: { manifest, model } }: OpenSession): FrameGroup {
+  private group({ served: { manifest, model }, usesIds }: OpenSession): FrameGroup {
     const { accountId } = this.client;
     const { admission, ingress } = this.service;
     return new FrameGroup({
@@ -187,6 +211,7 @@ export class Episode implements Holder {
       cameras: manifest.cameras.length,
       admission,
       ingress,
+      digests: usesIds,
     });
   }
 
@@ -194,7 +219,8 @@ export class Episode implements Holder {
     const session = present(this.session, "an open session");
     if (!this.pend(bytes, 1)) return;
     const frames = this.frames ?? this.group(session);
-    const observation = { body, frames, arrivedMs: this.service.clock.monotonicMs() };
+    const { clock, lifecycle } = this.service;
+    const observation = { body, frames, arrivedMs: clock.monotonicMs(), late: lifecycle.draining };
     const work = { observation, bytes: bytes + this.framesBytes, messages: 1 + this.framesMessages };
     this.frames = undefined;
     this.framesBytes = 0;
@@ -230,6 +256,7 @@ export class Episode implements Holder {
       if (this.over) return;
     }
     this.working = false;
+    if (this.expired) this.expire();
     if (this.service.lifecycle.draining) this.drain();
   }
 
@@ -251,14 +278,16 @@ export class Episode implements Holder {
   }
 
   private async answer(
-    { body, frames, arrivedMs }: ReceivedObservation,
+    { body, frames, arrivedMs, late }: ReceivedObservation,
     session: OpenSession,
   ): Promise<Sent | Failure> {
     const { service, client } = this;
-    const principal = service.lifecycle.draining ? shuttingDown() : await this.principal();
-    const command = principal instanceof Failure ? principal : readObservation(body, session, frames);
+    const command = await this.command(body, frames, session, late).catch((error: unknown) => {
+      this.drop(frames);
+      throw error;
+    });
     if (command instanceof Failure) {
-      void frames.close();
+      this.drop(frames);
       return command;
     }
     const generationId = makeId("gen_", service.clock);
@@ -279,6 +308,24 @@ export class Episode implements Holder {
     if (printed instanceof Failure) return printed;
     session.step += 1;
     return present(form.sent, "the message of a chunk that was printed");
+  }
+
+  private async command(
+    body: JsonObject,
+    frames: FrameGroup,
+    session: OpenSession,
+    late: boolean,
+  ): Promise<ObserveCommand | Failure> {
+    const principal = late ? shuttingDown() : await this.principal();
+    if (principal instanceof Failure) return principal;
+    const command = readObservation(body, session, frames);
+    session.usesIds = !(command instanceof Failure) && command.observation !== undefined;
+    return command;
+  }
+
+  /** Frames that nobody takes any more. */
+  private drop(frames: FrameGroup | undefined): void {
+    if (frames) this.guard(frames.close());
   }
 
   /** The key again: it may have been revoked since the connection was made. */
@@ -330,10 +377,10 @@ export class Episode implements Holder {
     this.over = true;
     this.left.abort();
     this.letGo("stay");
-    void this.frames?.close();
+    this.drop(this.frames);
     for (const { observation } of this.queue.splice(0)) {
       if (!observation) continue;
-      void observation.frames.close();
+      this.drop(observation.frames);
       this.answered();
     }
     this.outbox.close(code, reason);
@@ -372,11 +419,13 @@ export class Episode implements Holder {
 
   /** Our own bug ends the connection; the log has the stack. */
   private guard(work: Promise<void>): void {
-    void work.catch((error: unknown) => {
-      const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      this.service.log.error("socket fault", { stack });
-      this.fail(new Failure("internal_error", "the service failed by a fault of its own; connect again"));
-    });
+    void work.catch((error: unknown) => this.fault(error));
+  }
+
+  private fault(error: unknown): void {
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.service.log.error("socket fault", { stack });
+    this.fail(new Failure("internal_error", "the service failed by a fault of its own; connect again"));
   }
 }
 

@@ -44,11 +44,13 @@ export interface Intake {
   readonly cameras: number;
   readonly admission: Admission;
   readonly ingress: Ingress;
+  /** Whether the observation will probably have an id, so that its frames are digested while it is still to come. */
+  readonly digests: boolean;
 }
 
-/** A frame waits as `jpeg` for a slot, or is in the decoders' hands. */
+/** A frame has its bytes as long as it waits for a slot, or may have to be digested. */
 interface Taken {
-  readonly digest: string;
+  digest?: string;
   jpeg?: Uint8Array | undefined;
   frame?: Frame;
 }
@@ -59,7 +61,7 @@ export class FrameGroup implements ObservedFrames {
   private early: EarlySlots | undefined;
   /** Early slots that no frame has taken. */
   private free = 0;
-  /** Bytes that wait for a slot. */
+  /** Bytes of frames that have them. */
   private kept = 0;
   private closed = false;
 
@@ -77,27 +79,32 @@ export class FrameGroup implements ObservedFrames {
 
   /** SHA-256 of each frame, by camera. */
   get digests(): readonly (readonly string[])[] {
-    return this.cameras.map((frames) => frames.map(({ digest }) => digest));
+    return this.cameras.map((frames) =>
+      frames.map(({ digest, jpeg }) => digest ?? sha256(present(jpeg, "a frame that was not digested"))),
+    );
   }
 
   /** `expected`: frames that the observation will probably have. Failure: `engine_unavailable` when there is no memory for it. */
   add({ camera, jpeg }: ReceivedFrame, expected: number): Failure | undefined {
-    const { accountId, modelId, model, turn, admission, ingress } = this.intake;
+    const { accountId, modelId, model, turn, admission, ingress, digests } = this.intake;
     if (this.all().length === 0) {
       this.early = admission.takeEarly(accountId, modelId, expected);
       this.free = this.early ? expected : 0;
     }
-    const taken: Taken = { digest: new Bun.CryptoHasher("sha256").update(jpeg).digest("base64") };
+    const taken: Taken = {};
     const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
-    if (frame === undefined || frame instanceof Failure) {
+    if (digests) taken.digest = sha256(jpeg);
+    if (frame !== undefined && !(frame instanceof Failure)) {
+      this.free -= 1;
+      taken.frame = frame;
+    }
+    if (taken.frame === undefined || !digests) {
       if (!ingress.take(accountId, jpeg.length)) {
+        taken.frame?.drop();
         return new Failure("engine_unavailable", "too many frames wait already; retry with backoff");
       }
       this.kept += jpeg.length;
       taken.jpeg = jpeg;
-    } else {
-      this.free -= 1;
-      taken.frame = frame;
     }
     present(this.cameras[camera], "the camera of a checked frame").push(taken);
     return undefined;
@@ -140,4 +147,8 @@ export class FrameGroup implements ObservedFrames {
   private all(): readonly Taken[] {
     return this.cameras.flat();
   }
+}
+
+function sha256(bytes: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(bytes).digest("base64");
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { keyPublicId } from "../../../src/account/key.ts";
 import { Failure } from "../../../src/error.ts";
 import { LIMITS } from "../../../src/limits.ts";
+import { StoreDown } from "../../../src/store/store.ts";
 import { failure, settle } from "../outcome.ts";
 import { jointState, jpeg, MODEL, observation, STATEFUL, type Stage, stage } from "../stage.ts";
 import { type Heard, Peer, peer } from "./peer.ts";
@@ -96,7 +97,7 @@ describe("frames", () => {
     for (const one of others) await one.open();
     for (const one of others) one.frames();
     // Early frames have their part of the slots, and no more.
-    expect(at.engine.framesHeld).toBe(Math.floor(LIMITS.earlyFramesMax / 3) * 3);
+    expect(at.engine.framesHeld).toBe(LIMITS.accountEarlyFramesMax);
     expect(at.service.ingress.bytes).toBeGreaterThan(0);
     for (const one of others.toReversed()) await one.observe();
     expect(new Set(others.map((one) => one.last.type))).toEqual(new Set(["action_chunk"]));
@@ -304,14 +305,25 @@ describe("one session table with HTTP", () => {
     expect([response.status, response.headers.get("x-session-step")]).toEqual([200, "2"]);
   });
 
-  test("a session that was opened and never used leaves nothing: its id is new again", async () => {
+  test("a session is recorded when it opens: without a chunk it can be resumed for 60 s, and once closed it is 410", async () => {
     const at = await stage();
     const one = new Peer(at);
     await one.open({ session_id: "s", model: STATEFUL });
     one.episode.dropped();
-    expect(at.service.sessions.size).toBe(0);
     const again = new Peer(at);
-    expect(await again.open({ session_id: "s", model: STATEFUL, instruction: "other" })).toMatchObject({ step: 0 });
+    expect(await again.open({ session_id: "s", model: STATEFUL })).toMatchObject({ type: "session.opened", step: 0 });
+    await again.say({ type: "session.close" });
+    expect(at.service.catalog.models.get(STATEFUL)?.slots?.freeCount).toBe(4);
+    const closed = await at.chat(observation({ model: STATEFUL, session_id: "s" }));
+    expect(await failure(closed)).toMatchObject({ status: 410, code: "session_expired" });
+  });
+
+  test("metering_unavailable, 1008: the record of a new session cannot be kept; its slot is free again", async () => {
+    const at = await stage();
+    const one = new Peer(at);
+    at.store.sessionOpen = async () => new StoreDown("switched off by the test");
+    expect(await one.open({ session_id: "s", model: STATEFUL })).toMatchObject({ code: "metering_unavailable" });
+    expect([one.closed, at.service.catalog.models.get(STATEFUL)?.slots?.freeCount]).toEqual([1008, 4]);
   });
 
   test("a dropped socket's chunk ends first: then the next socket resumes behind it, within 60 s", async () => {
@@ -340,6 +352,21 @@ describe("one session table with HTTP", () => {
     await settle();
     expect([one.last.code, one.closed]).toEqual(["session_expired", 1008]);
     expect(await failure(await one.at.chat(observation({ session_id: "s" })))).toMatchObject({ status: 410 });
+  });
+
+  test("DELETE while a chunk runs: the chunk is answered first, then session_expired, 1008", async () => {
+    const one = await peer();
+    await one.open({ session_id: "s" });
+    const next = gate(one.at);
+    await one.act({ observation_id: "o" });
+    const path = `/v1/robot/sessions/s?model=${encodeURIComponent(MODEL)}`;
+    await one.at.send(path, { method: "DELETE", headers: { authorization: `Bearer ${one.at.key}` } });
+    await next();
+    expect(one.heard.slice(1)).toMatchObject([
+      { type: "action_chunk", observation_id: "o" },
+      { code: "session_expired", closing: true },
+    ]);
+    expect(one.closed).toBe(1008);
   });
 
   test("session.close waits for what was asked before it, ignores what comes after, and frees the slot at once", async () => {
@@ -389,7 +416,59 @@ describe("ends", () => {
     expect([one.at.store.kept.length, one.at.service.observations.size, held(one.at)]).toEqual([0, 0, NOTHING]);
   });
 
-  test("the service ends: what was asked for is answered, then session.closed and 1001; new observations are refused", async () => {
+  test("the service ends: all that was asked for is answered, in order; what comes later is engine_unavailable, 1011", async () => {
+    const [quiet, late] = [await peer(), await peer()];
+    for (const one of [quiet, late]) {
+      one.at.service.sockets.add(one.episode);
+      await one.open();
+      const next = gate(one.at);
+      for (const id of ["a", "b", "c"]) await one.act({ observation_id: id });
+      void one.at.service.lifecycle.drain();
+      one.at.service.sockets.drain();
+      if (one === late) await one.act({ observation_id: "d" });
+      for (let n = 0; n < 3; n += 1) await next();
+    }
+    expect([ids(quiet).slice(1), quiet.last, quiet.closed]).toEqual([
+      ["a", "b", "c", undefined],
+      { type: "session.closed", reason: "shutdown" },
+      1001,
+    ]);
+    expect([ids(late).slice(1), late.last.code, late.closed]).toEqual([
+      ["a", "b", "c", "d"],
+      "engine_unavailable",
+      1011,
+    ]);
+  });
+
+  test("a fault of our own in a message ends its connection with internal_error, 1011, and nothing else", async () => {
+    const one = await peer();
+    await one.open();
+    one.at.engine.script.framePut = () => {
+      throw new Error("assertion failed: a test");
+    };
+    one.frames([0]);
+    expect([one.last.code, one.closed, held(one.at)]).toEqual(["internal_error", 1011, NOTHING]);
+    expect(one.at.logLines.join()).toContain("assertion failed: a test");
+  });
+
+  test("messages that wait while a session is opened are counted in the memory of all requests", async () => {
+    const at = await stage({ ingressBytesMax: 10_000 });
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    at.service.store.sessionLastAt = () => promise as never;
+    const one = new Peer(at);
+    await one.say({ type: "session.open", model: MODEL, instruction: "x", session_id: "s" });
+    expect(one.heard).toEqual([]);
+    one.frames([0, 1], jpeg(3_000));
+    expect(at.service.ingress.bytes).toBe(6_002);
+    one.frames([2], jpeg(3_000));
+    expect([one.last.code, one.closed]).toEqual(["engine_unavailable", 1011]);
+    resolve(undefined);
+    await settle();
+    // It was named, so that the next connection may resume it.
+    expect([held(at), at.service.sessions.size]).toEqual([NOTHING, 1]);
+  });
+
+  test("the service ends: what was asked for is answered, then session.closed and 1001", async () => {
     const at = await stage();
     const [busy, idle, bare] = [new Peer(at), new Peer(at), new Peer(at)];
     for (const one of [busy, idle, bare]) at.service.sockets.add(one.episode);
@@ -399,7 +478,7 @@ describe("ends", () => {
     await busy.act({ observation_id: "a" });
     const drained = at.service.lifecycle.drain();
     at.service.sockets.drain();
-    expect([idle.last, idle.closed]).toEqual([{ type: "session.closed", reason: "shutting_down" }, 1001]);
+    expect([idle.last, idle.closed]).toEqual([{ type: "session.closed", reason: "shutdown" }, 1001]);
     expect([bare.heard, bare.closed]).toEqual([[], 1001]);
     await next();
     await drained;
