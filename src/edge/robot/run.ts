@@ -218,7 +218,8 @@ class Attempt implements Running {
     const run = present(this.run, "a run that the engine has taken on");
     // A client that leaves takes the run back if it can; otherwise the chunk is finished, and kept for a repeat.
     this.interruptions.onLeave = () => run.withdraw();
-    const result = await this.interruptions.race(this.result(run));
+    const given = await this.interruptions.race(this.result(run));
+    const result = given instanceof Failure ? given : (this.uncorrelated(given) ?? given);
     if (result instanceof Failure) {
       this.undo();
       return result;
@@ -307,6 +308,20 @@ class Attempt implements Running {
   private failStep(): number | undefined {
     if (this.strikes("model_failure")) return 0;
     return this.strikes("after_start") ? this.command.served.manifest.flow.steps - 1 : undefined;
+  }
+
+  /** The result is not that of an observation of this model: nobody may move by it. */
+  private uncorrelated({ rows, columns }: ChunkResult): Failure | undefined {
+    const { action } = this.command.served.manifest;
+    if (rows === action.rows && columns === action.columns.length) return undefined;
+    const code = this.asked.holder ? "engine_protocol_error" : "model_failure";
+    return new Failure(
+      code,
+      "the engine's answer is not one to this observation; nothing was charged, start a new session",
+      {
+        detail: `a result of ${rows} x ${columns} instead of ${action.rows} x ${action.columns.length}`,
+      },
+    );
   }
 
   private async result(run: Run): Promise<ChunkResult | Failure> {

@@ -78,6 +78,14 @@ describe("session.open that cannot be", () => {
     });
   }
 
+  test("auth_unavailable, closing, 1008: the key cannot be verified when the session is opened", async () => {
+    const drills = readDrills("auth_unavailable");
+    if (drills instanceof Problem) throw new Error(drills.message);
+    const one = await peer({ drills });
+    expect(await one.open()).toMatchObject({ type: "error", code: "auth_unavailable", closing: true });
+    expect([one.closed, one.ended]).toEqual([1008, true]);
+  });
+
   test("session_open: the socket has a session already, and keeps it", async () => {
     const one = await peer();
     await one.open();
@@ -245,6 +253,22 @@ const ROWS: readonly Row[] = [
     close: 1011,
     before: ({ at: { engine } }) => {
       engine.script.run = async (run) => (run.step === 1 ? engine.failure("no") : engine.chunk(run));
+    },
+  },
+  {
+    code: "engine_protocol_error",
+    close: 1011,
+    before: ({ at: { engine } }) => {
+      engine.script.run = async (run) => (run.step === 1 ? { ...engine.chunk(run), columns: 7 } : engine.chunk(run));
+    },
+  },
+  {
+    code: "observation_outcome_unknown",
+    close: 1008,
+    drill: "result_lost",
+    before: async (one) => {
+      await one.act();
+      await one.act({ observation_id: "fault" });
     },
   },
   { code: "engine_unavailable", close: 1011, drill: "engine_unavailable" },
