@@ -111,6 +111,21 @@ const endSession: Operation = {
   },
 };
 
+const episode: Operation = {
+  operationId: "openEpisode",
+  tags: ["Robot models"],
+  summary: "A whole episode on one WebSocket",
+  description:
+    "The handshake of a WebSocket (RFC 6455), with the key in the same header as everywhere. Frames are binary messages, " +
+    "decoded while they arrive; observations and chunks are text. Sessions are the same as over HTTP. The messages, the " +
+    "errors and two whole clients stand on the page `/docs/episodes`.",
+  security: KEY,
+  responses: {
+    "101": { description: "The connection is a WebSocket now.", headers: {} },
+    ...failures([...CODES_OF.keyed, "not_found", "engine_unavailable"]),
+  },
+};
+
 const llmModels: Operation = {
   operationId: "listModels",
   tags: ["Language models"],
@@ -183,14 +198,25 @@ const docs: Operation = {
   },
 };
 
+const episodesDocs: Operation = {
+  operationId: "docsEpisodes",
+  tags: ["Service"],
+  summary: "Episodes on a WebSocket, as a page for people",
+  description: "What is said on `GET /v1/responses`, with two whole clients.",
+  security: OPEN,
+  responses: docs.responses,
+};
+
 /** By method and path as the document writes them. */
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
   "POST /v1/chat/completions": chatOperation,
   "DELETE /v1/robot/sessions/{session_id}": endSession,
+  "GET /v1/responses": episode,
   "GET /v1/models": llmModels,
   ...SIGN_IN_OPERATIONS,
   "GET /healthz": healthz,
   "GET /readyz": readyz,
   "GET /openapi.json": openapi,
   "GET /docs": docs,
+  "GET /docs/episodes": episodesDocs,
 };

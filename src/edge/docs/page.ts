@@ -1,21 +1,10 @@
 /** The OpenAPI document as one page for people: no scripts, nothing from elsewhere, so it works offline and as text. */
-import { createHash } from "node:crypto";
-import { Html, html, prose } from "../../web/markup.ts";
+import { type Html, html, prose } from "../../web/markup.ts";
 import type { Document } from "./document.ts";
 import { EXAMPLE, EXAMPLE_FRAMES } from "./example.ts";
 import { fieldsList, refLink, type Schema, typeText } from "./fields-list.ts";
 import type { Operation, Response } from "./parts.ts";
-import { STYLE } from "./style.ts";
-
-/** Only this page's own style and the example's frames; whatever else got into it would not load or run. */
-export const PAGE_POLICY = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
-  "img-src data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
+import { shell } from "./shell.ts";
 
 export function page(document: Document): string {
   const { info, components } = document;
@@ -23,31 +12,21 @@ export function page(document: Document): string {
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   );
   const schemas = Object.entries(components.schemas);
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${info.title} API</title>
-${new Html(`<style>${STYLE}</style>`)}
-</head>
-<body>
-<div class="page">
-<nav>
-<h1>${info.title} API</h1>
+  return shell({
+    title: `${info.title} API`,
+    nav: html`<h1>${info.title} API</h1>
 <p class="soft">Interface ${info.version} · <a href="openapi.json">openapi.json</a></p>
 <ul>
 <li><a href="#about">About</a></li>
 <li><a href="#first">A first request</a></li>
+<li><a href="docs/episodes">Episodes on a WebSocket</a></li>
 </ul>
 <ul>${operations.map(({ method, path, operation }) => html`<li><a href="#${operation.operationId}">${method} ${path}</a></li>`)}</ul>
 <ul>
 ${schemas.map(([name]) => html`<li><a href="#${name}">${name}</a></li>`)}
 <li><a href="#headers">Response headers</a></li>
-</ul>
-</nav>
-<main>
-<h2 id="about">About</h2>
+</ul>`,
+    main: html`<h2 id="about">About</h2>
 ${prose(info.description)}
 ${Object.values(components.securitySchemes).map(({ description }) => prose(`**Key.** ${description}`))}
 <h2 id="first">A first request</h2>
@@ -57,14 +36,10 @@ ${operations.map(operationSection)}
 ${schemas.map(([name, schema]) => schemaSection(name, schema))}
 <h2 id="headers">Response headers</h2>
 <dl>${Object.entries(components.headers).map(
-    ([name, { description, schema }]) =>
-      html`<dt><code class="name">${name}</code> <span class="type">${typeText(schema)}</span></dt><dd>${prose(description)}</dd>`,
-  )}</dl>
-</main>
-</div>
-</body>
-</html>
-`.text;
+      ([name, { description, schema }]) =>
+        html`<dt><code class="name">${name}</code> <span class="type">${typeText(schema)}</span></dt><dd>${prose(description)}</dd>`,
+    )}</dl>`,
+  });
 }
 
 const COMMANDS = `curl -s "$TENDON_BASE_URL/openapi.json" | jq .components.examples.observation.value > request.json

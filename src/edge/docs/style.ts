@@ -1,4 +1,4 @@
-/** The page's style sheet: light and dark, one column on a phone, two on a screen. */
+/** The pages' style sheet: light and dark, one column on a phone, two on a screen. */
 export const STYLE = `
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5b636c; --line: #dfe3e8; --paper: #fff; --inset: #f5f7f9; --link: #0b5cad; --need: #a3420b; }
 @media (prefers-color-scheme: dark) {
@@ -16,7 +16,8 @@ li { margin: .3rem 0; }
 a { color: var(--link); }
 code, pre { font-family: ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; font-size: .875em; }
 code { overflow-wrap: anywhere; }
-pre { padding: .8rem 1rem; background: var(--inset); border: 1px solid var(--line); border-radius: 6px; overflow-x: auto; line-height: 1.45; }
+pre { padding: .8rem 1rem; background: var(--inset); border: 1px solid var(--line); border-radius: 6px; overflow-x: auto; font-size: .8rem; line-height: 1.5; }
+pre code { font-size: inherit; }
 dl { border-top: 1px solid var(--line); }
 dt { margin-top: .6rem; }
 dd { margin: 0 0 .6rem; padding-left: 1rem; }
@@ -33,6 +34,46 @@ dd > p:first-child { margin-top: .15rem; }
 .frames figure { margin: 0; }
 .frames img { display: block; width: 13rem; max-width: 100%; height: auto; border-radius: 4px; }
 .frames figcaption { color: var(--soft); font-size: .85rem; }
+main h1 { margin-top: 1.8rem; text-wrap: balance; }
+.brand { font-size: 1.1rem; font-weight: 600; }
+.what { display: none; }
+table { width: 100%; margin: .8rem 0 1.4rem; border-collapse: collapse; font-size: .95rem; }
+th, td { padding: .45rem .9rem .45rem 0; border-top: 1px solid var(--line); text-align: left; vertical-align: baseline; }
+th:last-child, td:last-child { padding-right: 0; }
+thead th { border-top: 0; color: var(--soft); font-size: .85rem; font-weight: 600; }
+td:first-child code { font-weight: 600; }
+td p { margin: 0; }
+.group th { padding-top: 1.6rem; border-top: 0; }
+.group + tr > td { border-top-color: var(--soft); }
+.sequence { max-width: 28rem; margin: 1.2rem 0; }
+.sequence svg { display: block; width: 100%; height: auto; overflow: visible; }
+.sequence text { fill: var(--ink); font-size: 12px; }
+.sequence .who { font-size: 13px; font-weight: 600; }
+.sequence .says { font-family: ui-monospace, "Cascadia Mono", Menlo, Consolas, monospace; font-size: 11.5px; font-weight: 600; }
+.sequence .fields { fill: var(--soft); font-size: 11.5px; }
+.life { fill: none; stroke: var(--line); stroke-width: 2; }
+.arrow { fill: none; stroke: var(--soft); }
+.tip { fill: var(--soft); }
+.service .arrow { stroke: var(--link); }
+.service .tip { fill: var(--link); }
+.work { fill: var(--link); }
+@media (min-width: 48rem) {
+  td:first-child code { white-space: nowrap; }
+}
+@media (max-width: 47.99rem) {
+  table, tbody, tr, td, .group th { display: block; }
+  thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
+  tr { padding: .5rem 0; border-top: 1px solid var(--line); }
+  th, td, .group th { padding: 0; border: 0; }
+  .group { padding-top: 1.4rem; border: 0; }
+  .what { display: inline; }
+  pre code { white-space: pre-wrap; }
+  table:not([class]) td:nth-last-child(3), table:not([class]) td:nth-child(2):not(:last-child) { display: inline-block; margin-right: .6rem; }
+  .errors .none { display: none; }
+  .errors td:nth-child(2), .errors td:nth-child(3):not(.none) { display: inline-block; margin-right: .8rem; color: var(--soft); font-size: .85rem; }
+  .limits td:nth-child(2) { font-weight: 600; }
+  .limits td:nth-child(3), td + td:nth-child(2):not(:last-child) { color: var(--soft); font-size: .9rem; }
+}
 nav ul { margin: .3rem 0 1rem; padding: 0; list-style: none; }
 nav li { margin: .15rem 0; font-size: .9rem; }
 nav a { text-decoration: none; }

@@ -1,0 +1,37 @@
+/** The page about episodes on a socket: `episodes.md`, with its picture, its tables and the two clients put in. */
+import { present } from "../../std/assert.ts";
+import { type Html, html } from "../../web/markup.ts";
+import python from "./clients/episode.py" with { type: "text" };
+// As text too; the compiler sees the module that it would be.
+import * as typescript from "./clients/episode.ts" with { type: "text" };
+import { errorsTable } from "./episode-errors.ts";
+import { EPISODE_LIMITS, limitsTable } from "./episode-limits.ts";
+import { sequencePicture } from "./episode-sequence.ts";
+import text from "./episodes.md" with { type: "text" };
+import { markdown } from "./markdown.ts";
+import { shell } from "./shell.ts";
+
+export function episodesPage(): string {
+  const { content, headings } = markdown(text.replace(/\{\{(\w+)\}\}/g, figure), {
+    sequence: sequencePicture(),
+    limits: limitsTable(),
+    errors: errorsTable(),
+    python: source(python),
+    typescript: source((typescript as unknown as { readonly default: string }).default),
+  });
+  return shell({
+    title: "Episodes on a WebSocket · tendon API",
+    nav: html`<p class="brand"><a href="../docs">tendon API</a></p>
+<ul>${headings.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}</ul>`,
+    main: content,
+  });
+}
+
+function figure(_: string, name: string): string {
+  return present(EPISODE_LIMITS[name], `the limit {{${name}}} of the page`).value;
+}
+
+function source(text: string): Html {
+  return html`<pre>${text.trimEnd()}</pre>
+`;
+}

@@ -1,0 +1,38 @@
+/**
+ * Markdown of this repository as HTML. `marked`: CommonMark with tables, no dependencies of its own, escapes what is text.
+ * HTML in the Markdown is refused, but for a comment with the name of a part: there the part stands.
+ */
+import { Marked } from "marked";
+import { present } from "../../std/assert.ts";
+import { Html } from "../../web/markup.ts";
+
+interface Rendered {
+  readonly content: Html;
+  /** Those of the second level, in their order. */
+  readonly headings: readonly { readonly id: string; readonly text: string }[];
+}
+
+export function markdown(text: string, parts: Readonly<Record<string, Html>>): Rendered {
+  const headings: { id: string; text: string }[] = [];
+  const marked = new Marked({
+    renderer: {
+      heading({ tokens, depth, text }) {
+        const id = slug(text);
+        if (depth === 2) headings.push({ id, text });
+        return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
+      },
+      html({ text }) {
+        const name = /^<!-- (\w+) -->$/.exec(text.trim())?.[1] ?? "";
+        return present(parts[name], `the part of the page that "${text.trim()}" names`).text;
+      },
+    },
+  });
+  return { content: new Html(marked.parse(text, { async: false })), headings };
+}
+
+function slug(text: string): string {
+  return text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "");
+}

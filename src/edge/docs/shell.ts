@@ -1,0 +1,43 @@
+/** What the pages of the documentation have in common: their head, their columns, and the policy that goes with their style. */
+import { createHash } from "node:crypto";
+import { Html, html } from "../../web/markup.ts";
+import { STYLE } from "./style.ts";
+
+/** Only the page's own style and pictures inside of it; whatever else got into it would not load or run. */
+export const PAGE_POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,
+  "img-src data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+interface Shell {
+  readonly title: string;
+  readonly nav: Html;
+  readonly main: Html;
+}
+
+export function shell({ title, nav, main }: Shell): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+${new Html(`<style>${STYLE}</style>`)}
+</head>
+<body>
+<div class="page">
+<nav>
+${nav}
+</nav>
+<main>
+${main}
+</main>
+</div>
+</body>
+</html>
+`.text;
+}

@@ -1,0 +1,9 @@
+/** Files that are imported as text: they lie in the executable like the code. */
+declare module "*.md" {
+  const text: string;
+  export default text;
+}
+declare module "*.py" {
+  const text: string;
+  export default text;
+}
