@@ -1,0 +1,139 @@
+/**
+ * The clients of `/docs/episodes` as their reader has them, against the whole program: Python's `websockets` and Bun's own
+ * WebSocket. TENDON_TEST_PYTHON names a Python that has `websockets`, where `python3` has it not.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join, resolve } from "node:path";
+import { testRequirement } from "../../src/config.ts";
+import { chunkOf, Place, type Server } from "./program.ts";
+import { footage, framesAt, observe, ROBOTS, type RobotFacts } from "./robot.ts";
+
+const CHUNKS = 50;
+const FOLDER = resolve(import.meta.dir, "../../src/edge/docs/clients");
+const PYTHON = process.env.TENDON_TEST_PYTHON ?? "python3";
+const WITHOUT = `${PYTHON} has no websockets 12 or newer (pip install websockets); .ci/run installs it`;
+
+const hasPython =
+  Bun.which(PYTHON) !== null &&
+  Bun.spawnSync([PYTHON, "-c", "from websockets.sync.client import connect"], { stderr: "ignore" }).exitCode === 0;
+const absent = !hasPython && testRequirement() === "none";
+
+const CLIENTS = [
+  { name: "TypeScript", command: [process.execPath, join(FOLDER, "episode.ts")], skip: false },
+  {
+    name: absent ? `Python, skipped: ${WITHOUT}` : "Python",
+    command: [PYTHON, join(FOLDER, "episode.py")],
+    skip: absent,
+  },
+] as const;
+
+interface Chunk {
+  readonly type: string;
+  readonly step: number;
+  readonly actions: number[][];
+}
+
+let place: Place;
+let server: Server;
+let cameras: Uint8Array[][];
+
+beforeAll(async () => {
+  ({ cameras } = await footage(1));
+  place = await Place.make();
+  server = await place.serve();
+  for (const [index, frames] of cameras.entries()) await Bun.write(place.path(`${index}.jpg`), frames[0] ?? "");
+}, 60_000);
+
+afterAll(async () => {
+  await server.stop();
+  await place[Symbol.asyncDispose]();
+});
+
+/** The body of the observation that the clients send at every step, over HTTP. */
+function body(robot: RobotFacts, step: number, extra: object = {}): object {
+  return { ...observe(robot, 0, framesAt(robot, step, cameras)), ...extra };
+}
+
+async function run(command: readonly string[], robot: RobotFacts, chunks: number, at = server) {
+  const state = place.path(`${robot.model.replace(/\W/g, "-")}.json`);
+  await Bun.write(state, JSON.stringify((body(robot, 0) as { robot_state: object }).robot_state));
+  const frames = cameras.map((_, index) => place.path(`${index}.jpg`));
+  const { url, api_key } = at.ready;
+  const child = Bun.spawn([...command, url, robot.model, String(chunks), state, ...frames], {
+    env: { PATH: process.env.PATH ?? "", HOME: place.home, TENDON_API_KEY: api_key },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, said] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const lines = out.split("\n").filter((line) => line !== "");
+  return { code: await child.exited, said, chunks: lines.map((line) => JSON.parse(line) as Chunk) };
+}
+
+/** The rows of an episode over HTTP with the same observations. */
+async function overHttp(robot: RobotFacts): Promise<number[][][]> {
+  const actions: number[][][] = [];
+  for (let step = 0; step < CHUNKS; step += 1) {
+    const response = await server.post(JSON.stringify(body(robot, step, { session_id: "http", expected_step: step })));
+    expect([step, response.status]).toEqual([step, 200]);
+    actions.push((await chunkOf(response)).actions);
+  }
+  return actions;
+}
+
+describe("an episode of 50 chunks, bit-equal to the one over HTTP", () => {
+  for (const robot of ROBOTS) {
+    let expected: Promise<number[][][]> | undefined;
+    for (const { name, command, skip } of CLIENTS) {
+      test.skipIf(skip)(
+        `${robot.model}, ${name}`,
+        async () => {
+          const { code, said, chunks } = await run(command, robot, CHUNKS);
+          expect([code, said]).toEqual([0, ""]);
+          expect(chunks.map(({ type, step }) => `${type} ${step}`)).toEqual(
+            Array.from({ length: CHUNKS }, (_, step) => `action_chunk ${step}`),
+          );
+          expected ??= overHttp(robot);
+          const actions = chunks.map((chunk) => chunk.actions);
+          for (const rows of actions) expect([rows.length, rows[0]?.length]).toEqual([robot.rows, robot.columns]);
+          expect(actions).toEqual(await expected);
+        },
+        120_000,
+      );
+    }
+  }
+});
+
+describe("a client branches on code and closing", () => {
+  const [, , joint] = ROBOTS;
+  if (!joint) throw new Error("no robot");
+
+  for (const { name, command, skip } of CLIENTS) {
+    test.skipIf(skip)(
+      `failures that pass: the session goes on on the next connection, ${name}`,
+      async () => {
+        const faults = "engine_unavailable:episode-@0,model_failure:episode-@2";
+        await using own = await Place.make();
+        const other = await own.serve([], { TENDON_FAULTS: faults });
+        const { code, said, chunks } = await run(command, joint, 4, other);
+        expect([code, chunks.map(({ step }) => step)]).toEqual([0, [0, 1, 2, 3]]);
+        expect(said).toContain("engine_unavailable");
+        expect(said).toContain("model_failure");
+        expect(await other.stop()).toBe(0);
+      },
+      60_000,
+    );
+
+    test.skipIf(skip)(
+      `what was sent is wrong: it ends with the code, ${name}`,
+      async () => {
+        const { code, said, chunks } = await run(command, { ...joint, cartesian: true }, 3);
+        expect([code, chunks]).toEqual([1, []]);
+        expect(said).toStartWith("state_shape_mismatch: ");
+        const unknown = await run(command, { ...joint, model: "none" }, 3);
+        expect([unknown.code, unknown.said.split(":")[0]]).toEqual([1, "model_not_found"]);
+      },
+      60_000,
+    );
+  }
+});
