@@ -3,18 +3,18 @@ import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { STATIONS } from "../edge/robot/chunk.ts";
 import { EXIT, Problem } from "../error.ts";
 import { LIMITS } from "../limits.ts";
-import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace, contentOf } from "./chunk.ts";
+import { actOverSocket } from "./act-socket.ts";
+import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace } from "./chunk.ts";
 import { post, type Service } from "./client.ts";
 import { type Command, type Given, usageProblem } from "./command.ts";
+import { CHAT_ROUTE, descriptionOf } from "./description.ts";
 import { type CameraFiles, cameraFiles, inModelOrder, orderInDescription, readFrames, readState } from "./images.ts";
 import { installedManifest } from "./installed.ts";
 import { plotSvg } from "./plot.ts";
 import { print, printable, printJson, printNote } from "./print.ts";
-import { requestBody } from "./request.ts";
+import { type RobotRequest, requestBody } from "./request.ts";
 import { wholeNumber } from "./sample.ts";
 import { signedIn } from "./sign-in.ts";
-
-const ROUTE = "/v1/chat/completions";
 
 export const act: Command = {
   name: "act",
@@ -25,6 +25,7 @@ export const act: Command = {
     image: { value: "CAMERA=FILE", multiple: true, about: "JPEG of one camera, once per frame, oldest first." },
     state: { value: "FILE", about: "JSON file with robot_state." },
     session: { value: "ID", about: "Continue or begin this session." },
+    socket: { about: "Send it over a WebSocket, as an episode does, instead of over HTTP." },
     seed: { value: "N", about: "Seed of the noise, 0 to 2^53 - 1 (default 0)." },
     "base-url": {
       value: "URL",
@@ -53,21 +54,20 @@ async function run(given: Given): Promise<number | Problem> {
   if (state instanceof Problem) return state;
   const service = await signedIn(given.text("base-url") ?? given.text("url"));
   if (service instanceof Problem) return service;
-  const cameras = await inOrder(wanted, service);
+  const description = await descriptionOf(service, wanted.model);
+  if (description instanceof Problem) return description;
+  const cameras = inOrder(wanted, description.text);
   if (cameras instanceof Problem) return cameras;
   const frames = await readFrames(cameras);
   if (frames instanceof Problem) return frames;
-  const answer = await post(service, ROUTE, JSON.stringify(requestBody({ ...wanted, frames, state })));
-  if (answer instanceof Problem) return answer;
-  const chunk = chunkOf(answer.body);
-  if (chunk === undefined) {
-    return new Problem(
-      `the service at ${service.url} answered without an action chunk; is '${wanted.model}' a robot model?`,
-    );
-  }
+  const observation = { ...wanted, state, cameras: byCamera(cameras, frames) };
+  const chunk = given.on("socket")
+    ? await actOverSocket(service, observation)
+    : await actOverHttp(service, { ...wanted, state, frames });
+  if (chunk instanceof Problem) return chunk;
   // The bundle, if it is installed here, names the columns; what was sent and received does not depend on it.
   const manifest = await installedManifest(wanted.model);
-  const reference = answer.headers.get("x-tendon-bundle") === "reference";
+  const { reference } = description;
   const known = manifest?.action.columns.map(({ name, unit, min, max }) => ({ name, unit: shownUnit(unit, min, max) }));
   const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
   const drawn = await draw(given.text("plot"), wanted, chunk, columns, reference);
@@ -99,17 +99,17 @@ function wantedOf(given: Given): Wanted | Problem {
   };
 }
 
-/** The frames in the camera order that the service describes. */
-async function inOrder(wanted: Wanted, service: Service): Promise<readonly CameraFiles[] | Problem> {
-  const question = JSON.stringify({ model: wanted.model, messages: [{ role: "user", content: "describe" }] });
-  const answer = await post(service, ROUTE, question);
+async function actOverHttp(service: Service, request: RobotRequest): Promise<ActionChunk | Problem> {
+  const answer = await post(service, CHAT_ROUTE, JSON.stringify(requestBody(request)));
   if (answer instanceof Problem) return answer;
-  const description = contentOf(answer.body);
-  if (description === undefined) {
-    return new Problem(
-      `the service at ${service.url} answered without a description of '${wanted.model}'; is it a tendon service?`,
-    );
-  }
+  return (
+    chunkOf(answer.body) ??
+    new Problem(`the service at ${service.url} answered without an action chunk; is '${request.model}' a robot model?`)
+  );
+}
+
+/** The frames in the camera order that the service describes. */
+function inOrder(wanted: Wanted, description: string): readonly CameraFiles[] | Problem {
   const names = wanted.cameras.map((item) => item.camera);
   const described = orderInDescription(names, description);
   if (described !== undefined) return inModelOrder(wanted.cameras, wanted.model, described);
@@ -117,6 +117,15 @@ async function inOrder(wanted: Wanted, service: Service): Promise<readonly Camer
     `the cameras ${names.join(", ")} are not those of ${wanted.model}; the service describes it so: ${printable(description)}`,
     EXIT.usage,
   );
+}
+
+/** Camera-major frames, camera by camera. */
+function byCamera(cameras: readonly CameraFiles[], frames: readonly Uint8Array[]): readonly (readonly Uint8Array[])[] {
+  let taken = 0;
+  return cameras.map(({ files }) => {
+    taken += files.length;
+    return frames.slice(taken - files.length, taken);
+  });
 }
 
 /** A manifest writes `1` for "no unit"; a person reads more from the range of a fraction. */

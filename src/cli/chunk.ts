@@ -24,6 +24,14 @@ export function chunkOf(completion: unknown): ActionChunk | undefined {
   return isChunk(chunk) ? chunk : undefined;
 }
 
+/** The chunk of an `action_chunk` message, without what the socket adds; `rows` stand in for those of a binary message. */
+export function chunkOfMessage(message: object, rows?: readonly (readonly number[])[]): ActionChunk | undefined {
+  const added = ["type", "id", "observation_id", "usage", "replayed", ...(rows === undefined ? [] : ["rows"])];
+  const own = Object.entries(message).filter(([key]) => !added.includes(key));
+  const chunk: unknown = { ...Object.fromEntries(own), ...(rows === undefined ? {} : { actions: rows }) };
+  return isChunk(chunk) ? chunk : undefined;
+}
+
 function isChunk(chunk: unknown): chunk is ActionChunk {
   const [width, rows] = [numberAt(chunk, "action_dim"), valueAt(chunk, "actions")];
   const texts = [textAt(chunk, "session_id"), textAt(chunk, "action_space")];

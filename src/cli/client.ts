@@ -74,14 +74,30 @@ interface Request {
   readonly body?: string;
 }
 
+/** Why the service makes no WebSocket of `path`: the platform's client tells nothing of such an answer. */
+export async function upgradeRefusal(service: Service, path: string): Promise<Problem> {
+  const headers = { connection: "Upgrade", upgrade: "websocket" };
+  const answer = await callSigned(service, path, { method: "GET", headers });
+  const told = answer instanceof Problem && !(answer instanceof Refusal && answer.code === "not_found");
+  if (told) return answer;
+  return new Problem(
+    `the service at ${service.url} did not make a WebSocket of ${path}; a proxy in between must let upgrades through`,
+    EXIT.unreachable,
+  );
+}
+
+/** A key that no header can carry. The platform's complaint about it would show the key. */
+export function keyProblem({ apiKey }: Service): Problem | undefined {
+  if (/^[\x21-\x7e]+$/.test(apiKey)) return undefined;
+  return new Problem(
+    "the API key is empty or has a character that no key has, such as a space; mend TENDON_API_KEY or sign in again",
+    EXIT.notSignedIn,
+  );
+}
+
 async function callSigned(service: Service, path: string, request: Request): Promise<Answer | Problem> {
-  // The platform's complaint about such a header would show the key.
-  if (!/^[\x21-\x7e]+$/.test(service.apiKey)) {
-    return new Problem(
-      "the API key is empty or has a character that no key has, such as a space; mend TENDON_API_KEY or sign in again",
-      EXIT.notSignedIn,
-    );
-  }
+  const wrong = keyProblem(service);
+  if (wrong !== undefined) return wrong;
   const headers = { ...request.headers, authorization: `Bearer ${service.apiKey}` };
   const reply = await call(service.url, path, { ...request, headers });
   if (reply instanceof Problem || reply.ok) return reply;

@@ -8,6 +8,7 @@ import { Problem } from "../error.ts";
 import { systemClock } from "../std/clock.ts";
 import { type ActionChunk, chunkOf } from "./chunk.ts";
 import { post, type Service } from "./client.ts";
+import { CHAT_ROUTE, isReference } from "./description.ts";
 import { requestBody } from "./request.ts";
 
 export interface Load {
@@ -84,13 +85,13 @@ class Robot {
     for (let chunk = 0; chunk < count; chunk++) {
       const body = this.bodies[(this.sent + this.index) % this.bodies.length] ?? "";
       const before = systemClock.monotonicMs();
-      const answer = await post(this.load.service, "/v1/chat/completions", body);
+      const answer = await post(this.load.service, CHAT_ROUTE, body);
       const clientMs = systemClock.monotonicMs() - before;
       if (answer instanceof Problem) return answer;
       const read = chunkOf(answer.body);
       if (read === undefined)
         return new Problem("the service answered without an action chunk; is the model a robot's?");
-      this.reference ||= answer.headers.get("x-tendon-bundle") === "reference";
+      this.reference ||= isReference(answer.headers);
       this.hash.update(JSON.stringify(read.actions));
       this.sent += 1;
       if (ms !== undefined) record(ms, read, clientMs);

@@ -68,10 +68,9 @@ const stateFile = () => join(dir, "state.json");
 
 test("act sends the observation in the described camera order and draws the chunk", async () => {
   seen.length = 0;
-  reply = (body) =>
-    typeof body.messages[0]?.content === "string"
-      ? Response.json({ choices: [{ message: { content: "cameras in order: left, top; 1 frame each" } }] })
-      : Response.json(short, { headers: { "x-tendon-bundle": "reference" } });
+  const headers = { "x-tendon-bundle": "reference" };
+  const description = { choices: [{ message: { content: "cameras in order: left, top; 1 frame each" } }] };
+  reply = (body) => Response.json(typeof body.messages[0]?.content === "string" ? description : short, { headers });
   const plot = join(dir, "plot.svg");
   const other = ["--image", "left=test/vectors/jpeg/gray.jpg", "--image", `top=${JPEG}`];
   const end = await runAct(
