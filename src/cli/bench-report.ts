@@ -1,4 +1,4 @@
-/** The figures of `tendon bench` as a table for people and as CSV for `bench/results/`. */
+/** The figures of `tendon bench chunk` as a table for people and as CSV for `bench/results/`. */
 import { COLUMNS, type Measured } from "./load.ts";
 import { type Origin, versionsText } from "./origin.ts";
 import { summary } from "./stats.ts";
@@ -19,13 +19,18 @@ const WINDOW = [
   "generator is another process on the same machine and takes its share of the cores. Closed loop: a robot waits for its chunk.",
 ];
 
-export function reportText(from: Origin, measurements: readonly Measurement[]): string {
+/** The head of every report. */
+export function originLines(suite: string, from: Origin): string[] {
   const { machine } = from;
-  const parts = [
-    `tendon bench chunk   ${from.date}   commit ${from.commit}`,
+  return [
+    `tendon bench ${suite}   ${from.date}   commit ${from.commit}`,
     versionsText(from),
     `machine: ${machine.cpu}, ${machine.cores} cores, ${machine.memory_gib} GiB, GPU ${machine.gpu}`,
   ];
+}
+
+export function reportText(from: Origin, measurements: readonly Measurement[]): string {
+  const parts = originLines("chunk", from);
   for (const one of measurements) {
     const rate = (one.chunks / one.seconds).toFixed(1);
     const note = one.reference ? ", reference bundle (random weights)" : "";
@@ -51,29 +56,22 @@ export function csvText(from: Origin, measurements: readonly Measurement[]): str
   const lines = measurements.flatMap((one) =>
     COLUMNS.map((name) => {
       const { p50, p90, p99, max } = summary(one.ms[name]);
-      const { cpu, cores, gpu } = from.machine;
       const rate = (one.chunks / one.seconds).toFixed(2);
       const times = [p50, p90, p99, max].map((value) => value.toFixed(3));
-      const head = [
-        from.date,
-        from.commit,
-        versionsText(from),
-        cpu,
-        cores,
-        gpu,
-        one.model,
-        one.device,
-        one.robots,
-        one.chunks,
-        rate,
-      ];
+      const head = [...originCells(from), one.model, one.device, one.robots, one.chunks, rate];
       return [...head, name, ...times, one.actionsSha256].map(csvCell).join(",");
     }),
   );
   return `${[HEAD, ...lines].join("\n")}\n`;
 }
 
-function csvCell(value: string | number): string {
+/** The first cells of every line: date, commit, versions and machine. */
+export function originCells(from: Origin): (string | number)[] {
+  const { cpu, cores, gpu } = from.machine;
+  return [from.date, from.commit, versionsText(from), cpu, cores, gpu];
+}
+
+export function csvCell(value: string | number): string {
   const text = String(value);
   return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

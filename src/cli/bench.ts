@@ -1,39 +1,52 @@
 /**
- * `tendon bench SUITE`: where the time of a chunk goes, at 1 robot and at 8, against the echo device and the bundle on the CPU.
- *
- * Not a load test: robots wait for their chunk before they send the next observation, as robots do.
+ * `tendon bench SUITE`: `chunk`, where the time of a chunk goes; `episode`, whether a robot's control loop ever lacks a row.
+ * At 1 robot and at 8, against the echo device and the bundle on the CPU. Not a load test: robots do what robots do.
  */
-import { readdir, rename } from "node:fs/promises";
-import { join } from "node:path";
+import { rename } from "node:fs/promises";
 import { EXIT, Problem } from "../error.ts";
-import { systemClock } from "../std/clock.ts";
-import { csvText, type Measurement, reportText } from "./bench-report.ts";
-import { type Child, startChild } from "./child.ts";
-import type { Service } from "./client.ts";
+import { runChunkSuite } from "./bench-chunk.ts";
+import { runEpisodeSuite } from "./bench-episode.ts";
+import { csvText, reportText } from "./bench-report.ts";
+import type { BenchTarget } from "./bench-service.ts";
 import { type Command, type Given, usageProblem } from "./command.ts";
-import { sampleFrames } from "./drawing.ts";
-import { measure } from "./load.ts";
+import { episodeCsv, episodeJson, episodeText } from "./episode-report.ts";
 import { origin } from "./origin.ts";
-import { print, printJson, printNote } from "./print.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE, wholeNumber } from "./sample.ts";
-import { signedIn } from "./sign-in.ts";
+import { print, printJson } from "./print.ts";
+import { wholeNumber } from "./sample.ts";
 
-/** Different observations that the robots take turns with. */
-const SCENES = 4;
 const CHUNKS_DEFAULT = 500;
 const CHUNKS_MAX = 10_000_000;
+const SECONDS_DEFAULT = 10;
+/** The lateness of every tick of 64 robots is kept until the end: 7 million numbers. */
+const SECONDS_MAX = 3_600;
 const ROBOTS_MAX = 64;
-/** Chunks of each robot that are not measured: connections, caches and the compiler of the client warm up. */
-const WARMUP_CHUNKS = 10;
+
+/** How long a measurement is: of each suite, its flag. */
+const SUITES = {
+  chunk: { flag: "chunks", usual: CHUNKS_DEFAULT, max: CHUNKS_MAX, run: chunkSuite },
+  episode: { flag: "seconds", usual: SECONDS_DEFAULT, max: SECONDS_MAX, run: episodeSuite },
+} as const;
+type SuiteName = keyof typeof SUITES;
+const NAMES = Object.keys(SUITES).join(" or ");
 
 export const bench: Command = {
   name: "bench",
-  summary: "Measure a chunk station by station and end to end. SUITE is: chunk.",
+  summary: `Measure a chunk station by station, or robots' control loops. SUITE is: ${NAMES}.`,
   positionals: "SUITE",
   flags: {
-    url: { value: "URL", about: "Measure this running service instead of fresh ones of its own." },
+    url: {
+      value: "URL",
+      about: "Measure this running service, with the key in use (its account pays), instead of fresh ones of its own.",
+    },
     robots: { value: "N", about: `Robots at once, 1 to ${ROBOTS_MAX} (default: 1, then 8).` },
-    chunks: { value: "N", about: `Chunks of one measurement, over all robots (default ${CHUNKS_DEFAULT}).` },
+    chunks: {
+      value: "N",
+      about: `chunk: how many in one measurement, over all robots, 1 to ${CHUNKS_MAX} (default ${CHUNKS_DEFAULT}).`,
+    },
+    seconds: {
+      value: "N",
+      about: `episode: length of one measurement, 1 to ${SECONDS_MAX} (default ${SECONDS_DEFAULT}).`,
+    },
     device: { value: "NAME", about: "Only this device: echo or cpu (default: both); not with --url." },
     frames: {
       value: "DIR",
@@ -41,54 +54,80 @@ export const bench: Command = {
     },
     models: { value: "DIR", about: "Bundles to measure (default: those that ship with the executable)." },
     json: { value: "FILE", about: "Write all figures as JSON; '-' for standard output instead of the table." },
-    csv: { value: "FILE", about: "Write one line per station as CSV." },
+    csv: { value: "FILE", about: "Write all figures as CSV, a line per station or loop; '-' as for --json." },
   },
   run,
 };
 
-interface Plan {
-  readonly robots: readonly number[];
-  readonly chunks: number;
-  readonly devices: readonly string[];
-  readonly url?: string | undefined;
-  readonly frames?: string | undefined;
-  readonly models?: string | undefined;
+interface Plan extends BenchTarget {
+  readonly suite: SuiteName;
+  /** Chunks or seconds. */
+  readonly length: number;
+}
+
+/** What a suite has to say, in each form. */
+interface Report {
+  readonly json: object;
+  readonly csv: string;
+  readonly text: string;
 }
 
 async function run(given: Given): Promise<number | Problem> {
   const plan = planOf(given);
   if (plan instanceof Problem) return plan;
-  const measurements = await runChunkSuite(plan);
-  if (measurements instanceof Problem) return measurements;
-  const from = await origin();
-  const report = { suite: "chunk", ...from, measurements };
-  const written = await writeFiles(given, JSON.stringify(report, null, 2), csvText(from, measurements));
+  const report = await SUITES[plan.suite].run(plan);
+  if (report instanceof Problem) return report;
+  const written = await writeFiles(given, JSON.stringify(report.json, null, 2), report.csv);
   if (written instanceof Problem) return written;
-  if (given.text("json") === "-") await printJson(report);
-  else await print(reportText(from, measurements));
+  if (given.text("json") === "-") await printJson(report.json);
+  else await print(given.text("csv") === "-" ? report.csv : report.text);
   return EXIT.done;
 }
 
+async function chunkSuite(plan: Plan): Promise<Report | Problem> {
+  const measurements = await runChunkSuite({ ...plan, chunks: plan.length });
+  if (measurements instanceof Problem) return measurements;
+  const from = await origin();
+  return {
+    json: { suite: "chunk", ...from, measurements },
+    csv: csvText(from, measurements),
+    text: reportText(from, measurements),
+  };
+}
+
+async function episodeSuite(plan: Plan): Promise<Report | Problem> {
+  const measurements = await runEpisodeSuite({ ...plan, seconds: plan.length });
+  if (measurements instanceof Problem) return measurements;
+  const from = await origin();
+  return {
+    json: episodeJson(from, measurements),
+    csv: episodeCsv(from, measurements),
+    text: episodeText(from, measurements),
+  };
+}
+
 function planOf(given: Given): Plan | Problem {
-  if (given.positionals.length !== 1) return usageProblem(bench, "expected one suite: chunk");
-  if (given.positionals[0] !== "chunk")
-    return usageProblem(bench, `unknown suite '${given.positionals[0]}', there is: chunk`);
+  const [name, ...more] = given.positionals;
+  if (name === undefined || more.length > 0) return usageProblem(bench, `expected one suite: ${NAMES}`);
+  if (!isSuite(name)) return usageProblem(bench, `unknown suite '${name}', there is: ${NAMES}`);
+  const length = lengthOf(given, name);
+  if (length instanceof Problem) return length;
   const robots = given.text("robots");
   const robotsCount = robots === undefined ? undefined : wholeNumber(robots, ROBOTS_MAX);
   if (robots !== undefined && !robotsCount)
     return usageProblem(bench, `--robots is '${robots}', expected 1 to ${ROBOTS_MAX}`);
-  const chunks = given.text("chunks") ?? String(CHUNKS_DEFAULT);
-  const chunksCount = wholeNumber(chunks, CHUNKS_MAX);
-  if (!chunksCount) return usageProblem(bench, `--chunks is '${chunks}', expected 1 to ${CHUNKS_MAX}`);
   const [url, device] = [given.text("url"), given.text("device")];
   if (url !== undefined && device !== undefined)
     return usageProblem(bench, "--device cannot be set for a running service");
+  if (given.text("json") === "-" && given.text("csv") === "-")
+    return usageProblem(bench, "--json and --csv cannot both go to standard output; name a file for one");
   if (device !== undefined && device !== "echo" && device !== "cpu") {
     return usageProblem(bench, `--device is '${device}', expected echo or cpu`);
   }
   return {
+    suite: name,
+    length,
     robots: robotsCount === undefined ? [1, 8] : [robotsCount],
-    chunks: chunksCount,
     devices: device === undefined ? ["echo", "cpu"] : [device],
     url,
     frames: given.text("frames"),
@@ -96,74 +135,17 @@ function planOf(given: Given): Plan | Problem {
   };
 }
 
-/** All measurements of the plan, one after the other, each against a fresh process unless the plan names a service. */
-export async function runChunkSuite(plan: Plan): Promise<Measurement[] | Problem> {
-  const scenes = plan.frames === undefined ? await drawnScenes() : await scenesOf(plan.frames);
-  if (scenes instanceof Problem) return scenes;
-  const measurements: Measurement[] = [];
-  for (const device of plan.url === undefined ? plan.devices : ["as configured"]) {
-    for (const robots of plan.robots) {
-      await printNote(`measuring: device ${device}, robots ${robots}, chunks ${plan.chunks}`);
-      const done = await withService(plan, device, (service) =>
-        measure({
-          service,
-          model: SAMPLE_MODEL,
-          robots,
-          chunks: plan.chunks,
-          warmup: WARMUP_CHUNKS,
-          scenes,
-          instruction: SAMPLE_INSTRUCTION,
-          state: SAMPLE_STATE,
-          sessionPrefix: `bench-${systemClock.unixMs()}`,
-        }),
-      );
-      if (done instanceof Problem) return done;
-      measurements.push({ model: SAMPLE_MODEL, device, robots, chunks: plan.chunks, ...done });
-    }
-  }
-  return measurements;
+function isSuite(name: string): name is SuiteName {
+  return Object.hasOwn(SUITES, name);
 }
 
-async function withService<T>(
-  plan: Plan,
-  device: string,
-  work: (service: Service) => Promise<T | Problem>,
-): Promise<T | Problem> {
-  if (plan.url !== undefined) {
-    const service = await signedIn(plan.url);
-    return service instanceof Problem ? service : work(service);
-  }
-  const child: Child | Problem = await startChild({ model: SAMPLE_MODEL, device, modelsDir: plan.models });
-  if (child instanceof Problem) return child;
-  try {
-    const done = await work(child.service);
-    return done instanceof Problem ? await child.explain(done) : done;
-  } finally {
-    await child.stop();
-  }
-}
-
-async function drawnScenes(): Promise<Uint8Array[][] | Problem> {
-  const scenes: Uint8Array[][] = [];
-  for (let seed = 0; seed < SCENES; seed++) {
-    const frames = await sampleFrames(seed);
-    if (frames instanceof Problem) return frames;
-    scenes.push(frames);
-  }
-  return scenes;
-}
-
-/** The JPEG files of a folder in the order of their names, three per observation; a last incomplete one is left out. */
-async function scenesOf(folder: string): Promise<Uint8Array[][] | Problem> {
-  try {
-    const names = (await readdir(folder)).filter((name) => /\.jpe?g$/i.test(name)).sort();
-    const frames = await Promise.all(names.map((name) => Bun.file(join(folder, name)).bytes()));
-    const scenes = Array.from({ length: Math.floor(frames.length / 3) }, (_, at) => frames.slice(at * 3, at * 3 + 3));
-    if (scenes.length > 0) return scenes;
-    return new Problem(`'${folder}' holds ${frames.length} JPEG files; at least three are needed, one per camera`);
-  } catch (error) {
-    return new Problem(`cannot read the frames in '${folder}': ${(error as Error).message}`);
-  }
+function lengthOf(given: Given, suite: SuiteName): number | Problem {
+  const { flag, usual, max } = SUITES[suite];
+  const foreign = Object.values(SUITES).find((other) => other.flag !== flag && given.text(other.flag) !== undefined);
+  if (foreign !== undefined) return usageProblem(bench, `--${foreign.flag} is not for ${suite}, its flag is --${flag}`);
+  const text = given.text(flag) ?? String(usual);
+  const length = wholeNumber(text, max);
+  return length ? length : usageProblem(bench, `--${flag} is '${text}', expected 1 to ${max}`);
 }
 
 async function writeFiles(given: Given, json: string, csv: string): Promise<Problem | undefined> {

@@ -81,9 +81,17 @@ test("wrong use of bench exits with 2", async () => {
     ["chunk", "--robots", "0"],
     ["chunk", "--robots", "65"],
     ["chunk", "--chunks", "none"],
+    ["chunk", "--chunks", "0"],
+    ["chunk", "--chunks", "10000001"],
     ["chunk", "--device", "cuda:0"],
     ["chunk", "--url", "http://x", "--device", "cpu"],
     ["chunk", "--wat"],
+    ["chunk", "--seconds", "2"],
+    ["episode", "--chunks", "2"],
+    ["episode", "--seconds", "0"],
+    ["episode", "--seconds", "3601"],
+    ["episode", "--robots", "65"],
+    ["episode", "--json", "-", "--csv", "-"],
   ]) {
     const parsed = given(bench, argv);
     const end = parsed instanceof Problem ? parsed : await bench.run(parsed);

@@ -1,0 +1,77 @@
+/** What the suites of `tendon bench` measure: a service of their own or one that runs already, and what they show it. */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { Problem } from "../error.ts";
+import { startChild } from "./child.ts";
+import type { Service } from "./client.ts";
+import { sampleFrames } from "./drawing.ts";
+import { SAMPLE_MODEL } from "./sample.ts";
+import { signedIn } from "./sign-in.ts";
+
+/** Different observations that the robots take turns with. */
+const SCENES = 4;
+
+/** The part of a plan that all suites have. */
+export interface BenchTarget {
+  /** Each number of robots is a measurement of its own, on each device. */
+  readonly robots: readonly number[];
+  readonly devices: readonly string[];
+  readonly url?: string | undefined;
+  readonly frames?: string | undefined;
+  readonly models?: string | undefined;
+}
+
+/** The devices to measure; a service that runs already has its own. */
+export function devicesOf({ url, devices }: BenchTarget): readonly string[] {
+  return url === undefined ? devices : ["as configured"];
+}
+
+/** Against a fresh process, unless the target names a service. */
+export async function withService<T>(
+  target: BenchTarget,
+  device: string,
+  work: (service: Service) => Promise<T | Problem>,
+): Promise<T | Problem> {
+  if (target.url !== undefined) {
+    const service = await signedIn(target.url);
+    return service instanceof Problem ? service : work(service);
+  }
+  const child = await startChild({ model: SAMPLE_MODEL, device, modelsDir: target.models });
+  if (child instanceof Problem) return child;
+  try {
+    const done = await work(child.service);
+    return done instanceof Problem ? await child.explain(done) : done;
+  } finally {
+    await child.stop();
+  }
+}
+
+/** Observations to take turns with: the frames of each in the model's camera order. */
+export type Scenes = readonly (readonly Uint8Array[])[];
+
+export async function scenesFor({ frames }: BenchTarget): Promise<Scenes | Problem> {
+  return frames === undefined ? await drawnScenes() : await scenesOf(frames);
+}
+
+async function drawnScenes(): Promise<Scenes | Problem> {
+  const scenes: Uint8Array[][] = [];
+  for (let seed = 0; seed < SCENES; seed++) {
+    const frames = await sampleFrames(seed);
+    if (frames instanceof Problem) return frames;
+    scenes.push(frames);
+  }
+  return scenes;
+}
+
+/** The JPEG files of a folder in the order of their names, three per observation; a last incomplete one is left out. */
+async function scenesOf(folder: string): Promise<Scenes | Problem> {
+  try {
+    const names = (await readdir(folder)).filter((name) => /\.jpe?g$/i.test(name)).sort();
+    const frames = await Promise.all(names.map((name) => Bun.file(join(folder, name)).bytes()));
+    const scenes = Array.from({ length: Math.floor(frames.length / 3) }, (_, at) => frames.slice(at * 3, at * 3 + 3));
+    if (scenes.length > 0) return scenes;
+    return new Problem(`'${folder}' holds ${frames.length} JPEG files; at least three are needed, one per camera`);
+  } catch (error) {
+    return new Problem(`cannot read the frames in '${folder}': ${(error as Error).message}`);
+  }
+}
