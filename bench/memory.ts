@@ -11,7 +11,6 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { type Child, startChild } from "../src/cli/child.ts";
 import { sampleFrames } from "../src/cli/drawing.ts";
 import { measure } from "../src/cli/load.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
@@ -19,6 +18,7 @@ import { median } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
 import { childEnvironment } from "../src/config.ts";
 import { Problem } from "../src/error.ts";
+import { type MeasuredServer, startServer } from "./measured-server.ts";
 import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
 
 const MIB = 2 ** 20;
@@ -33,9 +33,6 @@ const DEVICES = ["echo", "cpu"] as const;
 type Device = (typeof DEVICES)[number];
 const REQUESTS = { small: { echo: 500, cpu: 50 }, full: { echo: 100_000, cpu: 10_000 } } as const;
 const COUNTED_CHUNKS = { small: 10, full: 1000 } as const;
-
-/** What server-child.ts answers to "memory", after a full collection. */
-const Reading = Type.Object({ rss_bytes: Type.Integer() });
 
 /** What allocation-child.ts prints: one number per chunk after warm-up. */
 const Counts = Type.Object({ library: Type.Array(Type.Integer()), runtime: Type.Array(Type.Integer()) });
@@ -93,23 +90,13 @@ function sum(values: readonly number[]): number {
 async function growth(device: Device, requests: number, size: Size): Promise<Figure[] | Problem> {
   const frames = await sampleFrames(0);
   if (frames instanceof Problem) return frames;
-  let heard: (message: unknown) => void = () => undefined;
-  const child = await startChild({
-    program: [process.execPath, join(import.meta.dir, "server-child.ts")],
-    model: SAMPLE_MODEL,
-    device,
-    onMessage: (message) => heard(message),
-  });
-  if (child instanceof Problem) return child;
-  const ask = (): Promise<unknown> =>
-    new Promise((resolve) => {
-      heard = resolve;
-      child.send("memory");
-    });
+  const server = await startServer(device);
+  if (server instanceof Problem) return server;
+  const { child } = server;
   try {
     const tenths: number[] = [];
     for (let tenth = 0; tenth < TENTHS; tenth++) {
-      const rss = await tenthOf(child, ask, frames, Math.round(requests / TENTHS), tenth);
+      const rss = await tenthOf(server, frames, Math.round(requests / TENTHS), tenth);
       if (rss instanceof Problem) return await child.explain(rss);
       tenths.push(rss / MIB);
     }
@@ -121,8 +108,7 @@ async function growth(device: Device, requests: number, size: Size): Promise<Fig
 
 /** Sends a tenth of the requests; the median resident memory, bytes, of the readings in between. */
 async function tenthOf(
-  child: Child,
-  ask: () => Promise<unknown>,
+  server: MeasuredServer,
   frames: readonly Uint8Array[],
   requests: number,
   tenth: number,
@@ -130,7 +116,7 @@ async function tenthOf(
   const readings: number[] = [];
   for (let reading = 0; reading < READINGS; reading++) {
     const done = await measure({
-      service: child.service,
+      service: server.child.service,
       model: SAMPLE_MODEL,
       robots: ROBOTS,
       chunks: Math.max(1, Math.round(requests / READINGS)),
@@ -141,9 +127,9 @@ async function tenthOf(
       sessionPrefix: `memory-${tenth}-${reading}`,
     });
     if (done instanceof Problem) return done;
-    const answer = await ask();
-    if (!Value.Check(Reading, answer)) return new Problem("server-child.ts answered something else than a reading");
-    readings.push(answer.rss_bytes);
+    const rss = await server.residentBytes();
+    if (rss instanceof Problem) return rss;
+    readings.push(rss);
   }
   return median(readings);
 }

@@ -11,6 +11,7 @@ import { print, printNote } from "../src/cli/print.ts";
 import { EXIT, Problem } from "../src/error.ts";
 import { chunk } from "./chunk.ts";
 import { decode } from "./decode.ts";
+import { episodes } from "./episodes.ts";
 import { hostile } from "./hostile.ts";
 import { interference } from "./interference.ts";
 import { kill } from "./kill.ts";
@@ -27,7 +28,7 @@ import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 
 export const PROOFS: readonly Proof[] = [
-  ...[loop, memory, decode, start, chunk, hostile, sim, kill],
+  ...[loop, memory, decode, start, chunk, episodes, hostile, sim, kill],
   ...[money, overhead, interference],
 ];
 
