@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { origin } from "../src/cli/origin.ts";
 import { print, printNote } from "../src/cli/print.ts";
 import { EXIT, Problem } from "../src/error.ts";
+import { arrival } from "./arrival.ts";
 import { chunk } from "./chunk.ts";
 import { decode } from "./decode.ts";
 import { episodes } from "./episodes.ts";
@@ -17,18 +18,15 @@ import { interference } from "./interference.ts";
 import { kill } from "./kill.ts";
 import { loop } from "./loop.ts";
 import { memory } from "./memory.ts";
-
 import { money } from "./money.ts";
-
 import { overhead } from "./overhead.ts";
-
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
 import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 
 export const PROOFS: readonly Proof[] = [
-  ...[loop, memory, decode, start, chunk, episodes, hostile, sim, kill],
+  ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill],
   ...[money, overhead, interference],
 ];
 

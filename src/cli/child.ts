@@ -29,6 +29,8 @@ export interface ChildOptions {
 
 export interface Child {
   readonly service: Service;
+  /** Its operations listener. */
+  readonly opsUrl: string;
   /** Its data folder, gone after `stop`. */
   readonly dataDir: string;
   /** From the start of the process to its ready line. */
@@ -81,8 +83,8 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
   const line = await firstLine(child.stdout);
   cancel();
   const readyMs = systemClock.monotonicMs() - before;
-  const service = line === undefined ? undefined : readyOf(line);
-  if (service === undefined) {
+  const ready = line === undefined ? undefined : readyOf(line);
+  if (ready === undefined) {
     const said = await lastWords(folder);
     await stop();
     return new Problem(`the service that was to be measured did not start: ${said || "it printed no ready line"}`);
@@ -94,7 +96,7 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
     const how = child.signalCode ?? `exit code ${child.exitCode}`;
     return new Problem(`the measured service ended by itself (${how}): ${await lastWords(folder)}`);
   };
-  return { service, dataDir, readyMs, stop, explain, send: (message) => child.send(message) };
+  return { ...ready, dataDir, readyMs, stop, explain, send: (message) => child.send(message) };
 }
 
 /** The last line that the service wrote to standard error. */
@@ -103,11 +105,11 @@ async function lastWords(folder: string): Promise<string> {
 }
 
 /** The ready line of `serve --dev --json` (contract section 9). */
-function readyOf(line: string): Service | undefined {
+function readyOf(line: string): Pick<Child, "service" | "opsUrl"> | undefined {
   const event = parseJson(line);
-  const [url, apiKey] = [textAt(event, "url"), textAt(event, "api_key")];
-  if (textAt(event, "event") !== "ready" || !url || !apiKey) return undefined;
-  return { url: url.replace(/\/$/, ""), apiKey };
+  const [url, opsUrl, apiKey] = [textAt(event, "url"), textAt(event, "ops_url"), textAt(event, "api_key")];
+  if (textAt(event, "event") !== "ready" || !url || !opsUrl || !apiKey) return undefined;
+  return { service: { url: url.replace(/\/$/, ""), apiKey }, opsUrl };
 }
 
 /** The first line of a stream, without its end; undefined when the stream ends before one. The rest is thrown away. */

@@ -22,7 +22,7 @@ async function metrics(service: Service, stats: EngineStats | undefined): Promis
     },
     {
       name: "tendon_start_ms",
-      help: "From an observation's arrival (over HTTP with its first byte) to the model's start, the last 4096 of each route.",
+      help: "From an observation's arrival (over HTTP with its first byte) to the model's start, the last 1024 of each route.",
       type: "summary",
       samples: [
         ...service.starts.chat.samples({ route: "chat" }),

@@ -33,7 +33,7 @@ export class Recent {
   private count = 0;
   private sum = 0;
 
-  constructor(size = 4096) {
+  constructor(size = 1024) {
     this.values = new Float64Array(size);
   }
 

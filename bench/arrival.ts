@@ -1,0 +1,161 @@
+/**
+ * How long does an observation wait for its model's start?
+ *
+ * One robot, three drawn frames of 640×360 per observation, the echo device; in each round a fresh service for each arm: on a
+ * socket with the frames sent some milliseconds before the observation, as cameras do (early); on a socket with the frames right
+ * before it (together); over HTTP (http). The service's clock: `tendon_start_ms`, from the arrival of the observation to the
+ * model's start. The client's: from sending the observation to its chunk, which the model, the durable record and the way back
+ * are part of.
+ */
+import { startChild } from "../src/cli/child.ts";
+import { sampleFrames } from "../src/cli/drawing.ts";
+import { EpisodeSocket, frameMessage } from "../src/cli/episode.ts";
+import { measure } from "../src/cli/load.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
+import { median, type Summary, summary } from "../src/cli/stats.ts";
+import { table } from "../src/cli/table.ts";
+import { Problem } from "../src/error.ts";
+import { systemClock } from "../src/std/clock.ts";
+import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+
+/** `tendon_start_ms` tells the last 1024: the warm-up is over by then. */
+const SIZES = {
+  small: { rounds: 1, chunks: 20, warmup: 5 },
+  full: { rounds: 5, chunks: 1024, warmup: 200 },
+} as const;
+type Plan = (typeof SIZES)["small" | "full"];
+
+/** Asked for: at least 10 ms. */
+const CAPTURE_AHEAD_MS = 12;
+/** Asked for, milliseconds. */
+const START_P50_MS = 1;
+const START_P99_MS = 3;
+
+const ARMS = {
+  early: `socket, frames ${CAPTURE_AHEAD_MS} ms before`,
+  together: "socket, frames right before",
+  http: "HTTP",
+} as const;
+type Arm = keyof typeof ARMS;
+const ARM_NAMES = ["early", "together", "http"] as const;
+
+interface Told {
+  /** By the service's clock. */
+  readonly start: { readonly p50: number; readonly p99: number; readonly max: number };
+  /** By the client's clock. */
+  readonly client: Summary;
+}
+
+export const arrival: Proof = {
+  name: "arrival",
+  question: "How long does an observation wait for its model's start, on a socket and over HTTP?",
+  async run(size) {
+    const plan = SIZES[size];
+    const frames = await sampleFrames(0);
+    if (frames instanceof Problem) return frames;
+    const told: Record<Arm, Told[]> = { early: [], together: [], http: [] };
+    for (let round = 0; round < plan.rounds; round += 1) {
+      for (const arm of ARM_NAMES) {
+        const one = await measured(arm, plan, frames);
+        if (one instanceof Problem) return one;
+        told[arm].push(one);
+      }
+    }
+    const rows = ARM_NAMES.flatMap((arm) => figures(arm, told[arm], size === "full" && arm === "early"));
+    return {
+      text: table(figureLines(rows), ["left", "right"]),
+      rows,
+      ...(size === "full" ? { pass: withinLimits(rows) } : {}),
+    };
+  },
+};
+
+function figures(arm: Arm, told: readonly Told[], judged: boolean): Figure[] {
+  const of = (read: (one: Told) => number) => median(told.map(read));
+  const row = (measure: string, value: number, limit?: number): Figure => ({
+    measure: `${ARMS[arm]}: ${measure}`,
+    value,
+    unit: "ms",
+    ...(judged && limit !== undefined ? { limit } : {}),
+  });
+  return [
+    row(
+      "observation to model's start, service's clock, p50",
+      of(({ start }) => start.p50),
+      START_P50_MS,
+    ),
+    row(
+      "observation to model's start, service's clock, p99",
+      of(({ start }) => start.p99),
+      START_P99_MS,
+    ),
+    row("observation to model's start, service's clock, greatest", Math.max(...told.map(({ start }) => start.max))),
+    row(
+      "observation to chunk, client's clock, p50",
+      of(({ client }) => client.p50),
+    ),
+    row(
+      "observation to chunk, client's clock, p99",
+      of(({ client }) => client.p99),
+    ),
+  ];
+}
+
+async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Told | Problem> {
+  const child = await startChild({ model: SAMPLE_MODEL, device: "echo" });
+  if (child instanceof Problem) return child;
+  try {
+    const client =
+      arm === "http" ? await overHttp(child.service, plan, frames) : await onSocket(child.service, plan, frames, arm);
+    if (client instanceof Problem) return await child.explain(client);
+    const metrics = await (await fetch(`${child.opsUrl}/metrics`)).text();
+    const route = arm === "http" ? "chat" : "episode";
+    const at = (quantile: string) =>
+      Number(new RegExp(`^tendon_start_ms\\{route="${route}",quantile="${quantile}"\\} (.+)$`, "m").exec(metrics)?.[1]);
+    return { start: { p50: at("0.5"), p99: at("0.99"), max: at("1") }, client: summary(client) };
+  } finally {
+    await child.stop();
+  }
+}
+
+type Service = Parameters<typeof EpisodeSocket.connect>[0];
+
+async function overHttp(service: Service, plan: Plan, frames: Uint8Array[]): Promise<readonly number[] | Problem> {
+  const done = await measure({
+    service,
+    model: SAMPLE_MODEL,
+    robots: 1,
+    chunks: plan.chunks,
+    warmup: plan.warmup,
+    scenes: [frames],
+    instruction: SAMPLE_INSTRUCTION,
+    state: SAMPLE_STATE,
+    sessionPrefix: "arrival",
+  });
+  return done instanceof Problem ? done : done.ms.client;
+}
+
+/** Milliseconds from each observation to its chunk. */
+async function onSocket(
+  service: Service,
+  plan: Plan,
+  frames: readonly Uint8Array[],
+  arm: Exclude<Arm, "http">,
+): Promise<readonly number[] | Problem> {
+  const socket = await EpisodeSocket.connect(service);
+  if (socket instanceof Problem) return socket;
+  const opened = await socket.open({ model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, format: "json" });
+  if (opened instanceof Problem) return opened;
+  const messages = frames.map((jpeg, camera) => frameMessage(camera, jpeg));
+  const times: number[] = [];
+  for (let n = 0; n < plan.warmup + plan.chunks; n += 1) {
+    for (const message of messages) socket.frame(message);
+    if (arm === "early") await Bun.sleep(CAPTURE_AHEAD_MS);
+    const beforeMs = systemClock.monotonicMs();
+    const chunk = await socket.observe({ robot_state: SAMPLE_STATE });
+    if (chunk instanceof Problem) return chunk;
+    if (n >= plan.warmup) times.push(systemClock.monotonicMs() - beforeMs);
+  }
+  await socket.close();
+  return times;
+}
