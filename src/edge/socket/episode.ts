@@ -345,7 +345,7 @@ export class Episode implements Holder {
     const said = {
       type: "error",
       code: failure.wireCode,
-      message: failure.param === undefined ? failure.message : `${failure.param}: ${failure.message}`,
+      message: saying(failure),
       closing: code !== undefined,
       ...(observationId === undefined ? {} : { observation_id: observationId }),
     };
@@ -427,6 +427,11 @@ export class Episode implements Holder {
     this.service.log.error("socket fault", { stack });
     this.fail(new Failure("internal_error", "the service failed by a fault of its own; connect again"));
   }
+}
+
+/** There is no field for what was wrong, so the message names it, once. */
+function saying({ param, message }: Failure): string {
+  return param === undefined || message.includes(param) ? message : `${param}: ${message}`;
 }
 
 function noSession(): Failure {

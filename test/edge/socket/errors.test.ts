@@ -78,6 +78,19 @@ describe("session.open that cannot be", () => {
     });
   }
 
+  test("a message names the field at fault, once", async () => {
+    const one = await peer();
+    await one.open();
+    const said = async (fields: object) => (await one.act(fields)).message as string;
+    const messages = [
+      await said({ robot_state: { joint_position: [1], gripper_position: [0, 0] } }),
+      await said({ seed: 1, expected_step: -1 }),
+    ];
+    expect(messages.map((message) => message.match(/robot_state\.joint_position|expected_step/g)?.length)).toEqual([
+      1, 1,
+    ]);
+  });
+
   test("auth_unavailable, closing, 1008: the key cannot be verified when the session is opened", async () => {
     const drills = readDrills("auth_unavailable");
     if (drills instanceof Problem) throw new Error(drills.message);
