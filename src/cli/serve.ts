@@ -35,7 +35,7 @@ import { print, printJson } from "./print.ts";
 
 export const serve: Command = {
   name: "serve",
-  summary: "Serve robot models over HTTP.",
+  summary: "Serve robot models over HTTP and WebSocket.",
   flags: {
     host: { value: "HOST", about: `Address to listen on (default ${DEFAULTS.host}; TENDON_HOST).` },
     port: { value: "N", about: `Port to listen on, 0 for a free one (default ${DEFAULTS.port}; TENDON_PORT).` },
