@@ -21,6 +21,8 @@ import { replayed, type Sent, SocketForm } from "./chunk.ts";
 import { FrameGroup, readFrame } from "./frames.ts";
 import { echoedId, isTooLong, type Opening, parseMessage, readObservation, readOpening } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
+import { Pending } from "./pending.ts";
+import { closedText, errorText, openedText } from "./said.ts";
 
 /** Whose connection it is, and the header that says so. */
 export interface Client {
@@ -67,9 +69,7 @@ export class Episode implements Holder {
   private readonly queue: Work[] = [];
   private outstanding = 0;
   private working = false;
-  /** Bytes and messages that no runner has taken yet. */
-  private pendingBytes = 0;
-  private pendingMessages = 0;
+  private readonly pending = new Pending();
   /** The client has said its last word. */
   private closing = false;
   /** The session has ended without it. */
@@ -165,7 +165,7 @@ export class Episode implements Holder {
     const messages = present(this.waiting, "messages wait while a session is opened");
     this.waiting = undefined;
     for (const { length } of messages) {
-      this.unpend(length, 1);
+      this.pending.give(length, 1);
       this.service.ingress.give(this.client.accountId, length);
     }
     if (held instanceof Failure) this.fail(held);
@@ -173,7 +173,7 @@ export class Episode implements Holder {
       this.session = { ...opening, ...held, usesIds: false };
       // The connection may have ended meanwhile.
       if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
-      else this.say(openedText(this.session));
+      else this.say(openedText(manifest, held));
     }
     for (const message of messages) this.receive(message);
     if (this.service.lifecycle.draining) this.drain();
@@ -250,7 +250,7 @@ export class Episode implements Holder {
 
   private async workAll(): Promise<void> {
     for (let work = this.queue.shift(); work; work = this.queue.shift()) {
-      this.unpend(work.bytes, work.messages);
+      this.pending.give(work.bytes, work.messages);
       if (work.observation) await this.observe(work.observation);
       else this.goodbye("session_close", 1000);
       if (this.over) return;
@@ -342,14 +342,7 @@ export class Episode implements Holder {
     }
     this.count(failure.status);
     const code = failure.close ?? this.firstImageClose(failure);
-    const said = {
-      type: "error",
-      code: failure.wireCode,
-      message: saying(failure),
-      closing: code !== undefined,
-      ...(observationId === undefined ? {} : { observation_id: observationId }),
-    };
-    this.say(JSON.stringify(said));
+    this.say(errorText(failure, code !== undefined, observationId));
     if (code !== undefined) this.end(code, failure.wireCode);
   }
 
@@ -361,7 +354,7 @@ export class Episode implements Holder {
   private goodbye(reason: string, code: Goodbye): void {
     if (this.over) return;
     if (code === 1000) this.letGo("end");
-    if (this.session) this.say(JSON.stringify({ type: "session.closed", reason }));
+    if (this.session) this.say(closedText(reason));
     this.end(code, reason);
   }
 
@@ -399,18 +392,9 @@ export class Episode implements Holder {
 
   /** Takes the message's part of what may be pending, or ends the connection. */
   private pend(bytes: number, messages: number): boolean {
-    this.pendingBytes += bytes;
-    this.pendingMessages += messages;
-    const { socketPendingBytesMax, socketPendingMessagesMax } = LIMITS;
-    if (this.pendingBytes <= socketPendingBytesMax && this.pendingMessages <= socketPendingMessagesMax) return true;
-    const message = `more than ${socketPendingBytesMax} bytes or ${socketPendingMessagesMax} messages wait to be worked on; send less at once`;
-    this.fail(new Failure("socket_overflow", message));
-    return false;
-  }
-
-  private unpend(bytes: number, messages: number): void {
-    this.pendingBytes -= bytes;
-    this.pendingMessages -= messages;
+    const failure = this.pending.take(bytes, messages);
+    if (failure) this.fail(failure);
+    return failure === undefined;
   }
 
   private count(status: number): void {
@@ -429,31 +413,10 @@ export class Episode implements Holder {
   }
 }
 
-/** There is no field for what was wrong, so the message names it, once. */
-function saying({ param, message }: Failure): string {
-  return param === undefined || message.includes(param) ? message : `${param}: ${message}`;
-}
-
 function noSession(): Failure {
   return new Failure("session_missing", "there is no session yet; send session.open first");
 }
 
 function shuttingDown(): Failure {
   return new Failure("engine_unavailable", "the service is shutting down; connect again in some seconds");
-}
-
-function openedText({ served: { manifest }, sessionId, step }: OpenSession): string {
-  const { columns, hz, space, rows } = manifest.action;
-  return JSON.stringify({
-    type: "session.opened",
-    session_id: sessionId,
-    model: manifest.id,
-    step,
-    next_frames_per_camera: step === 0 ? manifest.frames.first : manifest.frames.later,
-    cameras: manifest.cameras,
-    rows,
-    dt: 1 / hz,
-    action_dim: columns.length,
-    action_space: space,
-  });
 }

@@ -1,0 +1,23 @@
+/** Messages of one connection that no runner has taken yet: bounded in bytes and in number (contract section 3). */
+import { Failure } from "../../error.ts";
+import { LIMITS } from "../../limits.ts";
+
+export class Pending {
+  private bytes = 0;
+  private messages = 0;
+
+  /** Counts them in, also where they are too many: `socket_overflow`. */
+  take(bytes: number, messages: number): Failure | undefined {
+    this.bytes += bytes;
+    this.messages += messages;
+    const { socketPendingBytesMax, socketPendingMessagesMax } = LIMITS;
+    if (this.bytes <= socketPendingBytesMax && this.messages <= socketPendingMessagesMax) return undefined;
+    const most = `${socketPendingBytesMax} bytes or ${socketPendingMessagesMax} messages`;
+    return new Failure("socket_overflow", `more than ${most} wait to be worked on; send less at once`);
+  }
+
+  give(bytes: number, messages: number): void {
+    this.bytes -= bytes;
+    this.messages -= messages;
+  }
+}
