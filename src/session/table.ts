@@ -24,6 +24,8 @@ export interface SessionName {
 
 /** A connection that has a session for itself. */
 export interface Holder {
+  /** The connection has ended; what it asked for while it was there is for nobody. */
+  readonly gone: boolean;
   /** The session has ended by itself or by somebody else; the connection holds it no more. */
   sessionEnded(): void;
 }
@@ -68,7 +70,10 @@ interface Entry {
   readonly slots: SlotPool | undefined;
   slot: number | undefined;
   holder?: Holder | undefined;
-  /** Its connection went away while a chunk ran; resolves when the session is idle again or ended. */
+  /**
+   * Somebody is about to be done with it: its connection went away while a chunk ran, or one is just opening it. Resolves when the
+   * session is idle or has ended.
+   */
   left?: PromiseWithResolvers<void> | undefined;
 }
 
@@ -129,31 +134,29 @@ export class SessionTable {
 
   /**
    * A connection takes the session for itself until `release`: a new one with its place, or a live one at its next step. A chunk
-   * that its last connection left behind is waited for.
+   * that its last connection left behind is waited for, and so is another connection that is just opening it: it may be gone by
+   * then. `gone`: this one was gone itself.
    */
-  async hold(request: HoldRequest): Promise<{ readonly sessionId: string; readonly step: number } | Failure> {
+  async hold(request: HoldRequest): Promise<{ readonly sessionId: string; readonly step: number } | "gone" | Failure> {
     this.sweep();
-    const { accountId, model, instruction, holder, slots } = request;
+    const { holder, instruction, slots } = request;
     const sessionId = request.sessionId ?? makeId("anon-", this.clock);
     const key = keyOf({ ...request, sessionId }, sessionId);
     for (let left = this.live.get(key)?.left; left; left = this.live.get(key)?.left) await left.promise;
+    if (holder.gone) return "gone";
     const before = this.live.get(key);
     if (before?.holder) return machine.busyElsewhere();
     const entry = before ?? this.look(key, slots);
-    const past = async () => (request.sessionId === undefined ? NEW : await this.past({ accountId, model, sessionId }));
-    const state = before?.state ?? (await past());
-    const idle = state instanceof Failure ? state : machine.open(state, instruction, this.clock.monotonicMs());
-    const placed =
-      idle instanceof Failure || before
-        ? idle
-        : (this.place(entry) ?? (await this.record({ accountId, model, sessionId })) ?? idle);
-    if (placed instanceof Failure) {
+    if (!before) entry.left = Promise.withResolvers();
+    const now = this.clock.monotonicMs();
+    const idle = before ? machine.open(before.state, instruction, now) : await this.openNew(entry, sessionId, request);
+    if (idle instanceof Failure || idle === "gone") {
       if (!before) this.discard(key, entry);
-      return placed;
+      return idle;
     }
-    entry.holder = holder;
-    this.settle(key, entry, placed);
-    return { sessionId, step: placed.step };
+    entry.holder = holder.gone ? undefined : holder;
+    this.settle(key, entry, idle);
+    return holder.gone ? "gone" : { sessionId, step: idle.step };
   }
 
   /** The connection lets the session go: `end` ends it, `stay` leaves it to the next one for as long as a session may idle. */
@@ -193,10 +196,27 @@ export class SessionTable {
     return entry;
   }
 
+  /** A connection opens a session that is not alive: what it was before, its place, and that it was open. */
+  private async openNew(
+    entry: Entry,
+    sessionId: string,
+    { accountId, model, sessionId: named, instruction, holder }: HoldRequest,
+  ): Promise<machine.Idle | "gone" | Failure> {
+    const session = { accountId, model, sessionId };
+    const past = named === undefined ? NEW : await this.past(session);
+    if (holder.gone) return "gone";
+    const idle = past instanceof Failure ? past : machine.open(past, instruction, this.clock.monotonicMs());
+    if (idle instanceof Failure) return idle;
+    const refused = this.place(entry) ?? (await this.record(session));
+    // Nobody knows an assigned id yet. A named one stays for the connection's next one: that it was open is recorded.
+    return refused ?? (holder.gone && named === undefined ? "gone" : idle);
+  }
+
   /** A session that could not be opened leaves nothing. */
-  private discard(key: string, { slot, slots }: Entry): void {
+  private discard(key: string, { slot, slots, left }: Entry): void {
     this.live.delete(key);
     if (slot !== undefined) slots?.give(slot);
+    left?.resolve();
   }
 
   /** That it was open, durably, so that its id is never taken for a new one. An assigned id says so by its form. */

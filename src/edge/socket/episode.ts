@@ -113,6 +113,10 @@ export class Episode implements Holder {
     if (this.outstanding === 0 && !this.waiting) this.goodbye("shutdown", 1001);
   }
 
+  get gone(): boolean {
+    return this.over;
+  }
+
   /** By idleness, or by somebody else. A chunk that is just being answered goes out first. */
   sessionEnded(): void {
     this.expired = true;
@@ -169,7 +173,7 @@ export class Episode implements Holder {
       this.service.ingress.give(this.client.accountId, length);
     }
     if (held instanceof Failure) this.fail(held);
-    else {
+    else if (held !== "gone") {
       this.session = { ...opening, ...held, usesIds: false };
       // The connection may have ended meanwhile.
       if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");

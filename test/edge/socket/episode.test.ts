@@ -464,8 +464,8 @@ describe("ends", () => {
     expect([one.last.code, one.closed]).toEqual(["engine_unavailable", 1011]);
     resolve(undefined);
     await settle();
-    // It was named, so that the next connection may resume it.
-    expect([held(at), at.service.sessions.size]).toEqual([NOTHING, 1]);
+    // It was not recorded yet: its id is new.
+    expect([held(at), at.service.sessions.size]).toEqual([NOTHING, 0]);
   });
 
   test("the service ends: what was asked for is answered, then session.closed and 1001", async () => {
