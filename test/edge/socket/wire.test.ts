@@ -198,6 +198,41 @@ describe("clients that break the protocol neither stop the server nor keep a slo
     raw.socket.destroy();
   });
 
+  test("a connection that is cut between two messages or inside one leaves its session at its step", async () => {
+    await using served = await serving();
+    const resume = async (step: number) => {
+      const { raw } = await RawSocket.open(served.url, served.at.key);
+      raw.text({ ...OPEN, session_id: "s" });
+      expect(await raw.message()).toMatchObject({ type: "session.opened", step });
+      return raw;
+    };
+    // Before a message, inside its head, behind that, in the middle, and before its last byte.
+    const inside = (length: number) => [0, 1, 6, length >> 1, length - 1];
+    for (const [step, cameras] of [
+      [0, 1, 2],
+      [0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2],
+    ].entries()) {
+      const messages = [...cameras.map(cameraFrame), frame(JSON.stringify(OBSERVE), { opcode: OPCODE.text })];
+      const whole = Buffer.concat(messages);
+      const starts = messages.map((_, index) => Buffer.concat(messages.slice(0, index)).length);
+      const cuts = messages.flatMap(({ length }, index) => inside(length).map((at) => (starts[index] ?? 0) + at));
+      for (const [number, cut] of cuts.entries()) {
+        const raw = await resume(step);
+        await new Promise<void>((done) => void raw.socket.write(whole.subarray(0, cut), () => done()));
+        if (number % 2 === 0) raw.socket.end();
+        else raw.socket.resetAndDestroy();
+        await raw.closed();
+        raw.socket.destroy();
+        await empty(served.at);
+      }
+      const raw = await resume(step);
+      raw.socket.write(whole);
+      expect(await raw.message()).toMatchObject({ type: "action_chunk", step });
+      raw.socket.destroy();
+      await empty(served.at);
+    }
+  }, 20_000);
+
   test("ten thousand pings do not keep another robot from its chunk", async () => {
     await using served = await serving();
     const [flood, robot] = [await opened(served.url, served.at), await opened(served.url, served.at)];
