@@ -4,7 +4,10 @@ import { Failure } from "../../src/error.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { rowsText } from "../../src/std/float32.ts";
 import type { Committed, GatedModel } from "./gated-model.ts";
-import type { History, Reply, Sent } from "./history.ts";
+import type { History } from "./history.ts";
+import { checkSaid } from "./link-check.ts";
+import type { Reply, Sent } from "./requests.ts";
+import { EARLY_FRAMES_MAX } from "./world.ts";
 
 interface Body {
   readonly error?: { readonly code: string };
@@ -14,7 +17,7 @@ interface Body {
 }
 
 /** One terminal reply of the right form; its code, or its step. */
-export function checkReply(history: History, sent: Sent, reply: Reply): { code?: string; step?: number } {
+export function checkReply(all: readonly Sent[], sent: Sent, reply: Reply): { code?: string; step?: number } {
   assert(sent.replies.length === 0, `#${sent.index} has one terminal reply`);
   const streamed = reply.status === 200 && sent.body.stream === true;
   const body: Body = JSON.parse(streamed ? terminalEvent(reply.text) : reply.text);
@@ -26,11 +29,9 @@ export function checkReply(history: History, sent: Sent, reply: Reply): { code?:
   if (sent.body.expected_step !== undefined && !reply.replayed) {
     assert(chunk.step === sent.body.expected_step, `#${sent.index}: the step is the expected one`);
   }
-  const first = history.sent.find(
-    (other) => sameContent(other, sent) && other.replies.some(({ status }) => status === 200),
-  );
+  const first = all.find((other) => sameContent(other, sent) && other.replies.some(({ status }) => status === 200));
   const earlier = first?.replies[0];
-  const siblings = history.sent.slice(0, sent.index).filter((other) => sameContent(other, sent));
+  const siblings = all.slice(0, sent.index).filter((other) => sameContent(other, sent));
   assert(!reply.replayed || siblings.length > 0, `#${sent.index} replays an answer to the same content`);
   if (reply.replayed && earlier && !isError(earlier.text)) {
     assert(
@@ -62,19 +63,31 @@ function terminalEvent(text: string): string {
 
 /** After the last reply: nothing is held, nothing ran twice, every memory is that of a clean run. */
 export async function checkEnd(history: History, clean: Model): Promise<void> {
-  const { world, sent } = history;
+  const { world, links } = history;
   const { service, clock, models, store } = world;
   assert(world.faults.length === 0, `no fault of our own: ${world.faults.join()}`);
-  for (const { index, replies, excused } of sent) {
+  for (const { index, replies, excused } of history.requests.sent) {
     assert(replies.length === 1 || (excused && replies.length === 0), `#${index} has one terminal reply`);
   }
   assert(clock.armed === 0, "no timer is left");
   assert(service.ingress.bytes === 0 && service.observations.size === 0, "no body and no claim is left");
   assert(service.admission.held === 0 && service.admission.waiting === 0, "no slot and no place in its queue is left");
   assert(
-    models.every(({ open }) => open === 0),
-    "no run is left",
+    models.every(({ open, framesHeld }) => open === 0 && framesHeld === 0),
+    "no run and no frame is left",
   );
+  for (const { manifest } of models) {
+    const early = service.admission.takeEarly("acct_1", manifest.id, EARLY_FRAMES_MAX);
+    assert(early !== undefined, "no early frame slot is left");
+    early.release();
+  }
+  assert(
+    links.all.every(({ isThere }) => !isThere),
+    "every socket has ended",
+  );
+  assert(service.sockets.size === 0, "no socket is counted");
+  checkSaid(history);
+  await checkHolders(history);
   checkExecutions(history);
   await checkMoney(history);
   for (const model of models) await checkMemories(model, history, clean);
@@ -98,13 +111,15 @@ export async function checkEnd(history: History, clean: Model): Promise<void> {
 }
 
 /** The ledger is sound, nobody holds anything, and what was charged is what was answered or committed for nobody. */
-async function checkMoney({ world, sent }: History): Promise<void> {
+async function checkMoney({ world, requests: { sent } }: History): Promise<void> {
   const { problem } = world.store.report();
   assert(problem === undefined, `the ledger is sound: ${problem}`);
   const accounts = await world.store.accounts("all");
   assert(Array.isArray(accounts) && accounts.every(({ held }) => held === 0n), "no money is held");
   const charged = world.store.kept.map(({ runId }) => runId);
   assert(new Set(charged).size === charged.length, "a run is charged once");
+  const committed = world.everyModel.reduce((sum, model) => sum + model.committed.length, 0);
+  assert(charged.length === committed, `what is charged is committed: ${charged.length} and ${committed}`);
   for (const { index, replies } of sent) {
     for (const { status, text, generationId, replayed } of replies) {
       const chunk = status === 200 && !isError(text);
@@ -118,33 +133,30 @@ async function checkMoney({ world, sent }: History): Promise<void> {
 }
 
 /** Steps are gapless and monotonic; an observation is executed once; every answer was committed. */
-function checkExecutions({ world, sent }: History): void {
+function checkExecutions(history: History): void {
   const steps = new Map<string, number>();
-  const seeds = new Set<string>();
-  for (const model of world.models) {
+  const marks = new Set<string>();
+  for (const model of history.world.everyModel) {
     for (const { observation } of model.committed) {
-      const request = present(
-        sent.find(({ seed }) => seed === observation.seed),
-        "the request of a run",
-      );
-      const once = `${model.manifest.id} ${observation.seed}`;
-      const mayRepeat = request.body.observation_id === undefined;
-      assert(mayRepeat || !seeds.has(once), `the observation of seed ${observation.seed} is executed once`);
-      seeds.add(once);
-      if (request.body.session_id === undefined) continue;
-      const session = [request.account, model.manifest.id, request.body.session_id].join();
-      assert(observation.step === (steps.get(session) ?? 0), `steps of ${session} are gapless`);
-      steps.set(session, observation.step + 1);
+      const mark = history.markOf(model, observation.state);
+      const { account, session, mayRepeat } = present(history.origins.get(mark), "the origin of a run");
+      const once = `${model.manifest.id} ${mark}`;
+      assert(mayRepeat || !marks.has(once), `the observation of mark ${mark} is executed once`);
+      marks.add(once);
+      if (session === undefined) continue;
+      const key = [account, model.manifest.id, session].join();
+      assert(observation.step === (steps.get(key) ?? 0), `steps of ${key} are gapless`);
+      steps.set(key, observation.step + 1);
     }
   }
 }
 
 /** Each slot's memory is that of a clean run of what was committed there, which gives the same chunks too. */
-async function checkMemories(model: GatedModel, { sent }: History, clean: Model): Promise<void> {
+async function checkMemories(model: GatedModel, history: History, clean: Model): Promise<void> {
   for (const [slot, committed] of model.bySlot) {
     const sessions = committed.map(({ observation }) => {
-      const request = sent.find(({ seed }) => seed === observation.seed);
-      return [request?.account, request?.body.session_id].join();
+      const origin = history.origins.get(history.markOf(model, observation.state));
+      return [origin?.account, origin?.session].join();
     });
     assert(new Set(sessions).size === 1, `slot ${slot} belongs to one session`);
     const { frames, digest } = model.memory(slot);
@@ -153,6 +165,23 @@ async function checkMemories(model: GatedModel, { sent }: History, clean: Model)
       expected.frames === frames && expected.digest === digest,
       `the memory of slot ${slot} is that of a clean run`,
     );
+  }
+}
+
+/** Nobody holds a session any more: whoever comes next may have it, unless it is over. */
+async function checkHolders({ robots, world, links }: History): Promise<void> {
+  const { sessions, catalog } = world.service;
+  const names = [...robots, ...links.all.map(({ robot, sessionId }) => ({ ...robot, sessionId }))];
+  for (const { account, model, sessionId } of names) {
+    if (sessionId === undefined) continue;
+    const { id } = present(world.models[model], "a model").manifest;
+    const name = { accountId: `acct_${account + 1}`, model: id, sessionId };
+    const holder = { gone: false, sessionEnded: () => {} };
+    const slots = catalog.models.get(id)?.slots;
+    const held = await sessions.hold({ ...name, instruction: "fold the towel", holder, slots });
+    const busy = held instanceof Failure && held.code === "session_busy";
+    assert(!busy, `nobody holds session ${sessionId}`);
+    if (!(held instanceof Failure)) sessions.release({ ...name, holder }, "stay");
   }
 }
 
@@ -173,7 +202,7 @@ async function replay(model: Model, committed: readonly Committed[]) {
     assert(!(result instanceof Failure), "a clean run gives a chunk");
     const same =
       rowsText(result.actions, result.rows, result.columns) === rowsText(actions, result.rows, result.columns);
-    assert(same, `the chunk of seed ${observation.seed} is that of a clean run`);
+    assert(same, `the chunk of step ${observation.step} is that of a clean run`);
     run.commit();
     await run.released;
   }

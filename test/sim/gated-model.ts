@@ -15,6 +15,8 @@ export interface Committed {
 interface GatedFrame extends Frame {
   readonly inner: Frame;
   readonly jpeg: Uint8Array;
+  /** A run has it now. */
+  taken(): void;
 }
 
 export class GatedModel implements Model {
@@ -28,6 +30,8 @@ export class GatedModel implements Model {
   readonly committed: Committed[] = [];
   /** Runs that nobody has committed or aborted. */
   open = 0;
+  /** Frames put and neither dropped, refused nor handed to a run. */
+  framesHeld = 0;
   private decoding: Frame[] | undefined;
   private decoded: Promise<unknown> = Promise.resolve();
 
@@ -74,7 +78,23 @@ export class GatedModel implements Model {
       this.decoded = this.gates.hold("decode", () => Promise.all(frames.map((frame) => frame.decoded)));
     }
     this.decoding.push(inner);
-    return { inner, jpeg, decoded: this.decoded.then(() => inner.decoded), drop: () => inner.drop() };
+    this.framesHeld += 1;
+    let held = true;
+    const taken = () => {
+      if (held) this.framesHeld -= 1;
+      held = false;
+    };
+    const decoded = this.decoded
+      .then(() => inner.decoded)
+      .then((failure) => {
+        if (failure) taken();
+        return failure;
+      });
+    const drop = () => {
+      taken();
+      inner.drop();
+    };
+    return { inner, jpeg, decoded, drop, taken };
   }
 
   observe(observation: Observation): Run {
@@ -111,6 +131,7 @@ class GatedRun implements Run {
     this.result = this.settled.promise;
     this.released = this.over.promise;
     this.frames = observation.frames as readonly GatedFrame[];
+    for (const frame of this.frames) frame.taken();
     void gates.hold("start", async () => {}).then(() => this.start());
   }
 

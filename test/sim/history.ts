@@ -1,11 +1,15 @@
 /**
- * One random history: robots of two accounts send, repeat, change, cancel and abandon requests while the engine fails, commits
- * are refused, time passes and the process is killed. Same seed, same history.
+ * One random history: robots of two accounts send, repeat, change, cancel and abandon requests, and run episodes on sockets that
+ * are cut anywhere, while the engine fails, commits are refused, the store is slow or down, time passes, the process is killed or
+ * ends in order. Same seed, same history.
  */
 import type { Model } from "../../src/engine/engine.ts";
+import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
 import { RandomStream } from "../../src/std/random.ts";
-import { checkEnd, checkReply } from "./check.ts";
+import { checkEnd } from "./check.ts";
+import { Links } from "./links.ts";
+import { Requests } from "./requests.ts";
 import { flush, type World } from "./world.ts";
 
 export interface Robot {
@@ -16,59 +20,65 @@ export interface Robot {
   /** The step that it believes to be next. */
   step: number;
   episode: number;
+  /** It has only sockets. */
+  readonly socketOnly: boolean;
 }
 
-/** A request and what became of it. */
-export interface Sent {
-  readonly index: number;
-  readonly robot: Robot;
-  readonly body: Record<string, unknown>;
+/** Whose observation it is. */
+export interface Origin {
   readonly account: number;
-  readonly seed: number;
-  readonly client: AbortController;
-  /** Terminal replies. */
-  readonly replies: Reply[];
-  /** Its process was killed, or its client has left: no reply is owed. */
-  excused: boolean;
-}
-
-export interface Reply {
-  readonly status: number;
-  readonly text: string;
-  readonly generationId: string | null;
-  readonly step: string | null;
-  readonly replayed: boolean;
+  /** Among those of its account and model; undefined: it has none. */
+  readonly session: string | undefined;
+  /** It has no observation_id, and was sent as a request that may be sent again. */
+  readonly mayRepeat: boolean;
 }
 
 /** What a history needs to know of its pictures. */
 export interface Pictures {
-  readonly good: string;
-  readonly bad: string;
+  readonly good: Uint8Array<ArrayBuffer>;
+  readonly bad: Uint8Array<ArrayBuffer>;
 }
 
+interface Options {
+  readonly pictures: Pictures;
+  readonly actions: number;
+  readonly kills: boolean;
+  readonly clean: Model;
+}
+
+/** The mark of an observation is a joint's position in these: exact in every number format. */
+const MARKS_PER_RADIAN = 1024;
+
 export class History {
-  readonly sent: Sent[] = [];
   readonly trace: string[] = [];
   /** Whether a request had to wait for slots. */
   waited = false;
+  /** By mark. */
+  readonly origins = new Map<number, Origin>();
+  readonly requests: Requests;
+  readonly links: Links;
+  readonly robots: Robot[];
+  readonly pictures: Pictures;
   private readonly random: RandomStream;
-  private readonly robots: Robot[];
+  /** The store was down, so that money may be held until that expires. */
+  private wasDown = false;
 
   constructor(
     readonly world: World,
     seed: string,
-    private readonly pictures: Pictures,
-    private readonly actions: number,
-    private readonly kills: boolean,
-    private readonly clean: Model,
+    private readonly options: Options,
   ) {
     this.random = new RandomStream(seed);
-    const robot = (account: number, model: number, sessionId: string | undefined): Robot => ({
+    this.pictures = options.pictures;
+    this.requests = new Requests(this);
+    this.links = new Links(this);
+    const robot = (account: number, model: number, sessionId: string | undefined, socketOnly = false): Robot => ({
       account,
       model,
       sessionId,
       step: 0,
       episode: 0,
+      socketOnly,
     });
     this.robots = [
       robot(0, 0, "one"),
@@ -76,143 +86,143 @@ export class History {
       robot(1, 0, "one"),
       robot(1, 0, "two"),
       robot(0, 1, undefined),
+      robot(1, 1, "three", true),
+      robot(0, 0, "four", true),
     ];
   }
 
   /** Runs it to its end, when everybody is answered; throws where a promise is broken. */
   async run(): Promise<void> {
-    for (let action = 0; action < this.actions; action += 1) {
+    for (let action = 0; action < this.options.actions; action += 1) {
       await this.act();
-      await flush();
-      this.waited ||= this.world.service.admission.waiting > 0;
+      await this.settle();
+    }
+    await this.finish();
+  }
+
+  /** What waits for nothing but its turn has run, and robots have heard what there is. */
+  async settle(): Promise<void> {
+    await flush();
+    this.links.hear();
+    this.waited ||= this.world.service.admission.waiting > 0;
+  }
+
+  /** Lets everybody through to the end, closes what is open, and looks at what is left. */
+  async finish(): Promise<void> {
+    const { world } = this;
+    world.store.down = false;
+    const inOrder = this.below(3) === 0;
+    if (inOrder) {
+      this.note("the service ends");
+      void world.service.lifecycle.drain();
+      world.service.sockets.drain();
     }
     await this.drain();
-    await checkEnd(this, this.clean);
+    await this.links.endAll(inOrder);
+    await this.drain();
+    world.slowReads = 0;
+    world.refuseOpen = false;
+    world.clock.advance(LIMITS.socketCloseMs);
+    if (this.wasDown) await world.store.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
+    await checkEnd(this, this.options.clean);
   }
 
   private async act(): Promise<void> {
     const { world } = this;
+    if (world.store.down && this.below(6) === 0) return this.turnStore("up");
     const choice = this.below(100);
-    if (choice < 16) return this.send(this.pick(this.robots));
-    if (choice < 21) return this.again();
-    if (choice < 23) return this.conflict();
-    if (choice < 26) return this.abandon();
-    if (choice < 28) {
+    if (choice < 9) return this.requests.send(this.pick(this.robots.filter(({ socketOnly }) => !socketOnly)));
+    if (choice < 12) return this.requests.again();
+    if (choice < 13) return this.requests.conflict();
+    if (choice < 15) return this.requests.abandon();
+    if (choice < 17) {
       world.failStep = this.below(2);
       return this.note(`the next run fails before flow step ${world.failStep}`);
     }
-    if (choice < 30) {
-      world.refuseCommit = true;
-      return this.note("the next commit is refused");
-    }
-    if (choice < 34) return this.advance(this.pick([100, 250, 2_000, 5_000, 11_000, 61_000]));
-    if (choice < 35) return await this.end();
-    if (choice < 36 && this.kills) return this.kill();
-    if (world.gates.size === 0) return this.send(this.pick(this.robots));
+    if (choice < 18) return this.refuse();
+    if (choice < 21) return this.advance(this.pick([100, 250, 2_000, 5_000, 11_000, 61_000]));
+    if (choice < 23) return await this.end();
+    if (choice < 24 && this.options.kills) return this.kill();
+    if (choice < 26) return this.slow();
+    if (choice < 27) return this.turnStore("down");
+    if (choice < 55 || world.gates.size === 0) return await this.links.act();
     this.note(`open ${await world.gates.open(this.below(world.gates.size))}`);
   }
 
-  private send(robot: Robot): void {
-    const { cameras, frames } = this.manifest(robot);
-    const right = cameras.length * (robot.step === 0 ? frames.first : frames.later);
-    const images = this.below(25) === 0 ? right + 1 : right;
-    const bad = this.below(25) === 0 ? this.below(images) : -1;
-    const part = (index: number) => ({
-      type: "image_url",
-      image_url: { url: index === bad ? this.pictures.bad : this.pictures.good },
-    });
-    const content = [
-      { type: "text", text: this.below(30) === 0 ? "another task" : "fold the towel" },
-      ...Array.from({ length: images }, (_, index) => part(index)),
-    ];
-    const seed = this.sent.length + 1;
-    this.post(robot, seed, {
-      model: this.manifest(robot).id,
-      messages: [{ role: "user", content }],
-      robot_state: { joint_position: Array(12).fill(0.1), gripper_position: [0.25, 0.75] },
-      seed,
-      stream: this.below(3) === 0,
-      ...(robot.sessionId === undefined ? {} : { session_id: robot.sessionId }),
-      ...(this.below(3) > 0 ? { observation_id: `o${seed}` } : {}),
-      ...(this.below(2) > 0 ? { expected_step: robot.step } : {}),
-    });
+  /** Another observation of a robot. */
+  mark(origin: Origin): number {
+    const mark = this.origins.size + 1;
+    this.origins.set(mark, origin);
+    return mark;
   }
 
-  /** The same request once more, byte for byte. */
-  private again(): void {
-    const earlier = this.sent.filter(({ body }) => body.observation_id !== undefined);
-    if (earlier.length === 0) return;
-    const { robot, seed, body } = this.pick(earlier);
-    this.post(robot, seed, body);
+  stateOf(mark: number): object {
+    const joints = Array(12).fill(0.1);
+    joints[0] = mark / MARKS_PER_RADIAN;
+    return { joint_position: joints, gripper_position: [0.25, 0.75] };
   }
 
-  /** An observation_id with other content. */
-  private conflict(): void {
-    const earlier = this.sent.filter(({ body }) => body.observation_id !== undefined);
-    if (earlier.length === 0) return;
-    const { robot, body } = this.pick(earlier);
-    const seed = this.sent.length + 1;
-    this.post(robot, seed, { ...body, seed });
+  markOf({ manifest }: Model, state: Float32Array): number {
+    const column = manifest.state.columns.findIndex(({ from, index }) => from === "joint_position" && index === 0);
+    return Math.round(present(state[column], "the joint that has the mark") * MARKS_PER_RADIAN);
   }
 
-  private post(robot: Robot, seed: number, body: Record<string, unknown>): void {
-    const sent: Sent = {
-      index: this.sent.length,
-      robot,
-      body,
-      account: robot.account,
-      seed,
-      client: new AbortController(),
-      replies: [],
-      excused: false,
-    };
-    this.sent.push(sent);
-    const { session_id, observation_id, expected_step, stream } = body;
-    this.note(
-      `#${sent.index} send seed ${seed} ${JSON.stringify({ session_id, observation_id, expected_step, stream })}`,
+  /** Chunks that the session has committed, in all processes. */
+  committed(model: number, account: number, session: string): number {
+    const { id } = present(this.world.models[model], "a model").manifest;
+    const models = this.world.everyModel.filter(({ manifest }) => manifest.id === id);
+    const origins = models.flatMap((one) =>
+      one.committed.map(({ observation }) => this.origins.get(this.markOf(one, observation.state))),
     );
-    const init = { method: "POST", body: JSON.stringify(body), signal: sent.client.signal };
-    void this.world.send("/v1/chat/completions", robot.account, init).then(
-      async (response) => {
-        const text = await response.text();
-        this.reply(sent, {
-          status: response.status,
-          text,
-          generationId: response.headers.get("x-generation-id"),
-          step: response.headers.get("x-session-step"),
-          replayed: response.headers.get("idempotent-replayed") === "true",
-        });
-      },
-      (error) => this.note(`#${sent.index} broke: ${(error as Error).message}`),
-    );
+    return origins.filter((origin) => origin?.account === account && origin.session === session).length;
   }
 
-  private reply(sent: Sent, reply: Reply): void {
-    const { code, step } = checkReply(this, sent, reply);
-    this.note(`#${sent.index} ← ${code ?? `step ${step}`}${reply.replayed ? ", replayed" : ""}`);
-    sent.replies.push(reply);
-    const { robot } = sent;
-    if (sent.body.session_id !== robot.sessionId || robot.sessionId === undefined) return;
-    if (code === "session_expired") {
-      robot.episode += 1;
-      robot.sessionId = `${robot.sessionId.split(".")[0]}.${robot.episode}`;
-      robot.step = 0;
-    } else if (code === undefined && step !== undefined && !reply.replayed) robot.step = step + 1;
+  /** The robot's session is over: it goes on with another one. */
+  renew(robot: Robot, sessionId: unknown): void {
+    if (robot.sessionId === undefined || robot.sessionId !== sessionId) return;
+    robot.episode += 1;
+    robot.sessionId = `${robot.sessionId.split(".")[0]}.${robot.episode}`;
+    robot.step = 0;
   }
 
-  private abandon(): void {
-    const open = this.sent.filter(({ replies, excused }) => replies.length === 0 && !excused);
-    if (open.length === 0) return;
-    const sent = this.pick(open);
-    sent.excused = true;
-    this.note(`#${sent.index} client leaves`);
-    sent.client.abort();
+  manifest({ model }: Robot) {
+    return present(this.world.models[model], "a model").manifest;
+  }
+
+  note(text: string): void {
+    this.trace.push(text);
+  }
+
+  below(bound: number): number {
+    return this.random.word() % bound;
+  }
+
+  pick<T>(items: readonly T[]): T {
+    return present(items[this.below(items.length)], "an item");
   }
 
   private advance(ms: number): void {
     this.note(`${ms} ms pass`);
     this.world.clock.advance(ms);
     this.world.service.sessions.sweep();
+  }
+
+  private refuse(): void {
+    const commit = this.below(2) === 0;
+    this.note(`the next ${commit ? "commit" : "record of a session"} is refused`);
+    if (commit) this.world.refuseCommit = true;
+    else this.world.refuseOpen = true;
+  }
+
+  slow(): void {
+    this.world.slowReads = 1 + this.below(3);
+    this.note(`the next ${this.world.slowReads} look-ups take their time`);
+  }
+
+  private turnStore(way: "up" | "down"): void {
+    this.note(`the store is ${way}`);
+    this.world.store.down = way === "down";
+    this.wasDown = true;
   }
 
   private async end(): Promise<void> {
@@ -225,34 +235,19 @@ export class History {
 
   private kill(): void {
     this.note("kill and restart");
-    for (const sent of this.sent) if (sent.replies.length === 0) sent.excused = true;
+    this.requests.excuse();
+    this.links.lose();
     this.world.start();
   }
 
   /** Opens every gate until nobody waits for anything. */
   private async drain(): Promise<void> {
     const { world } = this;
-    const waits = () => this.sent.some(({ replies, excused }) => replies.length === 0 && !excused);
-    for (let round = 0; world.gates.size > 0 || waits(); round += 1) {
-      if (round > 10_000) throw new Error("somebody waits for ever");
+    for (let round = 0; world.gates.size > 0 || this.requests.waits || this.links.waits; round += 1) {
+      if (round > 1_000) throw new Error("somebody waits for ever");
       if (world.gates.size > 0) this.note(`open ${await world.gates.open(0)}`);
-      await flush();
+      await this.settle();
     }
-  }
-
-  private manifest(robot: Robot) {
-    return present(this.world.models[robot.model], "a model").manifest;
-  }
-
-  private note(text: string): void {
-    this.trace.push(text);
-  }
-
-  private below(bound: number): number {
-    return this.random.word() % bound;
-  }
-
-  private pick<T>(items: readonly T[]): T {
-    return present(items[this.below(items.length)], "an item");
+    await this.settle();
   }
 }

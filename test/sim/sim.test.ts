@@ -11,7 +11,7 @@ test("random histories keep every promise, and meet every outcome", async () => 
 test("the same histories keep every promise on the native engine, memory and chunks those of a clean run", async () => {
   const ground = await nativeGround();
   const outcomes = new Outcomes();
-  for (let number = 0; number < 40; number += 1) outcomes.add(await runHistory(ground, number));
+  for (let number = 0; number < 60; number += 1) outcomes.add(await runHistory(ground, number));
   const { framesFree, chunksFree, slotsHeld } = ground.engine.stats();
   expect([framesFree, chunksFree, slotsHeld]).toEqual([3 * 256, 128, 0]);
   await ground.engine.close();

@@ -7,14 +7,14 @@ import { Failure } from "../../src/error.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { type SEVENTH, seventhModel } from "../bundle/seventh.ts";
 import { manifest, statefulManifest } from "../edge/manifests.ts";
-import { imageUrl, jpeg } from "../edge/stage.ts";
+import { jpeg } from "../edge/stage.ts";
 import { ok } from "../engine/opened.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { History, type Pictures } from "./history.ts";
 import { World } from "./world.ts";
 
 /** Things that happen in one history, before everybody is let through to the end. */
-const ACTIONS = 100;
+const ACTIONS = 160;
 
 /** What histories run on. */
 export interface Ground {
@@ -37,7 +37,7 @@ export function fakeGround(): Ground {
       return [engine.model(statefulManifest()), engine.model(manifest())];
     },
     clean: () => fakeEngine().model(statefulManifest()),
-    pictures: { good: imageUrl(jpeg(64)), bad: imageUrl(jpeg(40)) },
+    pictures: { good: jpeg(64), bad: jpeg(40) },
     kills: true,
   };
 }
@@ -61,7 +61,7 @@ export async function nativeGround(): Promise<Ground & { readonly engine: Engine
     engine,
     models: () => [remembering, other],
     clean: () => clean,
-    pictures: { good: imageUrl(good), bad: imageUrl(good.slice(0, good.length / 2)) },
+    pictures: { good, bad: good.slice(0, good.length / 2) },
     kills: false,
   };
 }
@@ -79,7 +79,8 @@ function fakeEngine(): FakeEngine {
 /** Runs one history; the error of a broken one has its whole trace. */
 export async function runHistory(ground: Ground, number: number): Promise<History> {
   const world = await World.open(() => ground.models());
-  const history = new History(world, `history ${number}`, ground.pictures, ACTIONS, ground.kills, ground.clean());
+  const { pictures, kills } = ground;
+  const history = new History(world, `history ${number}`, { pictures, actions: ACTIONS, kills, clean: ground.clean() });
   try {
     await history.run();
     return history;
@@ -111,7 +112,35 @@ const EXPECTED = [
   "model_failure",
   "engine_unavailable",
   "metering_unavailable",
-] as const;
+  "auth_unavailable",
+  "billing_unavailable",
+  ...[
+    "opened",
+    "step",
+    "replayed",
+    "closed",
+    "invalid_camera",
+    "invalid_json",
+    "session_open",
+    "session_missing",
+    "session_busy",
+    "session_expired",
+    "session_step_conflict",
+    "instruction_changed",
+    "image_count_mismatch",
+    "invalid_image",
+    "idempotency_conflict",
+    "too_many_observations",
+    "message_too_large",
+    "no_replica_free",
+    "model_failure",
+    "engine_unavailable",
+    "observation_outcome_unknown",
+    "metering_unavailable",
+    "auth_unavailable",
+    "billing_unavailable",
+  ].map((name) => `socket ${name}`),
+];
 
 /** Counts how requests ended. */
 export class Outcomes {
@@ -122,10 +151,11 @@ export class Outcomes {
     this.histories += 1;
     if (waited) this.count("waited");
     for (const line of trace) {
-      const outcome = / ← ([a-z_]+)/.exec(line)?.[1];
+      const [, who, outcome] = /^(.)\d+ ← ([a-z_]+)/.exec(line) ?? [];
       if (outcome === undefined) continue;
-      this.count(outcome);
-      if (line.endsWith(", replayed")) this.count("replayed");
+      const where = who === "L" ? "socket " : "";
+      this.count(`${where}${outcome}`);
+      if (/, replayed\b/.test(line)) this.count(`${where}replayed`);
     }
   }
 

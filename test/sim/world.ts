@@ -1,4 +1,4 @@
-/** The service of one history: a real app, table, store and observations; engine outcomes, commits and time as the seed decides. */
+/** The service of one history: a real app, table, store and observations; engine outcomes, commits, look-ups and time as the seed decides. */
 import type { Elysia } from "elysia";
 import { DeviceLogins } from "../../src/account/device.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
@@ -9,19 +9,37 @@ import { Admission } from "../../src/edge/admission.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/body.ts";
 import { Catalog, Lifecycle, type Service } from "../../src/edge/service.ts";
+import { Episode } from "../../src/edge/socket/episode.ts";
+import { Outbox } from "../../src/edge/socket/outbox.ts";
 import { Sockets } from "../../src/edge/socket/sockets.ts";
 import type { Model } from "../../src/engine/engine.ts";
+import { Failure } from "../../src/error.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { Meter } from "../../src/meter/meter.ts";
 import { Observations } from "../../src/session/observations.ts";
 import { SlotPool } from "../../src/session/slots.ts";
 import { SessionTable } from "../../src/session/table.ts";
+import { assert, present } from "../../src/std/assert.ts";
 import { Counter, Recent } from "../../src/std/metrics.ts";
-import { StoreDown } from "../../src/store/store.ts";
+import { type Store, StoreDown } from "../../src/store/store.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
+import { FakeWire } from "../edge/socket/fake-wire.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { GatedModel } from "./gated-model.ts";
 import { Gates } from "./gates.ts";
+
+const ACCOUNTS = ["acct_1", "acct_2"] as const;
+
+/** Early frames: room for two later observations of a model, so that robots miss it now and then. */
+export const EARLY_FRAMES_MAX = 24;
+
+/** A socket, from its server's side. */
+export interface Connection {
+  readonly wire: FakeWire;
+  receive(message: string | Uint8Array): void;
+  /** What the server is told when the connection is gone. */
+  gone(): void;
+}
 
 export class World {
   readonly clock = new FakeClock();
@@ -31,16 +49,22 @@ export class World {
   readonly faults: string[] = [];
   /** The next commit is refused. */
   refuseCommit = false;
+  /** The next session that a socket opens is not recorded. */
+  refuseOpen = false;
   /** Where the next run fails. */
   failStep: number | undefined;
+  /** So many look-ups in the record of sessions and observations wait for the history. */
+  slowReads = 0;
   models: GatedModel[] = [];
+  /** Those of processes that were killed. */
+  readonly past: GatedModel[] = [];
   service!: Service;
   private app!: Pick<Elysia, "handle">;
 
   /** `models` makes the models of a process; called again when it is restarted. */
   static async open(models: () => readonly Model[]): Promise<World> {
     const world = new World(models);
-    for (const [index, id] of ["acct_1", "acct_2"].entries()) {
+    for (const [index, id] of ACCOUNTS.entries()) {
       const key = makeKey();
       world.keys.push(key);
       await world.store.accountAdd(funded(id, `${index}@example.org`));
@@ -72,6 +96,9 @@ export class World {
       this.failStep = undefined;
       return step;
     };
+    this.slowReads = 0;
+    this.refuseOpen = false;
+    this.past.push(...this.models);
     this.models = this.makeModels().map((model) => new GatedModel(model, this.gates, failStep));
     const catalog = new Catalog();
     catalog.known = true;
@@ -80,7 +107,22 @@ export class World {
       catalog.models.set(model.manifest.id, { manifest: model.manifest, model, slots });
     }
     const note = (event: string, facts: object = {}) => {
-      if (event === "request fault") this.faults.push(JSON.stringify(facts));
+      if (event === "request fault" || event === "socket fault") this.faults.push(JSON.stringify(facts));
+    };
+    const read = <T>(work: () => Promise<T>): Promise<T> => {
+      if (this.slowReads === 0) return work();
+      this.slowReads -= 1;
+      return this.gates.hold("look-up", work);
+    };
+    const records: Pick<Store, "sessionLastAt" | "sessionOpen" | "observation"> = {
+      sessionLastAt: (session) => read(() => store.sessionLastAt(session)),
+      sessionOpen: (session) =>
+        read(async () => {
+          const refused = this.refuseOpen;
+          this.refuseOpen = false;
+          return refused ? new StoreDown("refused by the history") : await store.sessionOpen(session);
+        }),
+      observation: (id) => read(() => store.observation(id)),
     };
     const people = new People({ store, clock, signUpOpen: false });
     this.service = {
@@ -97,19 +139,42 @@ export class World {
       }),
       catalog,
       log: { info: note, error: note },
-      sessions: new SessionTable({ clock, store }),
-      observations: new Observations(store),
+      sessions: new SessionTable({ clock, store: records }),
+      observations: new Observations(records),
       lifecycle: new Lifecycle(),
       ingress: new Ingress(),
       sockets: new Sockets(),
       // Narrow, so that robots wait for each other.
-      admission: new Admission({ ...LIMITS, chunksMax: 3, accountChunksMax: 2 }),
+      admission: new Admission({ ...LIMITS, chunksMax: 3, accountChunksMax: 2, earlyFramesMax: EARLY_FRAMES_MAX }),
       drills: new Drills(),
       requests: new Counter(),
       starts: { chat: new Recent(), episode: new Recent() },
       chunkMs: 10_000,
     };
     this.app = publicApp(this.service);
+  }
+
+  /** Models of all processes. */
+  get everyModel(): GatedModel[] {
+    return [...this.past, ...this.models];
+  }
+
+  /** A socket of an account, put together as `upgrade.ts` does. */
+  connect(account: number): Connection {
+    const { service } = this;
+    const accountId = present(ACCOUNTS[account], "an account");
+    const leave = service.sockets.enter(accountId);
+    assert(!(leave instanceof Failure), "there is room for a socket");
+    const wire = new FakeWire();
+    const client = { accountId, authorization: `Bearer ${this.keys[account]}` };
+    let forget = () => {};
+    const episode = new Episode(service, client, new Outbox(wire, service.clock), () => forget());
+    forget = service.sockets.add(episode);
+    const gone = () => {
+      episode.dropped();
+      leave();
+    };
+    return { wire, receive: (message) => episode.receive(message), gone };
   }
 
   async send(path: string, account: number, init: RequestInit): Promise<Response> {

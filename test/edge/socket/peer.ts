@@ -1,8 +1,9 @@
 /** A client of an episode, without a network: what it says goes straight in, what it hears is kept in order. */
 import { Episode } from "../../../src/edge/socket/episode.ts";
-import { Outbox, type Wire } from "../../../src/edge/socket/outbox.ts";
+import { Outbox } from "../../../src/edge/socket/outbox.ts";
 import { settle } from "../outcome.ts";
 import { jointState, jpeg as jpegFile, MODEL, type Stage, stage } from "../stage.ts";
+import { FakeWire } from "./fake-wire.ts";
 
 export interface Heard {
   readonly type: string;
@@ -11,31 +12,6 @@ export interface Heard {
   readonly observation_id?: string;
   readonly step?: number;
   readonly [field: string]: unknown;
-}
-
-/** A connection whose client reads everything, unless `unread` says otherwise. */
-class FakeWire implements Wire {
-  readonly out: (string | Uint8Array)[] = [];
-  closed: number | undefined;
-  terminated = false;
-  /** Bytes that the client has not read. */
-  unread = 0;
-  drops = false;
-
-  send(data: string | Uint8Array): number {
-    if (this.drops) return 0;
-    this.out.push(data);
-    return data.length;
-  }
-  getBufferedAmount(): number {
-    return this.unread;
-  }
-  close(code: number): void {
-    this.closed ??= code;
-  }
-  terminate(): void {
-    this.terminated = true;
-  }
 }
 
 export class Peer {

@@ -1,0 +1,36 @@
+/** What observations on sockets came to, after the end of a history. */
+import { assert } from "../../src/std/assert.ts";
+import type { History } from "./history.ts";
+import type { Content } from "./link.ts";
+
+/** Errors that end a connection whatever it waits for: what runs is kept for a repeat. */
+const ENDS_AT_ONCE = new Set(["too_many_observations", "message_too_large"]);
+/** With these nobody knows yet whether it was charged. */
+const UNKNOWN = new Set(["observation_outcome_unknown", "metering_unavailable"]);
+
+/**
+ * Whoever could hear has heard of each observation; what was answered was executed and charged once; what came to nothing for
+ * everybody who asked was neither.
+ */
+export function checkSaid(history: History): void {
+  const executions = new Map<number, number>();
+  for (const model of history.world.everyModel) {
+    for (const { observation } of model.committed) {
+      const mark = history.markOf(model, observation.state);
+      executions.set(mark, (executions.get(mark) ?? 0) + 1);
+    }
+  }
+  for (const content of history.links.said) {
+    const count = executions.get(content.mark) ?? 0;
+    const name = `${content.id} (mark ${content.mark})`;
+    assert(!content.said.some(({ outcome }) => outcome === "step") || count === 1, `${name} was executed once`);
+    const nothing = content.said.every((said) => cameToNothing(said));
+    assert(!nothing || count === 0, `${name} came to nothing, and is charged`);
+  }
+}
+
+function cameToNothing({ link, outcome }: Content["said"][number]): boolean {
+  if (outcome !== undefined) return outcome !== "step" && !UNKNOWN.has(outcome);
+  // Its connection was ended by another message's failure: it had not run, then.
+  return link.state === "closed" && !ENDS_AT_ONCE.has(link.closing ?? "");
+}
