@@ -2,10 +2,14 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { markdown } from "../../src/edge/docs/markdown.ts";
+import type { JsonObject } from "../../src/edge/json.ts";
+import { FrameGroup } from "../../src/edge/socket/frames.ts";
+import { readObservation, readOpening } from "../../src/edge/socket/messages.ts";
+import { Failure } from "../../src/error.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { html } from "../../src/web/markup.ts";
 import { type Heard, Peer, peer } from "./socket/peer.ts";
-import { STATEFUL, stage } from "./stage.ts";
+import { jointState, MODEL, STATEFUL, stage } from "./stage.ts";
 
 let response: Response;
 let text: string;
@@ -85,13 +89,31 @@ describe("messages", () => {
     expect([...reasons].filter((reason) => !named(reason))).toEqual([]);
   });
 
-  test("every field that a client may send stands on the page", () => {
-    const open = ["model", "instruction", "session_id", "handoff", "seed", "actions_format"];
-    const both = ["type", "action_horizon", "num_inference_steps"];
-    const observation = ["robot_state", "observation_id", "expected_step"];
-    expect([...open, ...both, ...observation].filter((field) => !named(field))).toEqual([]);
+  test("every field that the service reads of a message stands on the page, under that message", async () => {
+    const { catalog } = (await stage()).service;
+    const opened = fieldsRead({ model: MODEL, instruction: "fold the towel" }, (body) => readOpening(body, catalog));
+    const session = { ...opened.result, sessionId: "s" };
+    const frames = Object.create(FrameGroup.prototype) as FrameGroup;
+    const observed = fieldsRead({ robot_state: jointState }, (body) => readObservation(body, session, frames));
+    for (const [type, { read }] of Object.entries({ "session.open": opened, observation: observed })) {
+      const part = text.slice(text.indexOf(`>${type}</h3>`)).split("<h3")[0] ?? "";
+      const shown = [...part.matchAll(/<tr>\s*<td><code>(\w+)<\/code>/g)].map(([, field]) => field);
+      expect([type, ...shown.toSorted()]).toEqual([type, ...[...read].toSorted()]);
+    }
   });
 });
+
+/** What a reader of messages takes of a good one. */
+function fieldsRead<T>(body: JsonObject, reader: (body: JsonObject) => T | Failure) {
+  const read = new Set<string>();
+  const get = (of: JsonObject, field: string) => {
+    read.add(field);
+    return of[field];
+  };
+  const result = reader(new Proxy(body, { get } as ProxyHandler<JsonObject>));
+  if (result instanceof Failure) throw new Error(result.message);
+  return { read, result };
+}
 
 /** The specification's table, and what its text and the contract add: by close code, the codes. */
 const SPECIFIED: Readonly<Record<string, readonly string[]>> = {
@@ -123,6 +145,25 @@ test("the table of errors has every code with its closing and its close code, an
     codes.map((code) => `${code} ${close !== "–"} ${close}`),
   );
   expect([...new Set(found)].toSorted()).toEqual(specified.toSorted());
+});
+
+test("both clients take the same closing errors as passing: those after which the page says to connect again", async () => {
+  const passing = [
+    ...[
+      "session_busy",
+      "no_replica_free",
+      "metering_unavailable",
+      "observation_outcome_unknown",
+      "billing_unavailable",
+    ],
+    ...["auth_unavailable", "model_failure", "engine_protocol_error", "engine_unavailable", "internal_error"],
+  ];
+  const closing = Object.entries(SPECIFIED).flatMap(([close, codes]) => (close === "–" ? [] : codes));
+  const folder = resolve(import.meta.dir, "../../src/edge/docs/clients");
+  const python = /^PASSING = r"(.+)"$/m.exec(await Bun.file(`${folder}/episode.py`).text())?.[1];
+  const typescript = /^const passing = \/(.+)\/;$/m.exec(await Bun.file(`${folder}/episode.ts`).text())?.[1];
+  for (const pattern of [`^(?:${python})$`, `${typescript}`])
+    expect(closing.filter((code) => new RegExp(pattern).test(code)).toSorted()).toEqual(passing.toSorted());
 });
 
 test("the table of limits has those of the specification, and what the text repeats is the same", () => {

@@ -1,6 +1,6 @@
 /**
  * The clients of `/docs/episodes` as their reader has them, against the whole program: Python's `websockets` and Bun's own
- * WebSocket. TENDON_TEST_PYTHON names a Python that has `websockets`, where `python3` has it not.
+ * WebSocket. The `python3` of PATH must have `websockets`; a virtual environment is enough.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join, resolve } from "node:path";
@@ -10,8 +10,9 @@ import { footage, framesAt, observe, ROBOTS, type RobotFacts } from "./robot.ts"
 
 const CHUNKS = 50;
 const FOLDER = resolve(import.meta.dir, "../../src/edge/docs/clients");
-const PYTHON = process.env.TENDON_TEST_PYTHON ?? "python3";
-const WITHOUT = `${PYTHON} has no websockets 12 or newer (pip install websockets); .ci/run installs it`;
+const PYTHON = "python3";
+const WITHOUT =
+  "python3 has no websockets 12 or newer; in a virtual environment whose bin is first in PATH, pip install websockets";
 
 const hasPython =
   Bun.which(PYTHON) !== null &&
@@ -54,13 +55,17 @@ function body(robot: RobotFacts, step: number, extra: object = {}): object {
   return { ...observe(robot, 0, framesAt(robot, step, cameras)), ...extra };
 }
 
-async function run(command: readonly string[], robot: RobotFacts, chunks: number, at = server) {
+async function run(
+  command: readonly string[],
+  robot: RobotFacts,
+  chunks: number,
+  { at = server, key = at.ready.api_key }: { at?: Server; key?: string } = {},
+) {
   const state = place.path(`${robot.model.replace(/\W/g, "-")}.json`);
   await Bun.write(state, JSON.stringify((body(robot, 0) as { robot_state: object }).robot_state));
   const frames = cameras.map((_, index) => place.path(`${index}.jpg`));
-  const { url, api_key } = at.ready;
-  const child = Bun.spawn([...command, url, robot.model, String(chunks), state, ...frames], {
-    env: { PATH: process.env.PATH ?? "", HOME: place.home, TENDON_API_KEY: api_key },
+  const child = Bun.spawn([...command, at.ready.url, robot.model, String(chunks), state, ...frames], {
+    env: { PATH: process.env.PATH ?? "", HOME: place.home, TENDON_API_KEY: key },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -112,11 +117,13 @@ describe("a client branches on code and closing", () => {
     test.skipIf(skip)(
       `failures that pass: the session goes on on the next connection, ${name}`,
       async () => {
-        const faults = "engine_unavailable:episode-@0,model_failure:episode-@2";
+        // One more than a client tries in a row: every chunk starts its count anew.
+        const failures = ["engine_unavailable", ...Array<string>(5).fill("model_failure")];
+        const faults = failures.map((failure, step) => `${failure}:episode-@${step}`).join();
         await using own = await Place.make();
         const other = await own.serve([], { TENDON_FAULTS: faults });
-        const { code, said, chunks } = await run(command, joint, 4, other);
-        expect([code, chunks.map(({ step }) => step)]).toEqual([0, [0, 1, 2, 3]]);
+        const { code, said, chunks } = await run(command, joint, 7, { at: other });
+        expect([code, chunks.map(({ step }) => step)]).toEqual([0, [0, 1, 2, 3, 4, 5, 6]]);
         expect(said).toContain("engine_unavailable");
         expect(said).toContain("model_failure");
         expect(await other.stop()).toBe(0);
@@ -132,6 +139,16 @@ describe("a client branches on code and closing", () => {
         expect(said).toStartWith("state_shape_mismatch: ");
         const unknown = await run(command, { ...joint, model: "none" }, 3);
         expect([unknown.code, unknown.said.split(":")[0]]).toEqual([1, "model_not_found"]);
+      },
+      60_000,
+    );
+
+    test.skipIf(skip)(
+      `a handshake refused with 4xx is not repeated: a wrong key is told once, ${name}`,
+      async () => {
+        const { code, said, chunks } = await run(command, joint, 3, { key: `tdn_${"x".repeat(43)}` });
+        expect([code, chunks, said.split("\n").length]).toEqual([1, [], 2]);
+        expect(said).toContain("401");
       },
       60_000,
     );

@@ -6,7 +6,7 @@ import { type Code, Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 import { type Html, html, prose } from "../../web/markup.ts";
 
-/** These have no place on a socket: the handshake answers them, or what they are about is not there. */
+/** These have no place on a socket: the handshake answers them, or what they are about cannot be there. */
 type NotOnSocket =
   | "not_found"
   | "missing_api_key"
@@ -15,7 +15,9 @@ type NotOnSocket =
   | "no_user_message"
   | "invalid_content"
   | "invalid_content_part"
-  | "invalid_image_url";
+  | "invalid_image_url"
+  // A session is taken up when its last run is over, and one connection runs one after another.
+  | "observation_pending";
 
 type Words = Readonly<Partial<Record<Code, string>>>;
 
@@ -25,7 +27,8 @@ const MESSAGE = {
   type_missing: "The object has no `type`.",
   unknown_type: "The `type` is none of `session.open`, `observation`, `session.close`.",
   message_too_large: "A text message over its limit while a session is open. Frames are binary messages.",
-  session_missing: "A frame, an observation or a `session.close` before `session.open`.",
+  session_missing:
+    "A frame, an observation or a `session.close` without a session: before `session.open`, or sent behind one that is refused. Each has an error of its own.",
 } as const satisfies Words;
 
 const OPEN = {
@@ -63,7 +66,6 @@ const OBSERVATION = {
     "A JPEG that cannot be decoded or has too long an edge; also a gripper outside 0 to 1 and a degenerate rotation. On a session's first observation `closing` is `true`, with 1008.",
   invalid_observation_id: "The id breaks its pattern; the error cannot repeat it.",
   idempotency_conflict: "The id was used with other content, or over HTTP. Send new content under a new id.",
-  observation_pending: "An observation of this id still runs. Repeat it under the same id and session.",
   observation_lost:
     "It ran, and its answer is gone or not known to be kept. It is not run again; a repeat may find the answer.",
   too_many_observations: "More observations wait for their answers than may.",
@@ -74,7 +76,8 @@ const OBSERVATION = {
   metering_unavailable:
     "Metering is down; also in answer to `session.open`. Nothing ran, or what ran was taken back: connect again with backoff, and repeat the observation under its id. Only one without an id may have taken its step all the same.",
   model_failure: "The model failed. The step is where it was: connect again and repeat the observation.",
-  engine_protocol_error: "A result could not be told to belong to this observation. Connect again and repeat it.",
+  engine_protocol_error:
+    "The model's answer is not one to this observation. The step is where it was: connect again and repeat it.",
 } as const satisfies Words;
 
 const CONNECTION = {

@@ -2,7 +2,7 @@
 Needs: pip install websockets (12 or newer), the key in TENDON_API_KEY. One frame per camera, in their order:
 python3 episode.py BASE_URL MODEL CHUNKS STATE.json FRAME.jpg FRAME.jpg FRAME.jpg"""
 import json, os, re, sys, time, uuid
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import InvalidStatus, WebSocketException
 from websockets.sync.client import connect
 
 base, model, chunks, state_file, *frame_files = sys.argv[1:]
@@ -10,8 +10,8 @@ state = json.load(open(state_file))
 frames = [open(name, "rb").read() for name in frame_files]
 headers = {"Authorization": f"Bearer {os.environ['TENDON_API_KEY']}"}
 opening = {"model": model, "instruction": "fold the towel", "session_id": f"episode-{uuid.uuid4()}"}
-step, per_camera = 0, 1
-PASSING = r"\w+_unavailable|model_failure|no_replica_free|session_busy|observation_outcome_unknown"
+step, per_camera, pause_s = 0, 1, 0
+PASSING = r"\w+_(unavailable|outcome_unknown|failure|busy)|no_replica_free|(engine_protocol|internal)_error"
 
 def ask(ws, kind, **fields):
     ws.send(json.dumps({"type": kind, **fields}))
@@ -21,20 +21,20 @@ def ask(ws, kind, **fields):
     if said["type"] == "error" or said.get("reason") not in (None, "session_close"): raise ConnectionError(said)
     return said
 
-for pause_s in (1, 2, 4, 8, 16):
+while step < int(chunks):
+    time.sleep(pause_s)
     try:
         with connect(base.replace("http", "ws", 1) + "/v1/responses", additional_headers=headers) as ws:
-            opened = ask(ws, "session.open", **opening)
-            if opened["step"] == step: per_camera = opened["next_frames_per_camera"]
+            if (said := ask(ws, "session.open", **opening))["step"] == step: per_camera = said["next_frames_per_camera"]
             while step < int(chunks):
                 for camera, jpeg in enumerate(frames):  # A robot sends all since the last time, oldest first.
                     for _ in range(per_camera): ws.send(bytes([camera]) + jpeg)
                 chunk = ask(ws, "observation", robot_state=state, observation_id=str(step), expected_step=step)
                 print(json.dumps(chunk), flush=True)
-                step, per_camera = step + 1, chunk["next_frames_per_camera"]
+                step, per_camera, pause_s = step + 1, chunk["next_frames_per_camera"], 0
             ask(ws, "session.close")
-            break
     except (OSError, WebSocketException) as broken:
+        refused = isinstance(broken, InvalidStatus) and broken.response.status_code < 500  # Such as 401: a wrong key.
+        if refused or pause_s == 16: sys.exit(f"{broken}; not tried again")
         print(broken, file=sys.stderr)
-        time.sleep(pause_s)
-else: sys.exit("the service does not come back")
+        pause_s = 2 * pause_s or 1
