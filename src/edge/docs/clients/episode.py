@@ -10,8 +10,8 @@ state = json.load(open(state_file))
 frames = [open(name, "rb").read() for name in frame_files]
 headers = {"Authorization": f"Bearer {os.environ['TENDON_API_KEY']}"}
 opening = {"model": model, "instruction": "fold the towel", "session_id": f"episode-{uuid.uuid4()}"}
-step, per_camera, pause_s = 0, 1, 0
-PASSING = r"\w+_(unavailable|outcome_unknown|failure|busy)|no_replica_free|(engine_protocol|internal)_error"
+step, due, pause_s = 0, 1, 0
+PASSING = r"\w+_(unavailable|outcome_unknown|failure|busy|replica_free|protocol_error)|internal_error"
 
 def ask(ws, kind, **fields):
     ws.send(json.dumps({"type": kind, **fields}))
@@ -25,16 +25,16 @@ while step < int(chunks):
     time.sleep(pause_s)
     try:
         with connect(base.replace("http", "ws", 1) + "/v1/responses", additional_headers=headers) as ws:
-            if (said := ask(ws, "session.open", **opening))["step"] == step: per_camera = said["next_frames_per_camera"]
+            if (said := ask(ws, "session.open", **opening))["step"] == step: due = said["next_frames_per_camera"]
             while step < int(chunks):
                 for camera, jpeg in enumerate(frames):  # A robot sends all since the last time, oldest first.
-                    for _ in range(per_camera): ws.send(bytes([camera]) + jpeg)
+                    for _ in range(due): ws.send(bytes([camera]) + jpeg)
                 chunk = ask(ws, "observation", robot_state=state, observation_id=str(step), expected_step=step)
                 print(json.dumps(chunk), flush=True)
-                step, per_camera, pause_s = step + 1, chunk["next_frames_per_camera"], 0
+                step, due, pause_s = step + 1, chunk["next_frames_per_camera"], 0
             ask(ws, "session.close")
     except (OSError, WebSocketException) as broken:
-        refused = isinstance(broken, InvalidStatus) and broken.response.status_code < 500  # Such as 401: a wrong key.
+        refused = isinstance(broken, InvalidStatus) and broken.response.status_code < 500  # As 401: a wrong key.
         if refused or pause_s == 16: sys.exit(f"{broken}; not tried again")
         print(broken, file=sys.stderr)
         pause_s = 2 * pause_s or 1

@@ -7,7 +7,7 @@ const state = await Bun.file(stateFile).json();
 const frames = await Promise.all(frameFiles.map((file) => Bun.file(file).bytes()));
 const headers = { authorization: `Bearer ${env.TENDON_API_KEY}` };
 const session = `episode-${crypto.randomUUID()}`;
-const passing = /_(unavailable|outcome_unknown|failure|busy)$|^no_replica_free$|^(engine_protocol|internal)_error$/;
+const passing = /_(unavailable|outcome_unknown|failure|busy|replica_free|protocol_error)$|^internal_error$/;
 let [step, perCamera, pauseMs] = [0, 1, 0];
 
 function failed(why: string, passes: boolean): void {
@@ -32,7 +32,7 @@ while (step < Number(chunks)) {
       for (let n = 0; n < perCamera; n += 1) socket.send(Buffer.concat([Uint8Array.of(camera), jpeg]));
     say({ type: "observation", robot_state: state, observation_id: `${step}`, expected_step: step });
   };
-  // The handshake's status is in the text alone. With 4xx, such as 401 for a wrong key, the next one would end so too.
+  // Only this text has the handshake's status. After 4xx, such as 401, the next would end the same way.
   socket.onerror = ({ message }) => failed(message, !/ status code: 4\d\d$/.test(message));
   await new Promise((closed) => socket.addEventListener("close", closed));
   pauseMs = 2 * pauseMs || 1_000;
