@@ -1,7 +1,7 @@
 /** Where does the time of a chunk go, at 1 robot and at 8, without a model (echo) and with the bundle on the CPU? */
 
 import { runChunkSuite } from "../src/cli/bench-chunk.ts";
-import { reportText } from "../src/cli/bench-report.ts";
+import { reportText } from "../src/cli/chunk-report.ts";
 import { COLUMNS } from "../src/cli/load.ts";
 import { origin } from "../src/cli/origin.ts";
 import { summary } from "../src/cli/stats.ts";

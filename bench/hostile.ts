@@ -66,7 +66,7 @@ export const hostile: Proof = {
           if (posted instanceof Problem) return posted;
           worst = Math.max(worst, await late());
         }
-        const asked = judged && size === "full" ? { limit: LATE_MS_MAX } : {};
+        const asked = judged ? { limit: LATE_MS_MAX } : {};
         rows.push({
           measure: `${name}: greatest lateness, ${ROUNDS[size]} bodies`,
           value: worst,

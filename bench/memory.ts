@@ -45,7 +45,7 @@ export const memory: Proof = {
     for (const device of DEVICES) {
       const counted = await allocations(device, COUNTED_CHUNKS[size]);
       if (counted instanceof Problem) return counted;
-      const grown = await growth(device, REQUESTS[size][device], size);
+      const grown = await growth(device, REQUESTS[size][device]);
       if (grown instanceof Problem) return grown;
       rows.push(...counted, ...grown);
     }
@@ -87,7 +87,7 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-async function growth(device: Device, requests: number, size: Size): Promise<Figure[] | Problem> {
+async function growth(device: Device, requests: number): Promise<Figure[] | Problem> {
   const frames = await sampleFrames(0);
   if (frames instanceof Problem) return frames;
   const server = await startServer(device);
@@ -100,7 +100,7 @@ async function growth(device: Device, requests: number, size: Size): Promise<Fig
       if (rss instanceof Problem) return await child.explain(rss);
       tenths.push(rss / MIB);
     }
-    return figures(tenths, device, requests, size);
+    return figures(tenths, device, requests);
   } finally {
     await child.stop();
   }
@@ -134,16 +134,14 @@ async function tenthOf(
   return median(readings);
 }
 
-function figures(tenths: readonly number[], device: Device, requests: number, size: Size): Figure[] {
+function figures(tenths: readonly number[], device: Device, requests: number): Figure[] {
   const [third = Number.NaN, last = Number.NaN] = [tenths[2], tenths.at(-1)];
-  // A handful of requests says nothing about growth: the small size only shows that the figure can be had.
-  const asked = size === "full" ? { limit: GROWTH_MIB_MAX } : {};
   return [
     ...tenths.map((value, index) => ({
       measure: `${device}: RSS after collection, tenth ${index + 1} of ${requests} requests`,
       value,
       unit: "MiB",
     })),
-    { measure: `${device}: RSS growth, third tenth to last`, value: last - third, unit: "MiB", ...asked },
+    { measure: `${device}: RSS growth, third tenth to last`, value: last - third, unit: "MiB", limit: GROWTH_MIB_MAX },
   ];
 }

@@ -12,6 +12,8 @@ export interface Figure {
   readonly unit: string;
   /** The largest value that passes, where one was asked for. */
   readonly limit?: number;
+  /** The smallest one, where a smaller one means that the measurement is wrong. */
+  readonly least?: number;
 }
 
 interface Outcome {
@@ -30,14 +32,17 @@ export interface Proof {
 
 /** True when every figure keeps its limit; a missing figure (NaN) does not. */
 export function withinLimits(rows: readonly Figure[]): boolean {
-  return rows.every((row) => row.limit === undefined || row.value <= row.limit);
+  return rows.every(
+    ({ value, limit, least }) => (limit === undefined || value <= limit) && (least === undefined || value >= least),
+  );
 }
 
 /** Figures as lines: measure, value with unit, limit. */
 export function figureLines(rows: readonly Figure[]): string[][] {
-  return rows.map(({ measure, value, unit, limit }) => {
+  return rows.map(({ measure, value, unit, limit, least }) => {
     const shown = Number.isInteger(value) ? String(value) : value.toFixed(3);
+    const told = least !== undefined && value < least ? `TOO LOW, at least ${least}` : undefined;
     const asked = limit === undefined ? "" : `${value <= limit ? "ok" : "TOO HIGH"}, at most ${limit}`;
-    return [measure, shown, unit === "1" ? "" : unit, asked];
+    return [measure, shown, unit === "1" ? "" : unit, told ?? asked];
   });
 }

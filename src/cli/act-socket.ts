@@ -2,7 +2,7 @@
 import { Problem } from "../error.ts";
 import type { ActionChunk } from "./chunk.ts";
 import type { Service } from "./client.ts";
-import { EpisodeSocket, frameMessage } from "./episode.ts";
+import { EpisodeSocket, frameMessage } from "./episode-socket.ts";
 
 interface SocketRequest {
   readonly model: string;

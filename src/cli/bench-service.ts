@@ -5,6 +5,7 @@ import { Problem } from "../error.ts";
 import { startChild } from "./child.ts";
 import type { Service } from "./client.ts";
 import { sampleFrames } from "./drawing.ts";
+import { printNote } from "./print.ts";
 import { SAMPLE_MODEL } from "./sample.ts";
 import { signedIn } from "./sign-in.ts";
 
@@ -22,12 +23,30 @@ export interface BenchTarget {
 }
 
 /** The devices to measure; a service that runs already has its own. */
-export function devicesOf({ url, devices }: BenchTarget): readonly string[] {
+function devicesOf({ url, devices }: BenchTarget): readonly string[] {
   return url === undefined ? devices : ["as configured"];
 }
 
+/** A measurement of each number of robots on each device, one after the other; `told` says on standard error which it is. */
+export async function measureEach<T extends object>(
+  target: BenchTarget,
+  told: string,
+  work: (service: Service, robots: number) => Promise<T | Problem>,
+): Promise<(T & { model: string; device: string; robots: number })[] | Problem> {
+  const measurements: (T & { model: string; device: string; robots: number })[] = [];
+  for (const device of devicesOf(target)) {
+    for (const robots of target.robots) {
+      await printNote(`measuring: device ${device}, robots ${robots}, ${told}`);
+      const done = await withService(target, device, (service) => work(service, robots));
+      if (done instanceof Problem) return done;
+      measurements.push({ ...done, model: SAMPLE_MODEL, device, robots });
+    }
+  }
+  return measurements;
+}
+
 /** Against a fresh process, unless the target names a service. */
-export async function withService<T>(
+async function withService<T>(
   target: BenchTarget,
   device: string,
   work: (service: Service) => Promise<T | Problem>,

@@ -81,7 +81,7 @@ export async function upgradeRefusal(service: Service, path: string): Promise<Pr
   const told = answer instanceof Problem && !(answer instanceof Refusal && answer.code === "not_found");
   if (told) return answer;
   return new Problem(
-    `the service at ${service.url} did not make a WebSocket of ${path}; a proxy in between must let upgrades through`,
+    `the service at ${service.url} did not make a WebSocket of ${path}; it was busy a moment ago (try again), or a proxy in between lets no upgrades through`,
     EXIT.unreachable,
   );
 }

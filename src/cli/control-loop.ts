@@ -7,16 +7,20 @@
  */
 import { Problem } from "../error.ts";
 import type { Clock } from "../std/clock.ts";
+import { RandomStream } from "../std/random.ts";
 
 export const COMMAND_HZ = 30;
 export const PERIOD_MS = 1000 / COMMAND_HZ;
-/** From the capture of the frames, which are sent at once, to the observation that they belong to. */
-export const CAPTURE_AHEAD_MS = 10;
+/** From the capture of the frames, which are sent at once, to the observation that they belong to: over the 10 ms that cameras need. */
+export const CAPTURE_AHEAD_MS = 12;
 /** Rows that shall still be there when a chunk comes that took as long as the slowest one before it. */
 export const MARGIN_ROWS = 5;
 
-/** A robot asks when so many rows, or fewer, are left. */
-export function rowsAhead(worstLatencyMs: number): number {
+/**
+ * A robot that adapts asks when so many rows, or fewer, are left. It hides every latency below a chunk's length: its rows are
+ * there, only older. Whoever judges a service by its late rows gives a fixed number instead.
+ */
+export function adaptiveRowsAhead(worstLatencyMs: number): number {
   return Math.ceil((CAPTURE_AHEAD_MS + worstLatencyMs) / PERIOD_MS) + MARGIN_ROWS;
 }
 
@@ -32,8 +36,10 @@ export interface LoopPlan {
   readonly clock: Clock;
   /** One per robot. */
   readonly connections: readonly Connection[];
-  /** The robots begin one after another over this time: real ones do not look at the same moment. */
+  /** The robots begin at random moments of this time, the same in every run: real ones know nothing of each other. */
   readonly spreadMs: number;
+  /** A robot asks when so many rows, or fewer, are left; `adaptive`: by its slowest chunk so far. */
+  readonly rowsAhead: number | "adaptive";
   /** From the last robot's beginning to the measured time. */
   readonly warmupMs: number;
   readonly measuredMs: number;
@@ -53,6 +59,8 @@ export interface LoopFigures {
   readonly longestGapMs: number;
   /** Of each tick after its deadline. */
   readonly tickLatenessMs: readonly number[];
+  /** Of each commanded row: since the capture of the frames that it is the answer to. */
+  readonly observationAgesMs: readonly number[];
 }
 
 export async function runLoop(plan: LoopPlan): Promise<LoopFigures | Problem> {
@@ -69,6 +77,7 @@ interface Window {
 interface Tally {
   readonly latenciesMs: number[];
   readonly tickLatenessMs: number[];
+  readonly observationAgesMs: number[];
   rowsDue: number;
   rowsWithoutChunk: number;
   rowsTickedLate: number;
@@ -77,8 +86,13 @@ interface Tally {
 
 class ControlLoop {
   private readonly tally: Tally = {
-    ...{ latenciesMs: [], tickLatenessMs: [] },
-    ...{ rowsDue: 0, rowsWithoutChunk: 0, rowsTickedLate: 0, longestGapMs: 0 },
+    latenciesMs: [],
+    tickLatenessMs: [],
+    observationAgesMs: [],
+    rowsDue: 0,
+    rowsWithoutChunk: 0,
+    rowsTickedLate: 0,
+    longestGapMs: 0,
   };
   private readonly window: Window;
   private readonly robots: readonly Robot[];
@@ -87,14 +101,15 @@ class ControlLoop {
   private cancel = () => {};
 
   constructor(private readonly plan: LoopPlan) {
-    const { clock, connections, spreadMs, warmupMs, measuredMs } = plan;
+    const { clock, connections, spreadMs, warmupMs, measuredMs, rowsAhead } = plan;
     const beganMs = clock.monotonicMs();
     const fromMs = beganMs + spreadMs + warmupMs;
     this.window = { fromMs, toMs: fromMs + measuredMs };
     const heard = (problem: Problem | undefined): void => this.heard(problem);
-    this.robots = connections.map((connection, index) => {
-      const beginMs = beganMs + (index * spreadMs) / connections.length;
-      return new Robot(clock, connection, beginMs, this.window, this.tally, heard);
+    const moments = new RandomStream("control-loop moments");
+    this.robots = connections.map((connection) => {
+      const beginMs = beganMs + (moments.word() / 2 ** 32) * spreadMs;
+      return new Robot(clock, connection, beginMs, rowsAhead, this.window, this.tally, heard);
     });
   }
 
@@ -137,6 +152,7 @@ class ControlLoop {
 /** Rows that are still to be played. */
 interface Held {
   rows: number;
+  readonly capturedMs: number;
   readonly arrivedMs: number;
 }
 
@@ -148,6 +164,7 @@ class Robot {
   private begun = false;
   /** From the capture until the chunk has come. */
   private asking = false;
+  private capturedMs = Number.NaN;
   private observeMs = Number.POSITIVE_INFINITY;
   private worstLatencyMs = 0;
   /** Of tick 0; the robot stands still until its first chunk. */
@@ -159,6 +176,7 @@ class Robot {
     private readonly clock: Clock,
     private readonly connection: Connection,
     private readonly beginMs: number,
+    private readonly rowsAhead: LoopPlan["rowsAhead"],
     private readonly window: Window,
     private readonly tally: Tally,
     private readonly heard: (problem: Problem | undefined) => void,
@@ -191,12 +209,14 @@ class Robot {
 
   private get wantsChunk(): boolean {
     if (this.asking || this.chunks.length > 1) return false;
-    return (this.chunks[0]?.rows ?? 0) <= rowsAhead(this.worstLatencyMs);
+    const ahead = this.rowsAhead === "adaptive" ? adaptiveRowsAhead(this.worstLatencyMs) : this.rowsAhead;
+    return (this.chunks[0]?.rows ?? 0) <= ahead;
   }
 
   private capture(nowMs: number): void {
     this.begun = true;
     this.asking = true;
+    this.capturedMs = nowMs;
     this.connection.capture();
     this.observeMs = nowMs + CAPTURE_AHEAD_MS;
   }
@@ -217,7 +237,7 @@ class Robot {
     this.worstLatencyMs = Math.max(this.worstLatencyMs, latencyMs);
     if (sentMs >= this.window.fromMs && sentMs < this.window.toMs) this.tally.latenciesMs.push(latencyMs);
     this.asking = false;
-    this.chunks.push({ rows, arrivedMs });
+    this.chunks.push({ rows, capturedMs: this.capturedMs, arrivedMs });
     if (this.startMs !== Number.POSITIVE_INFINITY) return;
     // The clock ticks in the phase of the robot's beginning, whenever the chunk has come.
     this.startMs = this.beginMs + Math.ceil((arrivedMs - this.beginMs) / PERIOD_MS) * PERIOD_MS;
@@ -239,7 +259,10 @@ class Robot {
     if (chunk === undefined) return;
     chunk.rows -= 1;
     if (chunk.rows === 0) this.chunks.shift();
-    if (counts) this.gap(nowMs);
+    if (counts) {
+      tally.observationAgesMs.push(nowMs - chunk.capturedMs);
+      this.gap(nowMs);
+    }
     this.commandMs = nowMs;
   }
 

@@ -1,7 +1,6 @@
 /** The figures of `tendon bench episode` as a table for people, as JSON and as CSV. */
-import { csvCell, originCells, originLines } from "./bench-report.ts";
 import { CAPTURE_AHEAD_MS, COMMAND_HZ, type LoopFigures, MARGIN_ROWS, PERIOD_MS } from "./control-loop.ts";
-import type { Origin } from "./origin.ts";
+import { csvCell, type Origin, originCells, originLines } from "./origin.ts";
 import { summary } from "./stats.ts";
 import { type Align, table } from "./table.ts";
 
@@ -20,10 +19,12 @@ export interface EpisodeMeasurement {
 const PERIOD = PERIOD_MS.toFixed(1);
 
 const MEANING = [
-  `loop: each robot commands a row every 1/${COMMAND_HZ} s, at absolute deadlines; robots begin one after another over the time of a chunk. One`,
-  "timer, in a process beside the service on the same machine, ticks for all of them.",
+  `loop: each robot commands a row every 1/${COMMAND_HZ} s, at absolute deadlines; robots begin at random moments of the time of a`,
+  "chunk, the same in every run. One timer, in a process beside the service on the same machine, ticks for all of them.",
   `rule: a robot captures and sends its frames when the rows left are at most ceil((${CAPTURE_AHEAD_MS} ms + its slowest chunk so far) / ${PERIOD} ms) + ${MARGIN_ROWS},`,
   `and the observation ${CAPTURE_AHEAD_MS} ms later; the rows left play meanwhile, and to their end. At most one chunk waits behind the one that plays.`,
+  "This rule hides any latency below a chunk's length: a robot of a slow service asks earlier, and no row is late. What it pays shows in",
+  "chunk latency and in observation age: from the capture of the frames behind a row to its command.",
   "chunk latency: from sending the observation until its rows are read.",
   "rows late, no chunk: it was not there when the row was due; the robot holds, and plays on when it comes. Late tick: the chunk was",
   `there, but the timer fired more than ${PERIOD} ms after the row was due.`,
@@ -35,8 +36,9 @@ const ARMS = ["service", "control"] as const;
 
 /** The figures of one loop, as they are told everywhere. */
 export function loopSummary(figures: LoopFigures) {
-  const { latenciesMs, rowsDue, rowsWithoutChunk, rowsTickedLate, longestGapMs, tickLatenessMs } = figures;
-  const [latency, ticks] = [summary(latenciesMs), summary(tickLatenessMs)];
+  const { latenciesMs, rowsDue, rowsWithoutChunk, rowsTickedLate, longestGapMs, tickLatenessMs, observationAgesMs } =
+    figures;
+  const [latency, ticks, ages] = [summary(latenciesMs), summary(tickLatenessMs), summary(observationAgesMs)];
   const rowsLate = rowsWithoutChunk + rowsTickedLate;
   return {
     chunks: latency.count,
@@ -49,6 +51,8 @@ export function loopSummary(figures: LoopFigures) {
     rows_ticked_late: rowsTickedLate,
     late_share: rowsLate / rowsDue,
     longest_gap_ms: longestGapMs,
+    observation_age_p50_ms: ages.p50,
+    observation_age_max_ms: ages.max,
     tick_lateness_p99_ms: ticks.p99,
     tick_lateness_max_ms: ticks.max,
   };
@@ -87,6 +91,8 @@ function loopLines(service: LoopSummary, control: LoopSummary): string[][] {
     both("  late tick", (told) => told.rows_ticked_late),
     both("rows late, %", (told) => told.late_share * 100, 3),
     both("longest gap between commands, ms", (told) => told.longest_gap_ms, 1),
+    both("observation age p50, ms", (told) => told.observation_age_p50_ms, 1),
+    both("observation age max, ms", (told) => told.observation_age_max_ms, 1),
     both("tick lateness p99, ms", (told) => told.tick_lateness_p99_ms, 1),
     both("tick lateness max, ms", (told) => told.tick_lateness_max_ms, 1),
   ];

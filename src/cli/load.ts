@@ -26,6 +26,8 @@ export interface Load {
   readonly state: object;
   /** Beginning of the session ids; another one for each measurement against the same service. */
   readonly sessionPrefix: string;
+  /** Every observation has its observation_id and expected_step, so that it may be repeated. */
+  readonly repeatable?: boolean;
 }
 
 export const COLUMNS = [...STATIONS, "rest", "client"] as const;
@@ -83,7 +85,7 @@ class Robot {
   /** Sends `count` observations, one after the other; times go to `ms` if it is given. */
   async drive(count: number, ms: Record<ColumnName, number[]> | undefined): Promise<Problem | undefined> {
     for (let chunk = 0; chunk < count; chunk++) {
-      const body = this.bodies[(this.sent + this.index) % this.bodies.length] ?? "";
+      const body = this.nextBody();
       const before = systemClock.monotonicMs();
       const answer = await post(this.load.service, CHAT_ROUTE, body);
       const clientMs = systemClock.monotonicMs() - before;
@@ -97,6 +99,12 @@ class Robot {
       if (ms !== undefined) record(ms, read, clientMs);
     }
     return undefined;
+  }
+
+  private nextBody(): string {
+    const body = this.bodies[(this.sent + this.index) % this.bodies.length] ?? "";
+    if (this.load.repeatable !== true) return body;
+    return `{"observation_id":"${this.sent}","expected_step":${this.sent},${body.slice(1)}`;
   }
 
   digest(): string {

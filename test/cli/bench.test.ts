@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { withinLimits } from "../../bench/proof.ts";
+import { figureLines, withinLimits } from "../../bench/proof.ts";
 import { PROOFS } from "../../bench/prove.ts";
 import { machineName, mergeResults } from "../../bench/results.ts";
 import { bench } from "../../src/cli/bench.ts";
-import { csvText, type Measurement, reportText } from "../../src/cli/bench-report.ts";
+import { csvText, type Measurement, reportText } from "../../src/cli/chunk-report.ts";
 import { given } from "../../src/cli/command.ts";
 import { COLUMNS, type ColumnName } from "../../src/cli/load.ts";
 import type { Origin } from "../../src/cli/origin.ts";
@@ -71,6 +71,9 @@ test("a limit is kept only by a figure that is there", () => {
   expect(withinLimits([{ measure: "x", value: 2, unit: "ms", limit: 2 }])).toBe(true);
   expect(withinLimits([{ measure: "x", value: 2.1, unit: "ms", limit: 2 }])).toBe(false);
   expect(withinLimits([{ measure: "x", value: Number.NaN, unit: "ms", limit: 2 }])).toBe(false);
+  const negative = { measure: "x", value: -1, unit: "kB", limit: 2, least: 0 };
+  expect(withinLimits([negative])).toBe(false);
+  expect(figureLines([negative])).toEqual([["x", "-1", "kB", "TOO LOW, at least 0"]]);
 });
 
 test("wrong use of bench exits with 2", async () => {

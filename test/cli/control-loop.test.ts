@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import {
+  adaptiveRowsAhead,
   CAPTURE_AHEAD_MS,
   type Connection,
   type LoopFigures,
   type LoopPlan,
   MARGIN_ROWS,
   PERIOD_MS,
-  rowsAhead,
   runLoop,
 } from "../../src/cli/control-loop.ts";
 import { Problem } from "../../src/error.ts";
@@ -51,7 +51,7 @@ async function play(
   each: (ms: number) => void = () => {},
 ): Promise<LoopFigures | Problem> {
   let outcome: LoopFigures | Problem | undefined;
-  void runLoop({ clock, spreadMs: 0, warmupMs: 510, measuredMs: 3000, ...plan }).then((end) => {
+  void runLoop({ clock, spreadMs: 0, rowsAhead: "adaptive", warmupMs: 510, measuredMs: 3000, ...plan }).then((end) => {
     outcome = end;
   });
   for (let ms = 0; outcome === undefined && ms < 20_000; ms += 1) {
@@ -76,9 +76,9 @@ test("a robot asks while its last rows play, so that no row is late and no comma
   expect(told).toMatchObject({ rowsDue: 90, rowsWithoutChunk: 0, rowsTickedLate: 0 });
   expect(told.longestGapMs).toBeLessThan(PERIOD_MS + 2);
   expect(new Set(told.latenciesMs)).toEqual(new Set([40]));
-  expect(rowsAhead(40)).toBe(Math.ceil((CAPTURE_AHEAD_MS + 40) / PERIOD_MS) + MARGIN_ROWS);
+  expect(adaptiveRowsAhead(40)).toBe(Math.ceil((CAPTURE_AHEAD_MS + 40) / PERIOD_MS) + MARGIN_ROWS);
   // The first row is due at the first tick after the first chunk, and so many rows are left when the second one is asked for.
-  const secondMs = 2 * PERIOD_MS + (ROWS - rowsAhead(40) - 1) * PERIOD_MS;
+  const secondMs = 2 * PERIOD_MS + (ROWS - adaptiveRowsAhead(40) - 1) * PERIOD_MS;
   expect(robot.captures[1]).toBeGreaterThanOrEqual(secondMs);
   expect(robot.captures[1]).toBeLessThan(secondMs + 2);
   // A chunk per thirty rows, and each observation behind its frames.
@@ -118,7 +118,7 @@ test("a robot that gets no chunk at all has every row late, and its gap is the w
   expect(told).toMatchObject({ rowsWithoutChunk: 30, longestGapMs: 1000, latenciesMs: [] });
 });
 
-test("one timer serves all robots, which begin one after another over the spread", async () => {
+test("one timer serves all robots, which begin at random moments of the spread, the same in every run", async () => {
   const clock = new FakeClock();
   const robots = Array.from({ length: 64 }, () => new FakeConnection(clock, [0]));
   let armedMax = 0;
@@ -130,8 +130,36 @@ test("one timer serves all robots, which begin one after another over the spread
   expect(Math.abs(told.rowsDue - 64 * 90)).toBeLessThanOrEqual(64);
   expect(armedMax).toBeLessThanOrEqual(3);
   const begins = robots.map((robot) => robot.captures[0] ?? Number.NaN);
-  expect(begins).toEqual(begins.toSorted((a, b) => a - b));
-  expect(begins.at(-1)).toBeGreaterThan(980);
+  const sorted = begins.toSorted((a, b) => a - b);
+  expect(begins).not.toEqual(sorted);
+  expect(sorted[0]).toBeLessThan(100);
+  expect(sorted.at(-1)).toBeGreaterThan(900);
+  expect(sorted.at(-1)).toBeLessThanOrEqual(1001);
+  // As real ones do, some meet: evenly spaced ones, 16 ms apart, never would.
+  expect(sorted.filter((ms, index) => ms - (sorted[index - 1] ?? -100) < 5).length).toBeGreaterThan(4);
+  const other = new FakeClock();
+  const second = robots.map(() => new FakeConnection(other, [0]));
+  await figures(other, { connections: second, spreadMs: 1000 });
+  expect(second.map((robot) => robot.captures[0])).toEqual(begins);
+});
+
+test("with a fixed number of rows a slow service makes rows late, however steady it is; an adaptive robot hides it", async () => {
+  const outcome = async (rowsAhead: number | "adaptive", latencyMs: number) => {
+    const clock = new FakeClock();
+    return await figures(clock, { connections: [new FakeConnection(clock, [latencyMs])], rowsAhead, warmupMs: 3000 });
+  };
+  // Three rows are left: the first tick without any comes four periods, 133 ms, after the capture.
+  const inTime = await outcome(3, 100);
+  expect(inTime.rowsWithoutChunk).toBe(0);
+  const late = await outcome(3, 500);
+  expect(late.rowsWithoutChunk).toBeGreaterThan(20);
+  const hidden = await outcome("adaptive", 500);
+  expect(hidden.rowsWithoutChunk).toBe(0);
+  // What it pays: the last row of a chunk is as old as the chunk is long, and as early as it was asked for.
+  const oldest = (told: LoopFigures) => Math.max(...told.observationAgesMs);
+  expect(oldest(inTime)).toBeGreaterThan(ROWS * PERIOD_MS);
+  expect(oldest(inTime)).toBeLessThan((ROWS + 4) * PERIOD_MS);
+  expect(oldest(hidden)).toBeGreaterThan((ROWS + 15) * PERIOD_MS);
 });
 
 test("a refusal ends the loop and is its outcome", async () => {
@@ -145,13 +173,13 @@ test("a refusal ends the loop and is its outcome", async () => {
 test("after a refusal nobody asks any more, not even a robot whose first chunk comes then", async () => {
   const clock = new FakeClock();
   const refusal = new Problem("session_expired: the session has ended");
-  const late = new FakeConnection(clock, [200]);
+  const late = new FakeConnection(clock, [3000]);
   const connections = [new FakeConnection(clock, [40, refusal]), late];
   const spreadMs = 1600;
   expect(await play(clock, { connections, spreadMs })).toBe(refusal);
   const asked = late.observations.length;
   expect(asked).toBe(1);
-  for (let ms = 0; ms < 3000; ms += 1) {
+  for (let ms = 0; ms < 5000; ms += 1) {
     clock.advance(1);
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
   }

@@ -16,6 +16,7 @@ const service: LoopFigures = {
   rowsTickedLate: 1,
   longestGapMs: 201.5,
   tickLatenessMs: [0.5, 1, 41],
+  observationAgesMs: [100, 600.5, 1100],
 };
 const control: LoopFigures = { ...service, rowsWithoutChunk: 0, rowsTickedLate: 0, longestGapMs: 34.4 };
 const measurement: EpisodeMeasurement = {
@@ -35,6 +36,8 @@ test("the report tells chunk latency, rows late by their cause and the longest g
     /^ +late tick +1 +0$/m,
     /^rows late, % +0\.250 +0\.000$/m,
     /^longest gap between commands, ms +201\.5 +34\.4$/m,
+    /^observation age p50, ms +600\.5 +600\.5$/m,
+    "hides any latency below a chunk's length",
     /^tick lateness max, ms +41\.0 +41\.0$/m,
   ]) {
     expect(text).toMatch(line);

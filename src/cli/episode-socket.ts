@@ -49,6 +49,8 @@ type MessageType = "session.opened" | "action_chunk" | "session.closed";
 /** Somebody who waits for a message: it is for the first of them. */
 interface Waiting {
   readonly type: MessageType;
+  /** The type of what was asked. */
+  readonly question: string;
   settle(answer: object | Problem): void;
 }
 
@@ -61,6 +63,10 @@ export class EpisodeSocket {
   /** An `action_chunk` whose rows come in the next message. */
   private head: object | undefined;
   private format: Opening["format"] = "json";
+  /** Once it is open. */
+  private sessionId: string | undefined;
+  /** Ends the time that the first of those who wait has. */
+  private disarm = () => {};
   private readonly gone = Promise.withResolvers<void>();
 
   private constructor(
@@ -101,7 +107,12 @@ export class EpisodeSocket {
       ...(seed === undefined ? {} : { seed }),
     });
     if (answer instanceof Problem) return answer;
-    return openedOf(answer) ?? this.end(new Problem(`${this.name} said session.opened without the fields that it has`));
+    const opened = openedOf(answer);
+    if (opened === undefined) {
+      return this.end(new Problem(`${this.name} said session.opened without the fields that it has`));
+    }
+    this.sessionId = opened.sessionId;
+    return opened;
   }
 
   /** One frame, made with `frameMessage`; what is wrong with it is told by the next call that waits. */
@@ -148,17 +159,21 @@ export class EpisodeSocket {
   private ask(type: MessageType, message: object): Promise<object | Problem> {
     if (this.over !== undefined) return Promise.resolve(this.over);
     const { promise, resolve } = Promise.withResolvers<object | Problem>();
-    const cancel = this.clock.after(LIMITS.clientAnswerMs, () => {
-      this.end(silent(this.service, `'${String(valueAt(message, "type"))}'`));
-      this.socket.terminate();
-    });
-    const settle = (answer: object | Problem): void => {
-      cancel();
-      resolve(answer);
-    };
-    this.waiting.push({ type, settle });
+    this.waiting.push({ type, question: String(valueAt(message, "type")), settle: resolve });
+    if (this.waiting.length === 1) this.arm();
     this.socket.send(JSON.stringify(message));
     return promise;
+  }
+
+  /** Answers come one after another: the time of a question begins when it is the next to be answered. */
+  private arm(): void {
+    this.disarm();
+    const [first] = this.waiting;
+    if (first === undefined) return;
+    this.disarm = this.clock.after(LIMITS.clientAnswerMs, () => {
+      this.end(silent(this.service, `'${first.question}'`));
+      this.socket.terminate();
+    });
   }
 
   private heard(data: unknown): void {
@@ -212,6 +227,7 @@ export class EpisodeSocket {
       return;
     }
     this.waiting.shift();
+    this.arm();
     first.settle(message);
   }
 
@@ -230,10 +246,14 @@ export class EpisodeSocket {
   }
 
   private closed(code: number, reason: string): void {
-    const { lastWords } = this;
+    const { lastWords, sessionId } = this;
     const how = `the connection ${code === 1006 ? "broke off (1006)" : `was closed with code ${code}`}`;
     const why = reason === "" ? "" : ` (${printable(reason)})`;
-    const lost = `${how}${why}; nothing was repeated, and ${this.name} keeps a session for a minute: connect again to go on with it`;
+    const kept =
+      sessionId === undefined
+        ? "no session was open; connect again"
+        : `nothing was repeated; ${this.name} keeps session '${printable(sessionId)}' for a minute: connect again with that id to go on`;
+    const lost = `${how}${why}; ${kept}`;
     this.end(
       lastWords === undefined
         ? new Problem(lost, EXIT.unreachable)
@@ -245,6 +265,7 @@ export class EpisodeSocket {
   /** Once: the first problem is the cause of the others. */
   private end(problem: Problem): Problem {
     this.over ??= problem;
+    this.disarm();
     for (const { settle } of this.waiting.splice(0)) settle(this.over);
     return this.over;
   }

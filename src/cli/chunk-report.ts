@@ -1,6 +1,6 @@
 /** The figures of `tendon bench chunk` as a table for people and as CSV for `bench/results/`. */
 import { COLUMNS, type Measured } from "./load.ts";
-import { type Origin, versionsText } from "./origin.ts";
+import { csvCell, type Origin, originCells, originLines } from "./origin.ts";
 import { summary } from "./stats.ts";
 import { type Align, table } from "./table.ts";
 
@@ -18,16 +18,6 @@ const WINDOW = [
   "Outside the window: making the request text, taking a camera's picture, anything before the first and after the last byte; the load",
   "generator is another process on the same machine and takes its share of the cores. Closed loop: a robot waits for its chunk.",
 ];
-
-/** The head of every report. */
-export function originLines(suite: string, from: Origin): string[] {
-  const { machine } = from;
-  return [
-    `tendon bench ${suite}   ${from.date}   commit ${from.commit}`,
-    versionsText(from),
-    `machine: ${machine.cpu}, ${machine.cores} cores, ${machine.memory_gib} GiB, GPU ${machine.gpu}`,
-  ];
-}
 
 export function reportText(from: Origin, measurements: readonly Measurement[]): string {
   const parts = originLines("chunk", from);
@@ -63,15 +53,4 @@ export function csvText(from: Origin, measurements: readonly Measurement[]): str
     }),
   );
   return `${[HEAD, ...lines].join("\n")}\n`;
-}
-
-/** The first cells of every line: date, commit, versions and machine. */
-export function originCells(from: Origin): (string | number)[] {
-  const { cpu, cores, gpu } = from.machine;
-  return [from.date, from.commit, versionsText(from), cpu, cores, gpu];
-}
-
-export function csvCell(value: string | number): string {
-  const text = String(value);
-  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test";
 import type { ServerWebSocket } from "bun";
-import { EpisodeSocket, frameMessage } from "../../src/cli/episode.ts";
+import { EpisodeSocket, frameMessage } from "../../src/cli/episode-socket.ts";
 import { EXIT, Problem } from "../../src/error.ts";
+import { LIMITS } from "../../src/limits.ts";
+import type { Clock } from "../../src/std/clock.ts";
+import { FakeClock } from "../std/fake-clock.ts";
 
 const OPENED = {
   ...{ type: "session.opened", session_id: "s", model: "a/b", step: 0, next_frames_per_camera: 1 },
@@ -47,8 +50,8 @@ class Service implements AsyncDisposable {
     return { url: `http://127.0.0.1:${this.server.port}`, apiKey };
   }
 
-  async opened(format: "json" | "f32" = "json"): Promise<EpisodeSocket> {
-    const socket = await EpisodeSocket.connect(this.at());
+  async opened(format: "json" | "f32" = "json", clock?: Clock): Promise<EpisodeSocket> {
+    const socket = await EpisodeSocket.connect(this.at(), clock);
     if (socket instanceof Problem) throw new Error(socket.message);
     expect(await socket.open({ ...OPENING, format })).toMatchObject({ sessionId: "s", step: 0, cameras: ["top"] });
     return socket;
@@ -184,6 +187,40 @@ test("a connection that ends without words is told with its close code", async (
     const socket = await service.opened();
     expect(await socket.observe({})).toMatchObject({ message: expect.stringContaining(told) });
   }
+});
+
+test("only an open session is told to be kept, with the id to go on with it", async () => {
+  const end = (wire: Wire) => wire.close(1009);
+  await using service = new Service({ ...open, observation: end });
+  const socket = await service.opened();
+  const kept = expect.stringContaining("session 's' for a minute: connect again with that id");
+  expect(await socket.observe({})).toMatchObject({ message: kept, exit: EXIT.unreachable });
+  await using early = new Service({ "session.open": end });
+  const unopened = await EpisodeSocket.connect(early.at());
+  if (unopened instanceof Problem) throw new Error(unopened.message);
+  const refused = await unopened.open({ ...OPENING, format: "json" });
+  expect(refused).toMatchObject({ message: expect.stringContaining("code 1009; no session was open") });
+});
+
+test("observations sent ahead are answered one after another: the time of each begins when it is the next", async () => {
+  const clock = new FakeClock();
+  const wires: Wire[] = [];
+  await using service = new Service({ ...open, observation: (wire) => void wires.push(wire) });
+  const socket = await service.opened("json", clock);
+  const [first, second] = [socket.observe({ n: 1 }), socket.observe({ n: 2 })];
+  while (wires.length < 2) await Bun.sleep(1);
+  clock.advance(LIMITS.clientAnswerMs - 1);
+  say({ ...CHUNK, actions: [[1, 2, 3]] })(wires[0] as Wire);
+  expect(await first).toMatchObject({ step: 0 });
+  clock.advance(LIMITS.clientAnswerMs - 1);
+  let settled = false;
+  void second.then(() => {
+    settled = true;
+  });
+  await Bun.sleep(1);
+  expect(settled).toBe(false);
+  clock.advance(1);
+  expect(await second).toMatchObject({ message: expect.stringContaining("did not answer 'observation' within") });
 });
 
 test("a handshake that is refused is told in the service's words; nobody there exits with 4", async () => {
