@@ -73,7 +73,10 @@ export const LIMITS = {
   jsonValuesMax: 20_000,
 
   // ours
-  /** Request bodies held in memory at once, over all connections; the next one is refused. */
+  /**
+   * Request bodies and messages held in memory at once, over all connections; the next one is refused. What the server has of a
+   * WebSocket message that is not whole yet is beyond our sight: at most `socketPayloadBytesMax` of each connection.
+   */
   ingressBytesMax: 384 * MiB,
   /** Of these, what one account may have: a thousand requests of three large frames. */
   ingressOwnerShare: 0.75,

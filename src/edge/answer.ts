@@ -66,6 +66,10 @@ export function notFound(): Failure {
   return new Failure("not_found", "there is no such route, or not with this method; see the API's documentation");
 }
 
+export function shuttingDown(): Failure {
+  return new Failure("engine_unavailable", "the service is shutting down; try again in some seconds");
+}
+
 /** The error object of the specification, with the headers that go with it. */
 export function failureReply(failure: Failure): Reply {
   const headers: Record<string, string> = {};

@@ -1,5 +1,6 @@
 /** The public routes. Elysia parses nothing for us: keys are checked before a body is read, and errors are our own. */
 import { Elysia } from "elysia";
+import { LIMITS } from "../limits.ts";
 import { answer, notFound } from "./answer.ts";
 import { chat } from "./chat/chat.ts";
 import { docs } from "./docs/docs.ts";
@@ -11,9 +12,9 @@ import type { Service } from "./service.ts";
 import { endSession } from "./sessions.ts";
 import { socketOptions, upgrade } from "./socket/upgrade.ts";
 
-export function publicApp(service: Service) {
+export function publicApp(service: Service, silentSeconds: number = LIMITS.socketSilentSeconds) {
   return (
-    new Elysia({ strictPath: true, websocket: socketOptions })
+    new Elysia({ strictPath: true, websocket: socketOptions(silentSeconds) })
       // A Host that is none makes an address that is none: there is no such route.
       .onRequest(({ request }) =>
         URL.canParse(request.url) ? undefined : answer(service, "unknown", async () => notFound()),

@@ -4,7 +4,7 @@ import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Replay } from "../../session/observations.ts";
 import { makeId } from "../../std/ids.ts";
-import type { Reply } from "../answer.ts";
+import { type Reply, shuttingDown } from "../answer.ts";
 import { readBody } from "../body.ts";
 import { parseObject } from "../json.ts";
 import { principalOf } from "../principal.ts";
@@ -40,10 +40,6 @@ export async function chat(service: Service, request: Request): Promise<Reply | 
   } finally {
     body.release();
   }
-}
-
-function shuttingDown(): Failure {
-  return new Failure("engine_unavailable", "the service is shutting down; retry in some seconds");
 }
 
 function factsOf({ clock }: Service, { served }: DescribeCommand | ObserveRequest): ReplyFacts {

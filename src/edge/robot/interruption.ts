@@ -1,6 +1,7 @@
 /** What may end a request before its work is done: its deadline, its client's leaving, the end of the service. */
 import { Failure } from "../../error.ts";
 import type { Clock } from "../../std/clock.ts";
+import { shuttingDown } from "../answer.ts";
 
 export class Interruptions {
   /** Asked when the client has left: whether that ends the request now. */
@@ -36,8 +37,7 @@ export class Interruptions {
     const done = work.then((value) => ({ value }));
     const first = await Promise.race([done, this.late.promise, this.left.promise, this.over.promise]);
     if (first === "late") return unfinished?.() ?? this.stopped();
-    if (first === "over")
-      return unfinished?.() ?? new Failure("engine_unavailable", "the service is shutting down; retry in some seconds");
+    if (first === "over") return unfinished?.() ?? shuttingDown();
     if (first === "left") return new Failure("engine_unavailable", "the client left before the model started");
     return first.value;
   }

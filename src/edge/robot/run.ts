@@ -314,14 +314,12 @@ class Attempt implements Running {
   private uncorrelated({ rows, columns }: ChunkResult): Failure | undefined {
     const { action } = this.command.served.manifest;
     if (rows === action.rows && columns === action.columns.length) return undefined;
-    const code = this.asked.holder ? "engine_protocol_error" : "model_failure";
-    return new Failure(
-      code,
-      "the engine's answer is not one to this observation; nothing was charged, start a new session",
-      {
-        detail: `a result of ${rows} x ${columns} instead of ${action.rows} x ${action.columns.length}`,
-      },
-    );
+    const [code, next] = this.asked.holder
+      ? (["engine_protocol_error", "connect again and repeat the observation"] as const)
+      : (["model_failure", "repeat the observation"] as const);
+    return new Failure(code, `the engine's answer is not one to this observation; nothing was charged, ${next}`, {
+      detail: `a result of ${rows} x ${columns} instead of ${action.rows} x ${action.columns.length}`,
+    });
   }
 
   private async result(run: Run): Promise<ChunkResult | Failure> {

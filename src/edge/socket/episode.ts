@@ -12,6 +12,7 @@ import { LIMITS } from "../../limits.ts";
 import type { Holder } from "../../session/table.ts";
 import { present } from "../../std/assert.ts";
 import { makeId } from "../../std/ids.ts";
+import { shuttingDown } from "../answer.ts";
 import type { JsonObject } from "../json.ts";
 import { principalOfHeader } from "../principal.ts";
 import type { ObserveCommand } from "../robot/command.ts";
@@ -38,8 +39,19 @@ interface OpenSession extends Opening {
   usesIds: boolean;
 }
 
+/** A message as it came. */
+interface Arrived {
+  readonly message: string | Uint8Array;
+  /** Of the message; of a text as UTF-8. */
+  readonly bytes: number;
+  /** Monotonic ms. */
+  readonly arrivedMs: number;
+}
+
 interface ReceivedObservation {
   readonly body: JsonObject;
+  /** Of its text, which stays in memory until it is answered. */
+  readonly textBytes: number;
   readonly frames: FrameGroup;
   /** Monotonic ms. */
   readonly arrivedMs: number;
@@ -61,7 +73,7 @@ type Goodbye = 1000 | 1001;
 export class Episode implements Holder {
   private session: OpenSession | undefined;
   /** Messages that came while the session was being opened. */
-  private waiting: (string | Uint8Array)[] | undefined;
+  private waiting: Arrived[] | undefined;
   /** Frames that no observation has taken. */
   private frames: FrameGroup | undefined;
   private framesBytes = 0;
@@ -86,21 +98,26 @@ export class Episode implements Holder {
 
   /** A message, in the order of their arrival. */
   receive(message: string | Uint8Array): void {
+    const bytes = typeof message === "string" ? Buffer.byteLength(message) : message.length;
+    this.take({ message, bytes, arrivedMs: this.service.clock.monotonicMs() });
+  }
+
+  private take(arrived: Arrived): void {
     if (this.over || this.closing) return;
     try {
-      if (this.waiting) this.wait(message, this.waiting);
-      else if (typeof message === "string") this.text(message);
-      else this.frame(message);
+      if (this.waiting) this.wait(arrived, this.waiting);
+      else if (typeof arrived.message === "string") this.text(arrived.message, arrived);
+      else this.frame(arrived.message);
     } catch (error) {
       this.fault(error);
     }
   }
 
   /** The session is being opened. */
-  private wait(message: string | Uint8Array, waiting: (string | Uint8Array)[]): void {
-    if (!this.pend(message.length, 1)) return;
-    if (this.service.ingress.take(this.client.accountId, message.length)) waiting.push(message);
-    else this.fail(new Failure("engine_unavailable", "too many messages wait already; connect again in some seconds"));
+  private wait(arrived: Arrived, waiting: Arrived[]): void {
+    if (!this.pend(arrived.bytes, 1)) return;
+    if (this.service.ingress.take(this.client.accountId, arrived.bytes)) waiting.push(arrived);
+    else this.fail(tooMuch());
   }
 
   /** The connection is gone. */
@@ -127,7 +144,7 @@ export class Episode implements Holder {
     this.fail(new Failure("session_expired", "the session has ended; open a new one with a new session_id"));
   }
 
-  private text(text: string): void {
+  private text(text: string, arrived: Arrived): void {
     if (isTooLong(text)) {
       const message = `a text message has at most ${LIMITS.socketTextCharsMax} characters; frames are binary messages`;
       this.fail(new Failure(this.session ? "message_too_large" : "socket_overflow", message));
@@ -138,7 +155,7 @@ export class Episode implements Holder {
     else if (message.type === "session.open") this.open(message.body);
     else if (!this.session) this.fail(noSession(), echoedId(message.body));
     else if (message.type === "session.close") this.close();
-    else this.observation(message.body, text.length);
+    else this.observation(message.body, arrived);
   }
 
   private open(body: JsonObject): void {
@@ -168,9 +185,9 @@ export class Episode implements Holder {
           : await sessions.hold({ ...this.name(manifest.id), ...opening, holder: this, slots });
     const messages = present(this.waiting, "messages wait while a session is opened");
     this.waiting = undefined;
-    for (const { length } of messages) {
-      this.pending.give(length, 1);
-      this.service.ingress.give(this.client.accountId, length);
+    for (const { bytes } of messages) {
+      this.pending.give(bytes, 1);
+      this.service.ingress.give(this.client.accountId, bytes);
     }
     if (held instanceof Failure) this.fail(held);
     else if (held !== "gone") {
@@ -179,7 +196,7 @@ export class Episode implements Holder {
       if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
       else this.say(openedText(manifest, held));
     }
-    for (const message of messages) this.receive(message);
+    for (const arrived of messages) this.take(arrived);
     if (this.service.lifecycle.draining) this.drain();
   }
 
@@ -219,18 +236,22 @@ export class Episode implements Holder {
     });
   }
 
-  private observation(body: JsonObject, bytes: number): void {
+  private observation(body: JsonObject, { bytes, arrivedMs }: Arrived): void {
     const session = present(this.session, "an open session");
     if (!this.pend(bytes, 1)) return;
+    const { lifecycle, ingress } = this.service;
+    if (!ingress.take(this.client.accountId, bytes)) {
+      this.fail(tooMuch(), echoedId(body));
+      return;
+    }
     const frames = this.frames ?? this.group(session);
-    const { clock, lifecycle } = this.service;
-    const observation = { body, frames, arrivedMs: clock.monotonicMs(), late: lifecycle.draining };
+    const observation = { body, textBytes: bytes, frames, arrivedMs, late: lifecycle.draining };
     const work = { observation, bytes: bytes + this.framesBytes, messages: 1 + this.framesMessages };
     this.frames = undefined;
     this.framesBytes = 0;
     this.framesMessages = 0;
     this.outstanding += 1;
-    this.service.lifecycle.enter();
+    lifecycle.enter();
     this.queue.push(work);
     if (this.outstanding > LIMITS.socketObservationsMax) {
       const message = `more than ${LIMITS.socketObservationsMax} observations wait for their answers; wait for one before the next`;
@@ -267,7 +288,7 @@ export class Episode implements Holder {
   private async observe(received: ReceivedObservation): Promise<void> {
     const session = present(this.session, "an open session");
     const { body } = received;
-    const answer = await this.answer(received, session).finally(() => this.answered());
+    const answer = await this.answer(received, session).finally(() => this.answered(received));
     if (answer instanceof Failure) {
       this.fail(answer, echoedId(body));
       return;
@@ -276,8 +297,9 @@ export class Episode implements Holder {
     for (const part of answer) this.say(part);
   }
 
-  private answered(): void {
+  private answered({ textBytes }: ReceivedObservation): void {
     this.outstanding -= 1;
+    this.service.ingress.give(this.client.accountId, textBytes);
     this.service.lifecycle.leave();
   }
 
@@ -357,7 +379,6 @@ export class Episode implements Holder {
 
   private goodbye(reason: string, code: Goodbye): void {
     if (this.over) return;
-    if (code === 1000) this.letGo("end");
     if (this.session) this.say(closedText(reason));
     this.end(code, reason);
   }
@@ -373,12 +394,13 @@ export class Episode implements Holder {
     if (this.over) return;
     this.over = true;
     this.left.abort();
-    this.letGo("stay");
+    // A client that closes its session has said that it does not come back for it.
+    this.letGo(this.closing ? "end" : "stay");
     this.drop(this.frames);
     for (const { observation } of this.queue.splice(0)) {
       if (!observation) continue;
       this.drop(observation.frames);
-      this.answered();
+      this.answered(observation);
     }
     this.outbox.close(code, reason);
     this.onEnd();
@@ -421,6 +443,6 @@ function noSession(): Failure {
   return new Failure("session_missing", "there is no session yet; send session.open first");
 }
 
-function shuttingDown(): Failure {
-  return new Failure("engine_unavailable", "the service is shutting down; connect again in some seconds");
+function tooMuch(): Failure {
+  return new Failure("engine_unavailable", "too many messages wait already; connect again in some seconds");
 }

@@ -5,7 +5,7 @@
 import type { Server, ServerWebSocket } from "bun";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
-import { answer, notFound } from "../answer.ts";
+import { answer, notFound, shuttingDown } from "../answer.ts";
 import { principalOf } from "../principal.ts";
 import type { Service } from "../service.ts";
 import { Episode } from "./episode.ts";
@@ -18,15 +18,18 @@ interface Handlers {
   close(): void;
 }
 
-export const socketOptions = {
-  maxPayloadLength: LIMITS.socketPayloadBytesMax,
-  idleTimeout: LIMITS.socketSilentSeconds,
-  sendPings: true,
-  perMessageDeflate: false,
-  // What a client does not read is looked at before every send; Bun would drop it silently.
-  backpressureLimit: 2 * LIMITS.socketUnsentBytesMax,
-  closeOnBackpressureLimit: false,
-};
+/** `silentSeconds`: after which a client that does not even answer a ping is gone. */
+export function socketOptions(silentSeconds: number) {
+  return {
+    maxPayloadLength: LIMITS.socketPayloadBytesMax,
+    idleTimeout: silentSeconds,
+    sendPings: true,
+    perMessageDeflate: false,
+    // What a client does not read is looked at before every send; Bun would drop it silently.
+    backpressureLimit: 2 * LIMITS.socketUnsentBytesMax,
+    closeOnBackpressureLimit: false,
+  };
+}
 
 /** Undefined: the connection is a WebSocket now, and there is no answer. */
 export async function upgrade(
@@ -46,14 +49,14 @@ async function connect(
   const principal = await principalOf(service, request);
   if (principal instanceof Failure) return principal;
   if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") return notFound();
-  if (service.lifecycle.draining) {
-    return new Failure("engine_unavailable", "the service is shutting down; connect again in some seconds");
-  }
+  if (service.lifecycle.draining) return shuttingDown();
   const { accountId } = principal;
   const leave = service.sockets.enter(accountId);
   if (leave instanceof Failure) return leave;
   const client = { accountId, authorization: request.headers.get("authorization") };
-  if (server?.upgrade(request, { data: handlers(service, client, leave) })) return undefined;
+  // Bun would agree to the first subprotocol that is offered; an empty header is not sent.
+  const headers = { "Sec-WebSocket-Protocol": "" };
+  if (server?.upgrade(request, { headers, data: handlers(service, client, leave) })) return undefined;
   leave();
   return notFound();
 }

@@ -76,3 +76,33 @@ export class Peer {
 export async function peer(options: Parameters<typeof stage>[0] = {}): Promise<Peer> {
   return new Peer(await stage(options));
 }
+
+/** What the connections of a service hold of it. */
+export function held({ engine, service }: Stage) {
+  return {
+    frames: engine.framesHeld,
+    runs: engine.runsHeld,
+    admitted: service.admission.held,
+    bytes: service.ingress.bytes,
+  };
+}
+export const NOTHING = { frames: 0, runs: 0, admitted: 0, bytes: 0 };
+
+/** Of the messages heard: the observation that each is about. */
+export function ids(one: Peer): (string | undefined)[] {
+  return one.heard.map((message) => (typeof message === "number" ? `${message} bytes` : message.observation_id));
+}
+
+/** A run that waits until the test lets it go. */
+export function gate(at: Stage) {
+  const { engine } = at;
+  const waiting: (() => void)[] = [];
+  engine.script.run = async (run) => {
+    await new Promise<void>((done) => void waiting.push(done));
+    return engine.chunk(run);
+  };
+  return async () => {
+    waiting.shift()?.();
+    await settle();
+  };
+}

@@ -73,6 +73,7 @@ describe("handshake", () => {
     );
     expect(head).toStartWith("HTTP/1.1 101");
     expect(head.toLowerCase()).not.toContain("sec-websocket-extensions");
+    expect(head.toLowerCase()).not.toContain("sec-websocket-protocol");
     raw.socket.destroy();
     await empty(served.at);
   });
