@@ -1,8 +1,8 @@
 /** How connections end, and that nothing of them stays. */
 import { describe, expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
-import { failure, settle } from "../outcome.ts";
-import { jpeg, MODEL, observation, STATEFUL, stage } from "../stage.ts";
+import { settle } from "../outcome.ts";
+import { jpeg, MODEL, STATEFUL, stage } from "../stage.ts";
 import { gate, held, ids, NOTHING, Peer, peer } from "./peer.ts";
 
 /** Three ways in which a connection ends behind a `session.close` that waits for an observation. */

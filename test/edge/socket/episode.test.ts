@@ -4,7 +4,7 @@ import { keyPublicId } from "../../../src/account/key.ts";
 import { Failure } from "../../../src/error.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { settle } from "../outcome.ts";
-import { jointState, jpeg, MODEL, observation, STATEFUL, stage } from "../stage.ts";
+import { jointState, jpeg, MODEL, STATEFUL, stage } from "../stage.ts";
 import { gate, type Heard, held, ids, NOTHING, Peer, peer } from "./peer.ts";
 
 describe("session.open", () => {

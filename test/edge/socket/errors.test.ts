@@ -1,16 +1,14 @@
 /**
- * The specification's table of WebSocket errors, row by row: code, `closing`, close code, `observation_id`, and what becomes of
- * the observations around the one at fault.
+ * The specification's table of WebSocket errors, row by row: code, `closing`, close code, `observation_id`. Those of observations,
+ * and what becomes of what is around a fault, are in `queued.test.ts`.
  */
 import { describe, expect, test } from "bun:test";
 import { readDrills } from "../../../src/drill.ts";
 import { Problem } from "../../../src/error.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { failure, settle } from "../outcome.ts";
-import { jointState, jpeg, observation, STATEFUL, stage } from "../stage.ts";
-import { Peer, peer } from "./peer.ts";
-
-const OBSERVE = { type: "observation", robot_state: jointState };
+import { jpeg, observation, STATEFUL, stage } from "../stage.ts";
+import { held, NOTHING, Peer, peer } from "./peer.ts";
 
 /** Before a session and while one is open: the error, nothing closes, and a right message goes on working. */
 describe("messages that are none, with closing: false", () => {
@@ -57,9 +55,16 @@ describe("session.open that cannot be", () => {
     ["instruction_too_long", { instruction: "a ".repeat(1_000) }],
   ];
   for (const [code, fields] of stays) {
-    test(`${code} for ${JSON.stringify(fields).slice(0, 60)}: closing false, no observation_id, another open may follow`, async () => {
+    test(`${code} for ${JSON.stringify(fields).slice(0, 60)}: closing false, no observation_id; what came with it has no session, and another open may follow`, async () => {
       const one = await peer();
-      expect(await one.open(fields)).toEqual({ type: "error", code, message: expect.any(String), closing: false });
+      one.sayOpen(fields);
+      one.sayObserve({ observation_id: "o" });
+      await settle();
+      const missing = { type: "error", code: "session_missing", message: expect.any(String), closing: false };
+      expect(one.heard).toEqual([
+        { type: "error", code, message: expect.any(String), closing: false },
+        ...[missing, missing, missing, { ...missing, observation_id: "o" }],
+      ]);
       expect([(await one.open()).type, (await one.act()).type]).toEqual(["session.opened", "action_chunk"]);
     });
   }
@@ -73,8 +78,11 @@ describe("session.open that cannot be", () => {
   for (const [code, fields] of closes) {
     test(`${code} for ${JSON.stringify(fields)}: closing, 1008`, async () => {
       const one = await peer();
-      expect(await one.open(fields)).toEqual({ type: "error", code, message: expect.any(String), closing: true });
-      expect([one.closed, one.ended]).toEqual([1008, true]);
+      one.sayOpen(fields);
+      one.sayObserve({ observation_id: "o" });
+      await settle();
+      expect(one.heard).toEqual([{ type: "error", code, message: expect.any(String), closing: true }]);
+      expect([one.closed, one.ended, held(one.at)]).toEqual([1008, true, NOTHING]);
     });
   }
 
@@ -205,134 +213,4 @@ describe("frames that are none, with closing: false and no observation_id; they 
     expect(one.last).toMatchObject({ code: "session_missing", closing: false });
     expect((await one.open()).type).toBe("session.opened");
   });
-});
-
-/** What is at fault in the second of three observations that are sent at once. */
-interface Row {
-  readonly code: string;
-  readonly fields?: object;
-  readonly frames?: readonly number[];
-  /** The close code; undefined: `closing` is false. */
-  readonly close?: number;
-  /** Before the observations are sent. */
-  readonly before?: (one: Peer) => void | Promise<void>;
-  /** That strikes at the second chunk. */
-  readonly drill?: string;
-  /** The error cannot name it. */
-  readonly unnamed?: true;
-  /** Whether the session is at its first chunk: nothing was answered before. */
-  readonly first?: true;
-}
-
-const ROWS: readonly Row[] = [
-  { code: "image_count_mismatch", frames: [0, 1] },
-  { code: "image_count_mismatch", frames: [0, 1, 2, 2] },
-  { code: "image_count_mismatch", frames: [0, 1, 1] },
-  { code: "image_count_mismatch", frames: [] },
-  { code: "state_missing", fields: { robot_state: undefined } },
-  { code: "state_shape_mismatch", fields: { robot_state: { joint_position: [1], gripper_position: [0, 0] } } },
-  { code: "action_horizon_invalid", fields: { action_horizon: "x" } },
-  { code: "action_horizon_out_of_range", fields: { action_horizon: 0 } },
-  { code: "num_inference_steps_invalid", fields: { num_inference_steps: "x" } },
-  { code: "num_inference_steps_out_of_range", fields: { num_inference_steps: 5 } },
-  { code: "invalid_expected_step", fields: { expected_step: -1 } },
-  { code: "session_step_conflict", fields: { expected_step: 7 } },
-  { code: "invalid_image", fields: { robot_state: { ...jointState, gripper_position: [2, 0] } } },
-  {
-    code: "invalid_image",
-    fields: { robot_state: { ...jointState, gripper_position: [2, 0] } },
-    close: 1008,
-    first: true,
-  },
-  { code: "invalid_observation_id", fields: { observation_id: "ü" }, close: 1008, unnamed: true },
-  { code: "invalid_observation_id", fields: { observation_id: "x".repeat(129) }, close: 1008, unnamed: true },
-  { code: "invalid_observation_id", fields: { observation_id: 5 }, close: 1008, unnamed: true },
-  {
-    code: "idempotency_conflict",
-    close: 1008,
-    before: async (one) => void (await one.act({ observation_id: "fault", action_horizon: 3 })),
-  },
-  {
-    code: "spend_limit_exceeded",
-    close: 1008,
-    before: async ({ at }) => void (await at.store.spendLimit({ accountId: "acct_1", limit: CHUNK + CHUNK / 2n })),
-  },
-  { code: "insufficient_credit", close: 1008, before: (one) => leave(one, CHUNK + CHUNK / 2n) },
-  { code: "payment_required", close: 1008, before: (one) => leave(one, CHUNK) },
-  { code: "metering_unavailable", close: 1008, drill: "metering_unavailable" },
-  { code: "billing_unavailable", close: 1008, drill: "billing_unavailable" },
-  {
-    code: "model_failure",
-    close: 1011,
-    before: ({ at: { engine } }) => {
-      engine.script.run = async (run) => (run.step === 1 ? engine.failure("no") : engine.chunk(run));
-    },
-  },
-  {
-    code: "engine_protocol_error",
-    close: 1011,
-    before: ({ at: { engine } }) => {
-      engine.script.run = async (run) => (run.step === 1 ? { ...engine.chunk(run), columns: 7 } : engine.chunk(run));
-    },
-  },
-  {
-    code: "observation_outcome_unknown",
-    close: 1008,
-    drill: "result_lost",
-    before: async (one) => {
-      await one.act();
-      await one.act({ observation_id: "fault" });
-    },
-  },
-  { code: "engine_unavailable", close: 1011, drill: "engine_unavailable" },
-];
-
-/** What a chunk costs at the stage's rates, and what is held for it: 100 tokens and 30 rows. */
-const CHUNK = 100n * 1_000n + 30n * 1_000_000n;
-
-/** The account has this much money and no more. */
-async function leave({ at }: Peer, amount: bigint): Promise<void> {
-  const pay = { accountId: "acct_1", transferId: "t", amount: amount - 10n ** 15n, at: 0, month: 197_001 };
-  expect(await at.store.credit(pay)).toBe("credited");
-}
-
-describe("observations at fault between two others that are sent with them", () => {
-  for (const row of ROWS) {
-    const how =
-      row.close === undefined ? "closing false, the others run" : `closing, ${row.close}, the next is dropped`;
-    test(`${row.code} ${JSON.stringify(row.fields ?? row.frames ?? "")}: ${how}`, async () => {
-      const drills = row.drill === undefined ? undefined : readDrills(`${row.drill}:s@1`);
-      if (drills instanceof Problem) throw new Error(drills.message);
-      const one = await peer(drills ? { drills } : {});
-      await one.open({ session_id: "s" });
-      await row.before?.(one);
-      const heardBefore = one.heard.length;
-      const send = (fields: object, frames: readonly number[] = [0, 1, 2]) => {
-        one.frames(frames);
-        one.episode.receive(JSON.stringify({ ...OBSERVE, ...fields }));
-      };
-      if (!row.first) send({ observation_id: "before" });
-      send({ observation_id: "fault", ...row.fields }, row.frames);
-      send({ observation_id: "after" });
-      await settle();
-      const heard = one.heard.slice(heardBefore) as { type: string; observation_id?: string }[];
-      const error = {
-        type: "error",
-        code: row.code,
-        message: expect.any(String),
-        closing: row.close !== undefined,
-        ...(row.unnamed ? {} : { observation_id: "fault" }),
-      };
-      const chunk = (id: string) => expect.objectContaining({ type: "action_chunk", observation_id: id });
-      expect(heard).toEqual([
-        ...(row.first ? [] : [chunk("before")]),
-        error,
-        ...(row.close === undefined ? [chunk("after")] : []),
-      ]);
-      expect([one.closed, one.ended]).toEqual([row.close, row.close !== undefined]);
-      // Nothing stays held, and the session is free for the next connection.
-      expect([one.at.engine.framesHeld, one.at.engine.runsHeld]).toEqual([0, 0]);
-      expect([one.at.service.admission.held, one.at.service.ingress.bytes]).toEqual([0, 0]);
-    });
-  }
 });

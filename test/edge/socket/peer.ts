@@ -1,6 +1,7 @@
 /** A client of an episode, without a network: what it says goes straight in, what it hears is kept in order. */
 import { Episode } from "../../../src/edge/socket/episode.ts";
 import { Outbox } from "../../../src/edge/socket/outbox.ts";
+import { StoreDown } from "../../../src/store/store.ts";
 import { settle } from "../outcome.ts";
 import { jointState, jpeg as jpegFile, MODEL, type Stage, stage } from "../stage.ts";
 import { FakeWire } from "./fake-wire.ts";
@@ -51,8 +52,21 @@ export class Peer {
     await settle();
   }
 
+  /** Without waiting for what comes of it. */
+  sayOpen(fields: object = {}): void {
+    const open = { type: "session.open", model: MODEL, instruction: "fold the towel", ...fields };
+    this.episode.receive(JSON.stringify(open));
+  }
+
+  /** Frames and observation, likewise. */
+  sayObserve(fields: object = {}, cameras?: readonly number[], jpeg?: Uint8Array): void {
+    this.frames(cameras, jpeg);
+    this.episode.receive(JSON.stringify({ type: "observation", robot_state: jointState, ...fields }));
+  }
+
   async open(fields: object = {}): Promise<Heard> {
-    await this.say({ type: "session.open", model: MODEL, instruction: "fold the towel", ...fields });
+    this.sayOpen(fields);
+    await settle();
     return this.last;
   }
 
@@ -91,6 +105,13 @@ export const NOTHING = { frames: 0, runs: 0, admitted: 0, bytes: 0 };
 /** Of the messages heard: the observation that each is about. */
 export function ids(one: Peer): (string | undefined)[] {
   return one.heard.map((message) => (typeof message === "number" ? `${message} bytes` : message.observation_id));
+}
+
+/** What the account has paid and what of its money is held: nano-dollars. */
+export async function money({ store }: Stage): Promise<{ paid: bigint; held: bigint }> {
+  const account = await store.accountById("acct_1");
+  if (!account || account instanceof StoreDown) throw new Error("no account");
+  return { paid: account.settled, held: account.held };
 }
 
 /** A run that waits until the test lets it go. */
