@@ -57,6 +57,20 @@ test("a failed run is 500 model_failure, aborted, and the step stays", async () 
   expect([at.engine.commits, at.engine.aborts]).toEqual([2, 1]);
 });
 
+for (const wrong of [{ rows: 29 }, { columns: 7 }]) {
+  test(`a result with other ${Object.keys(wrong)[0]} than the model's is 500 model_failure, aborted, and the step stays`, async () => {
+    const at = await stage();
+    await at.chat(session);
+    const { run } = at.engine.script;
+    at.engine.script.run = async (observed) => ({ ...at.engine.chunk(observed), ...wrong });
+    const { error } = (await (await at.chat(session)).json()) as { error: { code: string; message: string } };
+    expect([error.code, error.message.split(", ").at(-1)]).toEqual(["model_failure", "repeat the observation"]);
+    at.engine.script.run = run;
+    await expectClean(at, 1);
+    expect([at.engine.commits, at.engine.aborts]).toEqual([2, 1]);
+  });
+}
+
 test("passing the deadline cancels the run itself: 503 engine_unavailable with Retry-After", async () => {
   const at = await stage();
   const { run } = at.engine.script;

@@ -193,6 +193,40 @@ describe("observations", () => {
     expect([large.last.code, large.closed, held(large.at)]).toEqual(["message_too_large", 1008, NOTHING]);
   });
 
+  test("its text is held in the memory of all requests, in bytes, until it is answered", async () => {
+    const one = await peer();
+    await one.open();
+    const next = gate(one.at);
+    const text = JSON.stringify({ type: "observation", robot_state: jointState, note: "機".repeat(1_000) });
+    const grown: number[] = [];
+    for (let n = 0; n < 2; n += 1) {
+      one.frames();
+      const { bytes } = one.at.service.ingress;
+      one.episode.receive(text);
+      grown.push(one.at.service.ingress.bytes - bytes);
+      await settle();
+    }
+    expect(grown).toEqual([Buffer.byteLength(text), Buffer.byteLength(text)]);
+    await next();
+    expect(one.at.service.ingress.bytes).toBe(Buffer.byteLength(text));
+    await next();
+    expect(held(one.at)).toEqual(NOTHING);
+  });
+
+  test("the time to the model's start counts from the message, also where that waits for its session", async () => {
+    const one = await peer();
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    one.at.service.store.sessionLastAt = () => promise as never;
+    one.sayOpen({ session_id: "s" });
+    one.sayObserve();
+    one.at.clock.advance(500);
+    resolve(undefined);
+    await settle();
+    const [sum] = one.at.service.starts.episode.samples({}).filter(({ suffix }) => suffix === "_sum");
+    // And what the engine says that its queue took.
+    expect([one.last.type, sum?.value]).toEqual(["action_chunk", 502.002]);
+  });
+
   test("an observation_id is answered once: a repeat gets the same chunk with replayed, in either form, and no charge", async () => {
     const one = await peer();
     await one.open({ session_id: "s" });

@@ -99,6 +99,14 @@ describe("session.open that cannot be", () => {
     ]);
   });
 
+  test("engine_protocol_error says what the table does: connect again and repeat the observation", async () => {
+    const one = await peer();
+    await one.open();
+    const { engine } = one.at;
+    engine.script.run = async (run) => ({ ...engine.chunk(run), rows: 29 });
+    expect((await one.act()).message).toEndWith("connect again and repeat the observation");
+  });
+
   test("auth_unavailable, closing, 1008: the key cannot be verified when the session is opened", async () => {
     const drills = readDrills("auth_unavailable");
     if (drills instanceof Problem) throw new Error(drills.message);

@@ -3,8 +3,8 @@ import { describe, expect, test } from "bun:test";
 import { LIMITS } from "../../../src/limits.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { failure, settle } from "../outcome.ts";
-import { MODEL, observation, STATEFUL, stage } from "../stage.ts";
-import { gate, held, ids, NOTHING, Peer, peer } from "./peer.ts";
+import { MODEL, observation, STATEFUL, type Stage, stage } from "../stage.ts";
+import { gate, held, ids, money, NOTHING, Peer, peer } from "./peer.ts";
 
 describe("one session table with HTTP", () => {
   test("an episode begun over HTTP goes on on a socket, and the other way round", async () => {
@@ -97,4 +97,68 @@ describe("one session table with HTTP", () => {
     expect([one.last, one.closed]).toEqual([{ type: "session.closed", reason: "session_close" }, 1000]);
     expect([at.service.catalog.models.get(STATEFUL)?.slots?.freeCount, held(at)]).toEqual([4, NOTHING]);
   });
+});
+
+/** What an episode leaves in the ledger, without the ids that every run has for itself. */
+async function ledger(at: Stage) {
+  const kept = at.store.kept.map(({ usage, cost, session, observation }) => {
+    const { sessionId, observationId, step } = observation ?? {};
+    return { usage, cost, session, observation: { sessionId, observationId, step } };
+  });
+  const { entries, sum } = at.store.report();
+  const days = await at.store.usageDays({ accountId: "acct_1", fromDay: 0 });
+  return { kept, entries, sum, days, ...(await money(at)) };
+}
+
+/** The second chunk fails once; what a chunk costs grows with the episode. */
+function priced({ engine }: Stage): void {
+  let failed = false;
+  engine.script.run = async (run) => {
+    if (run.step === 1 && !failed) {
+      failed = true;
+      return engine.failure("no");
+    }
+    return { ...engine.chunk(run), cachedTokens: 10 * run.step };
+  };
+}
+
+test("the same episode, with a failure, a refusal, a repeat and few rows, leaves the same ledger on a socket and over HTTP", async () => {
+  const [socket, http] = [await stage(), await stage()];
+  for (const at of [socket, http]) priced(at);
+  const episode = [
+    { observation_id: "o0" },
+    { observation_id: "o1" },
+    { observation_id: "o1" },
+    { observation_id: "o2", action_horizon: 2 },
+    { observation_id: "o2", action_horizon: 2 },
+    { observation_id: "o3", expected_step: 7 },
+    { expected_step: 3 },
+  ];
+  const told = { socket: [] as unknown[], http: [] as unknown[] };
+  let one: Peer | undefined;
+  for (const fields of episode) {
+    if (one === undefined || one.ended) {
+      one = new Peer(socket);
+      await one.open({ session_id: "s" });
+    }
+    const { code, step, replayed = false } = await one.act(fields);
+    told.socket.push(code ?? [step, replayed]);
+    const response = await http.chat(observation({ session_id: "s", ...fields }));
+    const { headers } = response;
+    const answer = [Number(headers.get("x-session-step")), headers.get("idempotent-replayed") === "true"];
+    told.http.push(response.ok ? answer : (await failure(response)).code);
+  }
+  expect(told.socket).toEqual([
+    [0, false],
+    "model_failure",
+    [1, false],
+    [2, false],
+    [2, true],
+    "session_step_conflict",
+    [3, false],
+  ]);
+  expect(told.http).toEqual(told.socket);
+  const left = await ledger(socket);
+  expect(left).toMatchObject({ sum: 0n, held: 0n, days: [{ runs: 4, completionTokens: 120, cachedTokens: 60 }] });
+  expect(await ledger(http)).toEqual(left);
 });
