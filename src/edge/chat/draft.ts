@@ -2,10 +2,10 @@
 import { Failure } from "../../error.ts";
 import { present } from "../../std/assert.ts";
 import type { JsonObject } from "../json.ts";
+import type { FrameImage } from "../robot/jpeg.ts";
 import type { RobotState } from "../robot/state.ts";
 import type { Catalog, Served } from "../service.ts";
 import type { Content } from "./content.ts";
-import type { FrameImage } from "./images.ts";
 
 /** A request without images: the model describes itself. */
 export interface DescribeCommand {

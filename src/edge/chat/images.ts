@@ -2,14 +2,8 @@
 import { Type } from "@sinclair/typebox";
 import { Failure } from "../../error.ts";
 import { LIMITS } from "../../limits.ts";
+import { type FrameImage, jpegSizeFault, startsAsJpeg } from "../robot/jpeg.ts";
 import type { ImagePart } from "./content.ts";
-
-/** One camera frame as bytes of a JPEG file. */
-export interface FrameImage {
-  readonly jpeg: Uint8Array;
-  /** The request field, for `param`. */
-  readonly param: string;
-}
 
 const PREFIX = "data:image/jpeg;base64,";
 /** The base64 of the three bytes that `startsAsJpeg` looks for. */
@@ -40,10 +34,8 @@ export function readImages(parts: readonly ImagePart[]): FrameImage[] | Failure 
     }
   }
   for (const { url, param } of parts) {
-    const bytes = decodedBytes(String(url));
-    if (bytes <= LIMITS.jpegBytesMax) continue;
-    const message = `the image has ${bytes} bytes, at most ${LIMITS.jpegBytesMax} are allowed; compress it more strongly`;
-    return new Failure("image_too_large", message, { param });
+    const failure = jpegSizeFault(decodedBytes(String(url)), { param });
+    if (failure) return failure;
   }
   const images: FrameImage[] = [];
   let foreign: Failure | undefined;
@@ -80,9 +72,4 @@ function decode(base64: string): Uint8Array | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** The start-of-image marker and the first byte of the next one. */
-export function startsAsJpeg(bytes: Uint8Array): boolean {
-  return bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff;
 }

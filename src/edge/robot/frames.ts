@@ -1,7 +1,7 @@
 /** The camera frames of one observation, from their transport into the engine. */
 import type { Frame, Model } from "../../engine/engine.ts";
 import { Failure } from "../../error.ts";
-import type { FrameImage } from "../chat/images.ts";
+import type { FrameImage } from "./jpeg.ts";
 
 /** A frame that the decoders have. */
 export interface PutFrame {

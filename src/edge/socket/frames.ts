@@ -1,12 +1,11 @@
 /** Camera frames that arrive as messages of their own, before the observation that takes them. */
 import type { Frame, Model } from "../../engine/engine.ts";
 import { Failure } from "../../error.ts";
-import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import type { Admission, EarlySlots } from "../admission.ts";
 import type { Ingress } from "../body.ts";
-import { startsAsJpeg } from "../chat/images.ts";
 import type { ObservedFrames, PutFrame } from "../robot/frames.ts";
+import { jpegSizeFault, startsAsJpeg } from "../robot/jpeg.ts";
 
 /** Bytes of the shortest start of a JPEG file that can be told from other data. */
 const HEADER_BYTES = 3;
@@ -27,10 +26,8 @@ export function readFrame(message: Uint8Array, cameras: readonly string[]): Rece
     const known = cameras.map((name, index) => `${index} (${name})`).join(", ");
     return new Failure("invalid_camera", `the model has no camera ${camera}; its cameras are ${known}`);
   }
-  if (jpeg.length > LIMITS.jpegBytesMax) {
-    const message = `the frame has ${jpeg.length} bytes, at most ${LIMITS.jpegBytesMax} are allowed; compress it more strongly`;
-    return new Failure("image_too_large", message);
-  }
+  const tooLarge = jpegSizeFault(jpeg.length);
+  if (tooLarge) return tooLarge;
   if (!startsAsJpeg(jpeg)) return new Failure("unsupported_image_format", "the frame's bytes are no JPEG file");
   return { camera, jpeg };
 }

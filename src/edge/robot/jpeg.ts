@@ -1,0 +1,22 @@
+/** A camera frame as a JPEG file: what is looked at before the decoders have it. */
+import { Failure } from "../../error.ts";
+import { LIMITS } from "../../limits.ts";
+
+/** One camera frame as bytes of a JPEG file. */
+export interface FrameImage {
+  readonly jpeg: Uint8Array;
+  /** The request field, for `param`. */
+  readonly param: string;
+}
+
+/** The start-of-image marker and the first byte of the next one. */
+export function startsAsJpeg(bytes: Uint8Array): boolean {
+  return bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff;
+}
+
+/** `where`: the request field, where it has one. */
+export function jpegSizeFault(bytes: number, where: { readonly param?: string } = {}): Failure | undefined {
+  if (bytes <= LIMITS.jpegBytesMax) return undefined;
+  const message = `the JPEG has ${bytes} bytes, at most ${LIMITS.jpegBytesMax} are allowed; compress it more strongly`;
+  return new Failure("image_too_large", message, where);
+}
