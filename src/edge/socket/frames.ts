@@ -33,7 +33,7 @@ export function readFrame(message: Uint8Array, cameras: readonly string[]): Rece
 }
 
 /** Whose frames they are, and where they go. */
-export interface Intake {
+export interface GroupOptions {
   readonly accountId: string;
   readonly turn: number;
   readonly modelId: string;
@@ -62,8 +62,8 @@ export class FrameGroup implements ObservedFrames {
   private kept = 0;
   private closed = false;
 
-  constructor(private readonly intake: Intake) {
-    this.cameras = Array.from({ length: intake.cameras }, () => []);
+  constructor(private readonly options: GroupOptions) {
+    this.cameras = Array.from({ length: options.cameras }, () => []);
   }
 
   get counts(): readonly number[] {
@@ -83,7 +83,7 @@ export class FrameGroup implements ObservedFrames {
 
   /** `expected`: frames that the observation will probably have. Failure: `engine_unavailable` when there is no memory for it. */
   add({ camera, jpeg }: ReceivedFrame, expected: number): Failure | undefined {
-    const { accountId, modelId, model, turn, admission, ingress, digests } = this.intake;
+    const { accountId, modelId, model, turn, admission, ingress, digests } = this.options;
     if (this.all().length === 0) {
       this.early = admission.takeEarly(accountId, modelId, expected);
       this.free = this.early ? expected : 0;
@@ -137,7 +137,7 @@ export class FrameGroup implements ObservedFrames {
   }
 
   private giveBytes(): void {
-    this.intake.ingress.give(this.intake.accountId, this.kept);
+    this.options.ingress.give(this.options.accountId, this.kept);
     this.kept = 0;
   }
 

@@ -49,8 +49,15 @@ export function parseMessage(text: string): ClientMessage | Failure {
   return { type, body };
 }
 
+/** Failures: `message_too_large`, which closes as long as no session is open. */
+export function lengthFault(text: string, sessionOpen: boolean): Failure | undefined {
+  if (!isTooLong(text)) return undefined;
+  const message = `a text message has at most ${LIMITS.socketTextCharsMax} characters; frames are binary messages`;
+  return new Failure(sessionOpen ? "message_too_large" : "socket_overflow", message);
+}
+
 /** Whether the text has more characters (code points) than a message may have. */
-export function isTooLong(text: string): boolean {
+function isTooLong(text: string): boolean {
   const max = LIMITS.socketTextCharsMax;
   if (text.length <= max || text.length > 2 * max) return text.length > max;
   let chars = 0;

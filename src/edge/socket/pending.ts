@@ -6,10 +6,10 @@ export class Pending {
   private bytes = 0;
   private messages = 0;
 
-  /** Counts them in, also where they are too many: `socket_overflow`. */
-  take(bytes: number, messages: number): Failure | undefined {
+  /** Counts one message in, also where that is too much: `socket_overflow`. */
+  take(bytes: number): Failure | undefined {
     this.bytes += bytes;
-    this.messages += messages;
+    this.messages += 1;
     const { socketPendingBytesMax, socketPendingMessagesMax } = LIMITS;
     if (this.bytes <= socketPendingBytesMax && this.messages <= socketPendingMessagesMax) return undefined;
     const most = `${socketPendingBytesMax} bytes or ${socketPendingMessagesMax} messages`;

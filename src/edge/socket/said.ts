@@ -1,6 +1,6 @@
 /** What the service says in text on `/v1/responses` besides chunks (contract section 3). */
 import type { Manifest } from "../../bundle/manifest.ts";
-import type { Failure } from "../../error.ts";
+import { Failure } from "../../error.ts";
 
 export function openedText(manifest: Manifest, { sessionId, step }: { sessionId: string; step: number }): string {
   const { columns, hz, space, rows } = manifest.action;
@@ -36,4 +36,12 @@ export function errorText(failure: Failure, closing: boolean, observationId: str
 /** There is no field for what was wrong, so the message names it, once. */
 function saying({ param, message }: Failure): string {
   return param === undefined || message.includes(param) ? message : `${param}: ${message}`;
+}
+
+export function noSession(): Failure {
+  return new Failure("session_missing", "there is no session yet; send session.open first");
+}
+
+export function tooMuch(): Failure {
+  return new Failure("engine_unavailable", "too many messages wait already; connect again in some seconds");
 }

@@ -1,0 +1,84 @@
+/** The observations of one connection, and the close behind them: worked on one after another, in the order of their arrival. */
+import type { Service } from "../service.ts";
+import type { ReceivedObservation } from "./observe.ts";
+import type { Pending } from "./pending.ts";
+
+/** What waits for its turn. `undefined` in place of an observation: the client closes its session. */
+interface Work {
+  readonly observation: ReceivedObservation | undefined;
+  /** Of the messages that it consists of. */
+  readonly bytes: number;
+  readonly messages: number;
+}
+
+/** Whose turns they are. */
+interface Worker {
+  answer(observation: ReceivedObservation): Promise<void>;
+  close(): void;
+  /** Nothing waits any more. */
+  rest(): void;
+  fault(error: unknown): void;
+}
+
+export class Turns {
+  private readonly queue: Work[] = [];
+  private unanswered = 0;
+  private isWorking = false;
+
+  constructor(
+    private readonly service: Service,
+    private readonly accountId: string,
+    private readonly pending: Pending,
+    private readonly worker: Worker,
+  ) {}
+
+  /** Observations that are not answered yet. */
+  get outstanding(): number {
+    return this.unanswered;
+  }
+
+  get working(): boolean {
+    return this.isWorking;
+  }
+
+  /** The memory of its text has been taken; it is given back with the answer. */
+  push(observation: ReceivedObservation, bytes: number, messages: number): void {
+    this.unanswered += 1;
+    this.service.lifecycle.enter();
+    this.queue.push({ observation, bytes, messages });
+  }
+
+  pushClose(): void {
+    this.queue.push({ observation: undefined, bytes: 0, messages: 0 });
+  }
+
+  work(): void {
+    if (this.isWorking) return;
+    this.isWorking = true;
+    void this.workAll().catch((error: unknown) => this.worker.fault(error));
+  }
+
+  /** What waits never runs. */
+  drop(): readonly ReceivedObservation[] {
+    const dropped = this.queue.splice(0).flatMap(({ observation }) => observation ?? []);
+    for (const observation of dropped) this.done(observation);
+    return dropped;
+  }
+
+  private async workAll(): Promise<void> {
+    for (let work = this.queue.shift(); work; work = this.queue.shift()) {
+      const { observation } = work;
+      this.pending.give(work.bytes, work.messages);
+      if (observation) await this.worker.answer(observation).finally(() => this.done(observation));
+      else this.worker.close();
+    }
+    this.isWorking = false;
+    this.worker.rest();
+  }
+
+  private done({ textBytes }: ReceivedObservation): void {
+    this.unanswered -= 1;
+    this.service.ingress.give(this.accountId, textBytes);
+    this.service.lifecycle.leave();
+  }
+}
