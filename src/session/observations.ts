@@ -34,8 +34,11 @@ export class Observations {
     return this.running.size;
   }
 
-  /** Failures: `idempotency_conflict`, `observation_outcome_unknown` (409 while it runs, 503 when its result is gone). */
-  async claim(id: ObservationKey, digest: Uint8Array): Promise<Claim | Replay | Failure> {
+  /**
+   * `isFirst`: nobody asked for it before, so the store need not be asked. Failures: `idempotency_conflict`,
+   * `observation_outcome_unknown` (409 while it runs, 503 when its result is gone).
+   */
+  async claim(id: ObservationKey, digest: Uint8Array, isFirst = false): Promise<Claim | Replay | Failure> {
     const key = `${id.accountId}\n${id.model}\n${id.sessionId}\n${id.observationId}`;
     const other = this.running.get(key);
     if (other) return sameBytes(other, digest) ? pending() : conflict();
@@ -44,7 +47,7 @@ export class Observations {
     const release = () => {
       if (this.running.get(key) === digest) this.running.delete(key);
     };
-    const answered = await this.store.observation(id);
+    const answered = isFirst ? undefined : await this.store.observation(id);
     if (answered === undefined) return { kind: "claim", release };
     release();
     return answered instanceof StoreDown ? unknown(answered) : replay(answered, digest);

@@ -11,6 +11,7 @@ import type { Clock } from "../std/clock.ts";
 import { isAnonId, makeId } from "../std/ids.ts";
 import { type SessionKey, type Store, StoreDown } from "../store/store.ts";
 import * as machine from "./machine.ts";
+import { SeenIds } from "./seen-ids.ts";
 import type { SlotPool } from "./slots.ts";
 
 export interface SessionName {
@@ -70,6 +71,8 @@ interface Entry {
   readonly slots: SlotPool | undefined;
   slot: number | undefined;
   holder?: Holder | undefined;
+  /** Of a session that a connection has opened as a new one. */
+  ids?: SeenIds;
   /**
    * Somebody is about to be done with it: its connection went away while a chunk ran, or one is just opening it. Resolves when the
    * session is idle or has ended.
@@ -147,7 +150,10 @@ export class SessionTable {
     const before = this.live.get(key);
     if (before?.holder) return machine.busyElsewhere();
     const entry = before ?? this.look(key, slots);
-    if (!before) entry.left = Promise.withResolvers();
+    if (!before) {
+      entry.left = Promise.withResolvers();
+      entry.ids = new SeenIds();
+    }
     const now = this.clock.monotonicMs();
     const idle = before ? machine.open(before.state, instruction, now) : await this.openNew(entry, sessionId, request);
     if (idle instanceof Failure || idle === "gone") {
@@ -157,6 +163,16 @@ export class SessionTable {
     entry.holder = holder.gone ? undefined : holder;
     this.settle(key, entry, idle);
     return holder.gone ? "gone" : { sessionId, step: idle.step };
+  }
+
+  /**
+   * Whether the session was never asked for an observation of this id, where that is known without the store: in a session that a
+   * connection has opened as a new one. To be asked of every observation, because it remembers.
+   */
+  isFirst(session: SessionKey, observationId: string): boolean {
+    const entry = this.live.get(keyOf(session, session.sessionId));
+    const seen = entry?.ids?.see(observationId) ?? true;
+    return !seen && entry?.state !== LOOKING;
   }
 
   /** The connection lets the session go: `end` ends it, `stay` leaves it to the next one for as long as a session may idle. */

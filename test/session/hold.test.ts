@@ -123,3 +123,27 @@ test("a connection that dropped before its new session was open leaves nothing, 
     expect([stand.table.size, stand.slots.freeCount, a.ended]).toEqual([0, 1, false]);
   }
 });
+
+test("in a session that a connection opened as a new one the first request for an observation is known to be it", async () => {
+  const stand = new Stand();
+  const first = (id: string) => stand.table.isFirst(name, id);
+  expect(first("o")).toBe(false);
+  stand.waiting = [];
+  const opening = stand.open(new Connection());
+  // Asked for while the session is opened: nobody knows what the store will say of it, and it may run afterwards.
+  expect(first("early")).toBe(false);
+  for (let answer = 0; answer < 2; answer += 1) await stand.answer();
+  await opening;
+  expect([first("early"), first("o"), first("o"), first("p")]).toEqual([false, true, false, true]);
+});
+
+test("in a session that began without a connection the store is asked about every observation", async () => {
+  const stand = new Stand();
+  const ticket = await stand.table.begin(name, request, counts, stand.slots);
+  if (ticket instanceof Failure) throw new Error(ticket.message);
+  expect(ticket.admit()).toBeUndefined();
+  ticket.commit();
+  const connection = new Connection();
+  expect(await stand.open(connection)).toMatchObject({ step: 1 });
+  expect(stand.table.isFirst(name, "o")).toBe(false);
+});

@@ -97,7 +97,9 @@ async function beginObserved(
   let claim: Claim | undefined;
   const session = { accountId: asked.accountId, model: served.manifest.id, sessionId: sessionId ?? "" };
   if (observation) {
-    const claimed = await service.observations.claim({ ...session, observationId: observation.id }, observation.digest);
+    const isFirst = service.sessions.isFirst(session, observation.id);
+    const id = { ...session, observationId: observation.id };
+    const claimed = await service.observations.claim(id, observation.digest, isFirst);
     if (claimed instanceof Failure || claimed.kind === "replay") return claimed;
     claim = claimed;
   }
