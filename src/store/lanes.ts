@@ -12,9 +12,9 @@ interface Home {
 }
 
 export class Lanes {
-  private readonly homes = new Map<string, Home>();
-
   private readonly lanes: readonly Lane[];
+  /** By account: where its writes are, as long as it waits for one. */
+  private readonly homes = new Map<string, Home>();
 
   constructor(count: number, lane: () => Lane) {
     this.lanes = Array.from({ length: count }, lane);
