@@ -4,7 +4,7 @@
  */
 import { sampleFrames } from "../src/cli/drawing.ts";
 import { print } from "../src/cli/print.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import { oneChunk, openModel } from "./engine.ts";
 
 const WARMUP_CHUNKS = 20;

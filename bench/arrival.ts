@@ -18,7 +18,7 @@ import { repeatable } from "../src/cli/robot-sockets.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
 import { median, type Summary, summary } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { type ModelStart, modelStart } from "./model-start.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";

@@ -6,7 +6,7 @@
 import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import { openStore } from "../src/store/open.ts";
 import { type KeyRecord, type Store, StoreDown } from "../src/store/store.ts";
 

@@ -5,7 +5,7 @@ import { reportText } from "../src/cli/chunk-report.ts";
 import { COLUMNS } from "../src/cli/load.ts";
 import { origin } from "../src/cli/origin.ts";
 import { summary } from "../src/cli/stats.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import type { Figure, Proof } from "./proof.ts";
 
 const SIZES = {

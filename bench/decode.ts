@@ -15,7 +15,8 @@ import { median } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
 import type { Model } from "../src/engine/engine.ts";
 import { locateLibraries } from "../src/engine/library.ts";
-import { Failure, Problem } from "../src/error.ts";
+import { Failure } from "../src/error/core.ts";
+import { Problem } from "../src/error/problem.ts";
 import { openModel } from "./engine.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 

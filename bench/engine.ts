@@ -3,7 +3,8 @@ import { installedBundles } from "../src/cli/installed.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../src/cli/sample.ts";
 import type { Engine, Frame, Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
-import { Failure, Problem } from "../src/error.ts";
+import { Failure } from "../src/error/core.ts";
+import { Problem } from "../src/error/problem.ts";
 
 export interface OpenModel {
   readonly engine: Engine;

@@ -13,7 +13,7 @@ import { type LoopFigures, PERIOD_MS } from "../src/cli/control-loop.ts";
 import { sampleFrames } from "../src/cli/drawing.ts";
 import { loopSummary } from "../src/cli/episode-report.ts";
 import { table } from "../src/cli/table.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
 import { modelStart } from "./model-start.ts";
 import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";

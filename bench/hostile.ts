@@ -5,7 +5,7 @@ import { Value } from "@sinclair/typebox/value";
 import { type Child, startChild } from "../src/cli/child.ts";
 import { SAMPLE_MODEL } from "../src/cli/sample.ts";
 import { table } from "../src/cli/table.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import { LIMITS } from "../src/limits.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 

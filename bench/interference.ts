@@ -13,7 +13,7 @@ import { measure } from "../src/cli/load.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
 import { median, type Summary, summary } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import { absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
 import { type Neighbor, startNeighbor } from "./neighbor.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";

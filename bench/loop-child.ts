@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { sampleFrames } from "../src/cli/drawing.ts";
 import { print } from "../src/cli/print.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import { type Timed, timeForeignCalls, timeOne } from "./timed-ffi.ts";
 
 const WARMUP_CHUNKS = 20;

@@ -11,7 +11,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { percentile } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
 const CHUNKS = { small: 10, full: 1000 } as const;

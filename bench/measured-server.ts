@@ -4,7 +4,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { type Child, startChild } from "../src/cli/child.ts";
 import { SAMPLE_MODEL } from "../src/cli/sample.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 
 /** What server-child.ts answers to "memory". */
 const Reading = Type.Object({ rss_bytes: Type.Integer() });

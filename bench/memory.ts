@@ -16,8 +16,8 @@ import { measure } from "../src/cli/load.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
 import { median } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
-import { childEnvironment } from "../src/config.ts";
-import { Problem } from "../src/error.ts";
+import { childEnvironment } from "../src/config/config.ts";
+import { Problem } from "../src/error/problem.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
 import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
 

@@ -10,14 +10,15 @@
 import { authenticate } from "../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
 import { Keys } from "../src/account/keys.ts";
+import { Meter } from "../src/charge/charges.ts";
 import { sampleFrames } from "../src/cli/drawing.ts";
 import { measure } from "../src/cli/load.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
 import { median } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
-import { ROBOT_DEFAULT } from "../src/config.ts";
-import { Failure, Problem } from "../src/error.ts";
-import { Meter } from "../src/meter/meter.ts";
+import { ROBOT_DEFAULT } from "../src/config/config.ts";
+import { Failure } from "../src/error/core.ts";
+import { Problem } from "../src/error/problem.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { AT_ONCE } from "./at-once-store.ts";
 import { type Answers, absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";

@@ -1,5 +1,5 @@
 /** What a proof is: a question, an answer in figures, and whether the figures are good enough. */
-import type { Problem } from "../src/error.ts";
+import type { Problem } from "../src/error/problem.ts";
 
 /** `small` runs inside `bun test` so that a proof cannot rot, and judges nothing by the clock; `full` is the proof. */
 export type Size = "small" | "full";

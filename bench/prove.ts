@@ -8,7 +8,7 @@ import { loadavg } from "node:os";
 import { dirname, join } from "node:path";
 import { origin } from "../src/cli/origin.ts";
 import { print, printNote } from "../src/cli/print.ts";
-import { EXIT, Problem } from "../src/error.ts";
+import { EXIT, Problem } from "../src/error/problem.ts";
 import { arrival } from "./arrival.ts";
 import { chunk } from "./chunk.ts";
 import { decode } from "./decode.ts";

@@ -5,7 +5,7 @@
  */
 import { given } from "../src/cli/command.ts";
 import { serve } from "../src/cli/serve.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 
 let worst = 0;
 let expected = performance.now() + 1;

@@ -9,7 +9,7 @@
  */
 import { openSessions, withRobots } from "../src/cli/robot-sockets.ts";
 import { median } from "../src/cli/stats.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import type { MeasuredServer } from "./measured-server.ts";
 import type { Figure } from "./proof.ts";
 

@@ -6,7 +6,7 @@ import { ownProgram, startChild } from "../src/cli/child.ts";
 import { SAMPLE_MODEL } from "../src/cli/sample.ts";
 import { median } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
-import { Problem } from "../src/error.ts";
+import { Problem } from "../src/error/problem.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
 const EXECUTABLE = join(import.meta.dir, "../dist/tendon");

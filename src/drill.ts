@@ -2,7 +2,7 @@
  * Drills: failures that `serve --dev` makes happen on purpose, so that authors of robots and clients can rehearse them
  * (contract section 9). `TENDON_FAULTS=NAME[:SESSION-PREFIX[@STEP]],…`
  */
-import { EXIT, Problem } from "./error.ts";
+import { EXIT, Problem } from "./error/problem.ts";
 import { nearest } from "./std/nearest.ts";
 
 /** What each drill does to a request of the robot route. */

@@ -3,7 +3,7 @@ import { version } from "../package.json" with { type: "json" };
 import { type Command, given } from "./cli/command.ts";
 import { type CommandGroup, choose, helpOf } from "./cli/group.ts";
 import { print, printNote } from "./cli/print.ts";
-import { EXIT, Problem } from "./error.ts";
+import { EXIT, Problem } from "./error/problem.ts";
 import { systemClock } from "./std/clock.ts";
 import { makeLog, standardError } from "./std/log.ts";
 import { nearest } from "./std/nearest.ts";

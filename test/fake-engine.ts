@@ -13,7 +13,8 @@ import type {
   Observation,
   Run,
 } from "../src/engine/engine.ts";
-import { Failure } from "../src/error.ts";
+import { Failure } from "../src/error/core.ts";
+import { ROBOT } from "../src/error/robot.ts";
 import { present } from "../src/std/assert.ts";
 
 /** How the fake answers; a test replaces members at any time. */
@@ -61,7 +62,7 @@ export class FakeEngine implements Engine {
     measure: (instruction) => {
       const tokens = instruction.split(/\s+/).length;
       // Whatever the words are, a prompt has as many tokens as a run says that it had.
-      return tokens <= 999 ? PROMPT_TOKENS : new Failure("instruction_too_long", "over 999 words");
+      return tokens <= 999 ? PROMPT_TOKENS : new Failure(ROBOT.instruction_too_long, "over 999 words");
     },
   };
 
@@ -115,7 +116,7 @@ export class FakeEngine implements Engine {
 
   /** A run that came to nothing. */
   failure(detail: string): Failure {
-    return new Failure("model_failure", "the model failed", { detail });
+    return new Failure(ROBOT.model_failure, "the model failed", { detail });
   }
 
   stats(): EngineStats {
@@ -157,7 +158,7 @@ export class FakeEngine implements Engine {
     const drop = () => {
       release();
       // As the native engine: the decode of a dropped frame ends.
-      dropped.resolve(new Failure("engine_unavailable", "the frame was dropped before its decode"));
+      dropped.resolve(new Failure(ROBOT.engine_unavailable, "the frame was dropped before its decode"));
     };
     return { decoded: Promise.race([work, dropped.promise]), drop };
   }
@@ -195,7 +196,7 @@ export class FakeEngine implements Engine {
       settled = true;
       this.cancels += 1;
       // As the native engine: the result settles at once, whatever still runs.
-      cancelled.resolve(new Failure("engine_unavailable", "the run was cancelled"));
+      cancelled.resolve(new Failure(ROBOT.engine_unavailable, "the run was cancelled"));
     };
     return {
       result,

@@ -3,7 +3,7 @@ import { constants, type Stats } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { writePrivate } from "../std/file.ts";
 
 const Credentials = Type.Object({ base_url: Type.Optional(Type.String()), api_key: Type.String() });

@@ -1,6 +1,8 @@
 /** The account of `serve --dev`: made once, its key kept in the data folder so that each start can say it again. */
 import { join } from "node:path";
-import { Failure, Problem } from "../error.ts";
+import { Failure } from "../error/core.ts";
+import { EVERY } from "../error/every-route.ts";
+import { Problem } from "../error/problem.ts";
 import { monthOf } from "../std/calendar.ts";
 import type { Clock } from "../std/clock.ts";
 import { readText, writePrivate } from "../std/file.ts";
@@ -36,7 +38,7 @@ export async function devAccount(store: Store, dataDir: string, clock: Clock): P
       );
     }
     // A store that cannot tell whether the key is good is no reason to replace it.
-    if (principal instanceof Failure && principal.code === "auth_unavailable") {
+    if (principal instanceof Failure && principal.row === EVERY.auth_unavailable) {
       return new Problem(
         `the key of ${DEV_EMAIL} cannot be verified: ${principal.detail}; start again once the store works`,
       );

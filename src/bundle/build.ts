@@ -4,7 +4,7 @@
  */
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { type Architecture, type Facts, ModelFile, type WorldArchitecture } from "./architecture.ts";
 import { contradiction, missingStatistic } from "./consistency.ts";
 import { CORPUS } from "./corpus.ts";

@@ -5,7 +5,7 @@ import { readdir, realpath, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import type { Bundle } from "../engine/engine.ts";
 import { type BundlePlace, locateLibraries } from "../engine/library.ts";
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { contradiction, missingStatistic } from "./consistency.ts";
 import { exportId, type FileEntry } from "./digest.ts";
 import { Manifest, NormStats, Parity } from "./manifest.ts";

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 
 /** The parsed file, or the problem; `advice` ends every message. */
 export async function readJson<S extends TSchema>(

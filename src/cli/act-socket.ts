@@ -1,5 +1,5 @@
 /** `tendon act --socket`: the same observation and the same chunk, over a socket of `/v1/responses`. */
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import type { ActionChunk } from "./chunk.ts";
 import type { Service } from "./client.ts";
 import { EpisodeSocket, frameMessage } from "./episode-socket.ts";

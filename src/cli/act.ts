@@ -1,7 +1,7 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { STATIONS } from "../edge/robot/chunk.ts";
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { actOverSocket } from "./act-socket.ts";
 import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace } from "./chunk.ts";

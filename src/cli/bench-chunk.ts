@@ -1,5 +1,5 @@
 /** `tendon bench chunk`: where the time of a chunk goes. Closed loop: a robot waits for its chunk before it sends again. */
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
 import { type BenchTarget, measureEach, scenesFor } from "./bench-service.ts";
 import type { Measurement } from "./chunk-report.ts";

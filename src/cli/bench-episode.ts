@@ -1,5 +1,5 @@
 /** `tendon bench episode`: does a robot's 30 Hz control loop always have a row to command? Each robot is a session on a socket. */
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
 import { type BenchTarget, measureEach, type Scenes, scenesFor } from "./bench-service.ts";
 import type { Service } from "./client.ts";

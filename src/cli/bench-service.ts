@@ -1,7 +1,7 @@
 /** What the suites of `tendon bench` measure: a service of their own or one that runs already, and what they show it. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { startChild } from "./child.ts";
 import type { Service } from "./client.ts";
 import { sampleFrames } from "./drawing.ts";

@@ -3,7 +3,7 @@
  * At 1 robot and at 8, against the echo device and the bundle on the CPU. Not a load test: robots do what robots do.
  */
 import { rename } from "node:fs/promises";
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { runChunkSuite } from "./bench-chunk.ts";
 import { runEpisodeSuite } from "./bench-episode.ts";
 import type { BenchTarget } from "./bench-service.ts";

@@ -4,7 +4,7 @@ import { buildBundle } from "../bundle/build.ts";
 import { describe, show } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { readBundle } from "../bundle/read.ts";
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { type Command, type Given, usageProblem } from "./command.ts";
 import { print, printJson } from "./print.ts";
 

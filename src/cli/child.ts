@@ -5,8 +5,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { childEnvironment } from "../config.ts";
-import { Problem } from "../error.ts";
+import { childEnvironment } from "../config/config.ts";
+import { Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
 import type { Service } from "./client.ts";
 import { parseJson, textAt } from "./json.ts";

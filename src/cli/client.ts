@@ -1,5 +1,5 @@
 /** One call to a running service, with every way it can fail as a `Problem` and its exit code (contract section 6). */
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { parseJson, textAt, valueAt } from "./json.ts";
 import { printable } from "./print.ts";

@@ -1,6 +1,6 @@
 /** What a command is, and the one parser of its flags. Each command is a file of this folder. */
 import { parseArgs } from "node:util";
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { printable } from "./print.ts";
 
 /** One flag: `value` is the word shown in `--help`; without it the flag is a switch. */

@@ -5,7 +5,7 @@
  * Deadlines are absolute: a late tick makes no later one late. One timer serves all robots, so that the loop itself takes next
  * to nothing of the machine. What a robot commands goes nowhere; what counts is whether and when it had something to command.
  */
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import type { Clock } from "../std/clock.ts";
 import { RandomStream } from "../std/random.ts";
 

@@ -1,5 +1,5 @@
 /** What a service says of a robot model: its answer to a question without images, which costs nothing and touches no session. */
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { contentOf } from "./chunk.ts";
 import { post, type Service } from "./client.ts";
 

@@ -2,12 +2,13 @@
 import { access, constants, stat, statfs } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { dirname, resolve } from "node:path";
-import { type ServeConfig, serveConfig } from "../config.ts";
-import { planModels } from "../edge/models.ts";
+import { type ServeConfig, serveConfig } from "../config/config.ts";
 import type { Engine } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";
-import { EXIT, Failure, Problem } from "../error.ts";
+import { Failure } from "../error/core.ts";
+import { EXIT, Problem } from "../error/problem.ts";
+import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { lookAtDatabase } from "../store/look.ts";
 import { lookAtPostgres } from "../store/postgres.ts";

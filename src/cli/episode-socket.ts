@@ -2,7 +2,7 @@
  * A robot's side of an episode: one WebSocket to `/v1/responses`, one session on it. Whatever goes wrong ends it, and every
  * call from then on returns that same problem: nothing is repeated here, because only the robot knows whether it still wants it.
  */
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type ActionChunk, chunkOfMessage } from "./chunk.ts";

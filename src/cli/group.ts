@@ -1,6 +1,6 @@
 /** Commands of several words, such as `tendon admin account create`: which one is meant, and the page that lists them. */
 import { parseArgs } from "node:util";
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { nearest } from "../std/nearest.ts";
 import { type Command, flagLines, helpText, joinNegatives, optionsOf } from "./command.ts";
 import { printable } from "./print.ts";

@@ -1,5 +1,5 @@
 /** The `--image CAMERA=FILE` flags of `tendon act`: read, checked, and put into the model's camera order. */
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { printable } from "./print.ts";
 
 export interface CameraFiles {

@@ -6,7 +6,7 @@ import { readBundles, readShipped } from "../bundle/read.ts";
 import { readJson } from "../bundle/schema.ts";
 import type { Bundle } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 
 /** The bundles, every file verified. */
 export function installedBundles(dir: string | undefined): Promise<Bundle[] | Problem> {

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { STATIONS } from "../edge/robot/chunk.ts";
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
 import { type ActionChunk, chunkOf } from "./chunk.ts";
 import { post, type Service } from "./client.ts";

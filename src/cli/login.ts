@@ -1,7 +1,7 @@
 /** `tendon login`: a link and a code, a person who confirms them in a browser, and the key that comes back, saved. */
 import { type Credentials, readCredentials, writeCredentials } from "../account/credentials.ts";
-import { clientConfig } from "../config.ts";
-import { EXIT, Problem } from "../error.ts";
+import { clientConfig } from "../config/config.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
 import { countModels, Refusal } from "./client.ts";
 import type { Command, Given } from "./command.ts";

@@ -1,7 +1,7 @@
 /** `tendon logout`: revokes the saved key at its service and removes it here; `--local`: removes it here alone. */
 import { type Credentials, readCredentials, removeCredentials } from "../account/credentials.ts";
-import { clientConfig } from "../config.ts";
-import { EXIT, Problem } from "../error.ts";
+import { clientConfig } from "../config/config.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { countModels, Refusal } from "./client.ts";
 import type { Command, Given } from "./command.ts";
 import { revokeKey } from "./oauth.ts";

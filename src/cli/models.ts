@@ -1,7 +1,7 @@
 /** `tendon models`: every robot id with the facts that a client needs. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import type { Command, Given } from "./command.ts";
 import { installedManifests } from "./installed.ts";
 import { print, printJson } from "./print.ts";

@@ -1,8 +1,8 @@
 /** The client of device login (RFC 8628) and of revocation (RFC 7009). */
 import { hostname } from "node:os";
-import { CLIENT_ID, DEVICE_GRANT } from "../account/device.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../account/device-login.ts";
 import { keyPublicId } from "../account/key.ts";
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import { form, refusal } from "./client.ts";

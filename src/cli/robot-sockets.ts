@@ -1,5 +1,5 @@
 /** The robots of `tendon bench episode`: each is a session on a socket of its own, and sends observation after observation. */
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
 import type { Scenes } from "./bench-service.ts";
 import type { Service } from "./client.ts";

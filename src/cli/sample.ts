@@ -2,7 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { EXAMPLE, EXAMPLE_INSTRUCTION } from "../edge/docs/example.ts";
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
 import { type Command, type Given, usageProblem } from "./command.ts";
 import { sampleFrames } from "./drawing.ts";

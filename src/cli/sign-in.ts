@@ -1,8 +1,8 @@
 /** Which service a client command calls, and with which key: flag, then environment, then the credentials file. */
 import { type Credentials, readCredentials } from "../account/credentials.ts";
 import { keyPrefix, keyPublicId } from "../account/key.ts";
-import { clientConfig, DEFAULTS, type Environment } from "../config.ts";
-import { EXIT, Problem } from "../error.ts";
+import { clientConfig, DEFAULTS, type Environment } from "../config/config.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import type { Service } from "./client.ts";
 
 export interface SignedIn extends Service {

@@ -1,6 +1,6 @@
 /** `tendon status`: which key is in use, for which service, and whether that service takes it. */
-import { clientConfig } from "../config.ts";
-import { EXIT, Problem } from "../error.ts";
+import { clientConfig } from "../config/config.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { countModels, Refusal } from "./client.ts";
 import type { Command, Given } from "./command.ts";
 import { print, printJson } from "./print.ts";

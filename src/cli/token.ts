@@ -1,5 +1,5 @@
 /** `tendon token`: prints the key in use and nothing else, for `curl -H "Authorization: Bearer $(tendon token)"`. */
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import type { Command, Given } from "./command.ts";
 import { print, printJson } from "./print.ts";
 import { keyInUse } from "./sign-in.ts";

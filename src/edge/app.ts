@@ -1,16 +1,16 @@
 /** The public routes. Elysia parses nothing for us: keys are checked before a body is read, and errors are our own. */
 import { Elysia } from "elysia";
 import { LIMITS } from "../limits.ts";
-import { answer, notFound } from "./answer.ts";
-import { chat } from "./chat/chat.ts";
 import { docs } from "./docs/docs.ts";
-import { healthz, readyz } from "./health.ts";
-import { llmModels } from "./llm-models.ts";
-import { deviceAuthorization, revoke, token } from "./oauth.ts";
+import { answer, notFound } from "./http/answer.ts";
+import { llmModels } from "./llm/models.ts";
+import { deviceAuthorization, revoke, token } from "./oauth/oauth.ts";
+import { healthz, readyz } from "./ops/health.ts";
 import { pages } from "./pages/routes.ts";
+import { chat } from "./robot-http/chat.ts";
+import { endSession } from "./robot-http/end-session.ts";
+import { socketOptions, upgrade } from "./robot-socket/upgrade.ts";
 import type { Service } from "./service.ts";
-import { endSession } from "./sessions.ts";
-import { socketOptions, upgrade } from "./socket/upgrade.ts";
 
 export function publicApp(service: Service, silentSeconds: number = LIMITS.socketSilentSeconds) {
   return (

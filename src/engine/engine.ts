@@ -6,7 +6,7 @@
  * `invalid_image`, `instruction_too_long`, `engine_unavailable`, `model_failure`.
  */
 import type { Manifest } from "../bundle/manifest.ts";
-import type { Failure } from "../error.ts";
+import type { Failure } from "../error/core.ts";
 
 /** A verified bundle: its manifest and an absolute path for each file that the manifest lists. */
 export interface Bundle {

@@ -1,6 +1,7 @@
 /** A loaded model, its frames and its runs, over the native library. */
 import type { Manifest } from "../bundle/manifest.ts";
-import { Failure } from "../error.ts";
+import { Failure } from "../error/core.ts";
+import { ROBOT } from "../error/robot.ts";
 import { assert } from "../std/assert.ts";
 import {
   MemoryState,
@@ -28,7 +29,9 @@ function bytesOf(text: string): Buffer {
 }
 
 function busy(what: string): Failure {
-  return new Failure("engine_unavailable", `the service is busy: ${what}; retry in a moment`, { retryAfterSeconds: 1 });
+  return new Failure(ROBOT.engine_unavailable, `the service is busy: ${what}; retry in a moment`, {
+    retryAfterSeconds: 1,
+  });
 }
 
 function going(): Failure {
@@ -37,7 +40,7 @@ function going(): Failure {
 
 function tooLong(): Failure {
   return new Failure(
-    "instruction_too_long",
+    ROBOT.instruction_too_long,
     "the instruction is longer than the model's prompt; send a shorter one (nothing is cut off)",
   );
 }
@@ -200,7 +203,7 @@ class NativeFrame implements Frame {
     const reason = this.channel.errorText(this.ticket, this.model);
     this.drop();
     return new Failure(
-      "invalid_image",
+      ROBOT.invalid_image,
       `the frame cannot be decoded: ${reason}; send a whole baseline or progressive JPEG, 8 bits, grayscale or YCbCr`,
     );
   }
@@ -281,7 +284,7 @@ class NativeRun implements Run {
     assert(status === STATUS.model, `a run ends as done, cancelled or failed, not ${status}`);
     // The native text names tensors and graph nodes: it is for the log, not for a client.
     return new Failure(
-      "model_failure",
+      ROBOT.model_failure,
       "the model failed on this observation; retry, and tell the operator if it goes on",
       {
         detail: this.channel.errorText(this.ticket),
@@ -301,5 +304,5 @@ class NativeRun implements Run {
 }
 
 function cancelled(): Failure {
-  return new Failure("engine_unavailable", "the run was cancelled; retry in a moment", { retryAfterSeconds: 1 });
+  return new Failure(ROBOT.engine_unavailable, "the run was cancelled; retry in a moment", { retryAfterSeconds: 1 });
 }

@@ -5,7 +5,9 @@
  * that carries a ticket and a status only. Everything here runs on the event loop's thread.
  */
 import { JSCallback, type Pointer, ptr } from "bun:ffi";
-import { Failure, Problem } from "../error.ts";
+import { Failure } from "../error/core.ts";
+import { Problem } from "../error/problem.ts";
+import { ROBOT } from "../error/robot.ts";
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
 import { ABI_VERSION, OpenOptions, STATUS, Stats } from "./abi.ts";
@@ -200,5 +202,5 @@ class NativeEngine implements Engine {
 }
 
 function cannotLoad(id: string, reason: string): Failure {
-  return new Failure("engine_unavailable", `${id} cannot be loaded: ${reason}`);
+  return new Failure(ROBOT.engine_unavailable, `${id} cannot be loaded: ${reason}`);
 }

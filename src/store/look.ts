@@ -1,7 +1,7 @@
 /** A look at the database of a data folder, for `tendon doctor`: whole, and of a version that this program knows? */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { openLook } from "./connection.ts";
 import { DATABASE_FILE } from "./folder.ts";
 import { newerSchema } from "./migrations.ts";

@@ -1,5 +1,5 @@
 /** The store that the configuration names. */
-import { Problem } from "../error.ts";
+import { Problem } from "../error/problem.ts";
 import { lockFolder, prepareFolder } from "./folder.ts";
 import { openPostgresStore } from "./postgres.ts";
 import { openSqliteStore } from "./sqlite.ts";

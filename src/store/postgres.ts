@@ -1,5 +1,5 @@
 /** The store on PostgreSQL: the operations of the list in transactions, those of a robot's path in groups (lane.ts). */
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { schemaForPostgres } from "./dialect.ts";

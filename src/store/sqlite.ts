@@ -4,7 +4,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { join } from "node:path";
-import { EXIT, Problem } from "../error.ts";
+import { EXIT, Problem } from "../error/problem.ts";
 import type { FromCheckpointer, ToCheckpointer } from "./checkpointer.ts";
 import { openReader } from "./connection.ts";
 import { closeSqlite, onSqlite } from "./dialect.ts";

@@ -6,7 +6,7 @@ import { buildBundle } from "../../src/bundle/build.ts";
 import type { Manifest, Parity } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
-import { Problem } from "../../src/error.ts";
+import { Problem } from "../../src/error/problem.ts";
 import { present } from "../../src/std/assert.ts";
 import type { Given } from "./reference.ts";
 

@@ -8,7 +8,7 @@ import { describe as describeModel, REFERENCE_WARNING, show } from "../../src/bu
 import { exportId, sha256 } from "../../src/bundle/digest.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { readBundle, readBundles } from "../../src/bundle/read.ts";
-import { Problem } from "../../src/error.ts";
+import { Problem } from "../../src/error/problem.ts";
 import { present } from "../../src/std/assert.ts";
 import { buildInto, emptyDir, MODEL_DIR } from "./built.ts";
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, spyOn, test } from "b
 import { join } from "node:path";
 import { bundle } from "../../src/cli/bundle.ts";
 import { given } from "../../src/cli/command.ts";
-import { EXIT, Problem } from "../../src/error.ts";
+import { EXIT, Problem } from "../../src/error/problem.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 
 let out: string;

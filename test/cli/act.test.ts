@@ -8,7 +8,7 @@ import { chunkOf, chunkTable, columnsOfSpace } from "../../src/cli/chunk.ts";
 import { given } from "../../src/cli/command.ts";
 import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/images.ts";
 import { keyInUse, signedIn } from "../../src/cli/sign-in.ts";
-import { EXIT, Problem } from "../../src/error.ts";
+import { EXIT, Problem } from "../../src/error/problem.ts";
 
 const JPEG = "test/vectors/jpeg/420.jpg";
 const chunk = {

@@ -3,7 +3,7 @@ import { notWritten } from "../../src/cli/admin/beside.ts";
 import { admin } from "../../src/cli/admin.ts";
 import { type Command, given } from "../../src/cli/command.ts";
 import { choose, helpOf } from "../../src/cli/group.ts";
-import { EXIT, Problem } from "../../src/error.ts";
+import { EXIT, Problem } from "../../src/error/problem.ts";
 import { StoreDown } from "../../src/store/store.ts";
 
 /** Name of the chosen command and what is left, or the message of the problem. */

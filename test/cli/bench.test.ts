@@ -7,7 +7,7 @@ import { csvText, type Measurement, reportText } from "../../src/cli/chunk-repor
 import { given } from "../../src/cli/command.ts";
 import { COLUMNS, type ColumnName } from "../../src/cli/load.ts";
 import type { Origin } from "../../src/cli/origin.ts";
-import { EXIT, Problem } from "../../src/error.ts";
+import { EXIT, Problem } from "../../src/error/problem.ts";
 
 const from: Origin = {
   date: "2026-01-02T03:04:05Z",

@@ -9,7 +9,7 @@ import {
   PERIOD_MS,
   runLoop,
 } from "../../src/cli/control-loop.ts";
-import { Problem } from "../../src/error.ts";
+import { Problem } from "../../src/error/problem.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 
 const ROWS = 30;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { ServerWebSocket } from "bun";
 import { EpisodeSocket, frameMessage } from "../../src/cli/episode-socket.ts";
-import { EXIT, Problem } from "../../src/error.ts";
+import { EXIT, Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { FakeClock } from "../std/fake-clock.ts";

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { readCredentials, writeCredentials } from "../../src/account/credentials.ts";
 import { keyPublicId, makeKey } from "../../src/account/key.ts";
 import { awaitKey, beginLogin, deviceName, type PendingLogin } from "../../src/cli/oauth.ts";
-import { EXIT, Problem } from "../../src/error.ts";
+import { EXIT, Problem } from "../../src/error/problem.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { type Ended, Place } from "../program/program.ts";
 import { FakeService, refuse } from "./fake-service.ts";

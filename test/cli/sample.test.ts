@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { given } from "../../src/cli/command.ts";
 import { sample, sampleFiles } from "../../src/cli/sample.ts";
-import { EXIT, Problem } from "../../src/error.ts";
+import { EXIT, Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
 
 /** A frame takes 0.1 s to draw, more on a busy machine. */

@@ -1,7 +1,7 @@
 /** Episode memory on the native engine: what it keeps, what it forgets, and that nothing else leaves a trace in it. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { ChunkResult } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error.ts";
+import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
 import { episodeOf, type Golden } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import sharp from "sharp";
 import type { Run } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error.ts";
+import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
 import { RandomStream } from "../../src/std/random.ts";

@@ -1,6 +1,7 @@
 /** The native engine through its TypeScript face: what it computes, what it refuses, what it gives back. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { Failure } from "../../src/error.ts";
+import { Failure } from "../../src/error/core.ts";
+import { EVERY } from "../../src/error/every-route.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { largestDifference, parityOf } from "../bundle/built.ts";
 import { referenceChunk } from "../bundle/reference.ts";
@@ -70,7 +71,7 @@ describe("a chunk", () => {
     runs[1]?.cancel();
     const results = await Promise.all(runs.map((run) => run.result));
     expect(results[1]).toBeInstanceOf(Failure);
-    const third = ok(results[3] ?? new Failure("internal_error", "no third result"));
+    const third = ok(results[3] ?? new Failure(EVERY.internal_error, "no third result"));
     expect([...third.actions]).toEqual([...alone.actions]);
     for (const run of runs) run.abort();
     expect([...(await cpu.chunk()).actions]).toEqual([...alone.actions]);

@@ -12,7 +12,8 @@ import type {
   Run,
 } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure, Problem } from "../../src/error.ts";
+import { Failure } from "../../src/error/core.ts";
+import { Problem } from "../../src/error/problem.ts";
 import { bundleOf, parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 

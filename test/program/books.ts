@@ -3,7 +3,7 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import postgres from "postgres";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import { Problem } from "../../src/error.ts";
+import { Problem } from "../../src/error/problem.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { makeId } from "../../src/std/ids.ts";
 import { openStore } from "../../src/store/open.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import postgres from "postgres";
-import { Problem } from "../../src/error.ts";
+import { Problem } from "../../src/error/problem.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import { funded } from "../account/fake-store.ts";
 import { ENGINES } from "../store/engines.ts";

@@ -1,6 +1,7 @@
 /** A model, fake or native, whose every outcome waits for the history; it also keeps what its slots have committed. */
 import type { ChunkResult, Frame, Model, Observation, Run } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error.ts";
+import { Failure } from "../../src/error/core.ts";
+import { ROBOT } from "../../src/error/robot.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import type { Gates } from "./gates.ts";
 
@@ -139,7 +140,7 @@ class GatedRun implements Run {
     if (this.outcome !== undefined) return;
     if (this.inner) this.inner.cancel();
     else for (const frame of this.frames) frame.drop();
-    this.settle(new Failure("engine_unavailable", "the run was cancelled"));
+    this.settle(new Failure(ROBOT.engine_unavailable, "the run was cancelled"));
   }
 
   withdraw(): boolean {

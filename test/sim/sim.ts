@@ -3,7 +3,8 @@
 import sharp from "sharp";
 import type { Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error.ts";
+import { Failure } from "../../src/error/core.ts";
+import { ROBOT } from "../../src/error/robot.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { type SEVENTH, seventhModel } from "../bundle/seventh.ts";
 import { manifest, statefulManifest } from "../edge/manifests.ts";
@@ -70,7 +71,7 @@ function fakeEngine(): FakeEngine {
   const engine = new FakeEngine();
   engine.slotsPerModel = 2;
   engine.script.decode = async (file) =>
-    file.length < 50 ? new Failure("invalid_image", "the frame is cut off") : undefined;
+    file.length < 50 ? new Failure(ROBOT.invalid_image, "the frame is cut off") : undefined;
   engine.script.run = async (observed) =>
     observed.failStep === undefined ? engine.chunk(observed) : engine.failure("a drill");
   return engine;

@@ -2,8 +2,8 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import postgres from "postgres";
-import { testRequirement } from "../../src/config.ts";
-import { Problem } from "../../src/error.ts";
+import { testRequirement } from "../../src/config/config.ts";
+import { Problem } from "../../src/error/problem.ts";
 import { openPostgresStore } from "../../src/store/postgres.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";
 import type { Store } from "../../src/store/store.ts";

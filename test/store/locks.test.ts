@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { Problem } from "../../src/error.ts";
+import { Problem } from "../../src/error/problem.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { onSqlite } from "../../src/store/dialect.ts";
 import { migrate } from "../../src/store/migrations.ts";

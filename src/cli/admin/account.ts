@@ -1,10 +1,10 @@
 /** `tendon admin account create` and `account list`, and which account `--account` means. */
 import { readEmail } from "../../account/email.ts";
-import { EXIT, Problem } from "../../error.ts";
+import { EXIT, Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
-import { usdText } from "../../meter/money.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
+import { usdText } from "../../std/usd.ts";
 import { type Account, type Store, StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "../command.ts";
 import { printable } from "../print.ts";

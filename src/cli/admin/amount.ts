@@ -1,6 +1,6 @@
 /** Amounts of US dollars as typed after a flag. */
-import { EXIT, Problem } from "../../error.ts";
-import { nanosOf } from "../../meter/money.ts";
+import { EXIT, Problem } from "../../error/problem.ts";
+import { nanosOf } from "../../std/usd.ts";
 import { printable } from "../print.ts";
 
 const RULES = {

@@ -1,6 +1,6 @@
 /** `tendon admin key create`, `key list` and `key revoke`. */
 import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
-import { EXIT, Problem } from "../../error.ts";
+import { EXIT, Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
 import { type KeyRecord, StoreDown } from "../../store/store.ts";
 import { type Command, type Given, usageProblem } from "../command.ts";

@@ -1,6 +1,6 @@
 /** `tendon admin ledger check`: the proof of all money. */
-import { EXIT, type Problem } from "../../error.ts";
-import { usdText } from "../../meter/money.ts";
+import { EXIT, type Problem } from "../../error/problem.ts";
+import { usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "../command.ts";
 import { printable } from "../print.ts";

@@ -1,6 +1,6 @@
 /** `tendon admin account link`: a one-time link with which a person sets the account's password. */
 import { makeToken, sha256 } from "../../account/secret.ts";
-import { Problem } from "../../error.ts";
+import { Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "../command.ts";

@@ -1,9 +1,9 @@
 /** `tendon admin credit` and `limit`: what an account has, and what it may spend in a month. */
-import { Problem } from "../../error.ts";
-import { usdText } from "../../meter/money.ts";
+import { Problem } from "../../error/problem.ts";
 import { monthOf } from "../../std/calendar.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
+import { usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "../command.ts";
 import { ACCOUNT_FLAG, accountNamed, accountUnknown } from "./account.ts";

@@ -1,6 +1,6 @@
 /** `GET /openapi.json`, `GET /docs`, `GET /docs/episodes`: the interface for programs and for people. None needs a key. */
 import type { Elysia } from "elysia";
-import { answer } from "../answer.ts";
+import { answer } from "../http/answer.ts";
 import type { Service } from "../service.ts";
 import { openapiDocument } from "./document.ts";
 import { episodesPage } from "./episodes.ts";

@@ -2,7 +2,9 @@
  * Every error of an episode on a socket in words. Whether it closes, and with which code, is that of the table in `error.ts`;
  * the compiler finds a row of it that has no words here.
  */
-import { type Code, Failure } from "../../error.ts";
+import { Failure } from "../../error/core.ts";
+import { EVERY } from "../../error/every-route.ts";
+import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
 import { type Html, html, prose } from "../../web/markup.ts";
 
@@ -18,6 +20,9 @@ type NotOnSocket =
   | "invalid_image_url"
   // A session is taken up when its last run is over, and one connection runs one after another.
   | "observation_pending";
+
+const TABLE = { ...EVERY, ...ROBOT };
+type Code = keyof typeof TABLE;
 
 type Words = Readonly<Partial<Record<Code, string>>>;
 
@@ -123,7 +128,7 @@ ${groups}</table>
 }
 
 function errorRow(code: keyof typeof ALL): Html {
-  const { wireCode, close } = new Failure(code, "");
+  const { wireCode, close } = new Failure(TABLE[code], "");
   const closes =
     close === undefined ? html`<td class="none">–</td>` : html`<td><span class="what">close </span>${close}</td>`;
   return html`<tr><td><code>${wireCode}</code></td><td><span class="what">closing </span>${String(close !== undefined)}</td>${closes}<td>${prose(ALL[code])}</td></tr>

@@ -1,5 +1,5 @@
 /** What each code of the table in `error.ts` means to a client, and what it should do. A test finds a code without one. */
-import type { OauthError } from "../../error.ts";
+import type { OauthError } from "../../error/oauth.ts";
 import { LIMITS } from "../../limits.ts";
 
 /** On every route. */

@@ -1,6 +1,8 @@
 /** What the operations of the document are made of. */
 import { type TSchema, Type } from "@sinclair/typebox";
-import { wireCodes } from "../../error.ts";
+import { wireCodes } from "../../error/core.ts";
+import { EVERY } from "../../error/every-route.ts";
+import { ROBOT } from "../../error/robot.ts";
 import { type HeaderName, headers } from "./headers.ts";
 import { MEANINGS } from "./meanings.ts";
 import type { SCHEMAS } from "./schemas.ts";
@@ -47,7 +49,7 @@ export function json(name: keyof typeof SCHEMAS): Record<string, Media> {
 /** The error responses of a route that may give `codes`: per status the codes of the table, each with its meaning. */
 export function failures(codes: readonly string[]): Record<string, Response> {
   const byStatus = Map.groupBy(
-    wireCodes().filter(({ code }) => codes.includes(code)),
+    wireCodes(EVERY, ROBOT).filter(({ code }) => codes.includes(code)),
     ({ status }) => status,
   );
   const responses = [...byStatus].map(([status, rows]): [string, Response] => {

@@ -2,8 +2,8 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
 import { LLM_IDS } from "../../llm/models.ts";
-import { observationSchema, questionSchema } from "../chat/checks.ts";
 import { STATIONS } from "../robot/chunk.ts";
+import { observationSchema, questionSchema } from "../robot-http/checks.ts";
 import { OAUTH_MEANINGS } from "./meanings.ts";
 
 const text = (description: string) => Type.String({ description });

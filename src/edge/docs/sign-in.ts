@@ -1,7 +1,7 @@
 /** The OAuth routes in words. */
 import { Type } from "@sinclair/typebox";
-import { CLIENT_ID, DEVICE_GRANT } from "../../account/device.ts";
-import { oauthStatus } from "../../error.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../../account/device-login.ts";
+import { oauthStatus } from "../../error/oauth.ts";
 import { LIMITS } from "../../limits.ts";
 import { headers } from "./headers.ts";
 import { OAUTH_MEANINGS } from "./meanings.ts";

@@ -1,15 +1,15 @@
 /** `/account`: keys, credit, spend limit, usage, password of the person who is signed in. */
-import { KEY_REFUSALS } from "../../account/device.ts";
+import { KEY_REFUSALS } from "../../account/device-login.ts";
 import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
 import { type Person, Refusal, unavailable } from "../../account/people.ts";
-import { PAGE } from "../../error.ts";
+import { PAGE } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
-import { nanosOf, usdText } from "../../meter/money.ts";
 import { dayOf, dayText, monthOf } from "../../std/calendar.ts";
+import { nanosOf, usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type AccountPage, accountPage } from "../../web/account.ts";
-import type { Reply } from "../answer.ts";
-import type { Form } from "../form.ts";
+import type { Reply } from "../http/answer.ts";
+import type { Form } from "../http/form.ts";
 import type { Service } from "../service.ts";
 import { elsewhere, message, person, personForm, shown, type Visit, viewer } from "./page.ts";
 

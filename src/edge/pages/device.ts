@@ -1,7 +1,7 @@
 /** `/device`: a person compares the code on the terminal, sees what asks and from where, and decides. */
 import { Refusal } from "../../account/people.ts";
 import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../web/device.ts";
-import type { Reply } from "../answer.ts";
+import type { Reply } from "../http/answer.ts";
 import { again, person, personForm, shown, type Visit, viewer } from "./page.ts";
 
 /** The code of a complete link is shown to be compared, never taken as confirmed (RFC 8628, section 5.4). */

@@ -1,14 +1,15 @@
 /** What all pages for people share: headers, cookies, who is signed in, and that a form comes from our own page. */
 import { type Person, Refusal, unavailable } from "../../account/people.ts";
 import { formToken, sameText } from "../../account/secret.ts";
-import { Failure, PAGE } from "../../error.ts";
+import { Failure } from "../../error/core.ts";
+import { PAGE } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Viewer } from "../../web/layout.ts";
 import { WEB_POLICY } from "../../web/layout.ts";
 import { messagePage } from "../../web/message.ts";
-import type { Reply } from "../answer.ts";
-import { type Form, readForm } from "../form.ts";
-import { addressOf, isForeign, isSecure, networkOf } from "../origin.ts";
+import type { Reply } from "../http/answer.ts";
+import { type Form, readForm } from "../http/form.ts";
+import { addressOf, isForeign, isSecure, networkOf } from "../http/origin.ts";
 import type { Service } from "../service.ts";
 
 /** One visit of a page. */

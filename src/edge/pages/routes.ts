@@ -1,6 +1,6 @@
 /** The routes of the pages for people. */
 import { Elysia } from "elysia";
-import { answer, type Reply } from "../answer.ts";
+import { answer, type Reply } from "../http/answer.ts";
 import type { Service } from "../service.ts";
 import { changeAccount, changeLimit, changePassword, createKey, revokeKey, showAccount } from "./account.ts";
 import { decide, enterCode, showDevice } from "./device.ts";

@@ -2,7 +2,7 @@
 import { type LinkFor, Refusal } from "../../account/people.ts";
 import { LIMITS } from "../../limits.ts";
 import { signInPage, signUpPage, welcomePage } from "../../web/sign-in.ts";
-import type { Reply } from "../answer.ts";
+import type { Reply } from "../http/answer.ts";
 import { again, cookie, elsewhere, message, openForm, personForm, shown, type Visit } from "./page.ts";
 
 /** Only our own pages: another address here would lead people away after their password was right. */

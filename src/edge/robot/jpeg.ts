@@ -1,13 +1,7 @@
 /** A camera frame as a JPEG file: what is looked at before the decoders have it. */
-import { Failure } from "../../error.ts";
+import { Failure } from "../../error/core.ts";
+import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
-
-/** One camera frame as bytes of a JPEG file. */
-export interface FrameImage {
-  readonly jpeg: Uint8Array;
-  /** The request field, for `param`. */
-  readonly param: string;
-}
 
 /** The start-of-image marker and the first byte of the next one. */
 export function startsAsJpeg(bytes: Uint8Array): boolean {
@@ -18,5 +12,5 @@ export function startsAsJpeg(bytes: Uint8Array): boolean {
 export function jpegSizeFault(bytes: number, where: { readonly param?: string } = {}): Failure | undefined {
   if (bytes <= LIMITS.jpegBytesMax) return undefined;
   const message = `the JPEG has ${bytes} bytes, at most ${LIMITS.jpegBytesMax} are allowed; compress it more strongly`;
-  return new Failure("image_too_large", message, where);
+  return new Failure(ROBOT.image_too_large, message, where);
 }

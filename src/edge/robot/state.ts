@@ -1,22 +1,15 @@
 /** `robot_state`: its wire shapes, and the model's state vector. */
 import { type NumberOptions, Type } from "@sinclair/typebox";
-import type { Manifest } from "../../bundle/manifest.ts";
-import { Failure } from "../../error.ts";
-import { optional } from "../check.ts";
-import { isObject } from "../json.ts";
+import { Failure } from "../../error/core.ts";
+import { ROBOT } from "../../error/robot.ts";
+import type { RobotState, StateKind } from "../../robot/state.ts";
+import { optional } from "../http/check.ts";
+import { isObject } from "../http/json.ts";
 
-/** The arrays of a complete state: exact lengths, all values finite float32. Empty where the shape has none. */
-export interface RobotState {
-  readonly joint_position: readonly number[];
-  readonly gripper_position: readonly number[];
-  readonly cartesian_position: readonly number[];
-}
-
-type Kind = Manifest["state"]["kind"];
 type ArrayName = keyof RobotState;
 
 /** Values per array; an array that is not named is ignored, one of 0 values may be absent. */
-const SHAPES: Readonly<Record<Kind, Partial<Record<ArrayName, number>>>> = {
+const SHAPES: Readonly<Record<StateKind, Partial<Record<ArrayName, number>>>> = {
   joint: { joint_position: 12, gripper_position: 2 },
   cartesian: { joint_position: 0, gripper_position: 2, cartesian_position: 18 },
 };
@@ -60,18 +53,18 @@ export const robotStateSchema = Type.Union(
 );
 
 /** Failures: `state_missing`, `state_shape_mismatch`. */
-export function readState(value: unknown, kind: Kind): RobotState | Failure {
+export function readState(value: unknown, kind: StateKind): RobotState | Failure {
   const shape = SHAPES[kind];
   const shapeText = Object.entries(shape)
     .map(([name, count]) => `${name} of ${count}`)
     .join(", ");
   if (value === undefined || value === null) {
-    return new Failure("state_missing", `a request with images needs robot_state; send ${shapeText} numbers`, {
+    return new Failure(ROBOT.state_missing, `a request with images needs robot_state; send ${shapeText} numbers`, {
       param: "robot_state",
     });
   }
   const mismatch = (param: string) =>
-    new Failure("state_shape_mismatch", `${param} does not fit this model; send ${shapeText} finite numbers`, {
+    new Failure(ROBOT.state_shape_mismatch, `${param} does not fit this model; send ${shapeText} finite numbers`, {
       param,
     });
   if (!isObject(value)) return mismatch("robot_state");
@@ -92,39 +85,4 @@ export function readState(value: unknown, kind: Kind): RobotState | Failure {
 function finiteNumbers(value: unknown, count: number): readonly number[] | undefined {
   if (!Array.isArray(value) || value.length !== count) return undefined;
   return value.every((item) => typeof item === "number" && Math.abs(item) < FLOAT32_LIMIT) ? value : undefined;
-}
-
-/** The model's vector, in the order of the manifest's columns. */
-export function stateVector(manifest: Manifest, state: RobotState): Float32Array {
-  return Float32Array.from(manifest.state.columns, (column) => state[column.from][column.index] ?? 0);
-}
-
-const COLUMN_LENGTH_MIN = 1e-6;
-const COLUMN_SINE_MIN = 1e-4;
-
-/** Values that no arm can have: `invalid_image`, as the specification says, with the state field as `param`. */
-export function stateFault(kind: Kind, state: RobotState): Failure | undefined {
-  if (kind === "joint") {
-    if (state.gripper_position.every((opening) => opening >= 0 && opening <= 1)) return undefined;
-    return new Failure("invalid_image", "a gripper is outside 0 to 1; send 0 for closed up to 1 for open", {
-      param: "robot_state.gripper_position",
-    });
-  }
-  // Per arm: three values of position, then the two columns of the rotation.
-  const degenerate = [3, 12].some((start) => isDegenerate(state.cartesian_position.slice(start, start + 6)));
-  if (!degenerate) return undefined;
-  return new Failure("invalid_image", "a rotation6d has a column of length 0, or its two columns are parallel", {
-    param: "robot_state.cartesian_position",
-  });
-}
-
-/** Whether a column is shorter than 1e-6, or the two are within 1e-4 (radians) of parallel. */
-function isDegenerate(rotation: readonly number[]): boolean {
-  const [ax = 0, ay = 0, az = 0, bx = 0, by = 0, bz = 0] = rotation;
-  const lengthA = Math.hypot(ax, ay, az);
-  const lengthB = Math.hypot(bx, by, bz);
-  if (lengthA < COLUMN_LENGTH_MIN || lengthB < COLUMN_LENGTH_MIN) return true;
-  const [ux, uy, uz] = [ax / lengthA, ay / lengthA, az / lengthA];
-  const [vx, vy, vz] = [bx / lengthB, by / lengthB, bz / lengthB];
-  return Math.hypot(uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx) < COLUMN_SINE_MIN;
 }

@@ -1,0 +1,19 @@
+/** `DELETE /v1/robot/sessions/{session_id}?model=ID`: ends a session of the key's account at once. */
+import { Failure } from "../../error/core.ts";
+import type { Reply } from "../http/answer.ts";
+import { principalOf } from "../http/principal.ts";
+import type { Service } from "../service.ts";
+
+/** Always 204, whether or not there was such a session: afterwards there is none. */
+export async function endSession(
+  service: Service,
+  request: Request,
+  sessionId: string | null,
+): Promise<Reply | Failure> {
+  const principal = await principalOf(service, request);
+  if (principal instanceof Failure) return principal;
+  const model = new URL(request.url).searchParams.get("model") ?? "";
+  // A path that is no UTF-8 names no session.
+  if (sessionId !== null) service.sessions.end({ accountId: principal.accountId, model, sessionId });
+  return { status: 204, body: null };
+}

@@ -1,0 +1,302 @@
+/**
+ * One connection of `/v1/responses`: a session that it holds, frames that are decoded while they arrive, observations that run
+ * one after another and are answered in their order.
+ *
+ * What a message is about is looked at when it arrives; what it asks for waits in a queue. A failure that closes ends the
+ * connection at once: what waits in the queue is dropped without a trace, what runs is taken back if the model has not started,
+ * and otherwise kept for a repeat of its `observation_id`.
+ */
+import { type CloseCode, Failure } from "../../error/core.ts";
+import { EVERY } from "../../error/every-route.ts";
+import { ROBOT } from "../../error/robot.ts";
+import { LIMITS } from "../../limits.ts";
+import { shuttingDown } from "../../robot/interruption.ts";
+import type { Holder } from "../../robot/session/table.ts";
+import { present } from "../../std/assert.ts";
+import type { JsonObject } from "../http/json.ts";
+import { principalOfHeader } from "../http/principal.ts";
+import type { Service } from "../service.ts";
+import { type FrameGroup, readFrame } from "./frames.ts";
+import { FrameIntake } from "./intake.ts";
+import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
+import { type Client, type OpenSession, observe, type ReceivedObservation } from "./observe.ts";
+import type { Outbox } from "./outbox.ts";
+import { Pending } from "./pending.ts";
+import { closedText, errorText, noSession, openedText, tooMuch } from "./said.ts";
+import { Turns } from "./turns.ts";
+
+/** A message as it came. */
+interface Arrived {
+  readonly message: string | Uint8Array;
+  /** Of the message; of a text as UTF-8. */
+  readonly bytes: number;
+  /** Monotonic ms. */
+  readonly arrivedMs: number;
+}
+
+/** Not an error: the client has closed its session, or the service ends. */
+type Goodbye = 1000 | 1001;
+
+export class Episode implements Holder {
+  private session: OpenSession | undefined;
+  /** Messages that came while the session was being opened. */
+  private waiting: Arrived[] | undefined;
+  private readonly pending = new Pending();
+  private readonly turns: Turns;
+  /** The client has said its last word. */
+  private closing = false;
+  /** The session has ended without it. */
+  private expired = false;
+  private over = false;
+  private readonly left = new AbortController();
+
+  constructor(
+    private readonly service: Service,
+    private readonly client: Client,
+    private readonly outbox: Outbox,
+    private readonly onEnd: () => void,
+  ) {
+    this.turns = new Turns(service, client.accountId, this.pending, {
+      answer: (observation) => this.answer(observation),
+      close: () => this.goodbye("session_close", 1000),
+      rest: () => this.rest(),
+      fault: (error) => this.fault(error),
+    });
+  }
+
+  /** A message, in the order of their arrival. */
+  receive(message: string | Uint8Array): void {
+    const bytes = typeof message === "string" ? Buffer.byteLength(message) : message.length;
+    this.take({ message, bytes, arrivedMs: this.service.clock.monotonicMs() });
+  }
+
+  private take(arrived: Arrived): void {
+    if (this.over || this.closing) return;
+    try {
+      if (this.waiting) this.wait(arrived, this.waiting);
+      else if (typeof arrived.message === "string") this.text(arrived.message, arrived);
+      else this.frame(arrived.message);
+    } catch (error) {
+      this.fault(error);
+    }
+  }
+
+  /** The session is being opened. */
+  private wait(arrived: Arrived, waiting: Arrived[]): void {
+    if (!this.pend(arrived.bytes)) return;
+    if (this.service.ingress.take(this.client.accountId, arrived.bytes)) waiting.push(arrived);
+    else this.fail(tooMuch());
+  }
+
+  /** The connection is gone. */
+  dropped(): void {
+    this.end(1001, "");
+  }
+
+  /** The service ends: what was asked for is still answered. */
+  drain(): void {
+    if (this.turns.outstanding === 0 && !this.waiting) this.goodbye("shutdown", 1001);
+  }
+
+  get gone(): boolean {
+    return this.over;
+  }
+
+  /** By idleness, or by somebody else. A chunk that is just being answered goes out first. */
+  sessionEnded(): void {
+    this.expired = true;
+    if (!this.turns.working) this.expire();
+  }
+
+  private expire(): void {
+    this.fail(new Failure(ROBOT.session_expired, "the session has ended; open a new one with a new session_id"));
+  }
+
+  private text(text: string, arrived: Arrived): void {
+    const message = lengthFault(text, this.session !== undefined) ?? parseMessage(text);
+    if (message instanceof Failure) this.fail(message);
+    else if (message.type === "session.open") this.open(message.body);
+    else if (!this.session) this.fail(noSession(), echoedId(message.body));
+    else if (message.type === "session.close") this.close();
+    else this.observation(message.body, arrived);
+  }
+
+  private open(body: JsonObject): void {
+    const { catalog, lifecycle } = this.service;
+    const opening = this.session
+      ? new Failure(
+          ROBOT.session_open,
+          "this connection has a session already; open another connection for another one",
+        )
+      : lifecycle.draining
+        ? shuttingDown()
+        : readOpening(body, catalog);
+    if (opening instanceof Failure) {
+      this.fail(opening);
+      return;
+    }
+    this.waiting = [];
+    this.guard(this.hold(opening));
+  }
+
+  private async hold(opening: Opening): Promise<void> {
+    const { manifest, slots, model } = opening.served;
+    const { sessions, ingress, lifecycle } = this.service;
+    const { accountId } = this.client;
+    const principal = await principalOfHeader(this.service, this.client.authorization);
+    const held =
+      principal instanceof Failure
+        ? principal
+        : model === undefined
+          ? new Failure(ROBOT.engine_unavailable, "the model is still loading; retry in a second")
+          : await sessions.hold({ ...opening, accountId, model: manifest.id, holder: this, slots });
+    const messages = present(this.waiting, "messages wait while a session is opened");
+    this.waiting = undefined;
+    for (const { bytes } of messages) {
+      this.pending.give(bytes, 1);
+      ingress.give(accountId, bytes);
+    }
+    if (held instanceof Failure) this.fail(held);
+    else if (held !== "gone") {
+      const intake = new FrameIntake(this.service, accountId, opening.served);
+      this.session = { ...opening, ...held, intake };
+      // The connection may have ended meanwhile.
+      if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
+      else this.say(openedText(manifest, held));
+    }
+    for (const arrived of messages) this.take(arrived);
+    if (lifecycle.draining) this.drain();
+  }
+
+  private frame(message: Uint8Array): void {
+    const { session } = this;
+    if (!session) {
+      this.fail(noSession());
+      return;
+    }
+    const frame = readFrame(message, session.served.manifest.cameras);
+    if (frame instanceof Failure) {
+      this.fail(frame);
+      return;
+    }
+    if (!this.pend(message.length)) return;
+    const failure = session.intake.add(frame, message.length, session.step + this.turns.outstanding === 0);
+    if (failure) this.fail(failure);
+  }
+
+  private observation(body: JsonObject, { bytes, arrivedMs }: Arrived): void {
+    const session = present(this.session, "an open session");
+    if (!this.pend(bytes)) return;
+    const { lifecycle, ingress } = this.service;
+    if (!ingress.take(this.client.accountId, bytes)) {
+      this.fail(tooMuch(), echoedId(body));
+      return;
+    }
+    const taken = session.intake.take();
+    const observation = { body, textBytes: bytes, frames: taken.frames, arrivedMs, late: lifecycle.draining };
+    this.turns.push(observation, bytes + taken.bytes, 1 + taken.messages);
+    if (this.turns.outstanding > LIMITS.socketObservationsMax) {
+      const message = `more than ${LIMITS.socketObservationsMax} observations wait for their answers; wait for one before the next`;
+      this.fail(new Failure(ROBOT.too_many_observations, message), echoedId(body));
+      return;
+    }
+    this.turns.work();
+  }
+
+  private close(): void {
+    this.closing = true;
+    this.turns.pushClose();
+    this.turns.work();
+  }
+
+  private async answer(received: ReceivedObservation): Promise<void> {
+    const { service, client, left } = this;
+    const session = present(this.session, "an open session");
+    const answer = await observe({ service, client, holder: this, signal: left.signal }, session, received);
+    if (answer instanceof Failure) {
+      this.fail(answer, echoedId(received.body));
+      return;
+    }
+    this.count(200);
+    for (const part of answer) this.say(part);
+  }
+
+  private rest(): void {
+    if (this.expired) this.expire();
+    if (this.service.lifecycle.draining) this.drain();
+  }
+
+  /** Frames that nobody takes any more. */
+  private drop(frames: FrameGroup): void {
+    this.guard(frames.close());
+  }
+
+  /** Says what went wrong; a failure that closes is the last word. */
+  private fail(failure: Failure, observationId?: string): void {
+    if (this.over) return;
+    const { service } = this;
+    if (failure.detail !== undefined) {
+      service.log.error("observation failed", { code: failure.code, detail: failure.detail });
+    }
+    this.count(failure.status);
+    // A robot whose first frame cannot be read is set up wrongly (specification).
+    const first = failure.row === ROBOT.invalid_image && this.session?.step === 0;
+    const code = failure.close ?? (first ? 1008 : undefined);
+    this.say(errorText(failure, code !== undefined, observationId));
+    if (code !== undefined) this.end(code, failure.wireCode);
+  }
+
+  private goodbye(reason: string, code: Goodbye): void {
+    if (this.over) return;
+    if (this.session) this.say(closedText(reason));
+    this.end(code, reason);
+  }
+
+  private say(message: string | Uint8Array): void {
+    if (this.over || this.outbox.send(message)) return;
+    this.service.log.error("socket closed", { account: this.client.accountId, reason: "the client does not read" });
+    this.end(1013, "the client does not read");
+  }
+
+  /** Once, whatever the reason: nothing of the connection stays but what runs and cannot be taken back. */
+  private end(code: CloseCode | Goodbye, reason: string): void {
+    if (this.over) return;
+    this.over = true;
+    this.left.abort();
+    // A client that closes its session has said that it does not come back for it.
+    this.letGo(this.closing ? "end" : "stay");
+    if (this.session) this.drop(this.session.intake.take().frames);
+    for (const { frames } of this.turns.drop()) this.drop(frames);
+    this.outbox.close(code, reason);
+    this.onEnd();
+  }
+
+  private letGo(then: "end" | "stay"): void {
+    if (!this.session) return;
+    const { served, sessionId } = this.session;
+    const { accountId } = this.client;
+    this.service.sessions.release({ accountId, model: served.manifest.id, sessionId, holder: this }, then);
+  }
+
+  /** Takes the message's part of what may be pending, or ends the connection. */
+  private pend(bytes: number): boolean {
+    const failure = this.pending.take(bytes);
+    if (failure) this.fail(failure);
+    return failure === undefined;
+  }
+
+  private count(status: number): void {
+    this.service.requests.add({ route: "episode", status: String(status) });
+  }
+
+  /** Our own bug ends the connection; the log has the stack. */
+  private guard(work: Promise<void>): void {
+    void work.catch((error: unknown) => this.fault(error));
+  }
+
+  private fault(error: unknown): void {
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.service.log.error("socket fault", { stack });
+    this.fail(new Failure(EVERY.internal_error, "the service failed by a fault of its own; connect again"));
+  }
+}

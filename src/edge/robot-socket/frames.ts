@@ -1,0 +1,152 @@
+/** Camera frames that arrive as messages of their own, before the observation that takes them. */
+import type { Frame, Model } from "../../engine/engine.ts";
+import { Failure } from "../../error/core.ts";
+import { ROBOT } from "../../error/robot.ts";
+import type { Admission, EarlySlots } from "../../robot/admission.ts";
+import type { ObservedFrames, PutFrame } from "../../robot/frames.ts";
+import { present } from "../../std/assert.ts";
+import type { Ingress } from "../http/ingress.ts";
+import { jpegSizeFault, startsAsJpeg } from "../robot/jpeg.ts";
+
+/** Bytes of the shortest start of a JPEG file that can be told from other data. */
+const HEADER_BYTES = 3;
+
+export interface ReceivedFrame {
+  readonly camera: number;
+  readonly jpeg: Uint8Array;
+}
+
+/** Failures: `invalid_frame`, `invalid_camera`, `image_too_large`, `unsupported_image_format`. */
+export function readFrame(message: Uint8Array, cameras: readonly string[]): ReceivedFrame | Failure {
+  const jpeg = message.subarray(1);
+  if (jpeg.length < HEADER_BYTES) {
+    return new Failure(ROBOT.invalid_frame, "a frame is one byte with the camera's index and then a JPEG file");
+  }
+  const camera = message[0] ?? 0;
+  if (camera >= cameras.length) {
+    const known = cameras.map((name, index) => `${index} (${name})`).join(", ");
+    return new Failure(ROBOT.invalid_camera, `the model has no camera ${camera}; its cameras are ${known}`);
+  }
+  const tooLarge = jpegSizeFault(jpeg.length);
+  if (tooLarge) return tooLarge;
+  if (!startsAsJpeg(jpeg)) return new Failure(ROBOT.unsupported_image_format, "the frame's bytes are no JPEG file");
+  return { camera, jpeg };
+}
+
+/** Whose frames they are, and where they go. */
+export interface GroupOptions {
+  readonly accountId: string;
+  readonly turn: number;
+  readonly modelId: string;
+  readonly model: Model;
+  readonly cameras: number;
+  readonly admission: Admission;
+  readonly ingress: Ingress;
+  /** Whether the observation will probably have an id, so that its frames are digested while it is still to come. */
+  readonly digests: boolean;
+}
+
+/** A frame has its bytes as long as it waits for a slot, or may have to be digested. */
+interface Taken {
+  digest?: string;
+  jpeg?: Uint8Array | undefined;
+  frame?: Frame;
+}
+
+/** The frames of one observation: decoded while it is still to come, as far as there are slots for that. */
+export class FrameGroup implements ObservedFrames {
+  private readonly cameras: Taken[][];
+  private early: EarlySlots | undefined;
+  /** Early slots that no frame has taken. */
+  private free = 0;
+  /** Bytes of frames that have them. */
+  private kept = 0;
+  private closed = false;
+
+  constructor(private readonly options: GroupOptions) {
+    this.cameras = Array.from({ length: options.cameras }, () => []);
+  }
+
+  get counts(): readonly number[] {
+    return this.cameras.map((frames) => frames.length);
+  }
+
+  get slotsMissing(): number {
+    return this.all().filter(({ frame }) => frame === undefined).length;
+  }
+
+  /** SHA-256 of each frame, by camera. */
+  get digests(): readonly (readonly string[])[] {
+    return this.cameras.map((frames) =>
+      frames.map(({ digest, jpeg }) => digest ?? sha256(present(jpeg, "a frame that was not digested"))),
+    );
+  }
+
+  /** `expected`: frames that the observation will probably have. Failure: `engine_unavailable` when there is no memory for it. */
+  add({ camera, jpeg }: ReceivedFrame, expected: number): Failure | undefined {
+    const { accountId, modelId, model, turn, admission, ingress, digests } = this.options;
+    if (this.all().length === 0) {
+      this.early = admission.takeEarly(accountId, modelId, expected);
+      this.free = this.early ? expected : 0;
+    }
+    const taken: Taken = {};
+    const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
+    if (digests) taken.digest = sha256(jpeg);
+    if (frame !== undefined && !(frame instanceof Failure)) {
+      this.free -= 1;
+      taken.frame = frame;
+    }
+    if (taken.frame === undefined || !digests) {
+      if (!ingress.take(accountId, jpeg.length)) {
+        taken.frame?.drop();
+        return new Failure(ROBOT.engine_unavailable, "too many frames wait already; retry with backoff");
+      }
+      this.kept += jpeg.length;
+      taken.jpeg = jpeg;
+    }
+    present(this.cameras[camera], "the camera of a checked frame").push(taken);
+    return undefined;
+  }
+
+  put(model: Model, _perCamera: number, turn: number): readonly PutFrame[] | Failure {
+    const put: PutFrame[] = [];
+    for (const [camera, frames] of this.cameras.entries()) {
+      for (const [index, taken] of frames.entries()) {
+        const frame = taken.frame ?? model.framePut(camera, present(taken.jpeg, "a frame that waits"), turn);
+        if (frame instanceof Failure) return frame;
+        taken.frame = frame;
+        taken.jpeg = undefined;
+        put.push({ frame, param: `camera ${camera}, frame ${index}` });
+      }
+    }
+    this.giveBytes();
+    return put;
+  }
+
+  drop(): void {
+    for (const { frame } of this.all()) frame?.drop();
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.drop();
+    this.giveBytes();
+    // A frame that is dropped before its decode has its slot until a decoder comes to it.
+    await Promise.allSettled(this.all().map(({ frame }) => frame?.decoded));
+    this.early?.release();
+  }
+
+  private giveBytes(): void {
+    this.options.ingress.give(this.options.accountId, this.kept);
+    this.kept = 0;
+  }
+
+  private all(): readonly Taken[] {
+    return this.cameras.flat();
+  }
+}
+
+function sha256(bytes: Uint8Array): string {
+  return new Bun.CryptoHasher("sha256").update(bytes).digest("base64");
+}

@@ -1,0 +1,48 @@
+/** What the service says in text on `/v1/responses` besides chunks (contract section 3). */
+import type { Manifest } from "../../bundle/manifest.ts";
+import { Failure } from "../../error/core.ts";
+import { ROBOT } from "../../error/robot.ts";
+
+export function openedText(manifest: Manifest, { sessionId, step }: { sessionId: string; step: number }): string {
+  const { columns, hz, space, rows } = manifest.action;
+  return JSON.stringify({
+    type: "session.opened",
+    session_id: sessionId,
+    model: manifest.id,
+    step,
+    next_frames_per_camera: step === 0 ? manifest.frames.first : manifest.frames.later,
+    cameras: manifest.cameras,
+    rows,
+    dt: 1 / hz,
+    action_dim: columns.length,
+    action_space: space,
+  });
+}
+
+export function closedText(reason: string): string {
+  return JSON.stringify({ type: "session.closed", reason });
+}
+
+/** `observationId`: of the observation at fault, where it has one. */
+export function errorText(failure: Failure, closing: boolean, observationId: string | undefined): string {
+  return JSON.stringify({
+    type: "error",
+    code: failure.wireCode,
+    message: saying(failure),
+    closing,
+    ...(observationId === undefined ? {} : { observation_id: observationId }),
+  });
+}
+
+/** There is no field for what was wrong, so the message names it, once. */
+function saying({ param, message }: Failure): string {
+  return param === undefined || message.includes(param) ? message : `${param}: ${message}`;
+}
+
+export function noSession(): Failure {
+  return new Failure(ROBOT.session_missing, "there is no session yet; send session.open first");
+}
+
+export function tooMuch(): Failure {
+  return new Failure(ROBOT.engine_unavailable, "too many messages wait already; connect again in some seconds");
+}

@@ -1,0 +1,45 @@
+/** The WebSockets of the service: how many there may be, and who must be told when it ends. */
+import { Failure } from "../../error/core.ts";
+import { ROBOT } from "../../error/robot.ts";
+import { LIMITS } from "../../limits.ts";
+
+interface Drained {
+  drain(): void;
+}
+
+export class Sockets {
+  private readonly counts = new Map<string, number>();
+  private readonly open = new Set<Drained>();
+  private count = 0;
+
+  /** Connections that are there. */
+  get size(): number {
+    return this.count;
+  }
+
+  /** A place for one more connection of the account; what is returned gives it back, once. */
+  enter(accountId: string): (() => void) | Failure {
+    const own = this.counts.get(accountId) ?? 0;
+    if (this.count >= LIMITS.socketsMax || own >= LIMITS.accountSocketsMax) {
+      return new Failure(ROBOT.engine_unavailable, "too many connections are open; close some, or retry with backoff");
+    }
+    this.count += 1;
+    this.counts.set(accountId, own + 1);
+    return () => {
+      this.count -= 1;
+      const left = (this.counts.get(accountId) ?? 0) - 1;
+      if (left > 0) this.counts.set(accountId, left);
+      else this.counts.delete(accountId);
+    };
+  }
+
+  /** What is returned forgets it. */
+  add(episode: Drained): () => void {
+    this.open.add(episode);
+    return () => void this.open.delete(episode);
+  }
+
+  drain(): void {
+    for (const episode of this.open) episode.drain();
+  }
+}

@@ -1,0 +1,28 @@
+/** The robot models of this service: which ids it answers for, and which of them are loaded. */
+import type { Manifest } from "../bundle/manifest.ts";
+import type { Model } from "../engine/engine.ts";
+import type { SlotPool } from "./session/slots.ts";
+
+/** A model id that this service answers for; `model` is there once it is loaded and warm. */
+export interface Served {
+  readonly manifest: Manifest;
+  readonly model: Model | undefined;
+  /** Session slots of a loaded model with episode memory. */
+  readonly slots: SlotPool | undefined;
+}
+
+export class Catalog {
+  /** By served id. */
+  readonly models = new Map<string, Served>();
+  /** False until the bundles have been read: no id is known to be unknown before. */
+  known = false;
+
+  get ids(): string[] {
+    return [...this.models.keys()];
+  }
+
+  /** Ids that are not loaded yet. */
+  get loading(): string[] {
+    return [...this.models].filter(([, served]) => served.model === undefined).map(([id]) => id);
+  }
+}

@@ -1,0 +1,24 @@
+/** What the robot path works with: the parts of the running service that a chunk needs, and no others. */
+import type { Meter } from "../charge/charges.ts";
+import type { Drills } from "../drill.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Lifecycle } from "../std/lifecycle.ts";
+import type { Log } from "../std/log.ts";
+import type { Admission } from "./admission.ts";
+import type { Catalog } from "./catalog.ts";
+import type { Observations } from "./replay.ts";
+import type { SessionTable } from "./session/table.ts";
+
+export interface RobotDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly lifecycle: Lifecycle;
+  readonly drills: Drills;
+  readonly catalog: Catalog;
+  readonly sessions: SessionTable;
+  readonly observations: Observations;
+  readonly admission: Admission;
+  readonly meter: Meter;
+  /** From admission to answer of one chunk, milliseconds. */
+  readonly chunkMs: number;
+}

@@ -1,0 +1,80 @@
+/** The camera frames of one observation, from their transport into the engine. */
+import type { Frame, Model } from "../engine/engine.ts";
+import { Failure } from "../error/core.ts";
+import { ROBOT } from "../error/robot.ts";
+
+/** One camera frame as bytes of a JPEG file. */
+export interface FrameImage {
+  readonly jpeg: Uint8Array;
+  /** The request field, for `param`. */
+  readonly param: string;
+}
+
+/** A frame that the decoders have. */
+export interface PutFrame {
+  readonly frame: Frame;
+  /** Where the client sent it, for its error. */
+  readonly param: string;
+}
+
+export interface ObservedFrames {
+  /** How many there are: in all, or of each camera where each says whose it is. */
+  readonly counts: number | readonly number[];
+  /** Frame slots that it still needs. */
+  readonly slotsMissing: number;
+  /** All frames, camera-major, oldest first; those that the decoders do not have yet are handed over. */
+  put(model: Model, perCamera: number, turn: number): readonly PutFrame[] | Failure;
+  /** Takes back what no run has taken. */
+  drop(): void;
+  /** To be called at the end, whatever it was: resolves when no decoder is at a frame any more. */
+  close(): Promise<void>;
+}
+
+/** The frames that came with their observation in one body. */
+export class BodyFrames implements ObservedFrames {
+  private readonly taken: PutFrame[] = [];
+
+  /** `images`: camera-major, oldest first; empty once the engine has copied them, because a run may wait for long. */
+  constructor(private readonly images: FrameImage[]) {}
+
+  get counts(): number {
+    return this.images.length;
+  }
+
+  get slotsMissing(): number {
+    return this.images.length;
+  }
+
+  put(model: Model, perCamera: number, turn: number): readonly PutFrame[] | Failure {
+    for (const [index, { jpeg, param }] of this.images.splice(0).entries()) {
+      const frame = model.framePut(Math.floor(index / perCamera), jpeg, turn);
+      if (frame instanceof Failure) return at(frame, param);
+      this.taken.push({ frame, param });
+    }
+    return this.taken;
+  }
+
+  drop(): void {
+    for (const { frame } of this.taken) frame.drop();
+  }
+
+  async close(): Promise<void> {
+    this.drop();
+    // A frame that is dropped before its decode has its slot until a decoder comes to it.
+    await Promise.allSettled(this.taken.map(({ frame }) => frame.decoded));
+  }
+}
+
+/** Waits for all decoders; the first bad frame in the order of the model. */
+export async function firstBad(frames: readonly PutFrame[]): Promise<Failure | undefined> {
+  const failures = await Promise.all(frames.map(({ frame }) => frame.decoded));
+  const index = failures.findIndex((failure) => failure !== undefined);
+  const failure = failures[index];
+  return failure ? at(failure, frames[index]?.param) : undefined;
+}
+
+function at(failure: Failure, param: string | undefined): Failure {
+  return failure.row === ROBOT.invalid_image && param !== undefined
+    ? new Failure(failure.row, failure.message, { param })
+    : failure;
+}

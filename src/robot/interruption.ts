@@ -1,0 +1,63 @@
+/** What may end a request before its work is done: its deadline, its client's leaving, the end of the service. */
+import { Failure } from "../error/core.ts";
+import { ROBOT } from "../error/robot.ts";
+import type { Clock } from "../std/clock.ts";
+
+export class Interruptions {
+  /** Asked when the client has left: whether that ends the request now. */
+  onLeave: () => boolean = () => true;
+  private readonly late = Promise.withResolvers<"late">();
+  private readonly over = Promise.withResolvers<"over">();
+  private readonly left = Promise.withResolvers<"left">();
+  private readonly disarmClock: () => void;
+  private readonly end = () => this.over.resolve("over");
+  private readonly leave = () => {
+    if (this.onLeave()) this.left.resolve("left");
+  };
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly ms: number,
+    private readonly signal: AbortSignal,
+    /** The service ends: whoever waits is answered now. */
+    private readonly service: AbortSignal,
+  ) {
+    this.disarmClock = clock.after(ms, () => this.late.resolve("late"));
+    signal.addEventListener("abort", this.leave);
+    service.addEventListener("abort", this.end);
+    if (service.aborted) this.end();
+  }
+
+  /**
+   * The outcome of `work`, or the failure that comes first. `unfinished` is for work that goes on without its client: neither
+   * the deadline nor the end of the service means then that nothing ran.
+   */
+  async race<T>(work: Promise<T>, unfinished?: () => Failure): Promise<T | Failure> {
+    if (this.signal.aborted) this.leave();
+    const done = work.then((value) => ({ value }));
+    const first = await Promise.race([done, this.late.promise, this.left.promise, this.over.promise]);
+    if (first === "late") return unfinished?.() ?? this.stopped();
+    if (first === "over") return unfinished?.() ?? shuttingDown();
+    if (first === "left") return new Failure(ROBOT.engine_unavailable, "the client left before the model started");
+    return first.value;
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((done) => void this.clock.after(ms, done));
+  }
+
+  disarm(): void {
+    this.disarmClock();
+    this.signal.removeEventListener("abort", this.leave);
+    this.service.removeEventListener("abort", this.end);
+  }
+
+  private stopped(): Failure {
+    const message = `the chunk was not ready within ${this.ms / 1000} s and was stopped; retry with backoff`;
+    return new Failure(ROBOT.engine_unavailable, message, { retryAfterSeconds: 1 });
+  }
+}
+
+export function shuttingDown(): Failure {
+  return new Failure(ROBOT.engine_unavailable, "the service is shutting down; try again in some seconds");
+}

@@ -1,0 +1,160 @@
+/**
+ * The step machine of one robot session: pure, no clock and no table.
+ *
+ *   new ──begin──▶ busy(opening) ──commit──▶ idle(step 1) ──begin──▶ busy ──commit──▶ idle(step + 1)
+ *                     └──fail──▶ new                                  └──fail──▶ idle(step unchanged)
+ *   new ──open──▶ idle(step 0)
+ *   idle ──60 s, or end──▶ expired          busy ──end──▶ busy(ending) ──commit or fail──▶ expired, or new if it never opened
+ */
+import { Failure } from "../../error/core.ts";
+import { ROBOT } from "../../error/robot.ts";
+import { LIMITS } from "../../limits.ts";
+
+interface Fresh {
+  readonly kind: "new";
+}
+
+export interface Idle {
+  readonly kind: "idle";
+  /** Index of the next chunk; 0 where a connection has opened the session and no chunk went out yet. */
+  readonly step: number;
+  readonly instruction: string;
+  /** Monotonic milliseconds. */
+  readonly sinceMs: number;
+}
+
+export interface Busy {
+  readonly kind: "busy";
+  /** Index of the chunk that runs. */
+  readonly step: number;
+  readonly instruction: string;
+  /** What the session was before, for a run that fails; undefined while its first request runs. */
+  readonly before: Idle | undefined;
+  /** The client has ended the session meanwhile. */
+  readonly ending: boolean;
+}
+
+interface Expired {
+  readonly kind: "expired";
+}
+
+export type SessionState = Fresh | Idle | Busy | Expired;
+
+/** What a request says about its session. */
+export interface SessionRequest {
+  readonly instruction: string;
+  readonly expectedStep: number | undefined;
+  /** Frames in all, or of each camera. */
+  readonly images: number | readonly number[];
+}
+
+/** Image parts that a request must carry: cameras × frames per camera. */
+export interface ImageCounts {
+  readonly first: number;
+  readonly later: number;
+}
+
+const START_ANEW = "start a new session with a new session_id and its first frames";
+
+/** The checks of the session stage in the contract's order; the busy state when all pass. */
+export function begin(state: SessionState, request: SessionRequest, counts: ImageCounts): Busy | Failure {
+  const { instruction, expectedStep, images } = request;
+  if (state.kind === "expired" || (state.kind === "busy" && state.ending)) {
+    return ended();
+  }
+  if (state.kind === "new" && (expectedStep ?? 0) > 0) {
+    return new Failure(
+      ROBOT.session_expired,
+      `expected_step is ${expectedStep}, but no session of this id is alive; ${START_ANEW}`,
+    );
+  }
+  if (state.kind === "busy") {
+    return busyElsewhere();
+  }
+  const step = state.kind === "idle" ? state.step : 0;
+  if (state.kind === "idle" && state.instruction !== instruction) {
+    return otherInstruction();
+  }
+  const conflict = stepConflict(expectedStep, step) ?? wrongCount(images, step === 0 ? counts.first : counts.later);
+  const before = state.kind === "idle" ? state : undefined;
+  return conflict ?? { kind: "busy", step, instruction, before, ending: false };
+}
+
+/** A connection wants to hold the session; idle when it may. */
+export function open(state: SessionState, instruction: string, nowMs: number): Idle | Failure {
+  if (state.kind === "expired" || (state.kind === "busy" && state.ending)) return ended();
+  if (state.kind === "busy") return busyElsewhere();
+  if (state.kind === "new") return { kind: "idle", step: 0, instruction, sinceMs: nowMs };
+  return state.instruction === instruction ? { ...state, sinceMs: nowMs } : otherInstruction();
+}
+
+/** The session stage of a request without `session_id`: always a first chunk. */
+export function beginAlone(request: SessionRequest, counts: ImageCounts): Failure | undefined {
+  return stepConflict(request.expectedStep, 0) ?? wrongCount(request.images, counts.first);
+}
+
+/** The chunk is on its way to the client. */
+export function commit(busy: Busy, nowMs: number): Idle | Expired {
+  if (busy.ending) return { kind: "expired" };
+  return { kind: "idle", step: busy.step + 1, instruction: busy.instruction, sinceMs: nowMs };
+}
+
+/** The run came to nothing: the step stays, and a session that never opened is new again. */
+export function fail(busy: Busy, nowMs: number): SessionState {
+  if (busy.before === undefined) return { kind: "new" };
+  return busy.ending ? { kind: "expired" } : { ...busy.before, sinceMs: nowMs };
+}
+
+/** The client ends the session; a run that is under way is still answered. */
+export function end(state: SessionState): SessionState {
+  if (state.kind === "idle") return { kind: "expired" };
+  return state.kind === "busy" ? { ...state, ending: true } : state;
+}
+
+/** Time has passed: a session without a request expires. */
+export function pass(state: SessionState, nowMs: number): SessionState {
+  return state.kind === "idle" && nowMs >= expiresMs(state) ? { kind: "expired" } : state;
+}
+
+/** Monotonic milliseconds. */
+export function expiresMs(state: Idle): number {
+  return state.sinceMs + LIMITS.sessionIdleMs;
+}
+
+function stepConflict(expectedStep: number | undefined, step: number): Failure | undefined {
+  if (expectedStep === undefined || expectedStep === step) return undefined;
+  return new Failure(
+    ROBOT.session_step_conflict,
+    `expected_step is ${expectedStep}, but the next step is ${step}; nothing ran, continue with step ${step}`,
+    { param: "expected_step" },
+  );
+}
+
+export function ended(): Failure {
+  return new Failure(ROBOT.session_expired, `this session has ended or its state is gone; ${START_ANEW}`);
+}
+
+/** Also where a connection holds the session. */
+export function busyElsewhere(): Failure {
+  return new Failure(
+    ROBOT.session_busy,
+    "another request or connection has this session; wait until it is done and send one request per session at a time",
+  );
+}
+
+function otherInstruction(): Failure {
+  return new Failure(
+    ROBOT.instruction_changed,
+    "the instruction differs from the one of the session's first request; keep it identical, or start a new session",
+  );
+}
+
+function wrongCount(images: number | readonly number[], expected: number): Failure | undefined {
+  const cameras = typeof images === "number" ? [images] : images;
+  if (cameras.every((count) => count * cameras.length === expected)) return undefined;
+  return new Failure(
+    ROBOT.image_count_mismatch,
+    `the request has ${cameras.join(" + ")} images, this step needs ${expected} in all, as many of each camera; send the frames that next_frames_per_camera names`,
+    { param: "messages" },
+  );
+}

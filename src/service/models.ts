@@ -1,0 +1,99 @@
+/** From verified bundles and the configuration to loaded models. */
+import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import type { Manifest } from "../bundle/manifest.ts";
+import { ROBOT_DEFAULT, type RobotConfig, type ServeConfig } from "../config/config.ts";
+import type { Bundle, Engine, LoadOptions } from "../engine/engine.ts";
+import { Failure } from "../error/core.ts";
+import { EXIT, Problem } from "../error/problem.ts";
+import type { Catalog } from "../robot/catalog.ts";
+import { SlotPool } from "../robot/session/slots.ts";
+import { rowsText } from "../std/float32.ts";
+import type { Lifecycle } from "../std/lifecycle.ts";
+import type { Log } from "../std/log.ts";
+import { nearest } from "../std/nearest.ts";
+
+/** What to load, in the order of the ids; a problem names the first thing that stands against it. */
+export function planModels(
+  bundles: readonly Bundle[],
+  config: Pick<ServeConfig, "robot" | "dev">,
+): LoadOptions[] | Problem {
+  const ids = bundles.map((bundle) => bundle.manifest.id);
+  for (const id of config.robot.keys()) {
+    if (ids.includes(id)) continue;
+    const advice =
+      ids.length === 0
+        ? "there are no bundles at all; name their folder with --models"
+        : `did you mean "${nearest(id, ids)}"?`;
+    return new Problem(
+      `the configuration has [robot."${id}"], but there is no bundle of that id; ${advice}`,
+      EXIT.usage,
+    );
+  }
+  const plan: LoadOptions[] = [];
+  for (const bundle of bundles.toSorted((one, other) => (one.manifest.id < other.manifest.id ? -1 : 1))) {
+    const { id, reference } = bundle.manifest;
+    const robot = config.robot.get(id) ?? ROBOT_DEFAULT;
+    if (reference && !config.dev && !robot.allowReference) {
+      return new Problem(
+        `${id}: ${REFERENCE_WARNING} Start with --dev, or set allow_reference = true in [robot."${id}"]`,
+        EXIT.usage,
+      );
+    }
+    const device = deviceOf(robot, id);
+    if (device instanceof Problem) return device;
+    plan.push({ bundle, device, replicas: robot.replicas, slots: robot.slots, threads: robot.threads });
+  }
+  return plan;
+}
+
+function deviceOf({ device }: RobotConfig, id: string): string | Problem {
+  if (typeof device === "string") return device;
+  const first = device[0] ?? "auto";
+  if (device.every((other) => other === first)) return first;
+  return new Problem(
+    `[robot."${id}"] places replicas on several devices, but this build runs a model on one; name one device`,
+    EXIT.usage,
+  );
+}
+
+/** Makes the ids known, then loads all side by side; a model answers as soon as it is warm. */
+export async function loadModels(
+  engine: Engine,
+  plan: readonly LoadOptions[],
+  catalog: Catalog,
+  log: Log,
+  lifecycle: Lifecycle,
+): Promise<Problem | undefined> {
+  for (const { bundle } of plan) {
+    catalog.models.set(bundle.manifest.id, { manifest: bundle.manifest, model: undefined, slots: undefined });
+  }
+  catalog.known = true;
+  if (lifecycle.draining) return undefined;
+  const loads = plan.map(async (options) => {
+    const { manifest } = options.bundle;
+    const model = await engine.load(options);
+    if (model instanceof Failure) return new Problem(model.message);
+    const slots = model.slots > 0 ? new SlotPool(model) : undefined;
+    catalog.models.set(manifest.id, { manifest, model, slots });
+    log.info("model loaded", { model: manifest.id, device: model.device, replicas: options.replicas });
+    for (const { device, reason } of model.refused) log.info("device refused", { model: manifest.id, device, reason });
+    return undefined;
+  });
+  const [first] = plan;
+  if (first) warmPrinter(first.bundle.manifest);
+  const outcomes = await Promise.all(loads);
+  return outcomes.find((outcome) => outcome !== undefined);
+}
+
+/** Chunks printed before the first robot comes: the compiler has seen the printer by then, and no robot waits for that. */
+const WARM_CHUNKS = 100;
+
+/** While the engine loads on its own threads. The numbers are of an arm's kind: all signs and lengths. */
+function warmPrinter({ action }: Manifest): void {
+  const columns = action.columns.length;
+  const values = new Float32Array(action.rows * columns);
+  for (let chunk = 0; chunk < WARM_CHUNKS; chunk += 1) {
+    for (let at = 0; at < values.length; at += 1) values[at] = Math.sin(at + chunk * values.length);
+    rowsText(values, action.rows, columns);
+  }
+}

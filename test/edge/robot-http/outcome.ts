@@ -1,0 +1,33 @@
+/** What tests of a request's way say about its end. */
+import { expect } from "bun:test";
+import { observation, type Stage } from "../stage.ts";
+
+/** A right request of a session. */
+export const session = observation({ session_id: "s" });
+
+/** The error of a failed answer. */
+export async function failure(
+  response: Response,
+): Promise<{ status: number; code: string; param: string | undefined }> {
+  const body = (await response.json()) as { error: { code: string; param?: string } };
+  return { status: response.status, code: body.error.code, param: body.error.param };
+}
+
+/** Nothing is held by anybody, and the session goes on with `step`. */
+export async function expectClean(at: Stage, step: number): Promise<void> {
+  await Bun.sleep(0);
+  const { engine, clock, service } = at;
+  const { admission, ingress } = service;
+  expect([engine.framesHeld, engine.runsHeld, clock.armed, ingress.bytes]).toEqual([0, 0, 0, 0]);
+  expect([admission.held, admission.waiting]).toEqual([0, 0]);
+  const account = await at.store.accountById("acct_1");
+  expect(account).toMatchObject({ held: 0n });
+  const response = await at.chat(session);
+  expect([response.status, response.headers.get("x-session-step")]).toEqual([200, String(step)]);
+}
+
+/** Lets what is already settled run, without waiting for time. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < 20; i += 1) await Promise.resolve();
+  await Bun.sleep(0);
+}

@@ -1,0 +1,182 @@
+/** Requests that find no slot free wait for their turn, over HTTP. */
+import { expect, test } from "bun:test";
+import { LIMITS } from "../../../src/limits.ts";
+import { present } from "../../../src/std/assert.ts";
+import { runUntilCancelled } from "../../fake-engine.ts";
+import { CARTESIAN, cartesianState, MODEL, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
+import { expectClean, failure, session, settle } from "./outcome.ts";
+
+/** Runs of three frames that one account may have. */
+const SHARE = Math.floor(LIMITS.accountFramesMax / 3);
+
+/** Takes all of the account's share of frames; what comes back gives them back. */
+function fill({ service }: Stage): () => void {
+  const permits = Array.from({ length: SHARE }, () => service.admission.take("acct_1", MODEL, 3));
+  return () => {
+    for (const permit of permits) if ("release" in permit) permit.release();
+  };
+}
+
+test("a thousand requests of one account are all answered, while another account's is answered at once", async () => {
+  const at = await stage();
+  const other = await at.account("acct_2");
+  const model = Promise.withResolvers<void>();
+  let framesHeldMax = 0;
+  at.engine.script.framePut = () => {
+    framesHeldMax = Math.max(framesHeldMax, at.engine.framesHeld + 1);
+    return undefined;
+  };
+  const many = Bun.hash.crc32("acct_1");
+  at.engine.script.run = async (observed) => {
+    if (observed.turn === many) await model.promise;
+    return at.engine.chunk(observed);
+  };
+  const running = Array.from({ length: 1_000 }, (_, index) => at.chat(observation({ stream: index % 2 === 1 })));
+  while (at.service.admission.waiting < 1_000 - SHARE) await settle();
+  expect([at.engine.observations.length, at.service.admission.held]).toEqual([SHARE, SHARE]);
+  expect((await other(observation())).status).toBe(200);
+  expect([at.engine.observations.length, at.service.admission.waiting]).toEqual([SHARE + 1, 1_000 - SHARE]);
+  model.resolve();
+  const answers = await Promise.all(
+    running.map(async (pending) => {
+      const response = await pending;
+      return [response.status, (await response.text()).includes('"finish_reason":"stop"')];
+    }),
+  );
+  expect(answers).toEqual(Array(1_000).fill([200, true]));
+  expect([at.engine.observations.length, at.engine.commits]).toEqual([1_001, 1_001]);
+  expect(framesHeldMax).toBeLessThanOrEqual(LIMITS.accountFramesMax);
+  await expectClean(at, 0);
+});
+
+test("an account's runs are bounded over all models; the others wait", async () => {
+  const at = await stage();
+  const model = Promise.withResolvers<void>();
+  at.engine.script.run = async (observed) => {
+    await model.promise;
+    return at.engine.chunk(observed);
+  };
+  const changes = [{}, { model: CARTESIAN, robot_state: cartesianState }];
+  const length = LIMITS.accountChunksMax + 10;
+  const running = Array.from({ length }, (_, index) => at.chat(observation(changes[index % 2])));
+  await settle();
+  expect([at.engine.observations.length, at.service.admission.waiting]).toEqual([LIMITS.accountChunksMax, 10]);
+  model.resolve();
+  expect((await Promise.all(running)).map(({ status }) => status)).toEqual(Array(length).fill(200));
+  await expectClean(at, 0);
+});
+
+test("a waiting request has put no frame; its session is busy until it is answered", async () => {
+  const at = await stage();
+  const empty = fill(at);
+  const pending = at.chat(session);
+  await settle();
+  expect([at.service.admission.waiting, at.engine.cameras.length]).toEqual([1, 0]);
+  expect(await failure(await at.chat(session))).toMatchObject({ status: 409, code: "session_busy" });
+  empty();
+  expect((await pending).status).toBe(200);
+  await expectClean(at, 1);
+});
+
+test("requests that need no slot do not wait: descriptions, and those that are refused before", async () => {
+  const at = await stage();
+  const empty = fill(at);
+  const describe = await at.chat(withContent([textPart()], { robot_state: undefined }));
+  const fields = await at.chat(observation({ seed: -1 }));
+  const state = await at.chat(
+    observation({ robot_state: { joint_position: Array(12).fill(0), gripper_position: [0, 2] } }),
+  );
+  expect([describe.status, fields.status, await failure(state)]).toMatchObject([200, 400, { code: "invalid_image" }]);
+  empty();
+  await expectClean(at, 0);
+});
+
+test("a waiting client that leaves frees its place, its session and its observation_id", async () => {
+  const at = await stage();
+  const empty = fill(at);
+  const client = new AbortController();
+  const body = { ...session, observation_id: "o" };
+  const pending = at.chat(body, { signal: client.signal });
+  await settle();
+  expect(at.service.admission.waiting).toBe(1);
+  client.abort();
+  await pending;
+  expect([at.service.admission.waiting, at.service.observations.size]).toEqual([0, 0]);
+  empty();
+  expect([at.engine.cameras.length, at.service.admission.held]).toEqual([0, 0]);
+  await expectClean(at, 0);
+});
+
+test("a request that waits past its deadline: 503 engine_unavailable with Retry-After, and it is gone", async () => {
+  const at = await stage();
+  const empty = fill(at);
+  const pending = at.chat(session);
+  await settle();
+  at.clock.advance(9_999);
+  await settle();
+  expect(at.service.admission.waiting).toBe(1);
+  at.clock.advance(1);
+  const response = await pending;
+  const { error } = (await response.clone().json()) as { error: { message: string } };
+  expect([response.headers.get("retry-after"), error.message]).toEqual([
+    "1",
+    "the chunk was not ready within 10 s and was stopped; retry with backoff",
+  ]);
+  expect(await failure(response)).toMatchObject({ status: 503, code: "engine_unavailable" });
+  expect([at.service.admission.waiting, at.engine.cameras.length]).toEqual([0, 0]);
+  empty();
+  await expectClean(at, 0);
+});
+
+test("slots that come free in the moment of the deadline are given back", async () => {
+  const at = await stage();
+  const empty = fill(at);
+  const pending = at.chat(session);
+  await settle();
+  at.clock.advance(10_000);
+  empty();
+  expect(at.service.admission.held).toBe(1);
+  expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
+  expect(at.engine.cameras.length).toBe(0);
+  await expectClean(at, 0);
+});
+
+test("when the service ends, whoever waits for a slot is answered: 503 engine_unavailable", async () => {
+  const at = await stage();
+  at.engine.script.run = runUntilCancelled;
+  const requests = Array.from({ length: SHARE + 5 }, () => at.chat(observation()));
+  await settle();
+  expect(at.service.admission.waiting).toBe(5);
+  const drained = at.service.lifecycle.drain();
+  at.service.lifecycle.cut();
+  const answers = await Promise.all(requests);
+  expect(answers.map(({ status }) => status)).toEqual(Array(SHARE + 5).fill(503));
+  await drained;
+  await settle();
+  const { held, waiting } = at.service.admission;
+  expect([held, waiting, at.engine.runsHeld, at.engine.framesHeld, at.clock.armed]).toEqual([0, 0, 0, 0, 0]);
+  expect(at.engine.observations.length).toBe(SHARE);
+});
+
+test("frames of a client that left hold their slots until a decoder comes to them", async () => {
+  const at = await stage();
+  const served = present(at.service.catalog.models.get(MODEL), "the served model");
+  const model = present(served.model, "the loaded model");
+  const decoder = Promise.withResolvers<undefined>();
+  const slow: typeof model = {
+    ...model,
+    framePut: (...put) => {
+      const frame = model.framePut(...put);
+      return "drop" in frame ? { drop: () => frame.drop(), decoded: decoder.promise } : frame;
+    },
+  };
+  at.service.catalog.models.set(MODEL, { ...served, model: slow });
+  const client = new AbortController();
+  const pending = at.chat(session, { signal: client.signal });
+  await settle();
+  client.abort();
+  await pending;
+  expect([at.engine.framesHeld, at.service.admission.held]).toEqual([0, 1]);
+  decoder.resolve(undefined);
+  await expectClean(at, 0);
+});

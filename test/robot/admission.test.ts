@@ -1,0 +1,267 @@
+/** Who gets the engine's slots, and who waits for them in which order. */
+import { expect, test } from "bun:test";
+import { Failure } from "../../src/error/core.ts";
+import { LIMITS } from "../../src/limits.ts";
+import { Admission, type Permit } from "../../src/robot/admission.ts";
+import { assert, present } from "../../src/std/assert.ts";
+import { RandomStream } from "../../src/std/random.ts";
+
+const SMALL = { ...LIMITS, framesMax: 20, chunksMax: 8, accountFramesMax: 16, accountChunksMax: 6 };
+
+/** Takes what must not be refused. */
+function take(admission: Admission, account: string, frames = 1, model = "m"): Permit {
+  const permit = admission.take(account, model, frames);
+  assert(!(permit instanceof Failure), "there is a place to wait");
+  return permit;
+}
+
+function isGranted(permit: Permit): boolean {
+  return Bun.peek.status(permit.granted) === "fulfilled";
+}
+
+function granted(permits: Readonly<Record<string, Permit>>): string {
+  return Object.entries(permits)
+    .filter(([, permit]) => isGranted(permit))
+    .map(([name]) => name)
+    .join(" ");
+}
+
+function counts({ held, waiting }: Admission): number[] {
+  return [held, waiting];
+}
+
+test("an account has its share at once and no more; others find slots at once", () => {
+  const admission = new Admission();
+  const runs = Math.floor(LIMITS.accountFramesMax / 3);
+  const many = Array.from({ length: 1_000 }, () => take(admission, "a", 3));
+  expect(many.filter(isGranted).length).toBe(runs);
+  expect(isGranted(take(admission, "b", 3))).toBe(true);
+  const otherModel = take(admission, "a", 3, "n");
+  expect([isGranted(otherModel), ...counts(admission)]).toEqual([false, runs + 1, 1_000 - runs + 1]);
+});
+
+test("an account's share of runs counts over all models", () => {
+  const admission = new Admission();
+  const permits = Array.from({ length: 100 }, (_, index) => take(admission, "a", 1, `m${index % 3}`));
+  expect(permits.map(isGranted)).toEqual(permits.map((_, index) => index < LIMITS.accountChunksMax));
+  expect(isGranted(take(admission, "b"))).toBe(true);
+});
+
+test("accounts take turns, and within one the first to come is the first to go", () => {
+  const admission = new Admission({ ...SMALL, chunksMax: 1 });
+  const running = take(admission, "x");
+  const waiting = Object.fromEntries(
+    ["a1", "a2", "a3", "b1", "c1", "b2"].map((name) => [name, take(admission, name.charAt(0))]),
+  );
+  const order: string[] = [];
+  let next = running;
+  for (let turn = 0; turn < 6; turn += 1) {
+    next.release();
+    const name = granted(waiting);
+    next = present(waiting[name], "exactly one that was let in");
+    delete waiting[name];
+    order.push(name);
+  }
+  expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
+  next.release();
+  expect(counts(admission)).toEqual([0, 0]);
+});
+
+test("an account whose first does not fit is passed over, and keeps its turn", () => {
+  const admission = new Admission(SMALL);
+  const [large, small] = [take(admission, "a", 15), take(admission, "a", 1)];
+  const permits = { a: take(admission, "a", 4), b: take(admission, "b", 2), other: take(admission, "c", 9, "n") };
+  expect(granted(permits)).toBe("b other");
+  small.release();
+  expect(granted(permits)).toBe("b other");
+  large.release();
+  expect(granted(permits)).toBe("a b other");
+});
+
+test("frames that come free are kept for a large observation that was passed over: small ones cannot starve it", () => {
+  const admission = new Admission({ ...SMALL, chunksMax: 100 });
+  let running = Array.from({ length: 10 }, (_, index) => take(admission, `small-${index}`, 2));
+  const large = take(admission, "large", 16);
+  const later = Array.from({ length: 10 }, (_, index) => take(admission, `small-${index}`, 2));
+  const elsewhere = take(admission, "other", 3, "n");
+  let released = 0;
+  while (!isGranted(large)) {
+    const [first, ...rest] = running;
+    present(first, "a run that goes on").release();
+    released += 1;
+    running = [...rest, take(admission, `new-${released}`, 2)].filter(isGranted);
+  }
+  expect([released, later.some(isGranted), isGranted(elsewhere)]).toEqual([8, false, true]);
+  large.release();
+  expect(later.filter(isGranted).length).toBe(8);
+});
+
+test("an account without a turn behind a large observation goes on when that one gives up", () => {
+  const admission = new Admission(SMALL);
+  take(admission, "a", 10);
+  const large = take(admission, "b", 12);
+  const small = take(admission, "c", 2);
+  expect(isGranted(small)).toBe(false);
+  large.release();
+  expect([isGranted(small), isGranted(large), ...counts(admission)]).toEqual([true, false, 2, 0]);
+});
+
+test("places to wait are bounded, per account and in all; who fits needs none", () => {
+  const admission = new Admission({ ...SMALL, accountWaitingMax: 3, admissionWaitingMax: 5 });
+  for (let count = 0; count < 6; count += 1) take(admission, "a");
+  const waiting = Array.from({ length: 3 }, () => take(admission, "a"));
+  const refused = admission.take("a", "m", 1);
+  expect(refused).toMatchObject({
+    code: "engine_unavailable",
+    message: "3 observations of this account wait already, which is all that may; retry when some are answered",
+    retryAfterSeconds: 1,
+  });
+  take(admission, "b", 16);
+  take(admission, "c", 16);
+  expect(admission.take("d", "m", 16)).toMatchObject({
+    code: "engine_unavailable",
+    message: "5 observations wait already, which is all that may; retry when some are answered",
+    retryAfterSeconds: 1,
+  });
+  expect(isGranted(take(admission, "d", 1, "n"))).toBe(true);
+  expect(counts(admission)).toEqual([7, 5]);
+  waiting[1]?.release();
+  expect(admission.take("a", "m", 1)).not.toBeInstanceOf(Failure);
+});
+
+test("who gives up leaves the queue; who was let in the moment before gives the slots back; twice is once", () => {
+  const admission = new Admission({ ...SMALL, chunksMax: 1 });
+  const running = take(admission, "a");
+  const [leaves, meets, next] = [take(admission, "a"), take(admission, "a"), take(admission, "a")];
+  leaves.release();
+  leaves.release();
+  expect(counts(admission)).toEqual([1, 2]);
+  running.release();
+  expect([isGranted(leaves), isGranted(meets), ...counts(admission)]).toEqual([false, true, 1, 1]);
+  meets.release();
+  meets.release();
+  running.release();
+  expect([isGranted(next), ...counts(admission)]).toEqual([true, 1, 0]);
+  next.release();
+  expect(counts(admission)).toEqual([0, 0]);
+});
+
+/** A permit of a random history. */
+interface Taken {
+  readonly index: number;
+  readonly account: string;
+  readonly model: string;
+  readonly frames: number;
+  readonly permit: Permit;
+  held: boolean;
+  /** Accounts that were let in to the same model while this one was first of its account and within its share. */
+  readonly passedBy: string[];
+}
+
+/** What must hold after each step, kept without any of the queue's own structures. */
+class Watch {
+  private readonly live = new Set<Taken>();
+  /** In the order in which they were let in. */
+  private readonly fresh: Taken[] = [];
+  grants = 0;
+  passes = 0;
+
+  constructor(private readonly admission: Admission) {}
+
+  get taken(): readonly Taken[] {
+    return [...this.live];
+  }
+
+  add(taken: Taken): void {
+    this.live.add(taken);
+    void taken.permit.granted.then(() => this.fresh.push(taken));
+  }
+
+  release(taken: Taken): void {
+    this.live.delete(taken);
+    taken.permit.release();
+  }
+
+  async check(): Promise<void> {
+    for (let turn = 0; turn < 3; turn += 1) await Promise.resolve();
+    for (const taken of this.fresh.splice(0)) this.letIn(taken);
+    const held = this.taken.filter((one) => one.held);
+    const waiting = this.taken.filter((one) => !one.held);
+    assert(this.admission.held === held.length, "as many hold slots as were let in");
+    assert(this.admission.waiting === waiting.length, "as many wait as are left");
+    assert(held.length <= SMALL.chunksMax, "run slots suffice");
+    for (const { account, model } of held) {
+      assert(this.framesOf((one) => one.model === model) <= SMALL.framesMax, "frame slots suffice");
+      assert(this.mayHold({ account, model, frames: 0 }, 0), "an account keeps to its share");
+    }
+    const firsts = waiting.filter((one) => this.isFirst(one) && this.mayHold(one));
+    for (const first of firsts) {
+      const kept = firsts.some((other) => other.model === first.model && !this.fits(other));
+      assert(held.length === SMALL.chunksMax || kept || !this.fits(first), "nobody waits for what is free");
+    }
+  }
+
+  private letIn(taken: Taken): void {
+    if (!this.live.has(taken)) return;
+    assert(this.isFirst(taken), "within an account the first to come is the first to go");
+    for (const other of this.live) {
+      if (other.held || other.account === taken.account || other.model !== taken.model) continue;
+      if (!this.isFirst(other) || !this.mayHold(other)) continue;
+      assert(!other.passedBy.includes(taken.account), "an account passes a waiting one once, no more");
+      other.passedBy.push(taken.account);
+      this.passes += 1;
+    }
+    taken.held = true;
+    this.grants += 1;
+  }
+
+  private isFirst(taken: Taken): boolean {
+    return !this.taken.some((one) => !one.held && one.account === taken.account && one.index < taken.index);
+  }
+
+  private fits({ model, frames }: Taken): boolean {
+    return this.framesOf((one) => one.model === model) + frames <= SMALL.framesMax;
+  }
+
+  private mayHold({ account, model, frames }: Pick<Taken, "account" | "model" | "frames">, runs = 1): boolean {
+    const own = this.taken.filter((one) => one.held && one.account === account).length;
+    const ownFrames = this.framesOf((one) => one.account === account && one.model === model);
+    return own + runs <= SMALL.accountChunksMax && ownFrames + frames <= SMALL.accountFramesMax;
+  }
+
+  private framesOf(which: (taken: Taken) => boolean): number {
+    return this.taken.filter((one) => one.held && which(one)).reduce((sum, { frames }) => sum + frames, 0);
+  }
+}
+
+test("random histories of several accounts and models keep shares, order and turns, and end with nothing held", async () => {
+  let passes = 0;
+  for (let history = 0; history < 20; history += 1) {
+    const random = new RandomStream(`admission ${history}`);
+    const below = (bound: number) => random.word() % bound;
+    const admission = new Admission(SMALL);
+    const watch = new Watch(admission);
+    for (let step = 0; step < 400; step += 1) {
+      const { taken } = watch;
+      // The queue grows, then shrinks, then grows again.
+      if (below(100) < (step % 200 < 100 ? 60 : 40) || taken.length === 0) {
+        const [account, model] = [`account ${below(5)}`, `model ${below(3)}`];
+        const frames = [1, 3, 3, 12, 16][below(5)] ?? 1;
+        const permit = take(admission, account, frames, model);
+        watch.add({ index: step, account, model, frames, permit, held: false, passedBy: [] });
+      } else {
+        watch.release(present(taken[below(taken.length)], "a permit"));
+      }
+      await watch.check();
+    }
+    for (const taken of watch.taken) {
+      watch.release(taken);
+      await watch.check();
+    }
+    expect(counts(admission)).toEqual([0, 0]);
+    expect(watch.grants).toBeGreaterThan(50);
+    passes += watch.passes;
+  }
+  // Else the histories prove nothing of turns.
+  expect(passes).toBeGreaterThan(100);
+});

@@ -1,0 +1,63 @@
+import { expect, test } from "bun:test";
+import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config/config.ts";
+import type { Bundle } from "../../src/engine/engine.ts";
+import { Failure } from "../../src/error/core.ts";
+import { ROBOT } from "../../src/error/robot.ts";
+import { Catalog } from "../../src/robot/catalog.ts";
+import { loadModels, planModels } from "../../src/service/models.ts";
+import { Lifecycle } from "../../src/std/lifecycle.ts";
+import { cartesianManifest, manifest, statefulManifest } from "../edge/manifests.ts";
+import { CARTESIAN, MODEL, STATEFUL } from "../edge/stage.ts";
+import { FakeEngine } from "../fake-engine.ts";
+
+const bundle = (facts = manifest()): Bundle => ({ manifest: facts, paths: new Map() });
+const config = (robot: Record<string, Partial<RobotConfig>>, dev = false) => ({
+  robot: new Map(Object.entries(robot).map(([id, changes]) => [id, { ...ROBOT_DEFAULT, ...changes }])),
+  dev,
+});
+const log = { info: () => {}, error: () => {} };
+
+test("serve without --dev refuses a reference bundle unless the configuration allows it for that model", () => {
+  const bundles = [bundle(statefulManifest())];
+  expect(planModels(bundles, config({}))).toMatchObject({ exit: 2, message: expect.stringContaining(STATEFUL) });
+  expect(planModels(bundles, config({}, true))).toHaveLength(1);
+  expect(planModels(bundles, config({ [STATEFUL]: { allowReference: true } }))).toHaveLength(1);
+});
+
+test("a configured model without a bundle is a problem that names the nearest id", () => {
+  const planned = planModels([bundle()], config({ "vendorB/molmoact:yam": {} }));
+  expect(planned).toMatchObject({ exit: 2, message: expect.stringContaining(`did you mean "${MODEL}"`) });
+});
+
+test("a configured model without any bundle is a problem, not a fault", () => {
+  const planned = planModels([], config({ [MODEL]: {} }));
+  expect(planned).toMatchObject({ exit: 2, message: expect.stringContaining("no bundles at all") });
+});
+
+test("device, replicas and threads come from the configuration", () => {
+  const bundles = [bundle(cartesianManifest()), bundle()];
+  const planned = planModels(bundles, config({ [MODEL]: { device: ["echo", "echo"], replicas: 2, threads: 3 } }));
+  expect(planned).toMatchObject([
+    { device: "echo", replicas: 2, threads: 3 },
+    { device: "auto", replicas: 1, threads: 1 },
+  ]);
+  expect(planModels(bundles, config({ [MODEL]: { device: ["cpu", "echo"] } }))).toMatchObject({ exit: 2 });
+});
+
+test("ids are known at once, models are there once they are warm; a refused model ends the start", async () => {
+  const planned = planModels([bundle(), bundle(cartesianManifest())], config({}));
+  if (!Array.isArray(planned)) throw new Error(planned.message);
+  const engine = new FakeEngine();
+  const catalog = new Catalog();
+  const loading = loadModels(engine, planned, catalog, log, new Lifecycle());
+  expect([catalog.known, catalog.ids, catalog.loading]).toEqual([true, [MODEL, CARTESIAN], [MODEL, CARTESIAN]]);
+  expect(await loading).toBeUndefined();
+  expect(catalog.loading).toEqual([]);
+  const refuses = { load: async () => new Failure(ROBOT.engine_unavailable, "no such device") };
+  expect(
+    await loadModels(Object.assign(new FakeEngine(), refuses), planned, new Catalog(), log, new Lifecycle()),
+  ).toMatchObject({
+    message: "no such device",
+    exit: 1,
+  });
+});
