@@ -1,8 +1,8 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
-import { STATIONS } from "../edge/robot/chunk.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import { STATIONS } from "../robot/answer.ts";
 import { actOverSocket } from "./act-socket.ts";
 import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace } from "./chunk.ts";
 import { post, type Service } from "./client.ts";

@@ -1,5 +1,5 @@
 /** The action chunk as a client reads it: its shape, the names of its columns, and the printed table. */
-import { STATIONS } from "../edge/robot/chunk.ts";
+import { STATIONS } from "../robot/answer.ts";
 import { numberAt, parseJson, textAt, valueAt } from "./json.ts";
 import { type Align, table } from "./table.ts";
 

@@ -3,8 +3,8 @@
  * It runs in another process than the service, so that the client's JSON and base64 work never stands in the server's time.
  */
 import { createHash } from "node:crypto";
-import { STATIONS } from "../edge/robot/chunk.ts";
 import { Problem } from "../error/problem.ts";
+import { STATIONS } from "../robot/answer.ts";
 import { systemClock } from "../std/clock.ts";
 import { type ActionChunk, chunkOf } from "./chunk.ts";
 import { post, type Service } from "./client.ts";

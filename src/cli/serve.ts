@@ -22,7 +22,7 @@ import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { Admission } from "../robot/admission.ts";
 import { Catalog } from "../robot/catalog.ts";
-import { Observations } from "../robot/replay.ts";
+import { Replays } from "../robot/replay.ts";
 import { forgetChunks } from "../robot/retention.ts";
 import { SessionTable } from "../robot/session/table.ts";
 import { loadModels, planModels } from "../service/models.ts";
@@ -138,7 +138,7 @@ class Running {
         runMs: config.chunkSeconds * 1000,
       }),
       sessions,
-      observations: new Observations(store),
+      replays: new Replays(store),
       catalog: new Catalog(),
       lifecycle: new Lifecycle(),
       ingress: new Ingress(),

@@ -7,7 +7,7 @@ import type { Meter } from "../charge/charges.ts";
 import type { Drills } from "../drill.ts";
 import type { Admission } from "../robot/admission.ts";
 import type { Catalog } from "../robot/catalog.ts";
-import type { Observations } from "../robot/replay.ts";
+import type { Replays } from "../robot/replay.ts";
 import type { SessionTable } from "../robot/session/table.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
@@ -26,7 +26,7 @@ export interface Service {
   readonly people: People;
   readonly devices: DeviceLogins;
   readonly sessions: SessionTable;
-  readonly observations: Observations;
+  readonly replays: Replays;
   readonly catalog: Catalog;
   readonly lifecycle: Lifecycle;
   readonly ingress: Ingress;

@@ -10,6 +10,7 @@ import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
+import type { RunSlots } from "./exclusive.ts";
 
 type AdmissionLimits = Readonly<
   Record<
@@ -40,7 +41,7 @@ export interface EarlySlots {
   release(): void;
 }
 
-export class Admission {
+export class Admission implements RunSlots {
   /** Accounts that hold or wait for something. */
   private readonly accounts = new Map<string, Account>();
   /** Accounts that wait, in the order of their turns. */

@@ -1,271 +1,175 @@
 /**
- * One observation through exactly-once, session, money, engine and store to a chunk.
- *
- * `beginChunk` makes every check up to capacity, with the money held beside the decode, and hands the run to the engine; `Running.finish` waits for it, keeps what
- * must be durable and only then lets the answer out. Whatever goes wrong, frames are dropped, the run is stopped and
- * aborted, its money given back, the session's step and memory stay where they were, and its observation_id is free again.
+ * One observation from its command to its durable answer. `observe` makes every check up to capacity and hands the run to the
+ * engine; `Started.answered` waits for the run, makes its record durable and only then lets the answer out. The steps stand
+ * here in their order; what they hold is in holdings.ts.
  */
-
-import { Hold, type Left } from "../charge/charges.ts";
-import type { ChunkResult, Model, Run, StationMicros } from "../engine/engine.ts";
+import { Hold } from "../charge/charges.ts";
+import type { ChunkResult, Model, Run } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
-import type { Clock } from "../std/clock.ts";
-import type { Recent } from "../std/metrics.ts";
-import { StoreDown, type Usage } from "../store/store.ts";
-import type { Permit } from "./admission.ts";
-import type { ObserveCommand } from "./command.ts";
+import { makeId } from "../std/ids.ts";
+import { StoreDown } from "../store/store.ts";
+import { type Answer, answerOf, fromStored, toStored, usageOf } from "./answer.ts";
+import type { Caller, ObserveCommand } from "./command.ts";
 import type { RobotDeps } from "./deps.ts";
+import { observationDigest } from "./digest.ts";
 import { firstBad, type PutFrame } from "./frames.ts";
-import { Interruptions } from "./interruption.ts";
-import type { Claim, Replay } from "./replay.ts";
-import type { Holder, Ticket } from "./session/table.ts";
+import { Holdings } from "./holdings.ts";
+import { Interruptions } from "./interruptions.ts";
+import type { Replay } from "./replay.ts";
+import type { Ticket } from "./session/table.ts";
 import { stateFault, stateVector } from "./state.ts";
 
-/** A chunk as it is answered, with its rows in the form that the transport asked for. */
-export interface Chunk<Rows> {
-  readonly sessionId: string;
-  readonly step: number;
-  /** The rows that were asked for. */
-  readonly rows: Rows;
-  readonly nextFramesPerCamera: number;
-  readonly cacheReset: boolean;
-  /** `encode` includes what the form took. */
-  readonly micros: StationMicros;
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  /** Rows that the model computed. */
-  readonly rowsComputed: number;
-}
-
-/** What a transport makes of a chunk. */
-export interface Form<Rows> {
-  /** `actions`: row-major float32, a view that is valid during the call; its first `rows` rows of `columns` values were asked for. */
-  readonly rows: (actions: Float32Array, rows: number, columns: number) => Rows;
-  /** The answer's text, which is kept for a repeat of the observation. */
-  readonly text: (chunk: Chunk<Rows>) => string;
-}
-
-/** A run that the engine has taken on. */
-export interface Running {
-  readonly kind: "running";
-  /** Zero-based chunk index; undefined when the client named no session. */
-  readonly step: number | undefined;
-  /** The answer in its form, once everything about it is durable. To be called once. */
-  finish<Rows>(form: Form<Rows>): Promise<Printed | Failure>;
-}
-
-export interface Printed {
-  readonly text: string;
-  readonly micros: StationMicros;
-}
-
-interface Asked {
-  readonly accountId: string;
+/** An observation whose answer is on its way, or is there already. */
+export interface Started {
   readonly generationId: string;
-  /** Tells that the client has left: that takes the run back as long as the model has not started on it. */
-  readonly signal: AbortSignal;
-  /** The connection that holds the session. */
-  readonly holder?: Holder;
-  /** When the observation arrived, monotonic ms, and where it is noted how long its model took to start. */
-  readonly arrivedMs: number;
-  readonly starts: Recent;
+  /** Unix seconds. */
+  readonly created: number;
+  /** Zero-based chunk index; null when the client named no session. */
+  readonly step: number | null;
+  /** It was answered before, and is not run again. */
+  readonly replayed: boolean;
+  /**
+   * `print` makes what the transport sends, beside the commit; it is given out once the answer is durable. To be called once.
+   * `startMs`: from the observation's arrival to the model's start; undefined on a replay.
+   */
+  answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure>;
 }
 
-/** Every check from the idempotent replay to capacity. The command's frames are given back when nothing needs them any more. */
-export async function beginChunk(
-  service: RobotDeps,
-  command: ObserveCommand,
-  asked: Asked,
-): Promise<Running | Replay | Failure> {
-  const marks = { begun: false };
-  try {
-    return await beginObserved(service, command, asked, marks);
-  } finally {
-    // From its begin on an attempt looks after them.
-    if (!marks.begun) void command.frames.close();
-  }
+export interface Answered<T> {
+  readonly printed: T;
+  readonly startMs: number | undefined;
 }
 
-async function beginObserved(
-  service: RobotDeps,
-  command: ObserveCommand,
-  asked: Asked,
-  marks: { begun: boolean },
-): Promise<Running | Replay | Failure> {
-  const { observation, served, sessionId } = command;
-  let claim: Claim | undefined;
-  const session = { accountId: asked.accountId, model: served.manifest.id, sessionId: sessionId ?? "" };
-  if (observation) {
-    const isFirst = service.sessions.isFirst(session, observation.id);
-    const id = { ...session, observationId: observation.id };
-    const claimed = await service.observations.claim(id, observation.digest, isFirst);
-    if (claimed instanceof Failure || claimed.kind === "replay") return claimed;
-    claim = claimed;
-  }
-  try {
-    const begun = await beginClaimed(service, command, asked, claim, marks);
-    if (begun instanceof Failure) claim?.release();
-    return begun;
-  } catch (error) {
-    claim?.release();
-    throw error;
-  }
+/** Every check from the idempotent replay to capacity. The command's frames are the attempt's from here on. */
+export async function observe(deps: RobotDeps, command: ObserveCommand, caller: Caller): Promise<Started | Failure> {
+  const attempt = new Attempt(deps, command, caller);
+  return await attempt.guarded(() => attempt.start());
 }
 
-async function beginClaimed(
-  service: RobotDeps,
-  command: ObserveCommand,
-  asked: Asked,
-  claim: Claim | undefined,
-  marks: { begun: boolean },
-): Promise<Running | Failure> {
-  const { manifest, model, slots } = command.served;
-  if (!model) return new Failure(ROBOT.engine_unavailable, "the model is still loading; retry in a second");
-  const cameras = manifest.cameras.length;
-  const ticket = await service.sessions.begin(
-    { accountId: asked.accountId, model: manifest.id, sessionId: command.sessionId, holder: asked.holder },
-    { instruction: command.instruction, expectedStep: command.expectedStep, images: command.frames.counts },
-    { first: cameras * manifest.frames.first, later: cameras * manifest.frames.later },
-    slots,
-  );
-  if (ticket instanceof Failure) return ticket;
-  marks.begun = true;
-  const attempt = new Attempt(service, command, asked, ticket, model, claim);
-  const failure = await attempt.guarded(() => attempt.begin());
-  if (failure === undefined) return attempt;
-  attempt.undo();
-  return failure;
-}
-
-/** What one request holds of session, engine and store. */
-class Attempt implements Running {
-  readonly kind = "running";
+class Attempt implements Started {
+  readonly replayed = false;
+  readonly generationId: string;
+  readonly created: number;
+  private readonly held: Holdings;
+  private digest: Uint8Array | undefined;
   private frames: readonly PutFrame[] = [];
-  private run: Run | undefined;
+  /** When the engine took the run on, monotonic ms. */
   private observedMs = 0;
-  private readonly interruptions: Interruptions;
-  private permit: Permit | undefined;
-  /** The money for the run, once it was asked for. */
-  private money: Promise<Hold | Failure> | undefined;
-  /** Committed or taken back. */
-  private ended = false;
 
   constructor(
-    private readonly service: RobotDeps,
+    private readonly deps: RobotDeps,
     private readonly command: ObserveCommand,
-    private readonly asked: Asked,
-    private readonly ticket: Ticket,
-    private readonly model: Model,
-    private readonly claim: Claim | undefined,
+    private readonly caller: Caller,
   ) {
-    this.interruptions = new Interruptions(service.clock, service.chunkMs, asked.signal, service.lifecycle.over);
+    this.held = new Holdings(command.frames, deps.log);
+    this.generationId = makeId("gen_", deps.clock);
+    this.created = Math.floor(deps.clock.unixMs() / 1000);
   }
 
-  get step(): number | undefined {
-    return this.ticket.named ? this.ticket.step : undefined;
+  get step(): number | null {
+    return this.ticket.named ? this.ticket.step : null;
   }
 
-  /** Admission, decode and payment side by side, capacity; then the run waits or runs. */
-  async begin(): Promise<Failure | undefined> {
-    const { command } = this;
-    const failure = stateFault(command.served.manifest.state.kind, command.state) ?? (await this.admitted());
-    if (failure) return failure;
-    // First, so that it is on its way before the decoders take the cores.
-    this.money = this.hold();
-    // A fault in it is this request's, once the decoders are done; that nobody asks before must not end the process.
-    this.money.catch(() => {});
-    return (
-      this.putFrames() ??
-      (await this.interruptions.race(firstBad(this.frames))) ??
-      (await this.paid()) ??
-      this.ticket.admit() ??
-      this.observe()
-    );
-  }
-
-  finish<Rows>(form: Form<Rows>): Promise<Printed | Failure> {
-    return this.guarded(() => this.answer(form));
-  }
-
-  /** A fault of our own must not keep anything either. */
-  async guarded<T>(work: () => Promise<T>): Promise<T> {
+  /** A failure takes everything back, and so does a fault of our own. */
+  async guarded<T>(work: () => Promise<T | Failure>): Promise<T | Failure> {
     try {
-      return await work();
+      const outcome = await work();
+      if (outcome instanceof Failure) this.held.undo();
+      return outcome;
     } catch (error) {
-      this.undo();
+      this.held.undo();
       throw error;
     }
   }
 
-  /** Takes everything back, unless it is committed. The session is free once the engine has let go of the run. */
-  undo(): void {
-    if (this.ended) return;
-    this.ended = true;
-    this.interruptions.disarm();
-    const { run } = this;
-    this.command.frames.drop();
-    if (this.money !== undefined) this.alone(this.money.then((hold) => void (hold instanceof Hold && hold.release())));
-    const over = () => this.over(() => this.ticket.fail());
-    if (!run) {
-      over();
-      return;
+  /** Replay, session, state; then slots, decode and money side by side; capacity; run. */
+  async start(): Promise<Started | Failure> {
+    const { command, deps, held } = this;
+    const replay = await this.claim();
+    if (replay instanceof Failure) return replay;
+    if (replay) {
+      held.undo();
+      return replayed(replay);
     }
-    run.cancel();
-    this.alone(run.result.then(() => run.abort()));
-    this.alone(run.released.then(over));
+    const { manifest, model } = command.served;
+    if (!model) return new Failure(ROBOT.engine_unavailable, "the model is still loading; retry in a second");
+    const ticket = await this.openSession();
+    if (ticket instanceof Failure) return ticket;
+    held.ticket = ticket;
+    held.interruptions = new Interruptions(deps.clock, deps.chunkMs, this.caller.signal, deps.lifecycle.over);
+    const failure = stateFault(manifest.state.kind, command.state) ?? (await this.admitted());
+    if (failure) return failure;
+    // First, so that it is on its way before the decoders take the cores.
+    held.charge = this.hold(model);
+    // A fault in it is found when the decoders are done; until then nobody awaits it, which must not be an unhandled rejection.
+    held.charge.catch(() => {});
+    const refused = (await this.decoded(model)) ?? (await this.paid()) ?? ticket.admit() ?? this.run(model);
+    return refused ?? this;
   }
 
-  private async answer<Rows>(form: Form<Rows>): Promise<Printed | Failure> {
-    const run = present(this.run, "a run that the engine has taken on");
-    // A client that leaves takes the run back if it can; otherwise the chunk is finished, and kept for a repeat.
-    this.interruptions.onLeave = () => run.withdraw();
-    const given = await this.interruptions.race(this.result(run));
-    const result = given instanceof Failure ? given : (this.uncorrelated(given) ?? given);
-    if (result instanceof Failure) {
-      this.undo();
-      return result;
-    }
-    this.asked.starts.add(this.observedMs - this.asked.arrivedMs + result.micros.queue / 1000);
-    const chunk = encode(this.service.clock, this.command, this.ticket, result, form);
-    const printed = { text: form.text(chunk), micros: chunk.micros };
-    const kept = this.keep(run, result, printed.text);
-    // What is being made durable is not taken back: a client that cannot wait asks again with the same id.
+  async answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure> {
+    const computed = await this.guarded(() => this.computed());
+    if (computed instanceof Failure) return computed;
+    const { result, answer } = computed;
+    const kept = this.guarded(() => this.keep(result, answer));
+    // Beside the commit. A fault in it is told once the commit has ended: what is kept is not taken back.
+    const printed = Promise.try(() => print(answer));
+    printed.catch(() => {});
+    // What is being made durable goes on without its client, who may ask again with the same id.
     this.interruptions.onLeave = () => false;
-    const failure = await this.interruptions.race(kept, () => this.outcomeUnknown());
-    return failure ?? printed;
+    const failure = await this.interruptions.race(kept, () => outcomeUnknown(this.command));
+    if (failure) return failure;
+    const startMs = this.observedMs - this.caller.arrivedMs + result.micros.queue / 1000;
+    return { printed: await printed, startMs };
+  }
+
+  /** The replay of an observation that was answered before; undefined: this attempt may run it. */
+  private async claim(): Promise<Replay | undefined | Failure> {
+    const { deps, command } = this;
+    const { observationId } = command;
+    if (observationId === undefined) return undefined;
+    const session = { ...this.key(), sessionId: command.sessionId ?? "" };
+    const isFirst = deps.sessions.isFirst(session, observationId);
+    this.digest = observationDigest(command);
+    const claimed = await deps.replays.claim({ ...session, observationId }, this.digest, isFirst);
+    if (claimed instanceof Failure || claimed.kind === "replay") return claimed;
+    this.held.claim = claimed;
+    return undefined;
+  }
+
+  private async openSession(): Promise<Ticket | Failure> {
+    const { command, caller, deps } = this;
+    const { manifest, slots } = command.served;
+    const cameras = manifest.cameras.length;
+    return await deps.sessions.begin(
+      { ...this.key(), sessionId: command.sessionId, holder: caller.holder },
+      { instruction: command.instruction, expectedStep: command.expectedStep, images: command.frames.counts },
+      { first: cameras * manifest.frames.first, later: cameras * manifest.frames.later },
+      slots,
+    );
   }
 
   /** Waits until there are slots for the run and its frames. */
   private async admitted(): Promise<Failure | undefined> {
-    const { command, asked, service } = this;
-    const permit = service.admission.take(asked.accountId, command.served.manifest.id, command.frames.slotsMissing);
+    const { accountId, model } = this.key();
+    const permit = this.deps.admission.take(accountId, model, this.command.frames.slotsMissing);
     if (permit instanceof Failure) return permit;
-    this.permit = permit;
+    this.held.permit = permit;
     return await this.interruptions.race(permit.granted);
   }
 
-  private putFrames(): Failure | undefined {
-    const { command, ticket, model } = this;
-    const { first, later } = command.served.manifest.frames;
-    const frames = command.frames.put(model, ticket.step === 0 ? first : later, this.turn);
-    if (frames instanceof Failure) return frames;
-    this.frames = frames;
-    return undefined;
-  }
-
-  /** The most that the run can cost. */
-  private async hold(): Promise<Hold | Failure> {
-    const { command, ticket, asked, model, service } = this;
+  /** Holds the most that the run can cost. */
+  private async hold(model: Model): Promise<Hold | Failure> {
+    const { command, ticket, deps } = this;
     const { manifest } = command.served;
     for (const name of ["billing_unavailable", "metering_unavailable"] as const) {
       if (!this.strikes(name)) continue;
-      return new Failure(EVERY[name], `${name.replace("_", " is ")}, nothing ran; retry with backoff`, {
-        retryAfterSeconds: 1,
-      });
+      const message = `${name.replace("_", " is ")}, nothing ran; retry with backoff`;
+      return new Failure(EVERY[name], message, { retryAfterSeconds: 1 });
     }
     const promptTokens = model.measure({
       instruction: command.instruction,
@@ -273,28 +177,36 @@ class Attempt implements Running {
       ...(ticket.slot === undefined ? {} : { slot: ticket.slot }),
     });
     if (promptTokens instanceof Failure) return promptTokens;
-    return await service.meter.hold({
-      runId: asked.generationId,
-      accountId: asked.accountId,
-      model: manifest.id,
+    return await deps.meter.hold({
+      runId: this.generationId,
+      ...this.key(),
       promptTokens,
       completionTokens: manifest.action.rows,
     });
   }
 
-  private async paid(): Promise<Failure | undefined> {
-    const hold = await this.interruptions.race(present(this.money, "a hold that was asked for"));
-    return hold instanceof Failure ? hold : undefined;
+  private async decoded(model: Model): Promise<Failure | undefined> {
+    const { command, ticket, turn } = this;
+    const { first, later } = command.served.manifest.frames;
+    const frames = command.frames.put(model, ticket.step === 0 ? first : later, turn);
+    if (frames instanceof Failure) return frames;
+    this.frames = frames;
+    return await this.interruptions.race(firstBad(frames));
   }
 
-  private observe(): Failure | undefined {
-    const { command, ticket } = this;
+  private async paid(): Promise<Failure | undefined> {
+    const charge = await this.interruptions.race(present(this.held.charge, "a charge that was asked for"));
+    return charge instanceof Failure ? charge : undefined;
+  }
+
+  private run(model: Model): Failure | undefined {
+    const { command, ticket, deps } = this;
     const { manifest } = command.served;
     if (this.strikes("engine_unavailable")) {
       return new Failure(ROBOT.engine_unavailable, "the model service is not reachable; retry with backoff");
     }
     const failStep = this.failStep();
-    const run = this.model.observe({
+    const run = model.observe({
       frames: this.frames.map(({ frame }) => frame),
       instruction: command.instruction,
       state: stateVector(manifest, command.state),
@@ -305,9 +217,85 @@ class Attempt implements Running {
       ...(failStep === undefined ? {} : { failStep }),
     });
     if (run instanceof Failure) return run;
-    this.run = run;
-    this.observedMs = this.service.clock.monotonicMs();
+    this.held.run = run;
+    this.observedMs = deps.clock.monotonicMs();
     return undefined;
+  }
+
+  /** A client that leaves takes the run back if the model has not started; otherwise the chunk is finished, and kept for a repeat. */
+  private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
+    const run = present(this.held.run, "a run that the engine has taken on");
+    this.interruptions.onLeave = () => run.withdraw();
+    const result = await this.interruptions.race(this.slowed(run.result));
+    if (result instanceof Failure) return result;
+    const generation = { id: this.generationId, created: this.created };
+    return (
+      uncorrelated(this.command, result) ?? {
+        result,
+        answer: answerOf(this.command, this.ticket, result, generation, this.deps.clock),
+      }
+    );
+  }
+
+  private async slowed(result: Run["result"]): Promise<ChunkResult | Failure> {
+    const given = await result;
+    if (!(given instanceof Failure) && this.strikes("slow_model")) await this.interruptions.sleep(LIMITS.slowModelMs);
+    return given;
+  }
+
+  /** Price and record become durable in one step; then, and only then, memory and step move on. */
+  private async keep(result: ChunkResult, answer: Answer): Promise<Failure | undefined> {
+    const { command, ticket, deps } = this;
+    const charge = await this.held.charge;
+    if (!(charge instanceof Hold)) throw new Error("assertion failed: what runs is paid for");
+    const kept = await charge.settle(usageOf(result), {
+      session: ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined,
+      observation: this.record(answer),
+    });
+    if (kept === "kept") {
+      this.held.keep();
+      return undefined;
+    }
+    const lost = kept instanceof StoreDown && kept.outcomeUnknown;
+    // Nobody knows whether the record is durable. The session ends, because its memory may lack a step that was charged; a
+    // repeat of the same observation_id finds out.
+    if (lost && ticket.named) deps.sessions.end({ ...this.key(), sessionId: ticket.sessionId });
+    this.held.undo();
+    const reason = kept instanceof StoreDown ? kept.reason : REASONS[kept];
+    deps.log.error("chunk not recorded", { generation: this.generationId, reason, lost });
+    return kept === "known" || lost ? outcomeUnknown(command) : notRecorded();
+  }
+
+  /** What a repeat of the observation is answered from. */
+  private record(answer: Answer) {
+    const { observationId, sessionId } = this.command;
+    if (observationId === undefined) return undefined;
+    return {
+      ...this.key(),
+      sessionId: sessionId ?? "",
+      observationId,
+      digest: present(this.digest, "the digest of a claimed observation"),
+      generationId: this.generationId,
+      step: this.step,
+      answer: this.strikes("result_lost") ? undefined : toStored(answer),
+    };
+  }
+
+  private get ticket(): Ticket {
+    return present(this.held.ticket, "the session of an attempt");
+  }
+
+  private get interruptions(): Interruptions {
+    return present(this.held.interruptions, "the deadline of an attempt");
+  }
+
+  private key(): { accountId: string; model: string } {
+    return { accountId: this.caller.accountId, model: this.command.served.manifest.id };
+  }
+
+  /** Accounts take turns in the engine; two whose ids have the same checksum share a turn. */
+  private get turn(): number {
+    return Bun.hash.crc32(this.caller.accountId);
   }
 
   private failStep(): number | undefined {
@@ -315,128 +303,33 @@ class Attempt implements Running {
     return this.strikes("after_start") ? this.command.served.manifest.flow.steps - 1 : undefined;
   }
 
-  /** The result is not that of an observation of this model: nobody may move by it. */
-  private uncorrelated({ rows, columns }: ChunkResult): Failure | undefined {
-    const { action } = this.command.served.manifest;
-    if (rows === action.rows && columns === action.columns.length) return undefined;
-    const [row, next] = this.asked.holder
-      ? ([ROBOT.engine_protocol_error, "connect again and repeat the observation"] as const)
-      : ([ROBOT.model_failure, "repeat the observation"] as const);
-    return new Failure(row, `the engine's answer is not one to this observation; nothing was charged, ${next}`, {
-      detail: `a result of ${rows} x ${columns} instead of ${action.rows} x ${action.columns.length}`,
-    });
-  }
-
-  private async result(run: Run): Promise<ChunkResult | Failure> {
-    const result = await run.result;
-    if (!(result instanceof Failure) && this.strikes("slow_model")) await this.interruptions.sleep(LIMITS.slowModelMs);
-    return result;
-  }
-
-  /** What the chunk leaves behind besides its price: its session's activity, its observation's answer. */
-  private left(text: string): Left {
-    const { ticket, asked, command } = this;
-    const session = ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined;
-    const observation = command.observation && {
-      ...this.key(),
-      sessionId: command.sessionId ?? "",
-      observationId: command.observation.id,
-      digest: command.observation.digest,
-      generationId: asked.generationId,
-      step: ticket.named ? ticket.step : null,
-      reply: this.strikes("result_lost") ? null : text,
-    };
-    return { session, observation };
-  }
-
-  /** Price and record become durable in one step; then, and only then, memory and step move on. */
-  private async keep(run: Run, result: ChunkResult, text: string): Promise<Failure | undefined> {
-    const { asked, service } = this;
-    const hold = await this.money;
-    if (!(hold instanceof Hold)) throw new Error("assertion failed: what runs is paid for");
-    const kept = await hold.settle(usageOf(result), this.left(text));
-    if (kept === "kept") {
-      this.commit(run);
-      return undefined;
-    }
-    const lost = kept instanceof StoreDown && kept.outcomeUnknown;
-    if (lost) this.lose();
-    else this.undo();
-    const reason = kept instanceof StoreDown ? kept.reason : REASONS[kept];
-    service.log.error("chunk not recorded", { generation: asked.generationId, reason, lost });
-    if (kept === "known" || lost) return this.outcomeUnknown();
-    return new Failure(
-      EVERY.metering_unavailable,
-      "the answer could not be recorded and was taken back, as if nothing ran; retry with backoff",
-      { retryAfterSeconds: 1 },
-    );
-  }
-
-  /**
-   * Nobody knows whether the record is durable. The session ends: its memory may lack a step that was charged. A repeat of the
-   * same observation_id finds out.
-   */
-  private lose(): void {
-    const { ticket, service } = this;
-    if (ticket.named) service.sessions.end({ ...this.key(), sessionId: ticket.sessionId });
-    this.undo();
-  }
-
-  /** From here on nothing is taken back, whatever goes wrong. */
-  private commit(run: Run): void {
-    this.ended = true;
-    this.interruptions.disarm();
-    this.over(() => {
-      run.commit();
-      this.ticket.commit();
-    });
-  }
-
-  /** The deadline has passed, or the service ends, while the record is being made durable. */
-  private outcomeUnknown(): Failure {
-    const { observation } = this.command;
-    if (observation) {
-      return new Failure(
-        ROBOT.observation_lost,
-        "the answer is there but nobody knows yet whether its record is durable; repeat the same observation_id",
-        { param: "observation_id", retryAfterSeconds: 1 },
-      );
-    }
-    return new Failure(
-      EVERY.metering_unavailable,
-      "nobody knows yet whether the answer's record is durable; the step may have been taken: start a new session, or ask without expected_step",
-      { retryAfterSeconds: 1 },
-    );
-  }
-
-  /** Everything is given back: frames, run, session, claim; what fails to be settled holds up nothing else. */
-  private over(settle: () => void): void {
-    try {
-      settle();
-    } finally {
-      this.alone(this.command.frames.close().then(() => this.permit?.release()));
-      this.claim?.release();
-    }
-  }
-
-  /** Nobody waits for this work: a fault in it is the log's. */
-  private alone(work: Promise<unknown>): void {
-    void work.catch((error) => this.service.log.error("request fault", { stack: String(error) }));
-  }
-
-  private key(): { accountId: string; model: string } {
-    return { accountId: this.asked.accountId, model: this.command.served.manifest.id };
-  }
-
   private strikes(name: Parameters<RobotDeps["drills"]["strikes"]>[0]): boolean {
-    const { command, ticket } = this;
-    return this.service.drills.strikes(name, { ...this.key(), sessionId: command.sessionId, step: ticket.step });
+    const target = { ...this.key(), sessionId: this.command.sessionId, step: this.ticket.step };
+    return this.deps.drills.strikes(name, target);
   }
+}
 
-  /** Accounts take turns; two that share a number share a turn. */
-  private get turn(): number {
-    return Bun.hash.crc32(this.asked.accountId);
-  }
+function replayed({ generationId, step, answer: stored }: Replay): Started {
+  const answer = fromStored(stored);
+  const { created } = answer.head;
+  return {
+    generationId,
+    created,
+    step,
+    replayed: true,
+    answered: async (print) => ({ printed: print(answer), startMs: undefined }),
+  };
+}
+
+/** A result that is not that of an observation of this model: nobody may move by it. */
+function uncorrelated({ served }: ObserveCommand, { rows, columns }: ChunkResult): Failure | undefined {
+  const { action } = served.manifest;
+  if (rows === action.rows && columns === action.columns.length) return undefined;
+  const message =
+    "the engine's answer is not one to this observation; nothing was charged, connect again and repeat the observation";
+  return new Failure(ROBOT.engine_protocol_error, message, {
+    detail: `a result of ${rows} x ${columns} instead of ${action.rows} x ${action.columns.length}`,
+  });
 }
 
 const REASONS = {
@@ -444,32 +337,18 @@ const REASONS = {
   not_held: "the money that the run held had been given back",
 } as const;
 
-function usageOf({ promptTokens, cachedTokens, rows }: ChunkResult): Usage {
-  return { promptTokens, cachedTokens, completionTokens: rows };
+function notRecorded(): Failure {
+  const message = "the answer could not be recorded and was taken back, as if nothing ran; retry with backoff";
+  return new Failure(EVERY.metering_unavailable, message, { retryAfterSeconds: 1 });
 }
 
-/** Makes the rows while the engine's view is valid; the time that takes belongs to `encode`. */
-function encode<Rows>(
-  clock: Clock,
-  command: ObserveCommand,
-  ticket: Ticket,
-  result: ChunkResult,
-  form: Form<Rows>,
-): Chunk<Rows> {
-  const startMs = clock.monotonicMs();
-  const rows = form.rows(result.actions, command.rows, result.columns);
-  const formMicros = (clock.monotonicMs() - startMs) * 1000;
-  const { frames } = command.served.manifest;
-  return {
-    sessionId: ticket.sessionId,
-    step: ticket.step,
-    rows,
-    // A request without session_id is always the first of its own session.
-    nextFramesPerCamera: ticket.named ? frames.later : frames.first,
-    cacheReset: result.cacheReset,
-    micros: { ...result.micros, encode: result.micros.encode + formMicros },
-    promptTokens: result.promptTokens,
-    cachedTokens: result.cachedTokens,
-    rowsComputed: result.rows,
-  };
+/** The deadline has passed, or the service ends, while the record is being made durable. */
+function outcomeUnknown({ observationId }: ObserveCommand): Failure {
+  const unknown = "nobody knows yet whether the answer's record is durable";
+  if (observationId !== undefined) {
+    const message = `${unknown}; repeat the same observation_id`;
+    return new Failure(ROBOT.observation_lost, message, { param: "observation_id", retryAfterSeconds: 1 });
+  }
+  const message = `${unknown}; the step may have been taken: start a new session, or ask without expected_step`;
+  return new Failure(ROBOT.observation_lost, message, { retryAfterSeconds: 1 });
 }

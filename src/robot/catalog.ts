@@ -1,14 +1,14 @@
 /** The robot models of this service: which ids it answers for, and which of them are loaded. */
 import type { Manifest } from "../bundle/manifest.ts";
 import type { Model } from "../engine/engine.ts";
-import type { SlotPool } from "./session/slots.ts";
+import type { SessionSlots } from "./exclusive.ts";
 
 /** A model id that this service answers for; `model` is there once it is loaded and warm. */
 export interface Served {
   readonly manifest: Manifest;
   readonly model: Model | undefined;
   /** Session slots of a loaded model with episode memory. */
-  readonly slots: SlotPool | undefined;
+  readonly slots: SessionSlots | undefined;
 }
 
 export class Catalog {

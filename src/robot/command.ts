@@ -1,25 +1,34 @@
 /** What an observation is after all checks of its transport. */
 import type { Served } from "./catalog.ts";
 import type { ObservedFrames } from "./frames.ts";
+import type { Holder } from "./session/table.ts";
 import type { RobotState } from "./state.ts";
 
 /** One observation, typed and complete. */
 export interface ObserveCommand {
   readonly served: Served;
   readonly instruction: string;
+  /** The attempt gives them back, whatever becomes of the observation. */
   readonly frames: ObservedFrames;
   readonly state: RobotState;
   readonly sessionId: string | undefined;
-  readonly observation: IdentifiedObservation | undefined;
+  /** An observation with an id runs once, however often it is sent. */
+  readonly observationId: string | undefined;
   readonly expectedStep: number | undefined;
   /** Rows to answer, 1 to the model's rows per chunk. */
   readonly rows: number;
+  /** Accepted and compared, read by no model. */
+  readonly inferenceSteps: number | undefined;
   readonly seed: number;
 }
 
-/** An observation that runs once, however often it is sent. */
-export interface IdentifiedObservation {
-  readonly id: string;
-  /** SHA-256 of its canonical content, 32 bytes. */
-  readonly digest: Uint8Array;
+/** Who sends an observation. */
+export interface Caller {
+  readonly accountId: string;
+  /** Aborts when the client has left: that takes the run back as long as the model has not started on it. */
+  readonly signal: AbortSignal;
+  /** The connection that holds the session, where one does. */
+  readonly holder?: Holder;
+  /** When the observation arrived, monotonic ms. */
+  readonly arrivedMs: number;
 }

@@ -4,10 +4,9 @@ import type { Drills } from "../drill.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
-import type { Admission } from "./admission.ts";
 import type { Catalog } from "./catalog.ts";
-import type { Observations } from "./replay.ts";
-import type { SessionTable } from "./session/table.ts";
+import type { RunSlots, Sessions } from "./exclusive.ts";
+import type { Replays } from "./replay.ts";
 
 export interface RobotDeps {
   readonly clock: Clock;
@@ -15,9 +14,9 @@ export interface RobotDeps {
   readonly lifecycle: Lifecycle;
   readonly drills: Drills;
   readonly catalog: Catalog;
-  readonly sessions: SessionTable;
-  readonly observations: Observations;
-  readonly admission: Admission;
+  readonly sessions: Sessions;
+  readonly replays: Replays;
+  readonly admission: RunSlots;
   readonly meter: Meter;
   /** From admission to answer of one chunk, milliseconds. */
   readonly chunkMs: number;

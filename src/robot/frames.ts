@@ -2,6 +2,7 @@
 import type { Frame, Model } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
+import { frameDigest } from "./digest.ts";
 
 /** One camera frame as bytes of a JPEG file. */
 export interface FrameImage {
@@ -22,11 +23,13 @@ export interface ObservedFrames {
   readonly counts: number | readonly number[];
   /** Frame slots that it still needs. */
   readonly slotsMissing: number;
+  /** SHA-256 of each frame, by camera, oldest first. To be asked before `put`. */
+  digests(cameras: number): readonly (readonly string[])[];
   /** All frames, camera-major, oldest first; those that the decoders do not have yet are handed over. */
   put(model: Model, perCamera: number, turn: number): readonly PutFrame[] | Failure;
   /** Takes back what no run has taken. */
   drop(): void;
-  /** To be called at the end, whatever it was: resolves when no decoder is at a frame any more. */
+  /** `drop`, and resolves when no decoder is at a frame any more: their slots are free then. */
   close(): Promise<void>;
 }
 
@@ -34,7 +37,7 @@ export interface ObservedFrames {
 export class BodyFrames implements ObservedFrames {
   private readonly taken: PutFrame[] = [];
 
-  /** `images`: camera-major, oldest first; empty once the engine has copied them, because a run may wait for long. */
+  /** `images`: camera-major, oldest first; emptied once the engine has copied them, because a run may wait for long. */
   constructor(private readonly images: FrameImage[]) {}
 
   get counts(): number {
@@ -43,6 +46,14 @@ export class BodyFrames implements ObservedFrames {
 
   get slotsMissing(): number {
     return this.images.length;
+  }
+
+  /** A count that no camera set can have stands as one list: it equals no observation that can run. */
+  digests(cameras: number): readonly (readonly string[])[] {
+    const digests = this.images.map(({ jpeg }) => frameDigest(jpeg));
+    const perCamera = digests.length / cameras;
+    if (!Number.isInteger(perCamera)) return [digests];
+    return Array.from({ length: cameras }, (_, camera) => digests.slice(camera * perCamera, (camera + 1) * perCamera));
   }
 
   put(model: Model, perCamera: number, turn: number): readonly PutFrame[] | Failure {

@@ -1,14 +1,20 @@
 /**
  * Exactly once: an `observation_id` runs once, and its answer can be had again.
  *
- * What runs now stands in memory; what was answered is in the store, written in the same step as the session's activity and
+ * Which ids run now is in memory; what was answered is in the store, written in the same step as the session's activity and
  * before the answer leaves. A process that ends in between has answered nobody, so the id is free again.
  */
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
-import type { AnsweredObservation, ObservationKey, Store } from "../store/store.ts";
-import { StoreDown } from "../store/store.ts";
+import {
+  type AnsweredObservation,
+  type ObservationKey,
+  type Store,
+  StoreDown,
+  type StoredAnswer,
+} from "../store/store.ts";
+import { LocalIds, type RunningIds } from "./exclusive.ts";
 
 /** The answer that an earlier request with the same id and content got. */
 export interface Replay {
@@ -16,7 +22,7 @@ export interface Replay {
   readonly generationId: string;
   /** null where the request had no `session_id`. */
   readonly step: number | null;
-  readonly reply: string;
+  readonly answer: StoredAnswer;
 }
 
 /** The right to run the observation; held until it is answered or has failed. */
@@ -25,11 +31,11 @@ export interface Claim {
   release(): void;
 }
 
-export class Observations {
-  /** Digest of each observation that runs, by key. */
-  private readonly running = new Map<string, Uint8Array>();
-
-  constructor(private readonly store: Pick<Store, "observation">) {}
+export class Replays {
+  constructor(
+    private readonly store: Pick<Store, "observation">,
+    private readonly running: RunningIds = new LocalIds(),
+  ) {}
 
   /** Observations that run now. */
   get size(): number {
@@ -41,24 +47,19 @@ export class Observations {
    * `observation_outcome_unknown` (409 while it runs, 503 when its result is gone).
    */
   async claim(id: ObservationKey, digest: Uint8Array, isFirst = false): Promise<Claim | Replay | Failure> {
-    const key = `${id.accountId}\n${id.model}\n${id.sessionId}\n${id.observationId}`;
-    const other = this.running.get(key);
-    if (other) return sameBytes(other, digest) ? pending() : conflict();
-    this.running.set(key, digest);
-    // Given back more than once, it must not take what somebody else has claimed meanwhile.
-    const release = () => {
-      if (this.running.get(key) === digest) this.running.delete(key);
-    };
+    const claimed = this.running.claim(`${id.accountId}\n${id.model}\n${id.sessionId}\n${id.observationId}`, digest);
+    if (claimed.kind === "taken") return sameBytes(claimed.digest, digest) ? pending() : conflict();
     const answered = isFirst ? undefined : await this.store.observation(id);
-    if (answered === undefined) return { kind: "claim", release };
-    release();
+    if (answered === undefined) return claimed;
+    claimed.release();
     return answered instanceof StoreDown ? unknown(answered) : replay(answered, digest);
   }
 }
 
-function replay({ digest: first, generationId, step, reply }: AnsweredObservation, digest: Uint8Array) {
-  if (!sameBytes(first, digest)) return conflict();
-  return reply === null ? lost() : ({ kind: "replay", generationId, step, reply } as const);
+/** A record without a digest is from before an upgrade, whose digests cannot be compared: its answer stands for every repeat. */
+function replay({ digest: first, generationId, step, answer }: AnsweredObservation, digest: Uint8Array) {
+  if (first && !sameBytes(first, digest)) return conflict();
+  return answer === undefined ? lost() : ({ kind: "replay", generationId, step, answer } as const);
 }
 
 function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
@@ -91,10 +92,10 @@ function lost(): Failure {
   );
 }
 
-function unknown(down: StoreDown): Failure {
+function unknown({ reason }: StoreDown): Failure {
   return new Failure(
     EVERY.metering_unavailable,
     "the record of observations does not answer, nothing ran; retry the same request with backoff",
-    { retryAfterSeconds: 1, detail: `store: ${down.reason}` },
+    { retryAfterSeconds: 1, detail: `store: ${reason}` },
   );
 }

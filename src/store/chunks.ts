@@ -1,7 +1,7 @@
 /** What chunks leave behind: sessions that were open, observations that were answered. */
 import { settle } from "./money.ts";
 import { changes, first, rows, type Steps, type Value } from "./steps.ts";
-import type { AnsweredObservation, ChunkRecord, ObservationKey, Retention, SessionKey } from "./store.ts";
+import type { AnsweredObservation, ChunkRecord, ObservationKey, Retention, SessionKey, StoredAnswer } from "./store.ts";
 
 /** Rows that one `chunksForget` changes: other writes wait meanwhile, and a reply is some kilobytes. */
 const FORGET_MAX = 256;
@@ -48,7 +48,7 @@ export function* observation(key: ObservationKey): Steps<AnsweredObservation | u
   );
   if (!row) return undefined;
   const step = row.step === null ? null : Number(row.step);
-  return { digest: new Uint8Array(row.digest), generationId: row.generation_id, step, reply: row.reply };
+  return { digest: new Uint8Array(row.digest), generationId: row.generation_id, step, answer: fromText(row.reply) };
 }
 
 /** PostgreSQL has this in one statement: hot.ts. */
@@ -68,10 +68,10 @@ export function* settleChunk(chunk: ChunkRecord): Steps<"kept" | "known" | "not_
       answered.model,
       answered.sessionId,
       answered.observationId,
-      answered.digest,
+      answered.digest ?? null,
       answered.generationId,
       answered.step,
-      answered.reply,
+      toText(answered.answer),
       at,
     );
   }
@@ -133,4 +133,14 @@ function* forgetSessions(
 /** The statement, open at its end, for as many rows as are left. */
 function* limited(left: { rows: number }, text: string, ...values: readonly Value[]): Steps<void> {
   left.rows -= yield* changes(`${text} LIMIT ${left.rows})`, ...values);
+}
+
+export function toText(answer: StoredAnswer | undefined): string | null {
+  return answer === undefined ? null : `${answer.head}\n${Buffer.from(answer.rows).toString("base64")}`;
+}
+
+function fromText(text: string | null): StoredAnswer | undefined {
+  if (text === null) return undefined;
+  const [head = "", rows = ""] = text.split("\n");
+  return { head, rows: new Uint8Array(Buffer.from(rows, "base64")) };
 }

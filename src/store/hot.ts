@@ -5,6 +5,7 @@
  * A group first locks its accounts in the order of their ids, as everybody who needs several does, so no two groups can
  * wait for each other. A function that is repeated after a lost answer says what it said before.
  */
+import { toText } from "./chunks.ts";
 import type { ChunkRecord, NewRun, Writes } from "./store.ts";
 
 /**
@@ -156,6 +157,11 @@ function holdOrder({ rates, amount, ...run }: NewRun): object {
 }
 
 function settleOrder({ usage, cost, session, observation, ...chunk }: ChunkRecord): object {
-  const seen = observation && { ...observation, digest: Buffer.from(observation.digest).toString("hex") };
+  const seen = observation && {
+    ...observation,
+    answer: undefined,
+    reply: toText(observation.answer),
+    digest: Buffer.from(observation.digest ?? []).toString("hex"),
+  };
   return { order: "settleChunk", ...chunk, ...usage, cost: String(cost), session, observation: seen };
 }

@@ -66,15 +66,21 @@ export interface ObservationKey extends SessionKey {
   readonly observationId: string;
 }
 
+/** An answer at rest: its head as JSON text, its rows as little-endian float32. */
+export interface StoredAnswer {
+  readonly head: string;
+  readonly rows: Uint8Array;
+}
+
 /** An observation that was answered. */
 export interface AnsweredObservation {
-  /** SHA-256 of the canonical request, 32 bytes. */
-  readonly digest: Uint8Array;
+  /** SHA-256 of its content, 32 bytes; undefined where the record is from before an upgrade. */
+  readonly digest: Uint8Array | undefined;
   readonly generationId: string;
   /** Zero-based chunk index; null where the request had no `session_id`. */
   readonly step: number | null;
-  /** The reply's body; null once it is no longer retained. */
-  readonly reply: string | null;
+  /** undefined once it is no longer retained. */
+  readonly answer: StoredAnswer | undefined;
 }
 
 /** Nano-dollars per unit, as they were when the run was submitted. */

@@ -14,7 +14,7 @@ import { Sockets } from "../../src/edge/robot-socket/sockets.ts";
 import type { Service } from "../../src/edge/service.ts";
 import { Admission } from "../../src/robot/admission.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
-import { Observations } from "../../src/robot/replay.ts";
+import { Replays } from "../../src/robot/replay.ts";
 import { SlotPool } from "../../src/robot/session/slots.ts";
 import { SessionTable } from "../../src/robot/session/table.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
@@ -87,7 +87,7 @@ export async function stage(
     sessions: new SessionTable({ clock, store, ...(options.sessionsMax ? { sessionsMax: options.sessionsMax } : {}) }),
     catalog,
     lifecycle: new Lifecycle(),
-    observations: new Observations(store),
+    replays: new Replays(store),
     ingress: new Ingress(options.ingressBytesMax),
     admission: new Admission(),
     sockets: new Sockets(),

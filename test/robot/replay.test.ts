@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Failure } from "../../src/error/core.ts";
-import { Observations } from "../../src/robot/replay.ts";
+import { Replays } from "../../src/robot/replay.ts";
 import { fakeStore, funded } from "../account/fake-store.ts";
 
 const id = { accountId: "a1", model: "m1", sessionId: "s", observationId: "o" };
@@ -12,7 +12,7 @@ async function stand() {
   await store.accountAdd(funded("a1", "one@example.org"));
   await store.accountAdd(funded("a2", "two@example.org"));
   let runs = 0;
-  const answered = async (reply: string | null, changes: object = {}) => {
+  const answered = async (head: string | undefined, changes: object = {}) => {
     runs += 1;
     const run = { runId: `gen_${runs}`, accountId: "a1", model: "m1", amount: 0n };
     const rates = { prompt: 0n, cachedPrompt: 0n, completion: 0n };
@@ -22,62 +22,61 @@ async function stand() {
       usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 },
       cost: 0n,
       session: undefined,
-      observation: { ...id, digest: one, generationId: run.runId, step: 3, reply, ...changes },
+      observation: {
+        ...id,
+        digest: one,
+        generationId: run.runId,
+        step: 3,
+        answer: head === undefined ? undefined : { head, rows: new Uint8Array(4) },
+        ...changes,
+      },
       at: 1,
     });
   };
-  return { store, answered, observations: new Observations(store) };
+  return { store, answered, replays: new Replays(store) };
 }
 
-async function outcome(claimed: Awaited<ReturnType<Observations["claim"]>>) {
+async function outcome(claimed: Awaited<ReturnType<Replays["claim"]>>) {
   if (claimed instanceof Failure) return [claimed.status, claimed.wireCode, claimed.param];
-  return claimed.kind === "claim" ? "claim" : [claimed.generationId, claimed.step, claimed.reply];
+  return claimed.kind === "claim" ? "claim" : [claimed.generationId, claimed.step, claimed.answer.head];
 }
 
 test("an id that was never used may run; while it runs, the same content is 409 observation_outcome_unknown", async () => {
-  const { observations } = await stand();
-  const claim = await observations.claim(id, one);
+  const { replays } = await stand();
+  const claim = await replays.claim(id, one);
   expect(await outcome(claim)).toBe("claim");
-  expect(await outcome(await observations.claim(id, one))).toEqual([
-    409,
-    "observation_outcome_unknown",
-    "observation_id",
-  ]);
-  expect(await outcome(await observations.claim(id, other))).toEqual([409, "idempotency_conflict", "observation_id"]);
+  expect(await outcome(await replays.claim(id, one))).toEqual([409, "observation_outcome_unknown", "observation_id"]);
+  expect(await outcome(await replays.claim(id, other))).toEqual([409, "idempotency_conflict", "observation_id"]);
   if (!(claim instanceof Failure) && claim.kind === "claim") claim.release();
-  expect([await outcome(await observations.claim(id, other)), observations.size]).toEqual(["claim", 1]);
+  expect([await outcome(await replays.claim(id, other)), replays.size]).toEqual(["claim", 1]);
 });
 
 test("a claim that is given back twice does not take another one's", async () => {
-  const { observations } = await stand();
-  const first = await observations.claim(id, one);
+  const { replays } = await stand();
+  const first = await replays.claim(id, one);
   if (first instanceof Failure || first.kind !== "claim") throw new Error("no claim");
   first.release();
-  expect(await outcome(await observations.claim(id, new Uint8Array(one)))).toBe("claim");
+  expect(await outcome(await replays.claim(id, new Uint8Array(one)))).toBe("claim");
   first.release();
-  expect((await outcome(await observations.claim(id, one)))[0]).toBe(409);
+  expect((await outcome(await replays.claim(id, one)))[0]).toBe(409);
 });
 
 test("an answered id replays the same content, and refuses other content", async () => {
-  const { observations, answered } = await stand();
+  const { replays, answered } = await stand();
   await answered("the reply");
-  expect(await outcome(await observations.claim(id, one))).toEqual(["gen_1", 3, "the reply"]);
-  expect(await outcome(await observations.claim(id, other))).toEqual([409, "idempotency_conflict", "observation_id"]);
-  expect(observations.size).toBe(0);
+  expect(await outcome(await replays.claim(id, one))).toEqual(["gen_1", 3, "the reply"]);
+  expect(await outcome(await replays.claim(id, other))).toEqual([409, "idempotency_conflict", "observation_id"]);
+  expect(replays.size).toBe(0);
 });
 
 test("an answered id whose result is gone: 503 observation_outcome_unknown", async () => {
-  const { observations, answered } = await stand();
-  await answered(null);
-  expect(await outcome(await observations.claim(id, one))).toEqual([
-    503,
-    "observation_outcome_unknown",
-    "observation_id",
-  ]);
+  const { replays, answered } = await stand();
+  await answered(undefined);
+  expect(await outcome(await replays.claim(id, one))).toEqual([503, "observation_outcome_unknown", "observation_id"]);
 });
 
 test("ids are scoped to account, model and session; without session_id to account and model", async () => {
-  const { observations, answered } = await stand();
+  const { replays, answered } = await stand();
   await answered("of the session");
   await answered("alone", { sessionId: "", step: null });
   const asked = [
@@ -87,14 +86,14 @@ test("ids are scoped to account, model and session; without session_id to accoun
     { ...id, model: "m2" },
     { ...id, accountId: "a2" },
   ];
-  const outcomes = await Promise.all(asked.map(async (key) => await outcome(await observations.claim(key, one))));
+  const outcomes = await Promise.all(asked.map(async (key) => await outcome(await replays.claim(key, one))));
   expect(outcomes).toEqual([["gen_1", 3, "of the session"], ["gen_2", null, "alone"], "claim", "claim", "claim"]);
 });
 
 test("a record that does not answer: 503 metering_unavailable, and the id is free afterwards", async () => {
-  const { observations, store } = await stand();
+  const { replays, store } = await stand();
   store.down = true;
-  expect(await outcome(await observations.claim(id, one))).toEqual([503, "metering_unavailable", undefined]);
+  expect(await outcome(await replays.claim(id, one))).toEqual([503, "metering_unavailable", undefined]);
   store.down = false;
-  expect(await outcome(await observations.claim(id, one))).toBe("claim");
+  expect(await outcome(await replays.claim(id, one))).toBe("claim");
 });

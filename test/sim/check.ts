@@ -70,7 +70,7 @@ export async function checkEnd(history: History, clean: Model): Promise<void> {
     assert(replies.length === 1 || (excused && replies.length === 0), `#${index} has one terminal reply`);
   }
   assert(clock.armed === 0, "no timer is left");
-  assert(service.ingress.bytes === 0 && service.observations.size === 0, "no body and no claim is left");
+  assert(service.ingress.bytes === 0 && service.replays.size === 0, "no body and no claim is left");
   assert(service.admission.held === 0 && service.admission.waiting === 0, "no slot and no place in its queue is left");
   assert(
     models.every(({ open, framesHeld }) => open === 0 && framesHeld === 0),

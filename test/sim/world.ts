@@ -17,7 +17,7 @@ import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { Admission } from "../../src/robot/admission.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
-import { Observations } from "../../src/robot/replay.ts";
+import { Replays } from "../../src/robot/replay.ts";
 import { SlotPool } from "../../src/robot/session/slots.ts";
 import { SessionTable } from "../../src/robot/session/table.ts";
 import { assert, present } from "../../src/std/assert.ts";
@@ -142,7 +142,7 @@ export class World {
       catalog,
       log: { info: note, error: note },
       sessions: new SessionTable({ clock, store: records }),
-      observations: new Observations(records),
+      replays: new Replays(records),
       lifecycle: new Lifecycle(),
       ingress: new Ingress(),
       sockets: new Sockets(),

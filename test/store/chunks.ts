@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { funded } from "../account/fake-store.ts";
 import { type EngineName, place } from "./engines.ts";
-import { answered, COST, chunk, digest, expectSound, money, run, session, settled } from "./rows.ts";
+import { answered, COST, chunk, digest, expectSound, money, run, session, settled, TEXT } from "./rows.ts";
 
 export function chunksTests(engine: EngineName): void {
   test("a chunk's session and answer are kept with its settlement, over a restart", async () => {
@@ -11,18 +11,24 @@ export function chunksTests(engine: EngineName): void {
     await first.accountAdd(funded("a1", "one@example.org"));
     await chunk(first, "o", {}, 100);
     await chunk(first, "p", { observation: undefined }, 105);
-    const alone = answered("alone", { sessionId: "", step: null, reply: null });
+    const alone = answered("alone", { sessionId: "", step: null, answer: undefined });
     await chunk(first, "alone", { session: undefined, observation: alone }, 106);
     await first.close();
     const second = await at.open();
-    const reply = { digest, generationId: "gen_o", step: 3, reply: "text" };
+    const reply = { digest, generationId: "gen_o", step: 3, answer: TEXT };
     expect([
       await second.sessionLastAt(session),
       await second.sessionLastAt({ ...session, sessionId: "t" }),
       await second.observation({ ...session, observationId: "o" }),
       await second.observation({ ...session, observationId: "p" }),
       await second.observation({ ...session, sessionId: "", observationId: "alone" }),
-    ]).toEqual([105, undefined, reply, undefined, { ...reply, generationId: "gen_alone", step: null, reply: null }]);
+    ]).toEqual([
+      105,
+      undefined,
+      reply,
+      undefined,
+      { ...reply, generationId: "gen_alone", step: null, answer: undefined },
+    ]);
     await expectSound(second);
   });
 
@@ -47,7 +53,7 @@ export function chunksTests(engine: EngineName): void {
     await store.accountAdd(funded("a1", "one@example.org"));
     expect(await chunk(store, "o", {}, 100)).toBe("kept");
     await store.hold(run("gen_2"));
-    const again = answered("o", { reply: "other", generationId: "gen_2" });
+    const again = answered("o", { answer: { ...TEXT, head: "other" }, generationId: "gen_2" });
     expect(await store.settleChunk(settled("gen_2", { session, observation: again, at: 200 }))).toBe("known");
     expect([
       await store.observation({ ...session, observationId: "o" }),

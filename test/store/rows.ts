@@ -34,6 +34,7 @@ export function settled(runId: string, changes: Partial<ChunkRecord> = {}): Chun
 }
 
 export const session = { accountId: "a1", model: "m1", sessionId: "s" };
+export const TEXT = { head: "text", rows: new Uint8Array([1, 2, 3, 4]) };
 export const digest = new Uint8Array(32).fill(9);
 
 export function answered(observationId: string, changes: object = {}): NonNullable<ChunkRecord["observation"]> {
@@ -43,7 +44,7 @@ export function answered(observationId: string, changes: object = {}): NonNullab
     digest,
     generationId: `gen_${observationId}`,
     step: 3,
-    reply: "text",
+    answer: TEXT,
     ...changes,
   };
 }

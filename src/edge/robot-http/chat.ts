@@ -1,21 +1,25 @@
-/** `POST /v1/chat/completions`: key, body, fields, run, reply. */
+/** `POST /v1/chat/completions`: key, body, fields; then the attempt's answer, printed. */
 import { describe } from "../../bundle/describe.ts";
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
-import { beginChunk, type Printed } from "../../robot/attempt.ts";
-import { shuttingDown } from "../../robot/interruption.ts";
-import type { Replay } from "../../robot/replay.ts";
+import { observe, type Started } from "../../robot/attempt.ts";
+import { shuttingDown } from "../../robot/interruptions.ts";
 import { makeId } from "../../std/ids.ts";
 import type { Reply } from "../http/answer.ts";
 import { readBody } from "../http/body.ts";
 import { parseObject } from "../http/json.ts";
 import { principalOf } from "../http/principal.ts";
 import type { Service } from "../service.ts";
-import { type ObserveRequest, readChat } from "./checks.ts";
-import type { DescribeCommand } from "./draft.ts";
-import { chunkForm, describeText, type ReplyFacts, replyHeaders, serverTiming } from "./reply.ts";
-import { chatEvents } from "./stream.ts";
+import { type DescribeCommand, type ObserveRequest, readChat } from "./checks.ts";
+import {
+  chunkCompletion,
+  completionEvents,
+  completionText,
+  descriptionCompletion,
+  generationHeaders,
+  serverTiming,
+} from "./print.ts";
 
 export async function chat(service: Service, request: Request): Promise<Reply | Failure> {
   const arrivedMs = service.clock.monotonicMs();
@@ -23,12 +27,8 @@ export async function chat(service: Service, request: Request): Promise<Reply | 
   if (principal instanceof Failure) return principal;
   if (service.lifecycle.draining) return shuttingDown();
   const { ingress, clock } = service;
-  const body = await readBody(request, {
-    bytesMax: LIMITS.robotBodyBytesMax,
-    ingress,
-    owner: principal.accountId,
-    clock,
-  });
+  const { accountId } = principal;
+  const body = await readBody(request, { bytesMax: LIMITS.robotBodyBytesMax, ingress, owner: accountId, clock });
   if (body instanceof Failure) return body;
   try {
     // A body may take long to arrive: nothing new begins after the signal to end.
@@ -37,81 +37,73 @@ export async function chat(service: Service, request: Request): Promise<Reply | 
     if (typeof object === "string") return new Failure(ROBOT.invalid_body, object);
     const command = readChat(object, service.catalog);
     if (command instanceof Failure) return command;
-    if (command.kind === "describe") return describeReply(service, command);
-    return await observe(service, principal.accountId, command, request.signal, arrivedMs);
+    if (command.kind === "describe") return described(service, command);
+    return await chunk(service, command, { accountId, arrivedMs, left: request.signal });
   } finally {
     body.release();
   }
 }
 
-function factsOf({ clock }: Service, { served }: DescribeCommand | ObserveRequest): ReplyFacts {
-  return {
-    generationId: makeId("gen_", clock),
-    created: Math.floor(clock.unixMs() / 1000),
-    manifest: served.manifest,
-  };
+function described({ clock }: Service, { served: { manifest }, stream }: DescribeCommand): Reply {
+  const created = Math.floor(clock.unixMs() / 1000);
+  const generation = { id: makeId("gen_", clock), created, model: manifest.id };
+  const completion = descriptionCompletion(generation, describe(manifest));
+  const headers = generationHeaders(generation.id, manifest, null);
+  const body = stream ? completionEvents(clock, generation, async () => completion) : completionText(completion);
+  return { status: 200, body, headers };
 }
 
-function describeReply(service: Service, command: DescribeCommand): Reply {
-  const facts = factsOf(service, command);
-  return whole(service, facts, command, describeText(facts, describe(facts.manifest)), replyHeaders(facts));
+interface Caller {
+  readonly accountId: string;
+  readonly arrivedMs: number;
+  /** Aborts when the connection is gone. */
+  readonly left: AbortSignal;
 }
 
-async function observe(
-  service: Service,
-  accountId: string,
-  command: ObserveRequest,
-  signal: AbortSignal,
-  arrivedMs: number,
-): Promise<Reply | Failure> {
-  const facts = factsOf(service, command);
+async function chunk(service: Service, command: ObserveRequest, caller: Caller): Promise<Reply | Failure> {
+  // A stream tells that its reader has left in its own way.
   const left = new AbortController();
   const leave = () => left.abort();
-  if (signal.aborted) leave();
-  signal.addEventListener("abort", leave);
-  const asked = {
-    accountId,
-    generationId: facts.generationId,
-    signal: left.signal,
-    arrivedMs,
-    starts: service.starts.chat,
+  if (caller.left.aborted) leave();
+  caller.left.addEventListener("abort", leave);
+  const { accountId, arrivedMs } = caller;
+  const started = await observe(service, command, { accountId, arrivedMs, signal: left.signal });
+  if (started instanceof Failure) return started;
+  const { manifest } = command.served;
+  const headers = {
+    ...generationHeaders(started.generationId, manifest, started.step),
+    ...(started.replayed ? { "idempotent-replayed": "true" } : {}),
   };
-  const begun = await beginChunk(service, command, asked);
-  if (begun instanceof Failure) return begun;
-  if (begun.kind === "replay") return replayReply(service, facts, command, begun);
-  const finish = () => begun.finish(chunkForm(facts));
-  const headers = replyHeaders(facts, begun.step);
   if (command.stream) {
-    const text = async () => textOf(await finish());
-    return { status: 200, body: chatEvents(service.clock, facts, text, leave), headers };
+    const generation = { id: started.generationId, created: started.created, model: manifest.id };
+    const finish = async () => await answered(service, started, chunkCompletion);
+    return { status: 200, body: completionEvents(service.clock, generation, finish, leave), headers };
   }
-  const printed = await finish();
-  if (printed instanceof Failure) return printed;
-  return { status: 200, body: printed.text, headers: { ...headers, ...serverTiming(printed.micros) } };
+  const plain = await answered(service, started, (answer) => ({
+    body: completionText(chunkCompletion(answer)),
+    timing: serverTiming(answer.head),
+  }));
+  if (plain instanceof Failure) return plain;
+  const timing: Record<string, string> = started.replayed ? {} : { "server-timing": plain.timing };
+  return { status: 200, body: plain.body, headers: { ...headers, ...timing } };
 }
 
-function textOf(printed: Printed | Failure): string | Failure {
-  return printed instanceof Failure ? printed : printed.text;
+/** The printed answer, once it is durable. */
+async function answered<T>(
+  { starts }: Service,
+  started: Started,
+  print: Parameters<typeof started.answered<T>>[0],
+): Promise<T | Failure> {
+  const outcome = await started.answered(print);
+  if (outcome instanceof Failure) return overHttp(outcome);
+  if (outcome.startMs !== undefined) starts.chat.add(outcome.startMs);
+  return outcome.printed;
 }
 
-/** Byte for byte what the first request got. */
-function replayReply(
-  service: Service,
-  facts: ReplyFacts,
-  command: ObserveRequest,
-  { generationId, step, reply }: Replay,
-): Reply {
-  const headers = replyHeaders({ ...facts, generationId }, step);
-  return whole(service, facts, command, reply, { ...headers, "idempotent-replayed": "true" });
-}
-
-/** An answer that is there already, in the form that was asked for. */
-function whole(
-  { clock }: Service,
-  facts: ReplyFacts,
-  { stream }: DescribeCommand | ObserveRequest,
-  text: string,
-  headers: Record<string, string>,
-): Reply {
-  return { status: 200, body: stream ? chatEvents(clock, facts, async () => text) : text, headers };
+/** What only a socket tells apart: over HTTP a result that is not one to the observation is the model's failure. */
+function overHttp(failure: Failure): Failure {
+  if (failure.row !== ROBOT.engine_protocol_error) return failure;
+  const detail = failure.detail === undefined ? {} : { detail: failure.detail };
+  const message = "the engine's answer is not one to this observation; nothing was charged, repeat the observation";
+  return new Failure(ROBOT.model_failure, message, detail);
 }

@@ -5,9 +5,9 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
 import { optional } from "../http/check.ts";
-import { observationIdPattern, sessionIdPattern } from "../robot/rules.ts";
+import { observationIdPattern, sessionIdPattern } from "../robot/fields.ts";
 import { robotStateSchema } from "../robot/state.ts";
-import { imageUrlSchema } from "./images.ts";
+import { imageUrlSchema } from "./message.ts";
 
 const ENDED_HOURS = LIMITS.sessionEndedMs / 3_600_000;
 

@@ -10,19 +10,19 @@ import { type CloseCode, Failure } from "../../error/core.ts";
 import { EVERY } from "../../error/every-route.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
-import { shuttingDown } from "../../robot/interruption.ts";
+import { shuttingDown } from "../../robot/interruptions.ts";
 import type { Holder } from "../../robot/session/table.ts";
 import { present } from "../../std/assert.ts";
 import type { JsonObject } from "../http/json.ts";
 import { principalOfHeader } from "../http/principal.ts";
 import type { Service } from "../service.ts";
-import { type FrameGroup, readFrame } from "./frames.ts";
+import { discard, readFrame } from "./frames.ts";
 import { FrameIntake } from "./intake.ts";
 import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
-import { type Client, type OpenSession, observe, type ReceivedObservation } from "./observe.ts";
+import { answerObservation, type Client, type OpenSession, type ReceivedObservation } from "./observe.ts";
 import type { Outbox } from "./outbox.ts";
 import { Pending } from "./pending.ts";
-import { closedText, errorText, noSession, openedText, tooMuch } from "./said.ts";
+import { closedText, errorText, noSession, openedText, tooMuch } from "./print.ts";
 import { Turns } from "./turns.ts";
 
 /** A message as it came. */
@@ -212,7 +212,7 @@ export class Episode implements Holder {
   private async answer(received: ReceivedObservation): Promise<void> {
     const { service, client, left } = this;
     const session = present(this.session, "an open session");
-    const answer = await observe({ service, client, holder: this, signal: left.signal }, session, received);
+    const answer = await answerObservation({ service, client, holder: this, signal: left.signal }, session, received);
     if (answer instanceof Failure) {
       this.fail(answer, echoedId(received.body));
       return;
@@ -224,11 +224,6 @@ export class Episode implements Holder {
   private rest(): void {
     if (this.expired) this.expire();
     if (this.service.lifecycle.draining) this.drain();
-  }
-
-  /** Frames that nobody takes any more. */
-  private drop(frames: FrameGroup): void {
-    this.guard(frames.close());
   }
 
   /** Says what went wrong; a failure that closes is the last word. */
@@ -265,8 +260,8 @@ export class Episode implements Holder {
     this.left.abort();
     // A client that closes its session has said that it does not come back for it.
     this.letGo(this.closing ? "end" : "stay");
-    if (this.session) this.drop(this.session.intake.take().frames);
-    for (const { frames } of this.turns.drop()) this.drop(frames);
+    if (this.session) discard(this.session.intake.take().frames, this.service.log);
+    for (const { frames } of this.turns.drop()) discard(frames, this.service.log);
     this.outbox.close(code, reason);
     this.onEnd();
   }
@@ -291,7 +286,7 @@ export class Episode implements Holder {
 
   /** Our own bug ends the connection; the log has the stack. */
   private guard(work: Promise<void>): void {
-    void work.catch((error: unknown) => this.fault(error));
+    work.catch((error: unknown) => this.fault(error));
   }
 
   private fault(error: unknown): void {

@@ -2,9 +2,12 @@
 import type { Frame, Model } from "../../engine/engine.ts";
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
-import type { Admission, EarlySlots } from "../../robot/admission.ts";
+import type { EarlySlots } from "../../robot/admission.ts";
+import { frameDigest } from "../../robot/digest.ts";
+import type { RunSlots } from "../../robot/exclusive.ts";
 import type { ObservedFrames, PutFrame } from "../../robot/frames.ts";
 import { present } from "../../std/assert.ts";
+import type { Log } from "../../std/log.ts";
 import type { Ingress } from "../http/ingress.ts";
 import { jpegSizeFault, startsAsJpeg } from "../robot/jpeg.ts";
 
@@ -40,7 +43,7 @@ export interface GroupOptions {
   readonly modelId: string;
   readonly model: Model;
   readonly cameras: number;
-  readonly admission: Admission;
+  readonly admission: RunSlots;
   readonly ingress: Ingress;
   /** Whether the observation will probably have an id, so that its frames are digested while it is still to come. */
   readonly digests: boolean;
@@ -75,10 +78,9 @@ export class FrameGroup implements ObservedFrames {
     return this.all().filter(({ frame }) => frame === undefined).length;
   }
 
-  /** SHA-256 of each frame, by camera. */
-  get digests(): readonly (readonly string[])[] {
+  digests(): readonly (readonly string[])[] {
     return this.cameras.map((frames) =>
-      frames.map(({ digest, jpeg }) => digest ?? sha256(present(jpeg, "a frame that was not digested"))),
+      frames.map(({ digest, jpeg }) => digest ?? frameDigest(present(jpeg, "a frame that was not digested"))),
     );
   }
 
@@ -91,7 +93,7 @@ export class FrameGroup implements ObservedFrames {
     }
     const taken: Taken = {};
     const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
-    if (digests) taken.digest = sha256(jpeg);
+    if (digests) taken.digest = frameDigest(jpeg);
     if (frame !== undefined && !(frame instanceof Failure)) {
       this.free -= 1;
       taken.frame = frame;
@@ -147,6 +149,7 @@ export class FrameGroup implements ObservedFrames {
   }
 }
 
-function sha256(bytes: Uint8Array): string {
-  return new Bun.CryptoHasher("sha256").update(bytes).digest("base64");
+/** Gives back frames that no observation will take. */
+export function discard(frames: FrameGroup, log: Log): void {
+  frames.close().catch((error: unknown) => log.error("socket fault", { stack: String(error) }));
 }

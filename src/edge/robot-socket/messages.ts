@@ -4,25 +4,13 @@ import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Catalog, Served } from "../../robot/catalog.ts";
 import type { ObserveCommand } from "../../robot/command.ts";
-import { canonicalDigest } from "../../std/canonical.ts";
+import { present } from "../../std/assert.ts";
+import { type Check, firstFailure } from "../http/check.ts";
 import { isObject, type JsonObject, jsonBounds } from "../http/json.ts";
-import {
-  expectedStepFault,
-  flag,
-  horizonFault,
-  inferenceStepsFault,
-  instructionFault,
-  noHandoff,
-  observationIdFault,
-  observationIdPattern,
-  seedOf,
-  servedModel,
-  sessionIdFault,
-} from "../robot/rules.ts";
-import { readState } from "../robot/state.ts";
+import type { ActionsFormat } from "../robot/chunk.ts";
+import { FieldDraft, ModelDraft } from "../robot/draft.ts";
+import * as check from "../robot/fields.ts";
 import type { FrameGroup } from "./frames.ts";
-
-export type ActionsFormat = "json" | "f32";
 
 const TYPES = ["session.open", "observation", "session.close"] as const;
 
@@ -69,7 +57,7 @@ function isTooLong(text: string): boolean {
 
 /** The `observation_id` that an error may repeat. */
 export function echoedId({ observation_id: id }: JsonObject): string | undefined {
-  return typeof id === "string" && observationIdPattern.test(id) ? id : undefined;
+  return typeof id === "string" && check.observationIdPattern.test(id) ? id : undefined;
 }
 
 /** A `session.open` after its checks. */
@@ -77,46 +65,60 @@ export interface Opening {
   readonly served: Served;
   readonly instruction: string;
   readonly sessionId: string | undefined;
-  /** Rows of each chunk, where an observation does not say otherwise. */
+  /** Rows of each chunk and steps of inference, where an observation does not say otherwise. */
   readonly rows: number;
+  readonly inferenceSteps: number | undefined;
   readonly seed: number;
   readonly format: ActionsFormat;
 }
 
+class OpeningDraft extends ModelDraft {
+  format: ActionsFormat = "json";
+}
+
+const OPENING: readonly Check<OpeningDraft>[] = [
+  { run: check.model },
+  {
+    run: (draft) => {
+      const text = draft.optional("instruction");
+      draft.instruction = typeof text === "string" ? text : "";
+      return check.instruction(draft, "instruction");
+    },
+  },
+  { run: (draft) => check.flag(draft, "handoff") },
+  { run: check.seed },
+  { run: actionsFormat },
+  { run: check.noHandoff },
+  { run: check.sessionId },
+  { run: check.horizon },
+  { run: check.inferenceSteps },
+];
+
+const OBSERVATION: readonly Check<FieldDraft>[] = [
+  { run: check.robotState },
+  { run: check.horizon },
+  { run: check.inferenceSteps },
+  { run: check.expectedStep },
+  { run: check.observationId },
+];
+
 export function readOpening(body: JsonObject, catalog: Catalog): Opening | Failure {
-  const fields = fieldsOf(body);
-  const served = servedModel(fields, catalog);
-  if (served instanceof Failure) return served;
-  const text = fields.optional("instruction");
-  const instruction = typeof text === "string" ? text : "";
-  const seed = seedOf(fields);
-  const format = fields.optional("actions_format") ?? "json";
-  const failure =
-    instructionFault(served, instruction, "instruction") ??
-    flag(fields, "handoff") ??
-    (seed instanceof Failure ? seed : undefined) ??
-    formatFault(format) ??
-    noHandoff(fields) ??
-    sessionIdFault(fields) ??
-    controlsFault(fields, served);
+  const draft = new OpeningDraft(body, catalog);
+  const failure = firstFailure(OPENING, draft);
   if (failure) return failure;
-  return {
-    served,
-    instruction,
-    sessionId: fields.optional("session_id") as string | undefined,
-    rows: (fields.optional("action_horizon") as number | undefined) ?? served.manifest.action.rows,
-    seed: Number(seed),
-    format: format as ActionsFormat,
-  };
+  const { model: served, instruction, sessionId, inferenceSteps, seed, format } = draft;
+  const rows = draft.rows ?? served.manifest.action.rows;
+  return { served, instruction, sessionId, rows, inferenceSteps, seed, format };
 }
 
-function formatFault(format: unknown): Failure | undefined {
-  if (format === "json" || format === "f32") return undefined;
-  return new Failure(ROBOT.invalid_parameter, 'actions_format must be "json" or "f32"', { param: "actions_format" });
-}
-
-function controlsFault(fields: Fields, { manifest }: Served): Failure | undefined {
-  return horizonFault(fields, manifest.action.rows) ?? inferenceStepsFault(fields);
+function actionsFormat(draft: OpeningDraft): Failure | undefined {
+  const format = draft.optional("actions_format") ?? "json";
+  if (format !== "json" && format !== "f32") {
+    const message = 'actions_format must be "json" or "f32"';
+    return new Failure(ROBOT.invalid_parameter, message, { param: "actions_format" });
+  }
+  draft.format = format;
+  return undefined;
 }
 
 /** An `observation` of an open session after its checks, with the frames that it took. */
@@ -125,30 +127,20 @@ export function readObservation(
   session: Opening & { readonly sessionId: string },
   frames: FrameGroup,
 ): ObserveCommand | Failure {
-  const fields = fieldsOf(body);
-  const state = readState(body.robot_state, session.served.manifest.state.kind);
-  if (state instanceof Failure) return state;
-  const failure = controlsFault(fields, session.served) ?? expectedStepFault(fields) ?? observationIdFault(fields);
+  const draft = new FieldDraft(body, session.served);
+  const failure = firstFailure(OBSERVATION, draft);
   if (failure) return failure;
-  const id = fields.optional("observation_id") as string | undefined;
-  const content = () => ({ observation: body, frames: frames.digests });
+  const { observationId, expectedStep } = draft;
   return {
     served: session.served,
     instruction: session.instruction,
     frames,
-    state,
+    state: present(draft.state, "the checked robot_state"),
     sessionId: session.sessionId,
-    observation: id === undefined ? undefined : { id, digest: canonicalDigest("socket", content()) },
-    expectedStep: fields.optional("expected_step") as number | undefined,
-    rows: (fields.optional("action_horizon") as number | undefined) ?? session.rows,
+    observationId,
+    expectedStep,
+    rows: draft.rows ?? session.rows,
+    inferenceSteps: draft.inferenceSteps ?? session.inferenceSteps,
     seed: session.seed,
   };
-}
-
-interface Fields {
-  optional(name: string): unknown;
-}
-
-function fieldsOf(body: JsonObject): Fields {
-  return { optional: (name) => body[name] ?? undefined };
 }

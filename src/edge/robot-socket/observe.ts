@@ -1,18 +1,16 @@
 /** One observation of an open session to the messages that answer it. */
 import { Failure } from "../../error/core.ts";
-import { beginChunk } from "../../robot/attempt.ts";
+import { observe } from "../../robot/attempt.ts";
 import type { ObserveCommand } from "../../robot/command.ts";
-import { shuttingDown } from "../../robot/interruption.ts";
+import { shuttingDown } from "../../robot/interruptions.ts";
 import type { Holder } from "../../robot/session/table.ts";
-import { present } from "../../std/assert.ts";
-import { makeId } from "../../std/ids.ts";
 import type { JsonObject } from "../http/json.ts";
 import { principalOfHeader } from "../http/principal.ts";
 import type { Service } from "../service.ts";
-import { replayed, type Sent, SocketForm } from "./chunk.ts";
-import type { FrameGroup } from "./frames.ts";
+import { discard, type FrameGroup } from "./frames.ts";
 import type { FrameIntake } from "./intake.ts";
 import { type Opening, readObservation } from "./messages.ts";
+import { chunkMessages, type Sent } from "./print.ts";
 
 /** Whose connection it is, and the header that says so. */
 export interface Client {
@@ -42,31 +40,35 @@ interface Asker {
   readonly service: Service;
   readonly client: Client;
   readonly holder: Holder;
-  /** Tells that the connection is gone. */
+  /** Aborts when the connection is gone. */
   readonly signal: AbortSignal;
 }
 
-/** The frames are given back when nothing needs them any more; the session's step moves on with its chunk. */
-export async function observe(
+/** Gives the frames back, whatever becomes of the observation; the session's step moves on with its chunk. */
+export async function answerObservation(
   { service, client, holder, signal }: Asker,
   session: OpenSession,
   received: ReceivedObservation,
 ): Promise<Sent | Failure> {
   const command = await readCommand(service, client, session, received);
-  if (command instanceof Failure) return command;
+  if (command instanceof Failure) {
+    discard(received.frames, service.log);
+    return command;
+  }
+  session.intake.digests = command.observationId !== undefined;
   const { accountId } = client;
   const { arrivedMs } = received;
-  const generationId = makeId("gen_", service.clock);
-  const asked = { accountId, generationId, signal, holder, arrivedMs, starts: service.starts.episode };
-  const begun = await beginChunk(service, command, asked);
-  if (begun instanceof Failure) return begun;
-  if (begun.kind === "replay") return replayed(begun.reply, session.format);
-  const { manifest } = session.served;
-  const form = new SocketForm({ generationId, observationId: command.observation?.id, manifest }, session.format);
-  const printed = await begun.finish(form.form);
-  if (printed instanceof Failure) return printed;
-  session.step += 1;
-  return present(form.sent, "the message of a chunk that was printed");
+  const started = await observe(service, command, { accountId, signal, holder, arrivedMs });
+  if (started instanceof Failure) return started;
+  const { observationId } = command;
+  const { replayed } = started;
+  const outcome = await started.answered((answer) =>
+    chunkMessages(answer, session.format, { observationId, replayed }),
+  );
+  if (outcome instanceof Failure) return outcome;
+  if (outcome.startMs !== undefined) service.starts.episode.add(outcome.startMs);
+  if (!replayed) session.step += 1;
+  return outcome.printed;
 }
 
 async function readCommand(
@@ -75,17 +77,8 @@ async function readCommand(
   session: OpenSession,
   { body, frames, late }: ReceivedObservation,
 ): Promise<ObserveCommand | Failure> {
-  let read = false;
-  try {
-    // The key again: it may have been revoked since the connection was made.
-    const principal = late ? shuttingDown() : await principalOfHeader(service, client.authorization);
-    if (principal instanceof Failure) return principal;
-    const command = readObservation(body, session, frames);
-    read = !(command instanceof Failure);
-    session.intake.digests = !(command instanceof Failure) && command.observation !== undefined;
-    return command;
-  } finally {
-    // A command has them from here on.
-    if (!read) void frames.close();
-  }
+  // The key again: it may have been revoked since the connection was made.
+  const principal = late ? shuttingDown() : await principalOfHeader(service, client.authorization);
+  if (principal instanceof Failure) return principal;
+  return readObservation(body, session, frames);
 }

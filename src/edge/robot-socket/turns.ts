@@ -55,7 +55,7 @@ export class Turns {
   work(): void {
     if (this.isWorking) return;
     this.isWorking = true;
-    void this.workAll().catch((error: unknown) => this.worker.fault(error));
+    this.workAll().catch((error: unknown) => this.worker.fault(error));
   }
 
   /** What waits never runs. */

@@ -5,7 +5,7 @@
 import type { Server, ServerWebSocket } from "bun";
 import { Failure } from "../../error/core.ts";
 import { LIMITS } from "../../limits.ts";
-import { shuttingDown } from "../../robot/interruption.ts";
+import { shuttingDown } from "../../robot/interruptions.ts";
 import { answer, notFound } from "../http/answer.ts";
 import { principalOf } from "../http/principal.ts";
 import type { Service } from "../service.ts";

@@ -1,69 +1,31 @@
-/** The parts of an action chunk that every transport prints. */
-import type { Manifest } from "../../bundle/manifest.ts";
-import type { StationMicros } from "../../engine/engine.ts";
-import type { Chunk } from "../../robot/attempt.ts";
+/** The parts of an answer that every transport prints: the action chunk and its usage. */
+import { type Answer, type AnswerHead, bytesOf } from "../../robot/answer.ts";
+import { rowsText } from "../../std/float32.ts";
 
-/** The stations of `timing_ms`, in the order of the work. */
-export const STATIONS = [
-  "decode",
-  "queue",
-  "prefill",
-  "denoise",
-  "encode",
-] as const satisfies readonly (keyof StationMicros)[];
+/** How a chunk carries its rows: as JSON, or as bytes that follow it. */
+export type ActionsFormat = "json" | "f32";
 
-interface Usage {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
+/** The action chunk as JSON text, with `lead`'s fields first. With `f32` it says how many rows there are. */
+export function chunkText({ head, rows }: Answer, format: ActionsFormat = "json", lead: object = {}): string {
+  const { session_id, step, dt, action_dim, action_space, next_frames_per_camera, timing_ms, cache_reset } = head;
+  const before = JSON.stringify({ ...lead, session_id, step, dt, action_dim, action_space });
+  const after = JSON.stringify({ next_frames_per_camera, timing_ms, ...(cache_reset ? { cache_reset } : {}) });
+  const count = rows.length / action_dim;
+  const actions = format === "json" ? `"actions":${rowsText(rows, count, action_dim)}` : `"rows":${count}`;
+  return `${before.slice(0, -1)},${actions},${after.slice(1)}`;
 }
 
-/** The fields before the rows, and those after them. */
-export function chunkFields(manifest: Manifest, chunk: Chunk<unknown>): { before: object; after: object } {
-  const { columns, hz, space } = manifest.action;
+/** The message that follows a chunk with `f32`: little-endian float32, row-major. */
+export function rowsBytes({ rows }: Answer): Uint8Array {
+  return bytesOf(rows);
+}
+
+/** The `usage` object; cached tokens are part of the prompt's. */
+export function usageObject({ prompt_tokens, cached_tokens, completion_tokens }: AnswerHead["usage"]) {
   return {
-    before: {
-      session_id: chunk.sessionId,
-      step: chunk.step,
-      dt: 1 / hz,
-      action_dim: columns.length,
-      action_space: space,
-    },
-    after: {
-      next_frames_per_camera: chunk.nextFramesPerCamera,
-      timing_ms: timing(chunk.micros),
-      ...(chunk.cacheReset ? { cache_reset: true } : {}),
-    },
+    prompt_tokens,
+    prompt_tokens_details: { cached_tokens },
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
   };
-}
-
-/** The `usage` object. */
-export function usageObject({ promptTokens, cachedTokens, completionTokens }: Usage): object {
-  return {
-    prompt_tokens: promptTokens,
-    prompt_tokens_details: { cached_tokens: cachedTokens },
-    completion_tokens: completionTokens,
-    total_tokens: promptTokens + completionTokens,
-  };
-}
-
-/** What the chunk is charged for: every row that the model computed. */
-export function chunkUsage({ promptTokens, cachedTokens, rowsComputed }: Chunk<unknown>): Usage {
-  return { promptTokens, cachedTokens, completionTokens: rowsComputed };
-}
-
-function timing(micros: StationMicros): Record<(typeof STATIONS)[number], number> {
-  const { decode, queue, prefill, denoise, encode } = micros;
-  return {
-    decode: millis(decode),
-    queue: millis(queue),
-    prefill: millis(prefill),
-    denoise: millis(denoise),
-    encode: millis(encode),
-  };
-}
-
-/** Milliseconds with microsecond resolution. */
-export function millis(micros: number): number {
-  return Math.round(micros) / 1000;
 }

@@ -1,5 +1,7 @@
 /** The session slots of a model with episode memory: who holds one is up to the session table. */
+
 import { assert, present } from "../../std/assert.ts";
+import type { SessionSlots } from "../exclusive.ts";
 
 /** What of a model the slots need. */
 export interface SlotMemory {
@@ -9,7 +11,7 @@ export interface SlotMemory {
   sessionDrop(slot: number): void;
 }
 
-export class SlotPool {
+export class SlotPool implements SessionSlots {
   /** Free slots of each replica. */
   private readonly free: number[][];
   private readonly perReplica: number;

@@ -12,9 +12,9 @@ import { assert } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
 import { isAnonId, makeId } from "../../std/ids.ts";
 import { type SessionKey, type Store, StoreDown } from "../../store/store.ts";
+import type { SessionSlots, Sessions } from "../exclusive.ts";
 import * as machine from "./machine.ts";
 import { SeenIds } from "./seen-ids.ts";
-import type { SlotPool } from "./slots.ts";
 
 export interface SessionName {
   readonly accountId: string;
@@ -34,14 +34,14 @@ export interface Holder {
 }
 
 /** What a connection is to hold. */
-interface HoldRequest {
+export interface HoldRequest {
   readonly accountId: string;
   readonly model: string;
   /** undefined: a new session, whose id is assigned. */
   readonly sessionId: string | undefined;
   readonly instruction: string;
   readonly holder: Holder;
-  readonly slots: SlotPool | undefined;
+  readonly slots: SessionSlots | undefined;
 }
 
 /** The right to run one chunk of a session. */
@@ -70,7 +70,7 @@ interface TableOptions {
 /** A session that is alive. */
 interface Entry {
   state: machine.Idle | machine.Busy;
-  readonly slots: SlotPool | undefined;
+  readonly slots: SessionSlots | undefined;
   slot: number | undefined;
   holder?: Holder | undefined;
   /** Of a session that a connection has opened as a new one. */
@@ -87,7 +87,7 @@ const NEW: machine.SessionState = { kind: "new" };
 /** While the store is asked about an id that is not alive, the id is taken. */
 const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: undefined, ending: false };
 
-export class SessionTable {
+export class SessionTable implements Sessions {
   /** In the order in which they became idle, oldest first; busy ones stand anywhere. */
   private readonly live = new Map<string, Entry>();
   private readonly clock: Clock;
@@ -113,7 +113,7 @@ export class SessionTable {
     name: SessionName,
     request: machine.SessionRequest,
     counts: machine.ImageCounts,
-    slots?: SlotPool,
+    slots?: SessionSlots,
   ): Promise<Ticket | Failure> {
     this.sweep();
     const { sessionId, holder } = name;
@@ -208,7 +208,7 @@ export class SessionTable {
   }
 
   /** Takes an id that is not alive, from before the store is asked about it until its first request has begun or is refused. */
-  private look(key: string, slots: SlotPool | undefined): Entry {
+  private look(key: string, slots: SessionSlots | undefined): Entry {
     const entry: Entry = { state: LOOKING, slots, slot: undefined };
     this.live.set(key, entry);
     return entry;
@@ -316,7 +316,7 @@ export class SessionTable {
   }
 
   /** Seconds until the first place can come free: the session that idles longest expires, or one that runs does so after it. */
-  private secondsToFree(slots: SlotPool | undefined): number {
+  private secondsToFree(slots: SessionSlots | undefined): number {
     const now = this.clock.monotonicMs();
     let dueMs = now + LIMITS.sessionIdleMs;
     for (const { state, slots: own } of this.live.values()) {

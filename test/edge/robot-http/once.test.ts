@@ -5,7 +5,7 @@ import { Failure } from "../../../src/error/core.ts";
 import { Problem } from "../../../src/error/problem.ts";
 import { ROBOT } from "../../../src/error/robot.ts";
 import { StoreDown } from "../../../src/store/store.ts";
-import { observation, type Stage, stage } from "../stage.ts";
+import { imagePart, imageUrl, jpeg, observation, type Stage, stage, textPart, withContent } from "../stage.ts";
 import { expectClean, failure, session, settle } from "./outcome.ts";
 
 const asked = { ...session, observation_id: "o.1" };
@@ -41,7 +41,17 @@ test("the replay check comes before the session checks: an old step replays afte
 test("other content: 409 idempotency_conflict with the field, and nothing runs", async () => {
   const at = await stage();
   await at.chat(asked);
-  for (const changes of [{ seed: 1 }, { stream: true }, { extra: {} }, { action_horizon: 30 }]) {
+  const robot_state = { joint_position: Array(12).fill(0.2), gripper_position: [0, 1] };
+  const brighter = withContent([textPart(), imagePart(), imagePart(imageUrl(jpeg(65))), imagePart()]);
+  const { messages } = brighter;
+  for (const changes of [
+    { seed: 1 },
+    { action_horizon: 29 },
+    { num_inference_steps: 1 },
+    { expected_step: 0 },
+    { robot_state },
+    { messages },
+  ]) {
     expect(await failure(await at.chat({ ...asked, ...changes }))).toEqual({
       status: 409,
       code: "idempotency_conflict",
@@ -50,6 +60,20 @@ test("other content: 409 idempotency_conflict with the field, and nothing runs",
   }
   expect(at.engine.observations.length).toBe(1);
   await expectClean(at, 1);
+});
+
+test("the same observation is replayed whatever carries it: stream, unknown fields, and defaults that are spelt out", async () => {
+  const at = await stage();
+  const [text] = await replayed(await at.chat(asked));
+  for (const changes of [{ extra: {} }, { action_horizon: 30 }, { seed: 0 }, { handoff: false }]) {
+    expect((await replayed(await at.chat({ ...asked, ...changes })))[0]).toBe(text);
+  }
+  const streamed = await at.chat({ ...asked, stream: true });
+  expect([streamed.status, streamed.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
+  const content = (JSON.parse(String(text)) as { choices: [{ message: { content: string } }] }).choices[0].message
+    .content;
+  expect(await streamed.text()).toContain(JSON.stringify(content));
+  expect(at.engine.observations.length).toBe(1);
 });
 
 test("still running: 409 observation_outcome_unknown, in place of session_busy", async () => {
@@ -80,7 +104,7 @@ test("a failed run frees the id: it may be used again, with other content too", 
   at.engine.script.run = run;
   expect(await failure(await at.chat({ ...asked, messages: [] }))).toMatchObject({ code: "messages_missing" });
   expect((await at.chat({ ...asked, seed: 5 })).status).toBe(200);
-  expect([at.engine.observations.length, at.service.observations.size]).toEqual([2, 0]);
+  expect([at.engine.observations.length, at.service.replays.size]).toEqual([2, 0]);
 });
 
 test("known, result gone: 503 observation_outcome_unknown; its marker stays for 24 hours after the session", async () => {
@@ -204,7 +228,7 @@ test("a commit that takes longer than the chunk may: the outcome is unknown, and
 test("the service ends during a commit: the outcome is unknown, because the answer may become durable", async () => {
   for (const [body, code] of [
     [asked, "observation_outcome_unknown"],
-    [session, "metering_unavailable"],
+    [session, "observation_outcome_unknown"],
   ] as const) {
     const at = await stage();
     const commit = holdCommits(at);

@@ -101,7 +101,7 @@ test("a waiting client that leaves frees its place, its session and its observat
   expect(at.service.admission.waiting).toBe(1);
   client.abort();
   await pending;
-  expect([at.service.admission.waiting, at.service.observations.size]).toEqual([0, 0]);
+  expect([at.service.admission.waiting, at.service.replays.size]).toEqual([0, 0]);
   empty();
   expect([at.engine.cameras.length, at.service.admission.held]).toEqual([0, 0]);
   await expectClean(at, 0);

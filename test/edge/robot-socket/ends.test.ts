@@ -20,7 +20,7 @@ describe("a session.close that waits is the client's last word", () => {
       "the observation before it fails",
       async (one, next) => {
         const { engine } = one.at;
-        one.at.service.observations.claim = async () => engine.failure("no");
+        one.at.service.replays.claim = async () => engine.failure("no");
         await next();
       },
     ],
@@ -74,7 +74,7 @@ describe("ends", () => {
     await settle();
     resolve();
     await settle();
-    expect([one.at.store.kept.length, one.at.service.observations.size, held(one.at)]).toEqual([0, 0, NOTHING]);
+    expect([one.at.store.kept.length, one.at.service.replays.size, held(one.at)]).toEqual([0, 0, NOTHING]);
   });
 
   test("the service ends: all that was asked for is answered, in order; what comes later is engine_unavailable, 1011", async () => {

@@ -1,7 +1,9 @@
-/** What the service says in text on `/v1/responses` besides chunks (contract section 3). */
+/** The messages of the service on `/v1/responses` (contract section 3). */
 import type { Manifest } from "../../bundle/manifest.ts";
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
+import type { Answer } from "../../robot/answer.ts";
+import { type ActionsFormat, chunkText, rowsBytes, usageObject } from "../robot/chunk.ts";
 
 export function openedText(manifest: Manifest, { sessionId, step }: { sessionId: string; step: number }): string {
   const { columns, hz, space, rows } = manifest.action;
@@ -37,6 +39,26 @@ export function errorText(failure: Failure, closing: boolean, observationId: str
 /** There is no field for what was wrong, so the message names it, once. */
 function saying({ param, message }: Failure): string {
   return param === undefined || message.includes(param) ? message : `${param}: ${message}`;
+}
+
+/** What answers an observation, in this order. */
+export type Sent = readonly [text: string] | readonly [text: string, rows: Uint8Array];
+
+/** `action_chunk`, and with `f32` its rows as the next message. */
+export function chunkMessages(
+  answer: Answer,
+  format: ActionsFormat,
+  { observationId, replayed }: { readonly observationId: string | undefined; readonly replayed: boolean },
+): Sent {
+  const { id, usage } = answer.head;
+  const text = chunkText(answer, format, {
+    type: "action_chunk",
+    id,
+    ...(observationId === undefined ? {} : { observation_id: observationId }),
+    ...(replayed ? { replayed } : {}),
+    usage: usageObject(usage),
+  });
+  return format === "json" ? [text] : [text, rowsBytes(answer)];
 }
 
 export function noSession(): Failure {

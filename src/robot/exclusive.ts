@@ -1,0 +1,83 @@
+/**
+ * What may be held once only: by one request, on one node. Each is a small interface here, implemented in this process's
+ * memory; a fleet of nodes implements the same over what they share (leases, capacity).
+ */
+import type { Failure } from "../error/core.ts";
+import type { SessionKey } from "../store/store.ts";
+import type { EarlySlots, Permit } from "./admission.ts";
+import type { ImageCounts, SessionRequest } from "./session/machine.ts";
+import type { Holder, HoldRequest, SessionName, Ticket } from "./session/table.ts";
+
+/** Live sessions. */
+export interface Sessions {
+  /** Sessions that are idle or busy. */
+  readonly size: number;
+  /** The session stage up to `image_count_mismatch`; a ticket holds the session until it is given back. */
+  begin(
+    name: SessionName,
+    request: SessionRequest,
+    counts: ImageCounts,
+    slots?: SessionSlots,
+  ): Promise<Ticket | Failure>;
+  /** A connection takes the session for itself until `release`. `gone`: it was gone itself meanwhile. */
+  hold(request: HoldRequest): Promise<{ readonly sessionId: string; readonly step: number } | "gone" | Failure>;
+  /** Whether the session was never asked for an observation of this id, where that is known without the store. */
+  isFirst(session: SessionKey, observationId: string): boolean;
+  /** The connection lets the session go: `end` ends it, `stay` leaves it to the next one for as long as a session may idle. */
+  release(name: SessionName & { readonly sessionId: string; readonly holder: Holder }, then: "end" | "stay"): void;
+  /** The client ends its session; nothing happens when there is none. */
+  end(name: SessionName & { readonly sessionId: string }): void;
+  /** Ends sessions that idled too long. */
+  sweep(): void;
+}
+
+/** Observation ids that run. */
+export interface RunningIds {
+  readonly size: number;
+  /** Takes the id until `release`, or says with which content it runs already. */
+  claim(
+    key: string,
+    digest: Uint8Array,
+  ): { readonly kind: "claim"; release(): void } | { readonly kind: "taken"; readonly digest: Uint8Array };
+}
+
+/** Run and frame slots of the engine, accounts in turns. */
+export interface RunSlots {
+  /** Observations that hold slots, and those that wait for some. */
+  readonly held: number;
+  readonly waiting: number;
+  /** One run with `frames` frames of a model, now or when its turn comes; `engine_unavailable` when too many wait. */
+  take(accountId: string, model: string, frames: number): Permit | Failure;
+  /** Slots for frames that arrive before their observation; undefined when there are none to spare. */
+  takeEarly(accountId: string, model: string, frames: number): EarlySlots | undefined;
+}
+
+/** Session slots of a model with episode memory. */
+export interface SessionSlots {
+  readonly freeCount: number;
+  /** A slot on the replica with the fewest sessions; undefined when all are taken. */
+  take(): number | undefined;
+  /** Forgets what the slot's memory holds. */
+  give(slot: number): void;
+}
+
+/** The ids that run in this process. */
+export class LocalIds implements RunningIds {
+  /** Digest of each observation, by key. */
+  private readonly digests = new Map<string, Uint8Array>();
+
+  get size(): number {
+    return this.digests.size;
+  }
+
+  claim(key: string, digest: Uint8Array): ReturnType<RunningIds["claim"]> {
+    const other = this.digests.get(key);
+    if (other) return { kind: "taken", digest: other };
+    this.digests.set(key, digest);
+    // Released more than once, it must not release what another request has claimed meanwhile.
+    const release = () => {
+      if (this.digests.get(key) === digest) this.digests.delete(key);
+    };
+    return { kind: "claim", release };
+  }
+}

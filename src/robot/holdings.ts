@@ -1,0 +1,78 @@
+/**
+ * What one attempt holds: frames, the claim on its observation_id, its session, admission slots, money, the run. Every way out
+ * of an attempt ends here, once, in `keep` or in `undo`; nothing else gives any of it back.
+ */
+import { Hold } from "../charge/charges.ts";
+import type { Run } from "../engine/engine.ts";
+import type { Failure } from "../error/core.ts";
+import { present } from "../std/assert.ts";
+import type { Log } from "../std/log.ts";
+import type { Permit } from "./admission.ts";
+import type { ObservedFrames } from "./frames.ts";
+import type { Interruptions } from "./interruptions.ts";
+import type { Claim } from "./replay.ts";
+import type { Ticket } from "./session/table.ts";
+
+export class Holdings {
+  claim: Claim | undefined;
+  ticket: Ticket | undefined;
+  interruptions: Interruptions | undefined;
+  permit: Permit | undefined;
+  /** The money for the run, once it was asked for. */
+  charge: Promise<Hold | Failure> | undefined;
+  run: Run | undefined;
+  private ended = false;
+
+  constructor(
+    private readonly frames: ObservedFrames,
+    private readonly log: Log,
+  ) {}
+
+  /** The answer is durable: memory and step move on. From here on nothing is taken back, whatever goes wrong. */
+  keep(): void {
+    if (!this.end()) return;
+    this.giveBack(() => {
+      present(this.run, "the run of an answer").commit();
+      this.ticket?.commit();
+    });
+  }
+
+  /** Takes everything back, unless it was kept. The session is free once the engine has let go of the run. */
+  undo(): void {
+    if (!this.end()) return;
+    this.frames.drop();
+    const { charge, run } = this;
+    if (charge) this.inBackground(charge.then((held) => void (held instanceof Hold && held.release())));
+    const free = () => this.giveBack(() => this.ticket?.fail());
+    if (!run) {
+      free();
+      return;
+    }
+    run.cancel();
+    this.inBackground(run.result.then(() => run.abort()));
+    this.inBackground(run.released.then(free));
+  }
+
+  private end(): boolean {
+    const first = !this.ended;
+    this.ended = true;
+    this.interruptions?.disarm();
+    return first;
+  }
+
+  /** What neither outcome keeps; a session that cannot be settled holds up nothing else. */
+  private giveBack(settle: () => void): void {
+    try {
+      settle();
+    } finally {
+      // Slots of frames are free when no decoder is at one any more.
+      this.inBackground(this.frames.close().then(() => this.permit?.release()));
+      this.claim?.release();
+    }
+  }
+
+  /** Nobody waits for this work: a fault in it goes to the log. */
+  private inBackground(work: Promise<unknown>): void {
+    work.catch((error: unknown) => this.log.error("request fault", { stack: String(error) }));
+  }
+}
