@@ -1,10 +1,10 @@
 /**
- * Which observations may hold frame and run slots of the engine, and which wait for them.
+ * Which observations hold run and frame slots of the engine, and which wait for them.
  *
- * Each account has a share, so that others always find slots free. What finds none waits behind its account's others, and
- * accounts take turns: an account goes to the end of the round when its first observation is let in. One whose first does not
- * fit is passed over and keeps its place in the round. Where it is the model's frames that are too few for that first one,
- * those that come free are kept for it: small observations, new ones too, would otherwise pass a large one for ever.
+ * An account holds at most its share, so that slots stay free for others. An observation that finds no slot is queued behind
+ * the others of its account, and accounts are served round robin. An account whose first observation does not fit keeps its
+ * place in the round; if it lacks frame slots of its model, slots that become free are reserved for it, because a stream of
+ * small observations would otherwise starve a large one.
  */
 import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
@@ -27,15 +27,15 @@ type AdmissionLimits = Readonly<
   >
 >;
 
-/** What an observation has of the engine's slots: first a place in the queue, then a run slot and its frame slots. */
+/** An observation's place in the queue, then its run slot and frame slots. */
 export interface Permit {
-  /** Resolves when the slots are there; never, when it is released before. */
+  /** Resolves when the slots are granted; never, if it is released before. */
   readonly granted: Promise<undefined>;
-  /** Gives back what it has, place or slots; later calls do nothing. */
+  /** Gives back the place or the slots; later calls do nothing. */
   release(): void;
 }
 
-/** Frame slots that are held before their observation is there. */
+/** Frame slots of frames that arrived before their observation. */
 export interface EarlySlots {
   /** Later calls do nothing. */
   release(): void;
@@ -44,11 +44,11 @@ export interface EarlySlots {
 export class Admission implements RunSlots {
   /** Accounts that hold or wait for something. */
   private readonly accounts = new Map<string, Account>();
-  /** Accounts that wait, in the order of their turns. */
+  /** Accounts with a queue, in round-robin order. */
   private readonly round = new Set<Account>();
-  /** Frames held of each model: every model has frame slots of its own. */
+  /** Frame slots held, by model: each model has its own. */
   private readonly frames = new Tally();
-  /** Of these, frames whose observation is still to come. */
+  /** Of these, slots of frames whose observation has not arrived. */
   private readonly early = new Tally();
   /** Observations that wait for each model. */
   private readonly waitingFor = new Tally();
@@ -66,7 +66,6 @@ export class Admission implements RunSlots {
     return this.queued;
   }
 
-  /** One run with `frames` frames of a model, now or when its turn comes; `engine_unavailable` when too many wait. */
   take(accountId: string, model: string, frames: number): Permit | Failure {
     assert(frames <= this.limits.observationFramesMax, "an observation fits into the slots");
     const account = this.accounts.get(accountId) ?? new Account(accountId);
@@ -82,10 +81,7 @@ export class Admission implements RunSlots {
     return refusal ?? entry;
   }
 
-  /**
-   * Slots for frames that arrive before their observation, so that they are decoded by then; undefined when there are none to
-   * spare. They stand behind every observation that waits, and never take more than their part.
-   */
+  /** Early frames never take a slot that a waiting observation needs, nor more than their own share. */
   takeEarly(accountId: string, model: string, frames: number): EarlySlots | undefined {
     const { framesMax, earlyFramesMax, accountEarlyFramesMax } = this.limits;
     if (this.waitingFor.of(model) > 0 || this.early.of(model) + frames > earlyFramesMax) return undefined;
@@ -111,7 +107,7 @@ export class Admission implements RunSlots {
     };
   }
 
-  /** Too many wait, the newest included. */
+  /** The refusal, if the queues are too long with the newest included. */
   private crowded({ queue }: Account): Failure | undefined {
     const { accountWaitingMax, admissionWaitingMax } = this.limits;
     const own = queue.size > accountWaitingMax;
@@ -126,11 +122,11 @@ export class Admission implements RunSlots {
     );
   }
 
-  /** Lets in all that fit, turn by turn. One pass is enough: nothing comes free meanwhile. */
+  /** Grants slots to all that fit, account by account. One pass is enough: no slot becomes free during it. */
   private admit(): void {
-    /** Models whose free frames are kept for an account that was passed over. */
+    /** Models whose free frame slots are reserved for an account that was passed over. */
     const kept = new Set<string>();
-    // An account that has had its turn stands at the end, and is met there once more.
+    // An account that was granted a slot moves to the end of the round, so the loop meets it again.
     for (const account of this.round) {
       if (this.runs >= this.limits.chunksMax || kept.size === this.waitingFor.size) return;
       const [first] = account.queue;
@@ -185,15 +181,15 @@ export class Admission implements RunSlots {
 
 class Account {
   runs = 0;
-  /** Frames held of each model, and of these, those whose observation is still to come. */
+  /** Frame slots held, by model; `early`: those whose observation has not arrived. */
   readonly frames = new Tally();
   readonly early = new Tally();
-  /** Who waits, first come first. */
+  /** In order of arrival. */
   readonly queue = new Set<Entry>();
 
   constructor(readonly id: string) {}
 
-  /** Whether its share has room for one run more. */
+  /** Whether its share has room for one more run. */
   mayHold({ model, frames }: Entry, limits: AdmissionLimits): boolean {
     return this.runs < limits.accountChunksMax && this.hasRoom(model, frames, limits);
   }
@@ -223,7 +219,7 @@ class Entry implements Permit {
   }
 }
 
-/** Counts by name; those at zero are forgotten. */
+/** Counts by name; zero counts are removed. */
 class Tally {
   private readonly counts = new Map<string, number>();
 

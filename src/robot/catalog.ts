@@ -3,7 +3,7 @@ import type { Manifest } from "../bundle/manifest.ts";
 import type { Model } from "../engine/engine.ts";
 import type { SessionSlots } from "./exclusive.ts";
 
-/** A model id that this service answers for; `model` is there once it is loaded and warm. */
+/** A model id that this service serves. `model` is set once it is loaded and warm. */
 export interface Served {
   readonly manifest: Manifest;
   readonly model: Model | undefined;
@@ -14,7 +14,7 @@ export interface Served {
 export class Catalog {
   /** By served id. */
   readonly models = new Map<string, Served>();
-  /** False until the bundles have been read: no id is known to be unknown before. */
+  /** False until the bundles have been read: until then no id can be called unknown. */
   known = false;
 
   get ids(): string[] {

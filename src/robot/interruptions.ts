@@ -1,10 +1,10 @@
-/** What may end a request before its work is done: its deadline, its client's leaving, the end of the service. */
+/** What may end a request before its work is done: its deadline, its client leaving, the shutdown of the service. */
 import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
 import type { Clock } from "../std/clock.ts";
 
 export class Interruptions {
-  /** Asked when the client has left: whether that ends the request now. */
+  /** Called when the client has left; returns whether that ends the request. */
   onLeave: () => boolean = () => true;
   private readonly late = Promise.withResolvers<"late">();
   private readonly over = Promise.withResolvers<"over">();
@@ -19,7 +19,7 @@ export class Interruptions {
     private readonly clock: Clock,
     private readonly ms: number,
     private readonly signal: AbortSignal,
-    /** The service ends: whoever waits is answered now. */
+    /** Aborts when the service shuts down and must answer every waiting request. */
     private readonly service: AbortSignal,
   ) {
     this.disarmClock = clock.after(ms, () => this.late.resolve("late"));
@@ -29,8 +29,8 @@ export class Interruptions {
   }
 
   /**
-   * The outcome of `work`, or the failure that comes first. `unfinished` is for work that goes on without its client: neither
-   * the deadline nor the end of the service means then that nothing ran.
+   * The outcome of `work`, or the interruption that comes first. `unfinished` makes the failure of work that is not stopped by
+   * the deadline or the shutdown: then nobody can say that nothing ran.
    */
   async race<T>(work: Promise<T>, unfinished?: () => Failure): Promise<T | Failure> {
     if (this.signal.aborted) this.leave();

@@ -1,10 +1,10 @@
-/** Forgetting what chunks left behind, once nobody may ask for it any more. */
+/** Deletes the records of chunks whose retention (contract section 2) is over. */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { type Store, StoreDown } from "../store/store.ts";
 
-/** Replies of sessions that ended ten minutes ago, and records of those that ended a day ago. */
+/** Stored answers ten minutes after their session ended, all other records a day after. */
 export async function forgetChunks(store: Pick<Store, "chunksForget">, clock: Clock, log: Log): Promise<void> {
   const before = (ms: number) => Math.floor((clock.unixMs() - LIMITS.sessionIdleMs - ms) / 1000);
   const retention = { repliesBefore: before(LIMITS.replyKeptMs), recordsBefore: before(LIMITS.sessionEndedMs) };

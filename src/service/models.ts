@@ -12,7 +12,7 @@ import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import { nearest } from "../std/nearest.ts";
 
-/** What to load, in the order of the ids; a problem names the first thing that stands against it. */
+/** What to load, in the order of the ids, or the first thing that is wrong. */
 export function planModels(
   bundles: readonly Bundle[],
   config: Pick<ServeConfig, "robot" | "dev">,
@@ -56,7 +56,7 @@ function deviceOf({ device }: RobotConfig, id: string): string | Problem {
   );
 }
 
-/** Makes the ids known, then loads all side by side; a model answers as soon as it is warm. */
+/** Adds the ids to the catalog, then loads all in parallel; a model is served as soon as it is warm. */
 export async function loadModels(
   engine: Engine,
   plan: readonly LoadOptions[],
@@ -85,10 +85,10 @@ export async function loadModels(
   return outcomes.find((outcome) => outcome !== undefined);
 }
 
-/** Chunks printed before the first robot comes: the compiler has seen the printer by then, and no robot waits for that. */
+/** Chunks printed before the first request, so that the JIT has compiled the printer by then. */
 const WARM_CHUNKS = 100;
 
-/** While the engine loads on its own threads. The numbers are of an arm's kind: all signs and lengths. */
+/** Runs while the engine loads on its own threads. The numbers have both signs and all lengths, as those of an arm have. */
 function warmPrinter({ action }: Manifest): void {
   const columns = action.columns.length;
   const values = new Float32Array(action.rows * columns);

@@ -31,7 +31,7 @@ export async function chat(service: Service, request: Request): Promise<Reply | 
   const body = await readBody(request, { bytesMax: LIMITS.robotBodyBytesMax, ingress, owner: accountId, clock });
   if (body instanceof Failure) return body;
   try {
-    // A body may take long to arrive: nothing new begins after the signal to end.
+    // A body may take long to arrive: nothing new begins after the signal to shut down.
     if (service.lifecycle.draining) return shuttingDown();
     const object = parseObject(body.bytes);
     if (typeof object === "string") return new Failure(ROBOT.invalid_body, object);
@@ -61,7 +61,7 @@ interface Caller {
 }
 
 async function chunk(service: Service, command: ObserveRequest, caller: Caller): Promise<Reply | Failure> {
-  // A stream tells that its reader has left in its own way.
+  // For a plain reply the request's signal aborts; for a stream its reader is cancelled, which calls `leave`.
   const left = new AbortController();
   const leave = () => left.abort();
   if (caller.left.aborted) leave();
@@ -100,7 +100,7 @@ async function answered<T>(
   return outcome.printed;
 }
 
-/** What only a socket tells apart: over HTTP a result that is not one to the observation is the model's failure. */
+/** The specification has `engine_protocol_error` on sockets only; over HTTP it is `model_failure`. */
 function overHttp(failure: Failure): Failure {
   if (failure.row !== ROBOT.engine_protocol_error) return failure;
   const detail = failure.detail === undefined ? {} : { detail: failure.detail };

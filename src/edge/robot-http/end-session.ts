@@ -4,7 +4,7 @@ import type { Reply } from "../http/answer.ts";
 import { principalOf } from "../http/principal.ts";
 import type { Service } from "../service.ts";
 
-/** Always 204, whether or not there was such a session: afterwards there is none. */
+/** Always 204, whether or not there was such a session. */
 export async function endSession(
   service: Service,
   request: Request,
@@ -13,7 +13,7 @@ export async function endSession(
   const principal = await principalOf(service, request);
   if (principal instanceof Failure) return principal;
   const model = new URL(request.url).searchParams.get("model") ?? "";
-  // A path that is no UTF-8 names no session.
+  // null: the path is not valid UTF-8, so it names no session.
   if (sessionId !== null) service.sessions.end({ accountId: principal.accountId, model, sessionId });
   return { status: 204, body: null };
 }

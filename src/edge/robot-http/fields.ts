@@ -1,6 +1,6 @@
 /**
- * The fields of `POST /v1/chat/completions` in words and as JSON Schema: ranges, units, defaults. The checks decide
- * (`checks.ts`); a test sends what these fragments accept and refuse to the route and finds no difference.
+ * The fields of `POST /v1/chat/completions` as documented JSON Schema: ranges, units, defaults. The checks in `checks.ts`
+ * decide; a test sends what these schemas accept and refuse to the route and compares.
  */
 import { type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
@@ -119,9 +119,10 @@ export const FIELDS = {
     Type.String({
       pattern: observationIdPattern.source,
       description:
-        "Makes the request safe to repeat. The same id with an identical body (equal JSON whatever the order of keys; null " +
-        "fields count as absent) returns the first answer with no new execution and no charge, and says " +
-        "`Idempotent-Replayed: true`; with another body it is `idempotency_conflict`. The replay comes before the session's " +
+        "Makes the request safe to repeat. The same id with the same observation (model, session, instruction, frames, state, " +
+        "`expected_step`, `action_horizon`, `num_inference_steps`, `seed`; over HTTP or on a socket) returns the first answer " +
+        "with no new execution and no charge, and says `Idempotent-Replayed: true`; with another observation it is " +
+        "`idempotency_conflict`. `stream` may differ. The replay comes before the session's " +
         "checks, so an old step can be replayed after the session has moved on. A failed run frees the id. Results are kept " +
         `for at least ${LIMITS.replyKeptMs / 60_000} minutes after the session ends, ids for ${ENDED_HOURS} hours. Scoped to account, model and session.`,
     }),

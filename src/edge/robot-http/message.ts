@@ -111,10 +111,10 @@ function readContent(content: unknown, param: string): Content | Failure {
 const PREFIX = "data:image/jpeg;base64,";
 /** The base64 of the three bytes that `startsAsJpeg` looks for. */
 const START = "/9j/";
-/** Whole groups of four, the last one padded, and no bit set that the padding throws away. */
+/** Groups of four, the last one padded, with no bit set that the padding discards. */
 const GROUPS = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?";
 
-/** What `readImages` accepts, in words and as a pattern for programs; the functions below decide. */
+/** What `readImages` accepts, for the documents; the functions below decide. */
 export const imageUrlSchema = Type.String({
   pattern: `^${PREFIX}${START}${GROUPS}$`,
   maxLength: PREFIX.length + Math.ceil(LIMITS.jpegBytesMax / 3) * 4,
@@ -127,7 +127,7 @@ export const imageUrlSchema = Type.String({
 const FORMAT = `send '${PREFIX}' followed by the base64 of a JPEG file`;
 
 /**
- * Row by row over all images, in the order of the error table; sizes are judged from lengths before anything is decoded.
+ * One rule after another over all images, in the order of the error table; sizes come from lengths, before anything is decoded.
  * Failures: `invalid_image_url`, `image_too_large`, `unsupported_image_format`.
  */
 function readImages(parts: readonly ImagePart[]): FrameImage[] | Failure {

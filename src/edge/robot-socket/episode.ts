@@ -2,9 +2,9 @@
  * One connection of `/v1/responses`: a session that it holds, frames that are decoded while they arrive, observations that run
  * one after another and are answered in their order.
  *
- * What a message is about is looked at when it arrives; what it asks for waits in a queue. A failure that closes ends the
- * connection at once: what waits in the queue is dropped without a trace, what runs is taken back if the model has not started,
- * and otherwise kept for a repeat of its `observation_id`.
+ * A message is checked when it arrives and its work is queued. A failure that closes ends the connection at once: queued
+ * observations are dropped, the one that runs is taken back if the model has not started, and otherwise finished and kept for a
+ * repeat of its `observation_id`.
  */
 import { type CloseCode, Failure } from "../../error/core.ts";
 import { EVERY } from "../../error/every-route.ts";
@@ -28,13 +28,13 @@ import { Turns } from "./turns.ts";
 /** A message as it came. */
 interface Arrived {
   readonly message: string | Uint8Array;
-  /** Of the message; of a text as UTF-8. */
+  /** Size of the message; of a text as UTF-8. */
   readonly bytes: number;
   /** Monotonic ms. */
   readonly arrivedMs: number;
 }
 
-/** Not an error: the client has closed its session, or the service ends. */
+/** Close codes that are no error: the client has closed its session, the service shuts down. */
 type Goodbye = 1000 | 1001;
 
 export class Episode implements Holder {
@@ -43,9 +43,9 @@ export class Episode implements Holder {
   private waiting: Arrived[] | undefined;
   private readonly pending = new Pending();
   private readonly turns: Turns;
-  /** The client has said its last word. */
+  /** The client has sent `session.close`. */
   private closing = false;
-  /** The session has ended without it. */
+  /** The session has expired or was ended by another request. */
   private expired = false;
   private over = false;
   private readonly left = new AbortController();
@@ -81,7 +81,7 @@ export class Episode implements Holder {
     }
   }
 
-  /** The session is being opened. */
+  /** Queues a message while the session is being opened. */
   private wait(arrived: Arrived, waiting: Arrived[]): void {
     if (!this.pend(arrived.bytes)) return;
     if (this.service.ingress.take(this.client.accountId, arrived.bytes)) waiting.push(arrived);
@@ -93,7 +93,7 @@ export class Episode implements Holder {
     this.end(1001, "");
   }
 
-  /** The service ends: what was asked for is still answered. */
+  /** The service shuts down: observations that have arrived are still answered. */
   drain(): void {
     if (this.turns.outstanding === 0 && !this.waiting) this.goodbye("shutdown", 1001);
   }
@@ -102,7 +102,7 @@ export class Episode implements Holder {
     return this.over;
   }
 
-  /** By idleness, or by somebody else. A chunk that is just being answered goes out first. */
+  /** A chunk that is being answered is sent first. */
   sessionEnded(): void {
     this.expired = true;
     if (!this.turns.working) this.expire();
@@ -226,7 +226,7 @@ export class Episode implements Holder {
     if (this.service.lifecycle.draining) this.drain();
   }
 
-  /** Says what went wrong; a failure that closes is the last word. */
+  /** Sends the error; a failure that closes ends the connection behind it. */
   private fail(failure: Failure, observationId?: string): void {
     if (this.over) return;
     const { service } = this;
@@ -253,12 +253,12 @@ export class Episode implements Holder {
     this.end(1013, "the client does not read");
   }
 
-  /** Once, whatever the reason: nothing of the connection stays but what runs and cannot be taken back. */
+  /** Releases everything that the connection holds, once. A run that the model has started goes on. */
   private end(code: CloseCode | Goodbye, reason: string): void {
     if (this.over) return;
     this.over = true;
     this.left.abort();
-    // A client that closes its session has said that it does not come back for it.
+    // A client that sent session.close will not resume the session.
     this.letGo(this.closing ? "end" : "stay");
     if (this.session) discard(this.session.intake.take().frames, this.service.log);
     for (const { frames } of this.turns.drop()) discard(frames, this.service.log);
@@ -273,7 +273,7 @@ export class Episode implements Holder {
     this.service.sessions.release({ accountId, model: served.manifest.id, sessionId, holder: this }, then);
   }
 
-  /** Takes the message's part of what may be pending, or ends the connection. */
+  /** Counts the message as pending, or ends the connection if too much is. */
   private pend(bytes: number): boolean {
     const failure = this.pending.take(bytes);
     if (failure) this.fail(failure);

@@ -11,7 +11,7 @@ import type { Log } from "../../std/log.ts";
 import type { Ingress } from "../http/ingress.ts";
 import { jpegSizeFault, startsAsJpeg } from "../robot/jpeg.ts";
 
-/** Bytes of the shortest start of a JPEG file that can be told from other data. */
+/** Bytes of the shortest JPEG header (contract section 3). */
 const HEADER_BYTES = 3;
 
 export interface ReceivedFrame {
@@ -36,7 +36,7 @@ export function readFrame(message: Uint8Array, cameras: readonly string[]): Rece
   return { camera, jpeg };
 }
 
-/** Whose frames they are, and where they go. */
+/** The account and the model of the frames, and the budgets that they count against. */
 export interface GroupOptions {
   readonly accountId: string;
   readonly turn: number;
@@ -45,24 +45,24 @@ export interface GroupOptions {
   readonly cameras: number;
   readonly admission: RunSlots;
   readonly ingress: Ingress;
-  /** Whether the observation will probably have an id, so that its frames are digested while it is still to come. */
+  /** Whether the next observation probably has an id: its frames are then digested as they arrive. */
   readonly digests: boolean;
 }
 
-/** A frame has its bytes as long as it waits for a slot, or may have to be digested. */
+/** `jpeg` is kept while the frame waits for a slot or may have to be digested. */
 interface Taken {
   digest?: string;
   jpeg?: Uint8Array | undefined;
   frame?: Frame;
 }
 
-/** The frames of one observation: decoded while it is still to come, as far as there are slots for that. */
+/** The frames of one observation, decoded before it arrives as far as there are slots. */
 export class FrameGroup implements ObservedFrames {
   private readonly cameras: Taken[][];
   private early: EarlySlots | undefined;
-  /** Early slots that no frame has taken. */
+  /** Early slots that are not used yet. */
   private free = 0;
-  /** Bytes of frames that have them. */
+  /** Bytes of `jpeg` that are counted in the ingress budget. */
   private kept = 0;
   private closed = false;
 
@@ -84,7 +84,7 @@ export class FrameGroup implements ObservedFrames {
     );
   }
 
-  /** `expected`: frames that the observation will probably have. Failure: `engine_unavailable` when there is no memory for it. */
+  /** `expected`: frames that the observation needs. Failure: `engine_unavailable` when the ingress budget is spent. */
   add({ camera, jpeg }: ReceivedFrame, expected: number): Failure | undefined {
     const { accountId, modelId, model, turn, admission, ingress, digests } = this.options;
     if (this.all().length === 0) {

@@ -5,7 +5,7 @@ import { present } from "../../std/assert.ts";
 import type { Service } from "../service.ts";
 import { FrameGroup, type ReceivedFrame } from "./frames.ts";
 
-/** What an observation takes, and of which messages it came. */
+/** The frames that an observation takes, and the size and number of their messages. */
 export interface TakenFrames {
   readonly frames: FrameGroup;
   readonly bytes: number;
@@ -13,7 +13,7 @@ export interface TakenFrames {
 }
 
 export class FrameIntake {
-  /** Whether the next observation will probably have an id: then its frames are digested when they arrive. */
+  /** Whether the next observation probably has an id: its frames are then digested as they arrive. */
   digests = false;
   private group: FrameGroup | undefined;
   private bytes = 0;
@@ -25,7 +25,7 @@ export class FrameIntake {
     private readonly served: Served,
   ) {}
 
-  /** `messageBytes`: of the message that it came in. `first`: for the first observation of the session. */
+  /** `messageBytes`: size of its message. `first`: it is for the session's first observation. */
   add(frame: ReceivedFrame, messageBytes: number, first: boolean): Failure | undefined {
     const { frames, cameras } = this.served.manifest;
     this.bytes += messageBytes;

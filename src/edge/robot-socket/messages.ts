@@ -1,4 +1,4 @@
-/** What a client says in text on `/v1/responses` (contract section 3): the form of a message, then the checks of its fields. */
+/** The text messages of a client on `/v1/responses` (contract section 3): their form, then the checks of their fields. */
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
@@ -39,7 +39,7 @@ export function parseMessage(text: string): ClientMessage | Failure {
   return { type, body };
 }
 
-/** Failures: `message_too_large`, which closes as long as no session is open. */
+/** Failures: `message_too_large`, which closes if no session is open. */
 export function lengthFault(text: string, sessionOpen: boolean): Failure | undefined {
   if (!isTooLong(text)) return undefined;
   const message = `a text message has at most ${LIMITS.socketTextCharsMax} characters; frames are binary messages`;

@@ -12,7 +12,7 @@ import type { FrameIntake } from "./intake.ts";
 import { type Opening, readObservation } from "./messages.ts";
 import { chunkMessages, type Sent } from "./print.ts";
 
-/** Whose connection it is, and the header that says so. */
+/** The account of a connection, and the header that authenticated it. */
 export interface Client {
   readonly accountId: string;
   readonly authorization: string | null;
@@ -27,12 +27,12 @@ export interface OpenSession extends Opening {
 
 export interface ReceivedObservation {
   readonly body: JsonObject;
-  /** Of its text, which stays in memory until it is answered. */
+  /** Size of its text, which is in memory until it is answered. */
   readonly textBytes: number;
   readonly frames: FrameGroup;
   /** Monotonic ms. */
   readonly arrivedMs: number;
-  /** It came after the signal to end. */
+  /** It came after the signal to shut down. */
   readonly late: boolean;
 }
 
@@ -77,7 +77,7 @@ async function readCommand(
   session: OpenSession,
   { body, frames, late }: ReceivedObservation,
 ): Promise<ObserveCommand | Failure> {
-  // The key again: it may have been revoked since the connection was made.
+  // The key is checked again: it may have been revoked since the connection was made.
   const principal = late ? shuttingDown() : await principalOfHeader(service, client.authorization);
   if (principal instanceof Failure) return principal;
   return readObservation(body, session, frames);

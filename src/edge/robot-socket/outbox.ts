@@ -1,8 +1,8 @@
-/** What goes to a client. Bun drops what a socket cannot take, silently: here every send is looked at. */
+/** Messages to a client. Bun silently drops what a socket cannot take, so the result of every send is checked. */
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 
-/** What of Bun's socket is used. */
+/** The part of Bun's socket that is used. */
 export interface Wire {
   send(data: string | Uint8Array): number;
   getBufferedAmount(): number;
@@ -18,14 +18,14 @@ export class Outbox {
     private readonly clock: Clock,
   ) {}
 
-  /** False: the client does not read what it is sent, and the connection must end. */
+  /** False if the client does not read and the connection must end. */
   send(data: string | Uint8Array): boolean {
     if (this.isClosed) return true;
     const sent = this.wire.send(data);
     return sent !== 0 && this.wire.getBufferedAmount() < LIMITS.socketUnsentBytesMax;
   }
 
-  /** Behind what was sent; a client that reads nothing of it loses the connection after some seconds. */
+  /** Closes after what was sent; the connection of a client that does not read it is terminated some seconds later. */
   close(code: number, reason: string): void {
     if (this.isClosed) return;
     this.isClosed = true;

@@ -1,4 +1,4 @@
-/** Messages of one connection that no runner has taken yet: bounded in bytes and in number (contract section 3). */
+/** Messages of one connection whose work has not begun: bounded in bytes and in number (contract section 3). */
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
@@ -7,7 +7,7 @@ export class Pending {
   private bytes = 0;
   private messages = 0;
 
-  /** Counts one message in, also where that is too much: `socket_overflow`. */
+  /** Counts one message, also if that is too many: `socket_overflow`. */
   take(bytes: number): Failure | undefined {
     this.bytes += bytes;
     this.messages += 1;

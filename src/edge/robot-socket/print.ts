@@ -25,7 +25,7 @@ export function closedText(reason: string): string {
   return JSON.stringify({ type: "session.closed", reason });
 }
 
-/** `observationId`: of the observation at fault, where it has one. */
+/** `observationId`: the id of the observation at fault, if it has one. */
 export function errorText(failure: Failure, closing: boolean, observationId: string | undefined): string {
   return JSON.stringify({
     type: "error",
@@ -36,12 +36,12 @@ export function errorText(failure: Failure, closing: boolean, observationId: str
   });
 }
 
-/** There is no field for what was wrong, so the message names it, once. */
+/** A socket's error has no `param`, so the message names the field. */
 function saying({ param, message }: Failure): string {
   return param === undefined || message.includes(param) ? message : `${param}: ${message}`;
 }
 
-/** What answers an observation, in this order. */
+/** The messages that answer an observation, in order. */
 export type Sent = readonly [text: string] | readonly [text: string, rows: Uint8Array];
 
 /** `action_chunk`, and with `f32` its rows as the next message. */

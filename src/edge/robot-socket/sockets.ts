@@ -1,4 +1,4 @@
-/** The WebSockets of the service: how many there may be, and who must be told when it ends. */
+/** The open WebSockets: how many there may be, and which to tell of a shutdown. */
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
@@ -12,12 +12,12 @@ export class Sockets {
   private readonly open = new Set<Drained>();
   private count = 0;
 
-  /** Connections that are there. */
+  /** Open connections. */
   get size(): number {
     return this.count;
   }
 
-  /** A place for one more connection of the account; what is returned gives it back, once. */
+  /** Takes a place for one more connection of the account; call the result once to give it back. */
   enter(accountId: string): (() => void) | Failure {
     const own = this.counts.get(accountId) ?? 0;
     if (this.count >= LIMITS.socketsMax || own >= LIMITS.accountSocketsMax) {
@@ -33,7 +33,7 @@ export class Sockets {
     };
   }
 
-  /** What is returned forgets it. */
+  /** Call the result to remove it. */
   add(episode: Drained): () => void {
     this.open.add(episode);
     return () => void this.open.delete(episode);

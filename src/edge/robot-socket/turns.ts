@@ -1,21 +1,21 @@
-/** The observations of one connection, and the close behind them: worked on one after another, in the order of their arrival. */
+/** The queue of one connection: its observations, and a `session.close` behind them, one after another in order of arrival. */
 import type { Service } from "../service.ts";
 import type { ReceivedObservation } from "./observe.ts";
 import type { Pending } from "./pending.ts";
 
-/** What waits for its turn. `undefined` in place of an observation: the client closes its session. */
+/** Queued work. `observation` is undefined for a `session.close`. */
 interface Work {
   readonly observation: ReceivedObservation | undefined;
-  /** Of the messages that it consists of. */
+  /** Size and number of its messages. */
   readonly bytes: number;
   readonly messages: number;
 }
 
-/** Whose turns they are. */
+/** Does the work. */
 interface Worker {
   answer(observation: ReceivedObservation): Promise<void>;
   close(): void;
-  /** Nothing waits any more. */
+  /** The queue is empty. */
   rest(): void;
   fault(error: unknown): void;
 }
@@ -32,7 +32,7 @@ export class Turns {
     private readonly worker: Worker,
   ) {}
 
-  /** Observations that are not answered yet. */
+  /** Observations without an answer so far. */
   get outstanding(): number {
     return this.unanswered;
   }
@@ -41,7 +41,7 @@ export class Turns {
     return this.isWorking;
   }
 
-  /** The memory of its text has been taken; it is given back with the answer. */
+  /** The text is counted in the ingress budget already, and is given back with the answer. */
   push(observation: ReceivedObservation, bytes: number, messages: number): void {
     this.unanswered += 1;
     this.service.lifecycle.enter();
@@ -58,7 +58,7 @@ export class Turns {
     this.workAll().catch((error: unknown) => this.worker.fault(error));
   }
 
-  /** What waits never runs. */
+  /** Empties the queue; what was in it never runs. */
   drop(): readonly ReceivedObservation[] {
     const dropped = this.queue.splice(0).flatMap(({ observation }) => observation ?? []);
     for (const observation of dropped) this.done(observation);

@@ -1,6 +1,6 @@
 /**
- * `GET /v1/responses` becomes a WebSocket. Elysia's own socket routes parse text and turn bytes into JSON, so the upgrade is
- * ours: its handlers call what stands in `data`, with Bun's socket.
+ * Upgrades `GET /v1/responses` to a WebSocket. Elysia's own socket routes parse text and turn bytes into JSON, so the upgrade
+ * is done here: Elysia calls the handlers in `data` with Bun's socket.
  */
 import type { Server, ServerWebSocket } from "bun";
 import { Failure } from "../../error/core.ts";
@@ -12,27 +12,27 @@ import type { Service } from "../service.ts";
 import { Episode } from "./episode.ts";
 import { Outbox } from "./outbox.ts";
 
-/** What Elysia calls of a socket's `data`. */
+/** The handlers that Elysia calls on a socket's `data`. */
 interface Handlers {
   open(socket: ServerWebSocket<Handlers>): void;
   message(socket: ServerWebSocket<Handlers>, message: string | Buffer): void;
   close(): void;
 }
 
-/** `silentSeconds`: after which a client that does not even answer a ping is gone. */
+/** `silentSeconds`: a client that sends nothing for so long, not even a pong, is disconnected. */
 export function socketOptions(silentSeconds: number) {
   return {
     maxPayloadLength: LIMITS.socketPayloadBytesMax,
     idleTimeout: silentSeconds,
     sendPings: true,
     perMessageDeflate: false,
-    // What a client does not read is looked at before every send; Bun would drop it silently.
+    // Checked by the outbox before this limit is reached: above it Bun drops messages silently.
     backpressureLimit: 2 * LIMITS.socketUnsentBytesMax,
     closeOnBackpressureLimit: false,
   };
 }
 
-/** Undefined: the connection is a WebSocket now, and there is no answer. */
+/** Undefined if the connection is a WebSocket now. */
 export async function upgrade(
   service: Service,
   request: Request,
@@ -55,7 +55,7 @@ async function connect(
   const leave = service.sockets.enter(accountId);
   if (leave instanceof Failure) return leave;
   const client = { accountId, authorization: request.headers.get("authorization") };
-  // Bun would agree to the first subprotocol that is offered; an empty header is not sent.
+  // Bun accepts the first subprotocol that a client offers; with an empty value it sends no header.
   const headers = { "Sec-WebSocket-Protocol": "" };
   if (server?.upgrade(request, { headers, data: handlers(service, client, leave) })) return undefined;
   leave();

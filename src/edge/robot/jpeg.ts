@@ -1,4 +1,4 @@
-/** A camera frame as a JPEG file: what is looked at before the decoders have it. */
+/** The checks of a JPEG file before it goes to the decoders. */
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";

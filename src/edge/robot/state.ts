@@ -1,4 +1,4 @@
-/** `robot_state`: its wire shapes, and the model's state vector. */
+/** `robot_state` on the wire: its shapes and their checks. */
 import { type NumberOptions, Type } from "@sinclair/typebox";
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
@@ -14,7 +14,7 @@ const SHAPES: Readonly<Record<StateKind, Partial<Record<ArrayName, number>>>> = 
   cartesian: { joint_position: 0, gripper_position: 2, cartesian_position: 18 },
 };
 
-/** What is this large or larger is infinite as a float32, in which models compute: 2^128 less half of the last place. */
+/** From this size on a number rounds to infinity as a float32, in which models compute. */
 const FLOAT32_LIMIT = 2 ** 128 - 2 ** 103;
 
 const values = (count: number, description: string, range: NumberOptions = {}) =>

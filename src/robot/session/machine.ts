@@ -1,5 +1,5 @@
 /**
- * The step machine of one robot session: pure, no clock and no table.
+ * The state machine of one robot session: pure functions, no clock, no table.
  *
  *   new ──begin──▶ busy(opening) ──commit──▶ idle(step 1) ──begin──▶ busy ──commit──▶ idle(step + 1)
  *                     └──fail──▶ new                                  └──fail──▶ idle(step unchanged)
@@ -16,7 +16,7 @@ interface Fresh {
 
 export interface Idle {
   readonly kind: "idle";
-  /** Index of the next chunk; 0 where a connection has opened the session and no chunk went out yet. */
+  /** Index of the next chunk; 0 if a connection has opened the session and no chunk was answered yet. */
   readonly step: number;
   readonly instruction: string;
   /** Monotonic milliseconds. */
@@ -28,9 +28,9 @@ export interface Busy {
   /** Index of the chunk that runs. */
   readonly step: number;
   readonly instruction: string;
-  /** What the session was before, for a run that fails; undefined while its first request runs. */
+  /** The state to return to if the run fails; undefined for the session's first request. */
   readonly before: Idle | undefined;
-  /** The client has ended the session meanwhile. */
+  /** The client ended the session while the chunk runs. */
   readonly ending: boolean;
 }
 
@@ -80,7 +80,7 @@ export function begin(state: SessionState, request: SessionRequest, counts: Imag
   return conflict ?? { kind: "busy", step, instruction, before, ending: false };
 }
 
-/** A connection wants to hold the session; idle when it may. */
+/** A connection asks to hold the session; the idle state if it may. */
 export function open(state: SessionState, instruction: string, nowMs: number): Idle | Failure {
   if (state.kind === "expired" || (state.kind === "busy" && state.ending)) return ended();
   if (state.kind === "busy") return busyElsewhere();
@@ -88,30 +88,30 @@ export function open(state: SessionState, instruction: string, nowMs: number): I
   return state.instruction === instruction ? { ...state, sinceMs: nowMs } : otherInstruction();
 }
 
-/** The session stage of a request without `session_id`: always a first chunk. */
+/** The session stage of a request without `session_id`, which is always a first chunk. */
 export function beginAlone(request: SessionRequest, counts: ImageCounts): Failure | undefined {
   return stepConflict(request.expectedStep, 0) ?? wrongCount(request.images, counts.first);
 }
 
-/** The chunk is on its way to the client. */
+/** The chunk is durable and goes to the client. */
 export function commit(busy: Busy, nowMs: number): Idle | Expired {
   if (busy.ending) return { kind: "expired" };
   return { kind: "idle", step: busy.step + 1, instruction: busy.instruction, sinceMs: nowMs };
 }
 
-/** The run came to nothing: the step stays, and a session that never opened is new again. */
+/** The run failed: the step stays, and a session that never opened is new again. */
 export function fail(busy: Busy, nowMs: number): SessionState {
   if (busy.before === undefined) return { kind: "new" };
   return busy.ending ? { kind: "expired" } : { ...busy.before, sinceMs: nowMs };
 }
 
-/** The client ends the session; a run that is under way is still answered. */
+/** The client ends the session; a chunk that runs is still answered. */
 export function end(state: SessionState): SessionState {
   if (state.kind === "idle") return { kind: "expired" };
   return state.kind === "busy" ? { ...state, ending: true } : state;
 }
 
-/** Time has passed: a session without a request expires. */
+/** Expires a session that idled too long. */
 export function pass(state: SessionState, nowMs: number): SessionState {
   return state.kind === "idle" && nowMs >= expiresMs(state) ? { kind: "expired" } : state;
 }
@@ -134,7 +134,7 @@ export function ended(): Failure {
   return new Failure(ROBOT.session_expired, `this session has ended or its state is gone; ${START_ANEW}`);
 }
 
-/** Also where a connection holds the session. */
+/** Also if a connection holds the session. */
 export function busyElsewhere(): Failure {
   return new Failure(
     ROBOT.session_busy,

@@ -1,6 +1,6 @@
 /**
- * The observation ids that were ever asked for in one session: a Bloom filter of fixed size. It never forgets an id; one that it
- * takes for seen may be new, about one in a thousand after a thousand, and is then looked up in the store.
+ * The observation ids that were seen in one session, as a Bloom filter of fixed size. No false negatives; about one false
+ * positive in a thousand after a thousand ids, which costs one look-up in the store.
  */
 const WORDS = 512;
 const BITS_MASK = WORDS * 32 - 1;
@@ -9,11 +9,11 @@ const PROBES = 5;
 export class SeenIds {
   private readonly words = new Uint32Array(WORDS);
 
-  /** Whether it may have been seen before; from now on it has been. */
+  /** Adds the id; whether it may have been added before. */
   see(id: string): boolean {
     const hash = BigInt(Bun.hash(id));
     const start = Number(hash & 0xffff_ffffn);
-    // Odd, so that the probes do not meet.
+    // Odd, so that the probes hit different bits.
     const stride = Number(hash >> 32n) | 1;
     let seen = true;
     for (let probe = 0; probe < PROBES; probe += 1) {

@@ -1,4 +1,4 @@
-/** The session slots of a model with episode memory: who holds one is up to the session table. */
+/** The free session slots of a model with episode memory. The session table knows which session holds which. */
 
 import { assert, present } from "../../std/assert.ts";
 import type { SessionSlots } from "../exclusive.ts";
@@ -28,13 +28,11 @@ export class SlotPool implements SessionSlots {
     return this.free.reduce((sum, slots) => sum + slots.length, 0);
   }
 
-  /** A slot on the replica with the fewest sessions; undefined when all are taken. */
   take(): number | undefined {
     const emptiest = this.free.reduce((best, slots) => (slots.length > best.length ? slots : best));
     return emptiest.pop();
   }
 
-  /** Forgets what the slot's memory holds. */
   give(slot: number): void {
     const home = present(this.free[Math.floor(slot / this.perReplica)], "the slot's replica");
     assert(!home.includes(slot), "a slot is given back once");

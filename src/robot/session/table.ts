@@ -1,7 +1,7 @@
 /**
- * The sessions of all accounts: which one a request belongs to, whether it may run, and what becomes of its step.
+ * The live sessions of all accounts: which session a request belongs to, whether it may run, and its step afterwards.
  *
- * Live sessions stand in memory. Which ones there were is in the store: an id that was open once and is alive no more
+ * Live sessions are in memory. The store has a record of every id that was ever open, so that an id whose session has ended
  * answers 410, also after a restart.
  */
 import { Failure } from "../../error/core.ts";
@@ -19,25 +19,25 @@ import { SeenIds } from "./seen-ids.ts";
 export interface SessionName {
   readonly accountId: string;
   readonly model: string;
-  /** The client's id; undefined: the request is a session of its own that cannot go on. */
+  /** The client's id; undefined: the request is a session of its own, of one chunk. */
   readonly sessionId: string | undefined;
-  /** Who asks, where it is a connection that holds the session. */
+  /** The connection that asks, if it is one that holds the session. */
   readonly holder?: Holder | undefined;
 }
 
-/** A connection that has a session for itself. */
+/** A connection that holds a session exclusively. */
 export interface Holder {
-  /** The connection has ended; what it asked for while it was there is for nobody. */
+  /** The connection has ended: a session that is still being opened for it must not be given to it. */
   readonly gone: boolean;
-  /** The session has ended by itself or by somebody else; the connection holds it no more. */
+  /** Called when the session has expired or was ended by another request. */
   sessionEnded(): void;
 }
 
-/** What a connection is to hold. */
+/** A session that a connection asks to hold. */
 export interface HoldRequest {
   readonly accountId: string;
   readonly model: string;
-  /** undefined: a new session, whose id is assigned. */
+  /** undefined: a new session with an assigned id. */
   readonly sessionId: string | undefined;
   readonly instruction: string;
   readonly holder: Holder;
@@ -51,13 +51,13 @@ export interface Ticket {
   /** Whether the client named the session. */
   readonly named: boolean;
   readonly step: number;
-  /** Where the episode's memory is; undefined before `admit`, and always on models without memory. */
+  /** Slot of the episode's memory; undefined before `admit`, and always on models without memory. */
   readonly slot: number | undefined;
-  /** Capacity, asked after all other checks: `no_replica_free` when a new session finds no place. */
+  /** Capacity, the last check: `no_replica_free` when there is no slot for a new session. */
   admit(): Failure | undefined;
-  /** The chunk goes out: step + 1. */
+  /** The chunk is answered: step + 1. */
   commit(): void;
-  /** Nothing goes out: the step stays. */
+  /** The chunk is not answered: the step stays. */
   fail(): void;
 }
 
@@ -67,28 +67,25 @@ interface TableOptions {
   readonly sessionsMax?: number;
 }
 
-/** A session that is alive. */
+/** A live session. */
 interface Entry {
   state: machine.Idle | machine.Busy;
   readonly slots: SessionSlots | undefined;
   slot: number | undefined;
   holder?: Holder | undefined;
-  /** Of a session that a connection has opened as a new one. */
+  /** Only for a session that a connection opened as new: all its ids are known here. */
   ids?: SeenIds;
-  /**
-   * Somebody is about to be done with it: its connection went away while a chunk ran, or one is just opening it. Resolves when the
-   * session is idle or has ended.
-   */
+  /** Set while a chunk of a closed connection runs, or a connection opens the session; resolves when it is idle or has ended. */
   left?: PromiseWithResolvers<void> | undefined;
 }
 
 const NEW: machine.SessionState = { kind: "new" };
 
-/** While the store is asked about an id that is not alive, the id is taken. */
+/** The state of an id while the store is asked about it: taken, so that no second request asks. */
 const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: undefined, ending: false };
 
 export class SessionTable implements Sessions {
-  /** In the order in which they became idle, oldest first; busy ones stand anywhere. */
+  /** By key, idle sessions in the order in which they became idle, oldest first; busy ones anywhere between. */
   private readonly live = new Map<string, Entry>();
   private readonly clock: Clock;
   private readonly store: TableOptions["store"];
@@ -100,15 +97,10 @@ export class SessionTable implements Sessions {
     this.sessionsMax = sessionsMax;
   }
 
-  /** Sessions that are idle or busy. */
   get size(): number {
     return this.live.size;
   }
 
-  /**
-   * The session stage up to `image_count_mismatch`; a ticket holds the session until it is given back. `slots` are those of
-   * a model with memory.
-   */
   async begin(
     name: SessionName,
     request: machine.SessionRequest,
@@ -137,11 +129,7 @@ export class SessionTable implements Sessions {
     });
   }
 
-  /**
-   * A connection takes the session for itself until `release`: a new one with its place, or a live one at its next step. A chunk
-   * that its last connection left behind is waited for, and so is another connection that is just opening it: it may be gone by
-   * then. `gone`: this one was gone itself.
-   */
+  /** Waits for a chunk that the last connection left running, and for another connection that is opening the session. */
   async hold(request: HoldRequest): Promise<{ readonly sessionId: string; readonly step: number } | "gone" | Failure> {
     this.sweep();
     const { holder, instruction, slots } = request;
@@ -167,17 +155,13 @@ export class SessionTable implements Sessions {
     return holder.gone ? "gone" : { sessionId, step: idle.step };
   }
 
-  /**
-   * Whether the session was never asked for an observation of this id, where that is known without the store: in a session that a
-   * connection has opened as a new one. To be asked of every observation, because it remembers.
-   */
+  /** To be called for every observation, because it adds the id to those seen. */
   isFirst(session: SessionKey, observationId: string): boolean {
     const entry = this.live.get(keyOf(session, session.sessionId));
     const seen = entry?.ids?.see(observationId) ?? true;
     return !seen && entry?.state !== LOOKING;
   }
 
-  /** The connection lets the session go: `end` ends it, `stay` leaves it to the next one for as long as a session may idle. */
   release(name: SessionName & { readonly sessionId: string; readonly holder: Holder }, then: "end" | "stay"): void {
     const key = keyOf(name, name.sessionId);
     const entry = this.live.get(key);
@@ -189,14 +173,13 @@ export class SessionTable implements Sessions {
     else this.settle(key, entry, { ...state, sinceMs: this.clock.monotonicMs() });
   }
 
-  /** The client ends its session; nothing happens when there is none. */
   end(name: SessionName & { readonly sessionId: string }): void {
     const key = keyOf(name, name.sessionId);
     const entry = this.live.get(key);
     if (entry && entry.state !== LOOKING) this.settle(key, entry, machine.end(entry.state));
   }
 
-  /** Ends sessions that idled too long. Called by every `begin`, and by a timer. */
+  /** Called by every `begin` and by a timer. */
   sweep(): void {
     const now = this.clock.monotonicMs();
     for (const [key, entry] of this.live) {
@@ -207,14 +190,14 @@ export class SessionTable implements Sessions {
     }
   }
 
-  /** Takes an id that is not alive, from before the store is asked about it until its first request has begun or is refused. */
+  /** Takes an id without a live session, before the store is asked about it. */
   private look(key: string, slots: SessionSlots | undefined): Entry {
     const entry: Entry = { state: LOOKING, slots, slot: undefined };
     this.live.set(key, entry);
     return entry;
   }
 
-  /** A connection opens a session that is not alive: what it was before, its place, and that it was open. */
+  /** Opens a session for a connection: checks the id's record, takes a slot, records that it was open. */
   private async openNew(
     entry: Entry,
     sessionId: string,
@@ -226,37 +209,37 @@ export class SessionTable implements Sessions {
     const idle = past instanceof Failure ? past : machine.open(past, instruction, this.clock.monotonicMs());
     if (idle instanceof Failure) return idle;
     const refused = this.place(entry) ?? (await this.record(session));
-    // Nobody knows an assigned id yet. A named one stays for the connection's next one: that it was open is recorded.
+    // The client does not know an assigned id yet. A named session stays: its next connection may hold it.
     return refused ?? (holder.gone && named === undefined ? "gone" : idle);
   }
 
-  /** A session that could not be opened leaves nothing. */
+  /** Removes a session that could not be opened. */
   private discard(key: string, { slot, slots, left }: Entry): void {
     this.live.delete(key);
     if (slot !== undefined) slots?.give(slot);
     left?.resolve();
   }
 
-  /** That it was open, durably, so that its id is never taken for a new one. An assigned id says so by its form. */
+  /** Records durably that the id was open. Not needed for an assigned id, whose form shows it. */
   private async record(session: SessionKey): Promise<Failure | undefined> {
     if (isAnonId(session.sessionId)) return undefined;
     const kept = await this.store.sessionOpen({ ...session, at: Math.floor(this.clock.unixMs() / 1000) });
     return kept instanceof StoreDown ? recordDown(kept) : undefined;
   }
 
-  /** What an id that is not alive was before. */
+  /** The state of an id without a live session. */
   private async past(session: {
     accountId: string;
     model: string;
     sessionId: string;
   }): Promise<machine.SessionState | Failure> {
-    // An assigned id belongs to a request that is over, wherever it was made.
+    // An assigned id was given to a session that is over, on whichever node.
     if (isAnonId(session.sessionId)) return { kind: "expired" };
     const lastAt = await this.store.sessionLastAt(session);
     if (lastAt instanceof StoreDown) {
       return recordDown(lastAt);
     }
-    // The record goes together with those of its observations, a day after the session's end (retention.ts).
+    // The record is deleted a day after the session's end (retention.ts).
     return lastAt === undefined ? { kind: "new" } : { kind: "expired" };
   }
 
@@ -274,7 +257,7 @@ export class SessionTable implements Sessions {
     };
   }
 
-  /** Puts a live session into its next state, at the end of the order of idleness, or ends it. */
+  /** Puts a live session into its next state; an idle one moves to the end of the map. */
   private settle(key: string, entry: Entry, next: machine.SessionState): void {
     assert(this.live.get(key) === entry, "a session is settled while it is alive");
     if (next.kind === "busy") {
@@ -293,7 +276,7 @@ export class SessionTable implements Sessions {
     entry.left = undefined;
   }
 
-  /** A place for a session that opens; it stands in the table already. */
+  /** Takes capacity for a session that opens and is in the table already. */
   private place(entry: Entry): Failure | undefined {
     if (entry.slots) {
       entry.slot = entry.slots.take();
@@ -307,7 +290,7 @@ export class SessionTable implements Sessions {
     );
   }
 
-  /** Sessions that the table bounds; those of models with memory are bounded by its slots. */
+  /** Sessions that the table's size bounds; those of models with memory are bounded by slots. */
   private withoutMemory(): number {
     if (this.live.size <= this.sessionsMax) return this.live.size;
     let count = 0;
@@ -315,13 +298,13 @@ export class SessionTable implements Sessions {
     return count;
   }
 
-  /** Seconds until the first place can come free: the session that idles longest expires, or one that runs does so after it. */
+  /** Seconds until capacity can become free: when the longest idle session expires. */
   private secondsToFree(slots: SessionSlots | undefined): number {
     const now = this.clock.monotonicMs();
     let dueMs = now + LIMITS.sessionIdleMs;
     for (const { state, slots: own } of this.live.values()) {
       if (own !== slots) continue;
-      // An ended session's place is free as soon as its chunk is answered.
+      // An ended session gives its slot back as soon as its chunk is answered.
       if (state.kind === "busy" && state.ending) return 1;
       if (state.kind === "idle") dueMs = Math.min(dueMs, machine.expiresMs(state));
     }
@@ -341,7 +324,7 @@ function keyOf({ accountId, model }: SessionName, sessionId: string): string {
   return `${accountId}\n${model}\n${sessionId}`;
 }
 
-/** Read through the entry: the session may be ended while its chunk runs. */
+/** Reads the state through the entry: the session may be ended while its chunk runs. */
 class SessionTicket implements Ticket {
   readonly named = true;
   private open = true;
