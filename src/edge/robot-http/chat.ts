@@ -1,50 +1,30 @@
-/** `POST /v1/chat/completions`: key, body, fields, run, reply. */
+/** `POST /v1/chat/completions`: fields, run, reply. */
+import type { Principal } from "../../account/authenticate.ts";
 import { describe } from "../../bundle/describe.ts";
 import { Failure } from "../../error/core.ts";
-import { ROBOT } from "../../error/robot.ts";
-import { LIMITS } from "../../limits.ts";
 import { beginChunk, type Printed } from "../../robot/attempt.ts";
-import { shuttingDown } from "../../robot/interruption.ts";
+import type { RobotDeps } from "../../robot/deps.ts";
 import type { Replay } from "../../robot/replay.ts";
 import { makeId } from "../../std/ids.ts";
-import type { Reply } from "../http/answer.ts";
-import { readBody } from "../http/body.ts";
-import { parseObject } from "../http/json.ts";
-import { principalOf } from "../http/principal.ts";
-import type { Service } from "../service.ts";
+import type { JsonObject } from "../http/json.ts";
+import type { Reply } from "../http/reply.ts";
+import type { Call } from "../http/route.ts";
 import { type ObserveRequest, readChat } from "./checks.ts";
 import type { DescribeCommand } from "./draft.ts";
 import { chunkForm, describeText, type ReplyFacts, replyHeaders, serverTiming } from "./reply.ts";
+import type { RobotHttpDeps } from "./routes.ts";
 import { chatEvents } from "./stream.ts";
 
-export async function chat(service: Service, request: Request): Promise<Reply | Failure> {
-  const arrivedMs = service.clock.monotonicMs();
-  const principal = await principalOf(service, request);
-  if (principal instanceof Failure) return principal;
-  if (service.lifecycle.draining) return shuttingDown();
-  const { ingress, clock } = service;
-  const body = await readBody(request, {
-    bytesMax: LIMITS.robotBodyBytesMax,
-    ingress,
-    owner: principal.accountId,
-    clock,
-  });
-  if (body instanceof Failure) return body;
-  try {
-    // A body may take long to arrive: nothing new begins after the signal to end.
-    if (service.lifecycle.draining) return shuttingDown();
-    const object = parseObject(body.bytes);
-    if (typeof object === "string") return new Failure(ROBOT.invalid_body, object);
-    const command = readChat(object, service.catalog);
-    if (command instanceof Failure) return command;
-    if (command.kind === "describe") return describeReply(service, command);
-    return await observe(service, principal.accountId, command, request.signal, arrivedMs);
-  } finally {
-    body.release();
-  }
+type ChatCall = Call<Principal, JsonObject>;
+
+export async function chat(deps: RobotHttpDeps, call: ChatCall): Promise<Reply | Failure> {
+  const command = readChat(call.body, deps.robot.catalog);
+  if (command instanceof Failure) return command;
+  if (command.kind === "describe") return describeReply(deps.robot, command);
+  return await observe(deps, call, command);
 }
 
-function factsOf({ clock }: Service, { served }: DescribeCommand | ObserveRequest): ReplyFacts {
+function factsOf({ clock }: RobotDeps, { served }: DescribeCommand | ObserveRequest): ReplyFacts {
   return {
     generationId: makeId("gen_", clock),
     created: Math.floor(clock.unixMs() / 1000),
@@ -52,19 +32,17 @@ function factsOf({ clock }: Service, { served }: DescribeCommand | ObserveReques
   };
 }
 
-function describeReply(service: Service, command: DescribeCommand): Reply {
-  const facts = factsOf(service, command);
-  return whole(service, facts, command, describeText(facts, describe(facts.manifest)), replyHeaders(facts));
+function describeReply(robot: RobotDeps, command: DescribeCommand): Reply {
+  const facts = factsOf(robot, command);
+  return whole(robot, facts, command, describeText(facts, describe(facts.manifest)), replyHeaders(facts));
 }
 
 async function observe(
-  service: Service,
-  accountId: string,
+  { robot, starts }: RobotHttpDeps,
+  { request: { signal }, principal: { accountId }, arrivedMs }: ChatCall,
   command: ObserveRequest,
-  signal: AbortSignal,
-  arrivedMs: number,
 ): Promise<Reply | Failure> {
-  const facts = factsOf(service, command);
+  const facts = factsOf(robot, command);
   const left = new AbortController();
   const leave = () => left.abort();
   if (signal.aborted) leave();
@@ -74,16 +52,16 @@ async function observe(
     generationId: facts.generationId,
     signal: left.signal,
     arrivedMs,
-    starts: service.starts.chat,
+    starts,
   };
-  const begun = await beginChunk(service, command, asked);
+  const begun = await beginChunk(robot, command, asked);
   if (begun instanceof Failure) return begun;
-  if (begun.kind === "replay") return replayReply(service, facts, command, begun);
+  if (begun.kind === "replay") return replayReply(robot, facts, command, begun);
   const finish = () => begun.finish(chunkForm(facts));
   const headers = replyHeaders(facts, begun.step);
   if (command.stream) {
     const text = async () => textOf(await finish());
-    return { status: 200, body: chatEvents(service.clock, facts, text, leave), headers };
+    return { status: 200, body: chatEvents(robot.clock, facts, text, leave), headers };
   }
   const printed = await finish();
   if (printed instanceof Failure) return printed;
@@ -96,18 +74,18 @@ function textOf(printed: Printed | Failure): string | Failure {
 
 /** Byte for byte what the first request got. */
 function replayReply(
-  service: Service,
+  robot: RobotDeps,
   facts: ReplyFacts,
   command: ObserveRequest,
   { generationId, step, reply }: Replay,
 ): Reply {
   const headers = replyHeaders({ ...facts, generationId }, step);
-  return whole(service, facts, command, reply, { ...headers, "idempotent-replayed": "true" });
+  return whole(robot, facts, command, reply, { ...headers, "idempotent-replayed": "true" });
 }
 
 /** An answer that is there already, in the form that was asked for. */
 function whole(
-  { clock }: Service,
+  { clock }: RobotDeps,
   facts: ReplyFacts,
   { stream }: DescribeCommand | ObserveRequest,
   text: string,

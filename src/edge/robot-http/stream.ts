@@ -2,7 +2,7 @@
 import { Failure } from "../../error/core.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
-import type { Events } from "../http/events.ts";
+import type { Events } from "../http/sse.ts";
 import type { ReplyFacts } from "./reply.ts";
 
 const PROCESSING = ": processing\n\n";
@@ -25,6 +25,7 @@ export function chatEvents(
   left: () => void = () => {},
 ): Events {
   return {
+    unsentBytesMax: LIMITS.sseUnsentBytesMax,
     async write(send) {
       send(PROCESSING);
       const stop = clock.every(LIMITS.processingMs, () => send(PROCESSING));

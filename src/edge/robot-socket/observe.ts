@@ -7,9 +7,9 @@ import type { Holder } from "../../robot/session/table.ts";
 import { present } from "../../std/assert.ts";
 import { makeId } from "../../std/ids.ts";
 import type { JsonObject } from "../http/json.ts";
-import { principalOfHeader } from "../http/principal.ts";
-import type { Service } from "../service.ts";
+import { principalOf } from "../http/principal.ts";
 import { replayed, type Sent, SocketForm } from "./chunk.ts";
+import type { RobotSocketDeps } from "./deps.ts";
 import type { FrameGroup } from "./frames.ts";
 import type { FrameIntake } from "./intake.ts";
 import { type Opening, readObservation } from "./messages.ts";
@@ -39,7 +39,7 @@ export interface ReceivedObservation {
 }
 
 interface Asker {
-  readonly service: Service;
+  readonly service: RobotSocketDeps;
   readonly client: Client;
   readonly holder: Holder;
   /** Tells that the connection is gone. */
@@ -70,7 +70,7 @@ export async function observe(
 }
 
 async function readCommand(
-  service: Service,
+  service: RobotSocketDeps,
   client: Client,
   session: OpenSession,
   { body, frames, late }: ReceivedObservation,
@@ -78,7 +78,7 @@ async function readCommand(
   let read = false;
   try {
     // The key again: it may have been revoked since the connection was made.
-    const principal = late ? shuttingDown() : await principalOfHeader(service, client.authorization);
+    const principal = late ? shuttingDown() : await principalOf(service, client.authorization);
     if (principal instanceof Failure) return principal;
     const command = readObservation(body, session, frames);
     read = !(command instanceof Failure);

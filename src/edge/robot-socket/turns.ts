@@ -1,5 +1,6 @@
 /** The observations of one connection, and the close behind them: worked on one after another, in the order of their arrival. */
-import type { Service } from "../service.ts";
+
+import type { RobotSocketDeps } from "./deps.ts";
 import type { ReceivedObservation } from "./observe.ts";
 import type { Pending } from "./pending.ts";
 
@@ -26,7 +27,7 @@ export class Turns {
   private isWorking = false;
 
   constructor(
-    private readonly service: Service,
+    private readonly service: RobotSocketDeps,
     private readonly accountId: string,
     private readonly pending: Pending,
     private readonly worker: Worker,
