@@ -30,21 +30,6 @@ export const ROBOT = table({
   session_open: row(400, { socket: [OPEN, "The connection has a session already, and keeps it."] }),
   invalid_frame: row(400, { socket: [FRAME, "Shorter than the camera's byte and the start of a JPEG."] }),
   invalid_camera: row(400, { socket: [FRAME, "The first byte is not the index of a camera."] }),
-  too_many_observations: row(
-    429,
-    { socket: [OBSERVATION, "More observations wait for their answers than may."] },
-    { close: 1008 },
-  ),
-  engine_protocol_error: row(
-    500,
-    {
-      socket: [
-        OBSERVATION,
-        "The model's answer does not belong to this observation. The step is unchanged: connect again and repeat it.",
-      ],
-    },
-    { close: 1011 },
-  ),
   model_missing: row(400, { http: "`model` is missing or empty.", socket: [OPEN] }, { close: 1008 }),
   model_not_found: row(
     400,
@@ -211,6 +196,11 @@ export const ROBOT = table({
       "A JPEG that cannot be decoded or has an edge that is too long; also a gripper outside 0 to 1 and a degenerate rotation. On a session's first observation `closing` is `true`, with 1008.",
     ],
   }),
+  too_many_observations: row(
+    429,
+    { socket: [OBSERVATION, "More observations wait for their answers than may."] },
+    { close: 1008 },
+  ),
 
   no_replica_free: row(
     429,
@@ -225,6 +215,16 @@ export const ROBOT = table({
     {
       http: "The model failed. Step and memory are as before; retry, and if that answers 410, start a new session.",
       socket: [OBSERVATION, "The model failed. The step is unchanged: connect again and repeat the observation."],
+    },
+    { close: 1011 },
+  ),
+  engine_protocol_error: row(
+    500,
+    {
+      socket: [
+        OBSERVATION,
+        "The model's answer does not belong to this observation. The step is unchanged: connect again and repeat it.",
+      ],
     },
     { close: 1011 },
   ),

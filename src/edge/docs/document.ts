@@ -46,6 +46,7 @@ export interface Document {
 }
 
 export function openapiDocument(surfaces: readonly Surface[]): Document {
+  const documented = surfaces.filter(({ routes }) => routes.some(({ operation }) => operation));
   // As JSON and back: TypeBox's own marks, which are symbols, and what is undefined are gone.
   return JSON.parse(
     JSON.stringify({
@@ -57,6 +58,7 @@ export function openapiDocument(surfaces: readonly Surface[]): Document {
         license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       },
       servers: [{ url: "/" }],
+      tags: [...new Set(documented.map(({ tag }) => tag))].map((name) => ({ name })),
       paths: pathsOf(surfaces),
       components: componentsOf(surfaces),
     }),

@@ -5,15 +5,14 @@ import { errorContent, headers, json, type Response } from "../http/operation.ts
 import type { Route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
 
-/** In the order of the checks. */
 function rowsOf({ answers }: Surface, { keyed, readsBody, beginsWork, paid, failures = [] }: Route): Set<Row> {
   const of = (table: Table) => Object.values(table);
   return new Set([
     EVERY.internal_error,
     ...(keyed ? of(KEY_ROWS) : []),
     ...(readsBody ? [answers.tooLarge, answers.malformed] : []),
-    ...failures,
     ...(paid ? of(MONEY_ROWS) : []),
+    ...failures,
     ...(readsBody || beginsWork ? [answers.unavailable] : []),
   ]);
 }

@@ -23,7 +23,7 @@ export interface StreamBounds {
 }
 
 /** Why a body has not come whole. `cut`: the connection broke, or more or less came than `Content-Length` says. */
-export type StreamFault = "too_large" | "length_missing" | "cut" | "idle" | "late";
+type StreamFault = "too_large" | "length_missing" | "cut" | "idle" | "late";
 
 /** How it ended, exactly once: the number of its bytes, or what went wrong. */
 export type Streamed = number | StreamFault | Failure;

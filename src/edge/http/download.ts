@@ -30,7 +30,8 @@ export function byteStream(source: Source, ended: (error?: unknown) => void): Re
             await end();
           }
         } catch (error) {
-          controller.error(error);
+          // Who made the source is told why; the server would only print it.
+          controller.error();
           await end(error);
         }
       },

@@ -10,6 +10,7 @@ const STREAM = [
     "- One event has the whole `content`, `finish_reason` null.",
     "- One has an empty `delta`, `finish_reason` `stop` and `usage`.",
     "- `data: [DONE]` ends the stream.",
+    `- A client that leaves over ${LIMITS.sseUnsentBytesMax / 2 ** 20} MiB unread is cut off, which counts as leaving.`,
     "- A failure after the start is an event with an empty `delta`, `finish_reason` `error` and `error`, then `[DONE]`; the " +
       "status stays 200. Every check up to capacity runs before that and answers as plain JSON.",
   ].join("\n"),

@@ -75,6 +75,13 @@ describe("handshake", () => {
     expect(served.at.service.sockets.size).toBe(0);
   });
 
+  test("the 101 has a request id as every response", async () => {
+    await using served = await serving();
+    const { raw, head } = await RawSocket.open(served.url, served.at.key);
+    expect(head).toMatch(/^HTTP\/1\.1 101 [\s\S]*\r\nx-request-id: req_\w{24,}\r\n/i);
+    raw.socket.destroy();
+  });
+
   test("there is no subprotocol and no compression, whatever the client offers", async () => {
     await using served = await serving();
     const { raw, head } = await RawSocket.open(
