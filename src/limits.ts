@@ -100,6 +100,8 @@ export const LIMITS = {
   sessionEndedMs: 24 * 3_600_000,
   /** An answer can be had again this long after its session has ended (contract section 2). */
   replyKeptMs: 10 * 60_000,
+  /** Events that the client of a robot's stream has not taken; beyond it the connection is cut. */
+  sseUnsentBytesMax: MiB,
   /** Between two `: processing` comments of a stream. */
   processingMs: 250,
   /** Between two questions to the store whether a key was revoked. */

@@ -15,7 +15,6 @@ import { Ingress } from "../edge/http/ingress.ts";
 import { type Listener, listen } from "../edge/http/listen.ts";
 import { opsApp } from "../edge/ops/metrics.ts";
 import { Sockets } from "../edge/robot-socket/sockets.ts";
-import type { Service } from "../edge/service.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error/problem.ts";
@@ -26,6 +25,7 @@ import { Replays } from "../robot/replay.ts";
 import { forgetChunks } from "../robot/retention.ts";
 import { SessionTable } from "../robot/session/table.ts";
 import { loadModels, planModels } from "../service/models.ts";
+import { type Parts, surfacesOf } from "../service/surfaces.ts";
 import { systemClock } from "../std/clock.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
 import { type Log, makeLog, standardError } from "../std/log.ts";
@@ -91,7 +91,7 @@ function stopSignal(): Promise<"stopped"> {
 /** Everything that is open, in the order in which it was opened. */
 class Running {
   private readonly log: Log;
-  private readonly service: Service;
+  private readonly service: Parts & { readonly keys: Keys; readonly store: Store };
   private readonly listeners: Listener[] = [];
   private readonly timers: readonly (() => void)[];
   private engine: Engine | undefined;
@@ -145,6 +145,7 @@ class Running {
       admission: new Admission(),
       sockets: new Sockets(),
       drills: config.drills,
+      authFails: () => config.drills.strikes("auth_unavailable"),
       requests: new Counter(),
       starts: { chat: new Recent(), episode: new Recent() },
       chunkMs: config.chunkSeconds * 1000,
@@ -157,10 +158,10 @@ class Running {
     // Before anybody can ask: a model answers as soon as it is warm, and what its runs hold is theirs.
     await expireHolds(store, service.clock, this.log, store.exclusive ? "all" : "overdue");
     if (service.lifecycle.draining) return undefined;
-    const main = this.listen(publicApp(service), config.listen);
+    const main = this.listen(publicApp(service, surfacesOf(service)), config.listen);
     if (main instanceof Problem) return main;
     const ops = this.listen(
-      opsApp(service, () => this.engine?.stats()),
+      opsApp(service, service, () => this.engine?.stats()),
       config.ops,
     );
     if (ops instanceof Problem) return ops;

@@ -1,8 +1,9 @@
 /**
  * The one type of failure, and what a row of a table of failures says. Each surface of the interface has a table of its own
- * (`robot.ts`, `llm.ts`, `runs.ts`, `oauth.ts`); the codes of every route stand in `every-route.ts`.
+ * (`robot.ts`, `llm.ts`, `runs.ts`, `oauth.ts`); the codes of every route are in `every-route.ts`. The OpenAPI document and
+ * the lists of errors on the pages are generated from these tables.
  *
- * Failures of the caller or the world are values, never exceptions; nobody outside of this folder knows a status number.
+ * Failures of the caller or the world are values, never exceptions; nobody outside of this folder knows an error's status.
  * Our own bugs are assertions (`std/assert.ts`).
  */
 
@@ -11,17 +12,34 @@ export type CloseCode = 1008 | 1011 | 1013;
 
 type ErrorType = "authentication_error" | "billing_error" | "rate_limit_error" | "api_error" | "invalid_request_error";
 
-interface Facts {
-  readonly status: number;
-  readonly type: ErrorType;
-  /** The code that clients see, where two rows share one. */
+/** What it means where it is answered, for the documentation; it is answered only where it has a meaning. */
+interface Meaning {
+  /** As an HTTP answer. */
+  readonly http?: string;
+  /** On a WebSocket: the group of the page's list, and the text where it is not the one of HTTP. */
+  readonly socket?: readonly [group: string, text?: string];
+  /** As the last event of a stream, after the HTTP status has been sent. */
+  readonly event?: string;
+}
+
+interface Options {
+  /** The code that clients see, where it is not the name of the row. */
   readonly wire?: string;
-  /** Repeating the request unchanged cannot help. */
+  /** Repeating the request unchanged cannot help: the answer has `x-should-retry: false`. */
   readonly final?: true;
   /** On a WebSocket the failure ends the connection, with this close code. */
   readonly close?: CloseCode;
-  /** No HTTP answer carries it. */
-  readonly socketOnly?: true;
+  /** `Retry-After` of an answer that names no other time. */
+  readonly retryAfterSeconds?: number;
+  /** The failure names its own status, out of these: that of another server is passed on. */
+  readonly statuses?: "4XX";
+  /** Where it does not follow from the status. */
+  readonly type?: ErrorType;
+}
+
+interface Facts extends Meaning, Options {
+  readonly status: number;
+  readonly type: ErrorType;
 }
 
 /** One kind of failure. */
@@ -30,21 +48,21 @@ export interface Row extends Facts {
   readonly code: string;
 }
 
-export function row(status: number, wire?: string): Facts {
-  return { status, type: typeOf(status), ...(wire === undefined ? {} : { wire }) };
+/** The rows of one surface by their names, in the order in which its specification checks. */
+export type Table = Readonly<Record<string, Row>>;
+
+/** The rows with which a surface answers where a request fails before its handler. */
+export interface Answers {
+  /** The body has more bytes than the route takes. */
+  readonly tooLarge: Row;
+  /** The body is not of the form that the route takes, or did not arrive whole in time. */
+  readonly malformed: Row;
+  /** Too many bodies are in memory, or the service is shutting down. */
+  readonly unavailable: Row;
 }
 
-/** Told to clients that would retry the status by themselves. */
-export function final(one: Facts): Facts {
-  return { ...one, final: true };
-}
-
-export function closes(close: CloseCode, one: Facts): Facts {
-  return { ...one, close };
-}
-
-export function socketOnly(one: Facts): Facts {
-  return { ...one, socketOnly: true };
+export function row(status: number, meaning: Meaning, options: Options = {}): Facts {
+  return { status, type: typeOf(status), ...meaning, ...options };
 }
 
 function typeOf(status: number): ErrorType {
@@ -54,18 +72,14 @@ function typeOf(status: number): ErrorType {
   return status >= 500 ? "api_error" : "invalid_request_error";
 }
 
-/** A table: its rows by their names. */
 export function table<const T extends Readonly<Record<string, Facts>>>(facts: T): { readonly [K in keyof T]: Row } {
   const rows = Object.entries(facts).map(([code, one]) => [code, { ...one, code }]);
   return Object.fromEntries(rows) as { readonly [K in keyof T]: Row };
 }
 
-/** Every code that a client may meet over HTTP, with the statuses that it comes with, in the order of the tables. */
-export function wireCodes(...tables: readonly Readonly<Record<string, Row>>[]): { code: string; status: number }[] {
-  return tables
-    .flatMap((rows) => Object.values(rows))
-    .filter(({ socketOnly }) => !socketOnly)
-    .map(({ code, status, wire }) => ({ code: wire ?? code, status }));
+/** The code that a client sees. */
+export function wireCode({ wire, code }: Row): string {
+  return wire ?? code;
 }
 
 /** What else a reply may carry. */
@@ -76,6 +90,8 @@ interface Detail {
   readonly retryAfterSeconds?: number;
   /** For the log only, never for a client. */
   readonly detail?: string;
+  /** Of a row that has several. */
+  readonly status?: number;
 }
 
 /** A failure of the caller or the world. `message` says what was wrong, what was expected, what to do next. */
@@ -83,6 +99,7 @@ export class Failure {
   readonly param: string | undefined;
   readonly retryAfterSeconds: number | undefined;
   readonly detail: string | undefined;
+  readonly status: number;
 
   constructor(
     readonly row: Row,
@@ -92,20 +109,12 @@ export class Failure {
     this.param = detail.param;
     this.retryAfterSeconds = detail.retryAfterSeconds;
     this.detail = detail.detail;
+    this.status = detail.status ?? row.status;
   }
 
   /** The name of its row. */
   get code(): string {
     return this.row.code;
-  }
-
-  get status(): number {
-    return this.row.status;
-  }
-
-  /** Whether the client is told that a repeat of the same request cannot help. */
-  get final(): boolean {
-    return this.row.final === true;
   }
 
   /** The close code with which it ends a WebSocket; undefined: it does not end it. */
@@ -115,7 +124,7 @@ export class Failure {
 
   /** The value that a client branches on. */
   get wireCode(): string {
-    return this.row.wire ?? this.row.code;
+    return wireCode(this.row);
   }
 
   /** The error object of the specification. */

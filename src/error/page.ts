@@ -1,12 +1,19 @@
-/** Statuses of pages for people. */
-export const PAGE = {
-  shown: 200,
-  elsewhere: 303,
-  signInFailed: 401,
-  forbidden: 403,
-  notFound: 404,
-  tooLarge: 413,
-  refused: 422,
-  tooMany: 429,
-  unavailable: 503,
-} as const;
+/** Why a page for people does not show what was asked for. */
+import { type Answers, row, table } from "./core.ts";
+
+/** Pages are not in the documentation of the API: their rows have no meaning there. */
+export const PAGE = table({
+  signInFailed: row(401, {}),
+  forbidden: row(403, {}),
+  notFound: row(404, {}),
+  tooLarge: row(413, {}),
+  refused: row(422, {}),
+  tooMany: row(429, {}),
+  unavailable: row(503, {}),
+});
+
+export const PAGE_ANSWERS: Answers = {
+  tooLarge: PAGE.tooLarge,
+  malformed: PAGE.refused,
+  unavailable: PAGE.unavailable,
+};

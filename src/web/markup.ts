@@ -39,28 +39,3 @@ function visible(text: string): string {
     .toWellFormed()
     .replace(/(?![\t\n\r])[\p{Cc}\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu, "\ufffd");
 }
-
-/**
- * The part of CommonMark that the document's descriptions use: paragraphs, lists of `- ` lines (a paragraph may lead over to
- * its list without a blank line), `code` and **bold**.
- */
-export function prose(text: string): Html {
-  const blocks = text.split(/\n\n|\n(?=- )(?<!\n- .*\n)/);
-  return new Html(blocks.map(block).join(""));
-}
-
-function block(text: string): string {
-  if (!text.startsWith("- ")) return `<p>${inline(text)}</p>`;
-  const items = text.split(/\n(?=- )/).map((line) => `<li>${inline(line.slice(2))}</li>`);
-  return `<ul>${items.join("")}</ul>`;
-}
-
-function inline(text: string): string {
-  // Split at code: what stands inside is not looked at for other marks.
-  return text
-    .split(/`([^`]+)`/)
-    .map((part, at) =>
-      at % 2 === 1 ? `<code>${escaped(part)}</code>` : escaped(part).replace(/\*\*([^*]+)\*\*/g, "<b>$1</b>"),
-    )
-    .join("");
-}

@@ -1,6 +1,5 @@
 /** A service with a fake engine, a fake clock and one account, driven without a socket. */
 import { afterEach, expect } from "bun:test";
-import type { Elysia } from "elysia";
 import { DeviceLogins } from "../../src/account/device-login.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
@@ -11,12 +10,12 @@ import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/http/ingress.ts";
 import { Sockets } from "../../src/edge/robot-socket/sockets.ts";
-import type { Service } from "../../src/edge/service.ts";
 import { Admission } from "../../src/robot/admission.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
 import { Replays } from "../../src/robot/replay.ts";
 import { SlotPool } from "../../src/robot/session/slots.ts";
 import { SessionTable } from "../../src/robot/session/table.ts";
+import { type Parts, surfacesOf } from "../../src/service/surfaces.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
 import { Counter, Recent } from "../../src/std/metrics.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
@@ -31,8 +30,13 @@ export const CARTESIAN = "vendorC/rho:yam";
 /** Nano-dollars: of a kind that no two sums of them are alike. */
 const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
 
+/** The parts of the service that tests reach into. */
+type Service = Parts & { readonly store: FakeStore; readonly keys: Keys };
+
 export interface Stage {
   readonly service: Service;
+  /** The app, which a test may serve over a socket. */
+  readonly app: ReturnType<typeof publicApp>;
   readonly engine: FakeEngine;
   readonly clock: FakeClock;
   readonly store: FakeStore;
@@ -63,7 +67,13 @@ async function expectSoundLedgers(): Promise<void> {
 if (process.env.NODE_ENV === "test") afterEach(expectSoundLedgers);
 
 export async function stage(
-  options: { sessionsMax?: number; ingressBytesMax?: number; drills?: Drills; signUpOpen?: boolean } = {},
+  options: {
+    sessionsMax?: number;
+    ingressBytesMax?: number;
+    drills?: Drills;
+    signUpOpen?: boolean;
+    silentSeconds?: number;
+  } = {},
 ): Promise<Stage> {
   const clock = new FakeClock();
   const engine = new FakeEngine();
@@ -75,6 +85,7 @@ export async function stage(
   for (const facts of [manifest(), statefulManifest(), cartesianManifest()]) serve(catalog, engine, facts);
   const logLines: string[] = [];
   const note = (event: string, facts: object = {}) => void logLines.push(`${event} ${JSON.stringify(facts)}`);
+  const drills = options.drills ?? new Drills();
   const people = new People({ store, clock, signUpOpen: options.signUpOpen ?? false });
   const service: Service = {
     clock,
@@ -91,12 +102,13 @@ export async function stage(
     ingress: new Ingress(options.ingressBytesMax),
     admission: new Admission(),
     sockets: new Sockets(),
-    drills: options.drills ?? new Drills(),
+    drills,
+    authFails: () => drills.strikes("auth_unavailable"),
     requests: new Counter(),
     starts: { chat: new Recent(), episode: new Recent() },
     chunkMs: 10_000,
   };
-  const app: Pick<Elysia, "handle"> = publicApp(service);
+  const app = publicApp(service, surfacesOf(service), options.silentSeconds);
   const handle: Stage["handle"] = async (request) => app.handle(request);
   const send: Stage["send"] = (path, init) => handle(new Request(`http://localhost${path}`, init ?? {}));
   const chatOf =
@@ -109,7 +121,7 @@ export async function stage(
         ...init,
       });
   const account: Stage["account"] = async (id) => chatOf(await addAccount(store, id));
-  return { service, engine, clock, store, key, logLines, handle, send, chat: chatOf(key), account };
+  return { service, app, engine, clock, store, key, logLines, handle, send, chat: chatOf(key), account };
 }
 
 /** A new account's key. */

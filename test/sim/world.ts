@@ -11,7 +11,6 @@ import { Ingress } from "../../src/edge/http/ingress.ts";
 import { Episode } from "../../src/edge/robot-socket/episode.ts";
 import { Outbox } from "../../src/edge/robot-socket/outbox.ts";
 import { Sockets } from "../../src/edge/robot-socket/sockets.ts";
-import type { Service } from "../../src/edge/service.ts";
 import type { Model } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
@@ -20,6 +19,7 @@ import { Catalog } from "../../src/robot/catalog.ts";
 import { Replays } from "../../src/robot/replay.ts";
 import { SlotPool } from "../../src/robot/session/slots.ts";
 import { SessionTable } from "../../src/robot/session/table.ts";
+import { type Parts, surfacesOf } from "../../src/service/surfaces.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
 import { Counter, Recent } from "../../src/std/metrics.ts";
@@ -60,7 +60,7 @@ export class World {
   models: GatedModel[] = [];
   /** Those of processes that were killed. */
   readonly past: GatedModel[] = [];
-  service!: Service;
+  service!: Parts;
   private app!: Pick<Elysia, "handle">;
 
   /** `models` makes the models of a process; called again when it is restarted. */
@@ -149,11 +149,12 @@ export class World {
       // Narrow, so that robots wait for each other.
       admission: new Admission({ ...LIMITS, chunksMax: 3, accountChunksMax: 2, earlyFramesMax: EARLY_FRAMES_MAX }),
       drills: new Drills(),
+      authFails: () => false,
       requests: new Counter(),
       starts: { chat: new Recent(), episode: new Recent() },
       chunkMs: 10_000,
     };
-    this.app = publicApp(this.service);
+    this.app = publicApp(this.service, surfacesOf(this.service));
   }
 
   /** Models of all processes. */

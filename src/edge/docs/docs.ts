@@ -1,44 +1,79 @@
 /** `GET /openapi.json`, `GET /docs`, `GET /docs/episodes`: the interface for programs and for people. None needs a key. */
-import type { Elysia } from "elysia";
-import { answer } from "../http/answer.ts";
-import type { Service } from "../service.ts";
+import { Type } from "@sinclair/typebox";
+import { ROBOT_ANSWERS } from "../../error/robot.ts";
+import { NO_BODY } from "../http/body-rules.ts";
+import { headers, type Operation } from "../http/operation.ts";
+import { NO_KEY } from "../http/principal.ts";
+import type { Reply } from "../http/reply.ts";
+import { type Route, route } from "../http/route.ts";
+import type { Surface } from "../http/surface.ts";
 import { openapiDocument } from "./document.ts";
 import { episodesPage } from "./episodes.ts";
 import { page } from "./page.ts";
 import { PAGE_POLICY } from "./shell.ts";
 
-/** Adds the routes to an app; they tell of every route that it has when they are first asked. */
-export function docs(service: Service) {
-  return (app: Elysia) => {
-    const json = once(() => JSON.stringify(openapiDocument(app)));
-    const html = once(() => page(openapiDocument(app)));
-    const episodes = once(episodesPage);
-    const served = (html: () => string) => answer(service, "docs", async () => shown(html()));
-    return app
-      .get("/openapi.json", () => answer(service, "openapi", async () => ({ status: 200, body: json() })))
-      .get("/docs", () => served(html))
-      .get("/docs/episodes", () => served(episodes));
+/** The documentation of the given surfaces, and of itself. */
+export function docs(others: readonly Surface[]): Surface {
+  // Made when first asked for, so that no start waits for it.
+  const document = once(() => openapiDocument([...others, surface]));
+  const get = (path: string, name: string, operation: Operation, make: () => string, type = JSON_TYPE): Route => {
+    const made = once(make);
+    const handle = async (): Promise<Reply> => ({ status: 200, body: made(), headers: type });
+    return route({ method: "GET", path, name, key: NO_KEY, body: NO_BODY, operation, handle });
   };
+  const surface: Surface = {
+    tag: "Service",
+    answers: ROBOT_ANSWERS,
+    routes: [
+      get("/openapi.json", "openapi", OPENAPI, () => JSON.stringify(document())),
+      get("/docs", "docs", DOCS, () => page(document()), PAGE_TYPE),
+      get("/docs/episodes", "docs", EPISODES, episodesPage, PAGE_TYPE),
+    ],
+  };
+  return surface;
 }
 
-function shown(body: string) {
-  return {
-    status: 200,
-    body,
-    headers: {
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": PAGE_POLICY,
-      "x-content-type-options": "nosniff",
-      "referrer-policy": "no-referrer",
+const JSON_TYPE: Readonly<Record<string, string>> = { "content-type": "application/json" };
+
+const PAGE_TYPE: Readonly<Record<string, string>> = {
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": PAGE_POLICY,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+};
+
+const OPENAPI: Operation = {
+  operationId: "openapi",
+  summary: "This document",
+  responses: {
+    "200": {
+      description: "An OpenAPI document.",
+      headers: headers(),
+      content: { "application/json": { schema: Type.Object({ openapi: Type.String() }) } },
     },
-  };
-}
+  },
+};
 
-/** Made when first asked for, so that no start waits for it. */
-function once(make: () => string): () => string {
-  let made: string | undefined;
+const DOCS: Operation = {
+  operationId: "docs",
+  summary: "This document as a page for people",
+  description: "One page without scripts or anything from elsewhere.",
+  responses: {
+    "200": { description: "HTML.", headers: headers(), content: { "text/html": { schema: Type.String() } } },
+  },
+};
+
+const EPISODES: Operation = {
+  operationId: "docsEpisodes",
+  summary: "Episodes on a WebSocket, as a page for people",
+  description: "What is said on `GET /v1/responses`, with two whole clients.",
+  responses: DOCS.responses,
+};
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
   return () => {
-    made ??= make();
-    return made;
+    made ??= { value: make() };
+    return made.value;
   };
 }

@@ -1,13 +1,11 @@
-/** The OpenAPI document: the routes that the app really has, each with its operation, and what the operations refer to. */
-import { toOpenAPISchema, unwrapSchema } from "@elysiajs/openapi/openapi";
-import type { AnyElysia } from "elysia";
+/** The OpenAPI document: the operations of all surfaces with their failures, and what the operations refer to. */
+import { unwrapSchema } from "@elysiajs/openapi/openapi";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
-import { EXAMPLE } from "./example.ts";
-import { HEADERS } from "./headers.ts";
-import { OPERATIONS } from "./operations.ts";
-import type { Operation } from "./parts.ts";
-import { SCHEMAS } from "./schemas.ts";
+import { errorSchema, HEADERS, type Header, type Operation } from "../http/operation.ts";
+import type { Surface } from "../http/surface.ts";
+import { failureResponses } from "./failures.ts";
 
 /** JSON Schema 2020-12 as it is, so that the schemas mean here what they mean everywhere. */
 const OPENAPI_VERSION = "3.1.2";
@@ -29,10 +27,16 @@ const ABOUT = [
     "it is read. While the service shuts down it answers `engine_unavailable` and closes connections after their answer.",
 ].join("\n\n");
 
+/** An operation with what its route adds. */
+export interface Documented extends Operation {
+  readonly tags: readonly string[];
+  readonly security: readonly object[];
+}
+
 export interface Document {
   readonly openapi: string;
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Documented>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, object>>;
     readonly headers: Readonly<Record<string, { readonly description: string; readonly schema: object }>>;
@@ -41,8 +45,8 @@ export interface Document {
   };
 }
 
-/** To be called when all routes are there. */
-export function openapiDocument(app: AnyElysia): Document {
+export function openapiDocument(surfaces: readonly Surface[]): Document {
+  const documented = surfaces.filter(({ routes }) => routes.some(({ operation }) => operation));
   // As JSON and back: TypeBox's own marks, which are symbols, and what is undefined are gone.
   return JSON.parse(
     JSON.stringify({
@@ -54,42 +58,56 @@ export function openapiDocument(app: AnyElysia): Document {
         license: { name: "Apache-2.0", identifier: "Apache-2.0" },
       },
       servers: [{ url: "/" }],
-      tags: [{ name: "Robot models" }, { name: "Language models" }, { name: "Sign-in" }, { name: "Service" }],
-      paths: documented(app),
-      components: {
-        schemas: plain(SCHEMAS),
-        headers: HEADERS,
-        examples: { observation: { summary: "What `tendon sample` writes, with smaller frames", value: EXAMPLE } },
-        securitySchemes: {
-          key: {
-            type: "http",
-            scheme: "bearer",
-            description:
-              "`Authorization: Bearer KEY`. The header is looked at before the body is read. `tendon token` prints the " +
-              "key that is saved on a machine; keep it in the environment of the calling program.",
-          },
-        },
-      },
+      tags: [...new Set(documented.map(({ tag }) => tag))].map((name) => ({ name })),
+      paths: pathsOf(surfaces),
+      components: componentsOf(surfaces),
     }),
   ) as Document;
 }
 
-/** The app's routes as the plugin finds them, in the order of the table; what the app has not is not in the document. */
-function documented(app: AnyElysia): Record<string, Record<string, Operation>> {
-  const found = toOpenAPISchema(app, { staticFile: false }, undefined, undefined, OPENAPI_VERSION).paths;
-  const routes = Object.entries(found).flatMap(([path, methods]) =>
-    Object.keys(methods ?? {}).map((method) => ({ path, method, name: `${method.toUpperCase()} ${path}` })),
-  );
-  const order = Object.keys(OPERATIONS);
-  const paths: Record<string, Record<string, Operation>> = {};
-  for (const { path, method, name } of routes.toSorted((a, b) => order.indexOf(a.name) - order.indexOf(b.name))) {
-    paths[path] = { ...paths[path], [method]: present(OPERATIONS[name], `the documentation of ${name}`) };
+const Failure = Type.Object({ error: errorSchema }, { title: "Failure" });
+
+function pathsOf(surfaces: readonly Surface[]): Document["paths"] {
+  const paths: Record<string, Record<string, Documented>> = {};
+  for (const surface of surfaces) {
+    for (const route of surface.routes) {
+      if (!route.operation) continue;
+      const path = route.path.replace(/:(\w+)/g, "{$1}").replace(/\*$/, "{path}");
+      paths[path] = {
+        ...paths[path],
+        [route.method.toLowerCase()]: {
+          tags: [surface.tag],
+          ...route.operation,
+          security: route.keyed ? [{ key: [] }] : [],
+          responses: { ...failureResponses(surface, route), ...route.operation.responses },
+        },
+      };
+    }
   }
   return paths;
 }
 
+function componentsOf(surfaces: readonly Surface[]) {
+  const merged = <T>(part: (surface: Surface) => Readonly<Record<string, T>> | undefined): Record<string, T> =>
+    Object.assign({}, ...surfaces.map(part));
+  return {
+    schemas: plain({ ...merged<TSchema>(({ schemas }) => schemas), Failure }),
+    headers: { ...HEADERS, ...merged<Header>(({ headers }) => headers) },
+    examples: merged(({ examples }) => examples),
+    securitySchemes: {
+      key: {
+        type: "http",
+        scheme: "bearer",
+        description:
+          "`Authorization: Bearer KEY`. The header is looked at before the body is read. `tendon token` prints the " +
+          "key that is saved on a machine; keep it in the environment of the calling program.",
+      },
+    },
+  };
+}
+
 /** Null as one of a field's types instead of a union, as people and generators of clients read it best. */
-function plain(schemas: typeof SCHEMAS): Record<string, object> {
+function plain(schemas: Readonly<Record<string, TSchema>>): Record<string, object> {
   const entries = Object.entries(schemas).map(([name, schema]): [string, object] => [
     name,
     present(unwrapSchema(schema, undefined, "input", OPENAPI_VERSION), `the schema ${name}`),

@@ -1,6 +1,7 @@
 /** The bounds of an episode on a socket, and what comes beyond each. The page names them as `{{name}}` in its text too. */
 import { LIMITS } from "../../limits.ts";
-import { type Html, html, prose } from "../../web/markup.ts";
+import { type Html, html } from "../../web/markup.ts";
+import { prose } from "./markdown.ts";
 
 interface Limit {
   readonly what: string;

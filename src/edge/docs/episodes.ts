@@ -1,21 +1,23 @@
 /** The page about episodes on a socket: `episodes.md`, with its picture, its tables and the two clients put in. */
+import { EVERY } from "../../error/every-route.ts";
+import { ROBOT } from "../../error/robot.ts";
 import { present } from "../../std/assert.ts";
 import { type Html, html } from "../../web/markup.ts";
 import python from "./clients/episode.py" with { type: "text" };
 // As text too; the compiler sees the module that it would be.
 import * as typescript from "./clients/episode.ts" with { type: "text" };
-import { errorsTable } from "./episode-errors.ts";
 import { EPISODE_LIMITS, limitsTable } from "./episode-limits.ts";
 import { sequencePicture } from "./episode-sequence.ts";
 import text from "./episodes.md" with { type: "text" };
 import { markdown } from "./markdown.ts";
 import { shell } from "./shell.ts";
+import { errorsTable } from "./socket-errors.ts";
 
 export function episodesPage(): string {
   const { content, headings } = markdown(text.replace(/\{\{(\w+)\}\}/g, figure), {
     sequence: sequencePicture(),
     limits: limitsTable(),
-    errors: errorsTable(),
+    errors: errorsTable(ROBOT, EVERY),
     python: source(python),
     typescript: source((typescript as unknown as { readonly default: string }).default),
   });

@@ -1,5 +1,6 @@
 /** A JSON Schema as a list of fields for people: name, type, whether required, range, text, and what is inside. */
-import { type Html, html, prose } from "../../web/markup.ts";
+import { type Html, html } from "../../web/markup.ts";
+import { prose } from "./markdown.ts";
 
 /** The part of JSON Schema that the document uses. */
 export interface Schema {

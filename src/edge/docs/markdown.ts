@@ -1,6 +1,6 @@
 /**
- * Markdown of this repository as HTML. `marked`: CommonMark with tables, no dependencies of its own, escapes what is text.
- * HTML in the Markdown is refused, but for a comment with the name of a part: there the part stands.
+ * Markdown of this repository as HTML, by `marked`: CommonMark with tables, which escapes what is text. HTML in the Markdown
+ * is refused, except for a comment with the name of a part: the part takes its place.
  */
 import { Marked } from "marked";
 import { present } from "../../std/assert.ts";
@@ -28,6 +28,11 @@ export function markdown(text: string, parts: Readonly<Record<string, Html>>): R
     },
   });
   return { content: new Html(marked.parse(text, { async: false })), headings };
+}
+
+/** A description: paragraphs, lists, code and bold. */
+export function prose(text: string): Html {
+  return new Html(markdown(text, {}).content.text.trimEnd());
 }
 
 function slug(text: string): string {

@@ -1,9 +1,10 @@
 /** The OpenAPI document as one page for people: no scripts, nothing from elsewhere, so it works offline and as text. */
-import { type Html, html, prose } from "../../web/markup.ts";
-import type { Document } from "./document.ts";
+import { type Html, html } from "../../web/markup.ts";
+import type { Response } from "../http/operation.ts";
+import type { Document, Documented } from "./document.ts";
 import { EXAMPLE, EXAMPLE_FRAMES } from "./example.ts";
 import { fieldsList, refLink, type Schema, typeText } from "./fields-list.ts";
-import type { Operation, Response } from "./parts.ts";
+import { prose } from "./markdown.ts";
 import { shell } from "./shell.ts";
 
 export function page(document: Document): string {
@@ -70,7 +71,7 @@ function compact(value: unknown, indent = ""): string {
   return `${open}\n${deeper}${parts.join(`,\n${deeper}`)}\n${indent}${close}`;
 }
 
-function operationSection({ method, path, operation }: { method: string; path: string; operation: Operation }): Html {
+function operationSection({ method, path, operation }: { method: string; path: string; operation: Documented }): Html {
   const { operationId, summary, description, security, parameters = [], requestBody, responses } = operation;
   const parameterRows = parameters.map(
     (one) =>

@@ -1,38 +1,38 @@
-/** Reading a request's body under the route's limit, the budget of all bodies in memory, and a time limit. */
-import { Failure } from "../../error/core.ts";
-import { ROBOT } from "../../error/robot.ts";
+/** A request's body as bytes in memory, under the route's limit, the budget of all bodies in memory, and a time limit. */
+import { type Answers, Failure } from "../../error/core.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
+import { announcedLength } from "./body-stream.ts";
 import type { Ingress } from "./ingress.ts";
 
-export interface Body {
+interface Body {
   readonly bytes: Uint8Array;
-  /** Gives its share of the budget back; call once, when the bytes are of no more use. */
+  /** Gives its share of the budget back; call once, when the bytes are not needed any more. */
   release(): void;
 }
 
-export interface BodyOptions {
+interface BodyOptions {
   readonly bytesMax: number;
   readonly ingress: Ingress;
   /** Whose body it is: an account, or all who have none. */
   readonly owner: string;
   readonly clock: Clock;
+  readonly answers: Answers;
+  /** What a client does whose body is too large. */
+  readonly smaller: string;
 }
 
-/** Failures: `request_too_large`, `engine_unavailable` when the budget is spent, `invalid_body` when it does not arrive. */
 export async function readBody(request: Request, options: BodyOptions): Promise<Body | Failure> {
   const { bytesMax, ingress, owner, clock } = options;
-  const declared = request.headers.get("content-length");
-  // A header that was sent twice arrives as "5, 5": then, as without one, only what is read is counted.
-  const announced = declared !== null && /^\d+$/.test(declared) ? Number(declared) : undefined;
-  if (announced !== undefined && announced > bytesMax) return tooLarge(bytesMax);
+  const announced = announcedLength(request);
+  if (announced !== undefined && announced > bytesMax) return tooLarge(options);
   // Only what has arrived counts: a client that announces much and sends little takes nothing from the others.
   const share = new Share(ingress, owner);
   const reader = request.body?.getReader();
   let late = false;
   const disarm = clock.after(LIMITS.bodyMs, () => {
     late = true;
-    void reader?.cancel().catch(() => {});
+    reader?.cancel().catch(() => {});
   });
   try {
     const parts: Uint8Array[] = [];
@@ -41,7 +41,7 @@ export async function readBody(request: Request, options: BodyOptions): Promise<
       const { done, value } = await reader.read();
       if (done || late) break;
       length += value.length;
-      const failure = length > bytesMax ? tooLarge(bytesMax) : share.grow(length) ? undefined : crowded();
+      const failure = length > bytesMax ? tooLarge(options) : share.grow(length) ? undefined : crowded(options);
       if (failure) {
         await reader.cancel();
         share.release();
@@ -51,15 +51,13 @@ export async function readBody(request: Request, options: BodyOptions): Promise<
     }
     if (!late) return { bytes: joined(parts, length), release: () => share.release() };
   } catch {
-    // The connection broke; whoever sent it will not read the answer.
+    // The connection broke: nobody will read the answer.
   } finally {
     disarm();
   }
   share.release();
-  return new Failure(
-    ROBOT.invalid_body,
-    `the body did not arrive whole within ${LIMITS.bodyMs / 1000} s; send it again`,
-  );
+  const message = `the body did not arrive whole within ${LIMITS.bodyMs / 1000} s; send it again`;
+  return new Failure(options.answers.malformed, message);
 }
 
 /** What one request holds of the budget. */
@@ -100,15 +98,11 @@ function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
   return bytes;
 }
 
-function tooLarge(bytesMax: number): Failure {
-  return new Failure(
-    ROBOT.request_too_large,
-    `the body is over ${bytesMax} bytes; send fewer or more strongly compressed frames`,
-  );
+function tooLarge({ answers, bytesMax, smaller }: BodyOptions): Failure {
+  return new Failure(answers.tooLarge, `the body is over ${bytesMax} bytes; ${smaller}`);
 }
 
-function crowded(): Failure {
-  return new Failure(ROBOT.engine_unavailable, "too many large requests are in progress; retry with backoff", {
-    retryAfterSeconds: 1,
-  });
+function crowded({ answers }: BodyOptions): Failure {
+  const message = "too many large requests are in progress; retry with backoff";
+  return new Failure(answers.unavailable, message, { retryAfterSeconds: 1 });
 }

@@ -27,6 +27,8 @@ export function listen(
       // The server takes a connection that waits for its answer to be idle as well.
       idleTimeout: Math.max(LIMITS.connectionIdleSeconds, Math.ceil(chunkSeconds) + 10),
       maxRequestBodySize: LIMITS.serverBodyBytesMax,
+      // Otherwise Bun prints the error of every stream that is cut off.
+      development: false,
     });
   } catch (error) {
     const taken = (error as { code?: string }).code === "EADDRINUSE";

@@ -1,8 +1,14 @@
 /** Where a request came from and where it was sent to, as far as that can be believed. */
 import { isIP } from "node:net";
+import type { Arrival } from "./route.ts";
 
 /** A proxy on this machine is believed about whom it speaks for; nobody else is. */
 const LOOPBACK = /^(127\.|::1$|::ffff:127\.)/;
+
+/** The other end of the connection. */
+export function peerOf({ request, server }: Pick<Arrival, "request" | "server">): string | undefined {
+  return server?.requestIP(request)?.address;
+}
 
 /** The client's address, as it is shown. `peer`: the other end of the connection. */
 export function addressOf(request: Request, peer: string | undefined): string {

@@ -1,20 +1,31 @@
-/** Who sends a request, on every route that needs a key; decided before its body is read. */
+/** Who sends a request: the account of its key, on routes that need one. */
 import { authenticate, type Principal } from "../../account/authenticate.ts";
 import { Failure } from "../../error/core.ts";
 import { EVERY } from "../../error/every-route.ts";
-import type { Service } from "../service.ts";
+import type { HttpDeps } from "./deps.ts";
 
-/** Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`. */
-export function principalOf(service: Service, request: Request): Promise<Principal | Failure> {
-  return principalOfHeader(service, request.headers.get("authorization"));
+/** What a route's declaration says about its key. */
+export interface KeyRule<Who extends Principal | undefined> {
+  readonly needed: boolean;
+  find(deps: HttpDeps, request: Request): Promise<Who | Failure>;
 }
 
-/** For who stays: a key may be revoked meanwhile. */
-export async function principalOfHeader(service: Service, authorization: string | null): Promise<Principal | Failure> {
-  if (service.drills.strikes("auth_unavailable")) {
+export const KEY: KeyRule<Principal> = {
+  needed: true,
+  find: (deps, request) => principalOf(deps, request.headers.get("authorization")),
+};
+
+export const NO_KEY: KeyRule<undefined> = { needed: false, find: async () => undefined };
+
+/** Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`. A socket asks again: its key may be revoked meanwhile. */
+export async function principalOf(
+  { keys, authFails }: Pick<HttpDeps, "keys" | "authFails">,
+  authorization: string | null,
+): Promise<Principal | Failure> {
+  if (authFails()) {
     return new Failure(EVERY.auth_unavailable, "the API key cannot be verified right now; retry with backoff", {
       retryAfterSeconds: 1,
     });
   }
-  return await authenticate(authorization, service.keys);
+  return await authenticate(authorization, keys);
 }

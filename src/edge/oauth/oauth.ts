@@ -2,31 +2,70 @@
  * The OAuth routes of the command line's sign-in: device authorization (RFC 8628), token, and revocation (RFC 7009). Their
  * errors have the form of RFC 6749: `{error, error_description}`.
  */
-import { CLIENT_ID, DEVICE_GRANT } from "../../account/device-login.ts";
+import { CLIENT_ID, DEVICE_GRANT, type DeviceLogins } from "../../account/device-login.ts";
 import { keyMatches, keyPublicId } from "../../account/key.ts";
+import type { Keys } from "../../account/keys.ts";
 import { Refusal } from "../../account/people.ts";
 import { Failure } from "../../error/core.ts";
-import { type OauthError, oauthStatus } from "../../error/oauth.ts";
-import { ROBOT } from "../../error/robot.ts";
+import { OAUTH, OAUTH_ANSWERS } from "../../error/oauth.ts";
 import { LIMITS } from "../../limits.ts";
-import { StoreDown } from "../../store/store.ts";
-import type { Reply } from "../http/answer.ts";
-import { type Form, readForm } from "../http/form.ts";
-import { addressOf, baseOf, networkOf } from "../http/origin.ts";
-import type { Service } from "../service.ts";
+import type { Clock } from "../../std/clock.ts";
+import { type Store, StoreDown } from "../../store/store.ts";
+import { type Form, form } from "../http/body-rules.ts";
+import { addressOf, baseOf, networkOf, peerOf } from "../http/origin.ts";
+import { NO_KEY } from "../http/principal.ts";
+import type { Reply } from "../http/reply.ts";
+import { type Call, route } from "../http/route.ts";
+import type { Surface } from "../http/surface.ts";
+import { OAUTH_SCHEMAS, OPERATIONS } from "./operations.ts";
 
-/** `POST /oauth/device_authorization`. */
-export async function deviceAuthorization(
-  service: Service,
-  request: Request,
-  peer: string | undefined,
-): Promise<Reply> {
-  const form = await clientForm(service, request);
-  if (typeof form !== "function") return form;
-  const address = addressOf(request, peer);
-  const asked = { deviceName: form("device_name"), address, network: networkOf(address) };
-  const begun = await service.devices.begin(asked);
-  if (begun instanceof Refusal) return failed("temporarily_unavailable", begun.text, begun.retryAfterSeconds);
+export interface OauthDeps {
+  readonly clock: Clock;
+  readonly store: Pick<Store, "keyByPublicId" | "keyRevoke">;
+  readonly keys: Pick<Keys, "refresh">;
+  readonly devices: Pick<DeviceLogins, "begin" | "poll">;
+}
+
+type FormCall = Call<undefined, Form>;
+
+export function oauth(deps: OauthDeps): Surface {
+  const post = (
+    name: keyof typeof OPERATIONS,
+    path: string,
+    handle: (deps: OauthDeps, call: FormCall) => Promise<Reply | Failure>,
+    ...failures: (keyof typeof OAUTH)[]
+  ) =>
+    route({
+      method: "POST",
+      path,
+      name: "oauth",
+      key: NO_KEY,
+      body: form(LIMITS.formBytesMax),
+      failures: ["invalid_client" as const, ...failures].map((code) => OAUTH[code]),
+      operation: OPERATIONS[name],
+      handle: async (call) => foreignClient(call.body) ?? (await handle(deps, call)),
+    });
+  return {
+    tag: "Sign-in",
+    answers: OAUTH_ANSWERS,
+    form: { table: OAUTH, write: failed, schema: "OauthFailure" },
+    routes: [
+      post("deviceAuthorization", "/oauth/device_authorization", deviceAuthorization),
+      post("token", "/oauth/token", token, "unsupported_grant_type", ...Object.values(POLLED).map(([error]) => error)),
+      post("revoke", "/oauth/revoke", revoke),
+    ],
+    schemas: OAUTH_SCHEMAS,
+  };
+}
+
+async function deviceAuthorization({ devices }: OauthDeps, call: FormCall): Promise<Reply | Failure> {
+  const { request, body } = call;
+  const address = addressOf(request, peerOf(call));
+  const begun = await devices.begin({ deviceName: body("device_name"), address, network: networkOf(address) });
+  if (begun instanceof Refusal) {
+    const { text, retryAfterSeconds = 1 } = begun;
+    return new Failure(OAUTH.temporarily_unavailable, text, { retryAfterSeconds });
+  }
   const page = `${baseOf(request)}/device`;
   return done({
     device_code: begun.deviceCode,
@@ -38,18 +77,15 @@ export async function deviceAuthorization(
   });
 }
 
-/** `POST /oauth/token`. */
-export async function token(service: Service, request: Request): Promise<Reply> {
-  const form = await clientForm(service, request);
-  if (typeof form !== "function") return form;
-  if (form("grant_type") !== DEVICE_GRANT) {
-    return failed("unsupported_grant_type", `grant_type is not ${DEVICE_GRANT}, the only one there is`);
+async function token({ devices }: OauthDeps, { body }: FormCall): Promise<Reply | Failure> {
+  if (body("grant_type") !== DEVICE_GRANT) {
+    return new Failure(OAUTH.unsupported_grant_type, `grant_type is not ${DEVICE_GRANT}, the only one there is`);
   }
-  const outcome = await service.devices.poll(form("device_code"));
-  if (outcome instanceof StoreDown) return down(service, outcome);
+  const outcome = await devices.poll(body("device_code"));
+  if (outcome instanceof StoreDown) return down(outcome);
   if (typeof outcome === "object") return done({ access_token: outcome.key, token_type: "Bearer" });
   const [error, description] = POLLED[outcome];
-  return failed(error, description);
+  return new Failure(OAUTH[error], description);
 }
 
 const POLLED = {
@@ -61,49 +97,39 @@ const POLLED = {
   account_unknown: ["access_denied", "the account that confirmed it is gone"],
   payment_required: ["access_denied", "the account needs a payment method or credit before a key can be created"],
   too_many: ["access_denied", "the account has as many keys as it may have; revoke one at /account and begin again"],
-} as const satisfies Record<string, readonly [OauthError, string]>;
+} as const satisfies Record<string, readonly [keyof typeof OAUTH, string]>;
 
-/** `POST /oauth/revoke`: whoever has the key may end it. Also 200 for what is no key of this service. */
-export async function revoke(service: Service, request: Request): Promise<Reply> {
-  const form = await clientForm(service, request);
-  if (typeof form !== "function") return form;
-  const key = form("token");
-  if (key === "") return failed("invalid_request", "token is missing: the key to revoke");
+/** Whoever has the key may end it. Also 200 for what is not a key of this service. */
+async function revoke({ clock, store, keys }: OauthDeps, { body }: FormCall): Promise<Reply | Failure> {
+  const key = body("token");
+  if (key === "") return new Failure(OAUTH.invalid_request, "token is missing: the key to revoke");
   const publicId = keyPublicId(key);
-  const record = publicId === undefined ? undefined : await service.store.keyByPublicId(publicId);
-  if (record instanceof StoreDown) return down(service, record);
+  const record = publicId === undefined ? undefined : await store.keyByPublicId(publicId);
+  if (record instanceof StoreDown) return down(record);
   if (record && keyMatches(key, record.sha256)) {
-    const at = Math.floor(service.clock.unixMs() / 1000);
-    const revoked = await service.store.keyRevoke({ publicId: record.publicId, at });
-    if (revoked instanceof StoreDown) return down(service, revoked);
-    await service.keys.refresh();
+    const at = Math.floor(clock.unixMs() / 1000);
+    const revoked = await store.keyRevoke({ publicId: record.publicId, at });
+    if (revoked instanceof StoreDown) return down(revoked);
+    await keys.refresh();
   }
   return done({});
 }
 
-/** The form, if it is one of our client. */
-async function clientForm(service: Service, request: Request): Promise<Form | Reply> {
-  const form = await readForm(service, request);
-  if (form instanceof Failure) {
-    return failed(form.row === ROBOT.engine_unavailable ? "temporarily_unavailable" : "invalid_request", form.message);
-  }
-  if (form("client_id") === CLIENT_ID) return form;
-  return failed("invalid_client", `client_id is not ${CLIENT_ID}, the only client there is`);
+function foreignClient(body: Form): Failure | undefined {
+  if (body("client_id") === CLIENT_ID) return undefined;
+  return new Failure(OAUTH.invalid_client, `client_id is not ${CLIENT_ID}, the only client there is`);
 }
 
 function done(body: object): Reply {
   return { status: 200, body: JSON.stringify(body), headers: { "cache-control": "no-store" } };
 }
 
-function failed(error: OauthError, description: string, afterSeconds = 1): Reply {
-  const status = oauthStatus(error);
-  const retry: Record<string, string> =
-    error === "temporarily_unavailable" ? { "retry-after": String(afterSeconds) } : {};
-  const body = JSON.stringify({ error, error_description: description });
-  return { status, body, headers: { "cache-control": "no-store", ...retry } };
+function failed({ row, status, message }: Failure): Reply {
+  const body = JSON.stringify({ error: row.code, error_description: message });
+  return { status, body, headers: { "cache-control": "no-store" } };
 }
 
-function down(service: Service, { reason }: StoreDown): Reply {
-  service.log.error("store down", { reason });
-  return failed("temporarily_unavailable", "keys cannot be looked up right now; retry with backoff");
+function down({ reason }: StoreDown): Failure {
+  const message = "keys cannot be looked up right now; retry with backoff";
+  return new Failure(OAUTH.temporarily_unavailable, message, { detail: `store: ${reason}` });
 }

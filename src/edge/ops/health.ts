@@ -1,41 +1,121 @@
 /** `GET /healthz`: the process is alive. `GET /readyz`: it can serve, or what is missing. */
+import { Type } from "@sinclair/typebox";
 import { Failure } from "../../error/core.ts";
-import { ROBOT } from "../../error/robot.ts";
+import { ROBOT, ROBOT_ANSWERS } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
-import { StoreDown } from "../../store/store.ts";
-import { failureReply, type Reply } from "../http/answer.ts";
-import type { Service } from "../service.ts";
+import type { Catalog } from "../../robot/catalog.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Lifecycle } from "../../std/lifecycle.ts";
+import type { Log } from "../../std/log.ts";
+import { type Store, StoreDown } from "../../store/store.ts";
+import { NO_BODY } from "../http/body-rules.ts";
+import { errorSchema, headers, json } from "../http/operation.ts";
+import { NO_KEY } from "../http/principal.ts";
+import { failureReply, type Reply } from "../http/reply.ts";
+import { route } from "../http/route.ts";
+import type { Surface } from "../http/surface.ts";
 
-export async function healthz(): Promise<Reply> {
-  return { status: 200, body: '{"status":"alive"}' };
+export interface HealthDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly lifecycle: Lifecycle;
+  readonly catalog: Pick<Catalog, "ids" | "known" | "loading">;
+  readonly store: Pick<Store, "ping">;
 }
 
-export async function readyz(service: Service): Promise<Reply> {
-  const missing = await missingParts(service);
+export function health(deps: HealthDeps): Surface {
+  return {
+    tag: "Service",
+    answers: ROBOT_ANSWERS,
+    routes: [
+      route({
+        method: "GET",
+        path: "/healthz",
+        name: "healthz",
+        key: NO_KEY,
+        body: NO_BODY,
+        operation: {
+          operationId: "healthz",
+          summary: "Whether the process is alive",
+          responses: { "200": { description: "It is.", headers: headers(), content: json("Alive") } },
+        },
+        handle: async () => ({ status: 200, body: '{"status":"alive"}' }),
+      }),
+      route({
+        method: "GET",
+        path: "/readyz",
+        name: "readyz",
+        key: NO_KEY,
+        body: NO_BODY,
+        operation: {
+          operationId: "readyz",
+          summary: "Whether requests can be served",
+          description:
+            "Also the list of served model ids. For load balancers: not ready from the signal to shut down on.",
+          responses: {
+            "200": {
+              description: "Every configured model is warm and the store answers.",
+              headers: headers(),
+              content: json("Ready"),
+            },
+            "503": {
+              description: "- `engine_unavailable`: not yet, or no longer; `missing` says what is missing.",
+              headers: headers("Retry-After"),
+              content: json("NotReady"),
+            },
+          },
+        },
+        handle: () => readyz(deps),
+      }),
+    ],
+    schemas: { Alive, Ready, NotReady },
+  };
+}
+
+const Alive = Type.Object({ status: Type.Literal("alive") }, { title: "Alive" });
+
+const Ready = Type.Object(
+  {
+    status: Type.Literal("ready"),
+    models: Type.Array(Type.String(), { description: "The served model ids." }),
+  },
+  { title: "Ready" },
+);
+
+const NotReady = Type.Object(
+  {
+    error: errorSchema,
+    missing: Type.Array(Type.String(), { minItems: 1, description: "What is missing, a sentence each." }),
+  },
+  { title: "Not ready" },
+);
+
+async function readyz(deps: HealthDeps): Promise<Reply> {
+  const missing = await missingParts(deps);
   if (missing.length === 0) {
-    return { status: 200, body: JSON.stringify({ status: "ready", models: service.catalog.ids }) };
+    return { status: 200, body: JSON.stringify({ status: "ready", models: deps.catalog.ids }) };
   }
   const failure = new Failure(ROBOT.engine_unavailable, `not ready: ${missing.join("; ")}; ask again in a second`);
   const reply = failureReply(failure);
   return { ...reply, body: JSON.stringify({ ...failure.body(), missing }) };
 }
 
-async function missingParts(service: Service): Promise<string[]> {
-  const { lifecycle, catalog } = service;
+async function missingParts(deps: HealthDeps): Promise<string[]> {
+  const { lifecycle, catalog } = deps;
   const missing: string[] = [];
   if (lifecycle.draining) missing.push("the service is shutting down");
   if (!catalog.known) missing.push("the model bundles are being read");
   for (const id of catalog.loading) missing.push(`model ${id} is loading`);
-  const down = await storeDown(service);
+  const down = await storeDown(deps);
   if (down) {
-    service.log.error("store down", { reason: down.reason });
+    deps.log.error("store down", { reason: down.reason });
     missing.push("the store does not answer");
   }
   return missing;
 }
 
 /** Why the store is down; one that says nothing in time is down as well. */
-async function storeDown({ store, clock }: Service): Promise<StoreDown | undefined> {
+async function storeDown({ store, clock }: HealthDeps): Promise<StoreDown | undefined> {
   const { promise, resolve } = Promise.withResolvers<StoreDown>();
   const silent = new StoreDown(`nothing was heard of it within ${LIMITS.storePingMs} ms`);
   const disarm = clock.after(LIMITS.storePingMs, () => resolve(silent));

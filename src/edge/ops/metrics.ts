@@ -1,18 +1,42 @@
 /** The operations listener: `GET /metrics` in Prometheus text form. */
-import { Elysia } from "elysia";
 import type { EngineStats } from "../../engine/engine.ts";
-import { exposition, type Family } from "../../std/metrics.ts";
-import { unmatched } from "../app.ts";
-import { answer, type Reply } from "../http/answer.ts";
-import type { Service } from "../service.ts";
+import { ROBOT_ANSWERS } from "../../error/robot.ts";
+import type { Admission } from "../../robot/admission.ts";
+import type { SessionTable } from "../../robot/session/table.ts";
+import { type Counter, exposition, type Family, type Recent } from "../../std/metrics.ts";
+import { appOf } from "../app.ts";
+import { NO_BODY } from "../http/body-rules.ts";
+import type { HttpDeps } from "../http/deps.ts";
+import type { Ingress } from "../http/ingress.ts";
+import { NO_KEY } from "../http/principal.ts";
+import type { Reply } from "../http/reply.ts";
+import { route } from "../http/route.ts";
+import type { Sockets } from "../robot-socket/sockets.ts";
 
-export function opsApp(service: Service, stats: () => EngineStats | undefined) {
-  return new Elysia({ strictPath: true })
-    .onError(({ code, error }) => answer(service, "ops", () => unmatched(code, error)))
-    .get("/metrics", () => answer(service, "ops", () => metrics(service, stats())));
+/** What is measured. */
+export interface OpsDeps {
+  readonly requests: Counter;
+  /** From an observation's arrival to the model's start, milliseconds. */
+  readonly starts: { readonly chat: Recent; readonly episode: Recent };
+  readonly sessions: Pick<SessionTable, "size">;
+  readonly sockets: Pick<Sockets, "size">;
+  readonly ingress: Pick<Ingress, "bytes">;
+  readonly admission: Pick<Admission, "held" | "waiting">;
 }
 
-async function metrics(service: Service, stats: EngineStats | undefined): Promise<Reply> {
+export function opsApp(http: HttpDeps, deps: OpsDeps, stats: () => EngineStats | undefined) {
+  const metricsRoute = route({
+    method: "GET",
+    path: "/metrics",
+    name: "ops",
+    key: NO_KEY,
+    body: NO_BODY,
+    handle: async () => metrics(deps, stats()),
+  });
+  return appOf(http, [{ tag: "Service", answers: ROBOT_ANSWERS, routes: [metricsRoute] }]);
+}
+
+function metrics(service: OpsDeps, stats: EngineStats | undefined): Reply {
   const families: Family[] = [
     {
       name: "tendon_requests_total",

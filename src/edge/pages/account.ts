@@ -8,10 +8,19 @@ import { dayOf, dayText, monthOf } from "../../std/calendar.ts";
 import { nanosOf, usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type AccountPage, accountPage } from "../../web/account.ts";
-import type { Reply } from "../http/answer.ts";
-import type { Form } from "../http/form.ts";
-import type { Service } from "../service.ts";
-import { elsewhere, message, person, personForm, shown, type Visit, viewer } from "./page.ts";
+import type { Form } from "../http/body-rules.ts";
+import type { Reply } from "../http/reply.ts";
+import {
+  elsewhere,
+  type FormVisit,
+  formPerson,
+  message,
+  type PagesDeps,
+  person,
+  shown,
+  type Visit,
+  viewer,
+} from "./page.ts";
 
 /** What the page says besides the account as it is. */
 type Said = Partial<Pick<AccountPage, "notice" | "problem" | "newKey">>;
@@ -24,7 +33,7 @@ export async function showAccount(from: Visit): Promise<Reply> {
   if (!("token" in who)) return who;
   const done = new URL(from.request.url).searchParams.get("done") ?? "";
   const notice = Object.hasOwn(NOTICES, done) ? NOTICES[done as keyof typeof NOTICES] : undefined;
-  return await account(from.service, who, notice === undefined ? {} : { notice });
+  return await account(from.deps, who, notice === undefined ? {} : { notice });
 }
 
 /** What a change says on the page that its browser is sent to. */
@@ -34,26 +43,31 @@ const NOTICES = {
   password: "The password is changed. Other sign-ins have ended.",
 } as const;
 
-/** A form of the page: `change` says where to go, what to show, or why not. */
-export async function changeAccount(
-  from: Visit,
-  change: (
-    service: Service,
-    person: Person,
-    form: Form,
-    network: string,
-  ) => Promise<keyof typeof NOTICES | Said | Refusal>,
-): Promise<Reply> {
-  const given = await personForm(from, "/account");
-  if (!("person" in given)) return given;
-  const outcome = await change(from.service, given.person, given.form, from.network);
-  if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
-  if (!(outcome instanceof Refusal)) return await account(from.service, given.person, outcome);
-  return await account(from.service, given.person, { problem: outcome.text }, PAGE[outcome.kind]);
+/** What a form of the page changes: where to go then, what to show, or why it is not done. */
+type Change = (
+  deps: PagesDeps,
+  person: Person,
+  form: Form,
+  network: string,
+) => Promise<keyof typeof NOTICES | Said | Refusal>;
+
+export function changeAccount(change: Change): (from: FormVisit) => Promise<Reply> {
+  return async (from) => {
+    const who = await formPerson(from, "/account");
+    if (!("token" in who)) return who;
+    const outcome = await change(from.deps, who, from.form, from.network);
+    if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
+    if (!(outcome instanceof Refusal)) return await account(from.deps, who, outcome);
+    return await account(from.deps, who, { problem: outcome.text }, PAGE[outcome.kind].status);
+  };
 }
 
 /** The new key is on the page that answers the form, and nowhere after it. */
-export async function createKey({ store, clock }: Service, { accountId }: Person, form: Form): Promise<Said | Refusal> {
+export async function createKey(
+  { store, clock }: PagesDeps,
+  { accountId }: Person,
+  form: Form,
+): Promise<Said | Refusal> {
   const name = form("name").trim();
   const wrong = keyNameProblem(name);
   if (wrong) return new Refusal(`The key is not made: ${wrong}.`);
@@ -65,17 +79,17 @@ export async function createKey({ store, clock }: Service, { accountId }: Person
   return unavailable();
 }
 
-export async function revokeKey(service: Service, { accountId }: Person, form: Form): Promise<"revoked" | Refusal> {
+export async function revokeKey(deps: PagesDeps, { accountId }: Person, form: Form): Promise<"revoked" | Refusal> {
   const publicId = publicIdOf(form("prefix")) ?? "";
-  const at = Math.floor(service.clock.unixMs() / 1000);
-  const revoked = await service.store.keyRevoke({ publicId, accountId, at });
+  const at = Math.floor(deps.clock.unixMs() / 1000);
+  const revoked = await deps.store.keyRevoke({ publicId, accountId, at });
   if (revoked instanceof StoreDown) return unavailable();
   if (revoked === "unknown") return new Refusal("The account has no such key.");
-  await service.keys.refresh();
+  await deps.keys.refresh();
   return "revoked";
 }
 
-export async function changeLimit({ store }: Service, { accountId }: Person, form: Form): Promise<"limit" | Refusal> {
+export async function changeLimit({ store }: PagesDeps, { accountId }: Person, form: Form): Promise<"limit" | Refusal> {
   const typed = form("usd").trim().replace(/^\$/, "");
   const limit = typed === "" ? undefined : nanosOf(typed);
   if (typed !== "" && (limit === undefined || limit < 0n)) {
@@ -86,7 +100,7 @@ export async function changeLimit({ store }: Service, { accountId }: Person, for
 }
 
 export async function changePassword(
-  { people }: Service,
+  { people }: PagesDeps,
   who: Person,
   form: Form,
   network: string,
@@ -95,12 +109,12 @@ export async function changePassword(
   return (await people.changePassword(who, typed)) ?? "password";
 }
 
-async function account(service: Service, who: Person, said: Said, status: number = PAGE.shown): Promise<Reply> {
-  const { store, clock } = service;
+async function account(deps: PagesDeps, who: Person, said: Said, status = 200): Promise<Reply> {
+  const { store, clock } = deps;
   const now = Math.floor(clock.unixMs() / 1000);
   const { accountId } = who;
   // So that the page knows of keys that were used just now.
-  await service.keys.flush();
+  await deps.keys.flush();
   const [found, keys, days] = await Promise.all([
     store.accountById(accountId),
     store.keysOf(accountId),

@@ -1,8 +1,8 @@
 /** `/device`: a person compares the code on the terminal, sees what asks and from where, and decides. */
 import { Refusal } from "../../account/people.ts";
 import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../web/device.ts";
-import type { Reply } from "../http/answer.ts";
-import { again, person, personForm, shown, type Visit, viewer } from "./page.ts";
+import type { Reply } from "../http/reply.ts";
+import { again, type FormVisit, formPerson, person, shown, type Visit, viewer } from "./page.ts";
 
 /** The code of a complete link is shown to be compared, never taken as confirmed (RFC 8628, section 5.4). */
 export async function showDevice(from: Visit): Promise<Reply> {
@@ -12,30 +12,30 @@ export async function showDevice(from: Visit): Promise<Reply> {
   return "token" in who ? shown(deviceEnterPage({ viewer: viewer(who), userCode })) : who;
 }
 
-export async function enterCode(from: Visit): Promise<Reply> {
-  const given = await personForm(from, "/device");
-  if (!("person" in given)) return given;
-  const typed = given.form("user_code");
-  const found = await from.service.devices.find(given.person, typed, from.network);
-  const who = viewer(given.person);
+export async function enterCode(from: FormVisit): Promise<Reply> {
+  const person = await formPerson(from, "/device");
+  if (!("token" in person)) return person;
+  const typed = from.form("user_code");
+  const found = await from.deps.devices.find(person, typed, from.network);
+  const who = viewer(person);
   if (found instanceof Refusal) {
     return again(deviceEnterPage({ viewer: who, userCode: typed, problem: found.text }), found);
   }
   const { login, userCode } = found;
-  const askedSecondsAgo = Math.max(0, Math.floor(from.service.clock.unixMs() / 1000) - login.createdAt);
+  const askedSecondsAgo = Math.max(0, Math.floor(from.deps.clock.unixMs() / 1000) - login.createdAt);
   const { deviceName, address } = login;
   return shown(deviceConfirmPage({ viewer: who, userCode, deviceName, address, askedSecondsAgo }));
 }
 
-export async function decide(from: Visit): Promise<Reply> {
-  const given = await personForm(from, "/device");
-  if (!("person" in given)) return given;
-  const decision = given.form("decision");
-  const who = viewer(given.person);
-  const typed = given.form("user_code");
+export async function decide(from: FormVisit): Promise<Reply> {
+  const person = await formPerson(from, "/device");
+  if (!("token" in person)) return person;
+  const decision = from.form("decision");
+  const who = viewer(person);
+  const typed = from.form("user_code");
   const refused =
     decision === "approve" || decision === "deny"
-      ? await from.service.devices.decide(given.person, typed, from.network, decision === "approve")
+      ? await from.deps.devices.decide(person, typed, from.network, decision === "approve")
       : new Refusal("Choose one of the two buttons.");
   if (refused) return again(deviceEnterPage({ viewer: who, userCode: typed, problem: refused.text }), refused);
   return shown(deviceDonePage({ viewer: who, decision: decision === "approve" ? "approved" : "denied" }));

@@ -1,29 +1,40 @@
 /** What all pages for people share: headers, cookies, who is signed in, and that a form comes from our own page. */
-import { type Person, Refusal, unavailable } from "../../account/people.ts";
+import type { DeviceLogins } from "../../account/device-login.ts";
+import type { Keys } from "../../account/keys.ts";
+import { type People, type Person, Refusal, unavailable } from "../../account/people.ts";
 import { formToken, sameText } from "../../account/secret.ts";
-import { Failure } from "../../error/core.ts";
+import type { Failure } from "../../error/core.ts";
 import { PAGE } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Store } from "../../store/store.ts";
 import type { Viewer } from "../../web/layout.ts";
 import { WEB_POLICY } from "../../web/layout.ts";
 import { messagePage } from "../../web/message.ts";
-import type { Reply } from "../http/answer.ts";
-import { type Form, readForm } from "../http/form.ts";
-import { addressOf, isForeign, isSecure, networkOf } from "../http/origin.ts";
-import type { Service } from "../service.ts";
+import type { Form } from "../http/body-rules.ts";
+import { isSecure } from "../http/origin.ts";
+import type { Reply } from "../http/reply.ts";
+
+/** What the pages work with. */
+export interface PagesDeps {
+  readonly clock: Clock;
+  readonly store: Pick<Store, "accountById" | "keyAdd" | "keyRevoke" | "keysOf" | "spendLimit" | "usageDays">;
+  readonly keys: Pick<Keys, "flush" | "refresh">;
+  readonly people: People;
+  readonly devices: Pick<DeviceLogins, "find" | "decide">;
+}
 
 /** One visit of a page. */
 export interface Visit {
-  readonly service: Service;
+  readonly deps: PagesDeps;
   readonly request: Request;
-  readonly address: string;
   /** What tries are counted by. */
   readonly network: string;
 }
 
-export function visit(service: Service, request: Request, peer: string | undefined): Visit {
-  const address = addressOf(request, peer);
-  return { service, request, address, network: networkOf(address) };
+/** A visit that brings a form. */
+export interface FormVisit extends Visit {
+  readonly form: Form;
 }
 
 const HEADERS = {
@@ -36,12 +47,12 @@ const HEADERS = {
   "referrer-policy": "same-origin",
 } as const;
 
-export function shown(html: string, status: number = PAGE.shown, headers: Record<string, string> = {}): Reply {
+export function shown(html: string, status = 200, headers: Record<string, string> = {}): Reply {
   return { status, body: html, headers: { ...HEADERS, ...headers } };
 }
 
 export function elsewhere(location: string, headers: Record<string, string> = {}): Reply {
-  return { status: PAGE.elsewhere, body: "", headers: { ...HEADERS, location, ...headers } };
+  return { status: 303, body: "", headers: { ...HEADERS, location, ...headers } };
 }
 
 /** A page that says why something was not done. */
@@ -52,7 +63,11 @@ export function message(heading: string, refusal: Refusal): Reply {
 
 /** The page of a form again, with what was wrong. */
 export function again(html: string, { kind, retryAfterSeconds }: Refusal): Reply {
-  return shown(html, PAGE[kind], retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) });
+  return shown(
+    html,
+    PAGE[kind].status,
+    retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) },
+  );
 }
 
 /** `__Host-` binds a cookie to this host, and browsers accept it with `Secure` alone. */
@@ -69,11 +84,11 @@ export function cookie(request: Request, token: string): Record<string, string> 
 }
 
 /** Who is signed in; a browser without a sign-in is sent to make one. */
-export async function person({ service, request }: Visit, next: string): Promise<Person | Reply> {
+export async function person({ deps, request }: Visit, next: string): Promise<Person | Reply> {
   const name = `${cookieName(request)}=`;
   const cookies = (request.headers.get("cookie") ?? "").split(/;\s*/);
   const token = cookies.find((one) => one.startsWith(name))?.slice(name.length);
-  const found = await service.people.person(token);
+  const found = await deps.people.person(token);
   if (found instanceof Refusal) return message("Sorry", found);
   return found ?? elsewhere(`/sign-in?next=${encodeURIComponent(next)}`);
 }
@@ -82,31 +97,23 @@ export function viewer({ email, token }: Person): Viewer {
   return { email, csrf: formToken(token) };
 }
 
-/** The form of a page that needs no sign-in. */
-export async function openForm({ service, request }: Visit): Promise<Form | Reply> {
-  if (isForeign(request)) return foreign();
-  const form = await readForm(service, request);
-  return form instanceof Failure ? unreadable(form) : form;
-}
-
-/** Who is signed in, and the form that our page gave to this person. */
-export async function personForm(from: Visit, next: string): Promise<{ person: Person; form: Form } | Reply> {
+/** Who is signed in, where the form is the one that our page gave to this person. */
+export async function formPerson(from: FormVisit, next: string): Promise<Person | Reply> {
   const who = await person(from, next);
   if (!("token" in who)) return who;
-  const form = await openForm(from);
-  if (typeof form !== "function") return form;
-  return sameText(form("csrf"), formToken(who.token)) ? { person: who, form } : foreign();
+  return sameText(from.form("csrf"), formToken(who.token)) ? who : foreign();
 }
 
-function foreign(): Reply {
+/** The answer to a form that another site sent, or an old page. */
+export function foreign(): Reply {
   const text =
     "This form did not come from a page of this service, or the page is old. Open the page again and send it once more.";
   return message("Not done", new Refusal(text, "forbidden"));
 }
 
-function unreadable({ code }: Failure): Reply {
-  if (code === "engine_unavailable") return message("Not done", unavailable());
-  const tooLarge = code === "request_too_large";
-  const text = tooLarge ? "The form is too large." : "The form cannot be read.";
-  return message("Not done", new Refusal(text, tooLarge ? "tooLarge" : "refused"));
+/** A form that was refused before it was read, as a page. */
+export function unreadable({ row }: Failure): Reply {
+  if (row === PAGE.unavailable) return message("Not done", unavailable());
+  const text = row === PAGE.tooLarge ? "The form is too large." : "The form cannot be read.";
+  return message("Not done", new Refusal(text, row === PAGE.tooLarge ? "tooLarge" : "refused"));
 }

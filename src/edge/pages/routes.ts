@@ -1,50 +1,53 @@
-/** The routes of the pages for people. */
-import { Elysia } from "elysia";
-import { answer, type Reply } from "../http/answer.ts";
-import type { Service } from "../service.ts";
+/** The routes of the pages for people. They are not in the document of the API. */
+import { PAGE, PAGE_ANSWERS } from "../../error/page.ts";
+import { LIMITS } from "../../limits.ts";
+import { form, NO_BODY } from "../http/body-rules.ts";
+import { addressOf, isForeign, networkOf, peerOf } from "../http/origin.ts";
+import { NO_KEY } from "../http/principal.ts";
+import type { Reply } from "../http/reply.ts";
+import { type Arrival, type Route, route } from "../http/route.ts";
+import type { Surface } from "../http/surface.ts";
 import { changeAccount, changeLimit, changePassword, createKey, revokeKey, showAccount } from "./account.ts";
 import { decide, enterCode, showDevice } from "./device.ts";
-import { type Visit, visit } from "./page.ts";
+import { type FormVisit, foreign, type PagesDeps, unreadable, type Visit } from "./page.ts";
 import { showSignIn, showSignUp, showWelcome, signIn, signOut, signUp, welcome } from "./sign-in.ts";
 
-type Server = { requestIP(request: Request): { readonly address: string } | null } | null;
-
-export function pages(service: Service) {
-  const show = (work: (from: Visit) => Promise<Reply>, request: Request, server: Server) =>
-    answer(service, "page", () => work(visit(service, request, server?.requestIP(request)?.address)));
-  // Pages speak for themselves: they are not in the document of the API.
-  const plain = { detail: { hide: true } } as const;
-  const none = { parse: "none", ...plain } as const;
-  return new Elysia({ strictPath: true })
-    .get("/sign-in", ({ request, server }) => show(showSignIn, request, server), plain)
-    .post("/sign-in", ({ request, server }) => show(signIn, request, server), none)
-    .post("/sign-out", ({ request, server }) => show(signOut, request, server), none)
-    .get("/sign-up", ({ request, server }) => show(showSignUp, request, server), plain)
-    .post("/sign-up", ({ request, server }) => show(signUp, request, server), none)
-    .get("/welcome", ({ request, server }) => show(showWelcome, request, server), plain)
-    .post("/welcome", ({ request, server }) => show(welcome, request, server), none)
-    .get("/device", ({ request, server }) => show(showDevice, request, server), plain)
-    .post("/device", ({ request, server }) => show(enterCode, request, server), none)
-    .post("/device/decide", ({ request, server }) => show(decide, request, server), none)
-    .get("/account", ({ request, server }) => show(showAccount, request, server), plain)
-    .post(
-      "/account/keys",
-      ({ request, server }) => show((from) => changeAccount(from, createKey), request, server),
-      none,
-    )
-    .post(
-      "/account/keys/revoke",
-      ({ request, server }) => show((from) => changeAccount(from, revokeKey), request, server),
-      none,
-    )
-    .post(
-      "/account/limit",
-      ({ request, server }) => show((from) => changeAccount(from, changeLimit), request, server),
-      none,
-    )
-    .post(
-      "/account/password",
-      ({ request, server }) => show((from) => changeAccount(from, changePassword), request, server),
-      none,
-    );
+export function pages(deps: PagesDeps): Surface {
+  const visit = (arrival: Arrival): Visit => {
+    const { request } = arrival;
+    return { deps, request, network: networkOf(addressOf(request, peerOf(arrival))) };
+  };
+  const declared = { name: "page", key: NO_KEY } as const;
+  const get = (path: string, show: (from: Visit) => Promise<Reply>): Route =>
+    route({ ...declared, method: "GET", path, body: NO_BODY, handle: (call) => show(visit(call)) });
+  const post = (path: string, take: (from: FormVisit) => Promise<Reply>): Route =>
+    route({
+      ...declared,
+      method: "POST",
+      path,
+      body: form(LIMITS.formBytesMax),
+      handle: async (call) => (isForeign(call.request) ? foreign() : await take({ ...visit(call), form: call.body })),
+    });
+  return {
+    tag: "Pages",
+    answers: PAGE_ANSWERS,
+    form: { table: PAGE, write: unreadable },
+    routes: [
+      get("/sign-in", showSignIn),
+      post("/sign-in", signIn),
+      post("/sign-out", signOut),
+      get("/sign-up", showSignUp),
+      post("/sign-up", signUp),
+      get("/welcome", showWelcome),
+      post("/welcome", welcome),
+      get("/device", showDevice),
+      post("/device", enterCode),
+      post("/device/decide", decide),
+      get("/account", showAccount),
+      post("/account/keys", changeAccount(createKey)),
+      post("/account/keys/revoke", changeAccount(revokeKey)),
+      post("/account/limit", changeAccount(changeLimit)),
+      post("/account/password", changeAccount(changePassword)),
+    ],
+  };
 }

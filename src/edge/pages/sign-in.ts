@@ -2,8 +2,8 @@
 import { type LinkFor, Refusal } from "../../account/people.ts";
 import { LIMITS } from "../../limits.ts";
 import { signInPage, signUpPage, welcomePage } from "../../web/sign-in.ts";
-import type { Reply } from "../http/answer.ts";
-import { again, cookie, elsewhere, message, openForm, personForm, shown, type Visit } from "./page.ts";
+import type { Reply } from "../http/reply.ts";
+import { again, cookie, elsewhere, type FormVisit, formPerson, message, shown, type Visit } from "./page.ts";
 
 /** Only our own pages: another address here would lead people away after their password was right. */
 function nextOf(text: string): string {
@@ -12,55 +12,52 @@ function nextOf(text: string): string {
 
 const passwordCharsMin = LIMITS.passwordCharsMin;
 
-export async function showSignIn({ service, request }: Visit): Promise<Reply> {
+export async function showSignIn({ deps, request }: Visit): Promise<Reply> {
   const next = nextOf(new URL(request.url).searchParams.get("next") ?? "");
-  return shown(signInPage({ email: "", next, signUpOpen: service.people.signUpOpen }));
+  return shown(signInPage({ email: "", next, signUpOpen: deps.people.signUpOpen }));
 }
 
-export async function signIn(from: Visit): Promise<Reply> {
-  const form = await openForm(from);
-  if (typeof form !== "function") return form;
-  const { people } = from.service;
+export async function signIn(from: FormVisit): Promise<Reply> {
+  const { form } = from;
+  const { people } = from.deps;
   const [email, next] = [form("email"), nextOf(form("next"))];
   const token = await people.signIn({ email, password: form("password"), network: from.network });
   if (typeof token === "string") return elsewhere(next, cookie(from.request, token));
   return again(signInPage({ email, next, problem: token.text, signUpOpen: people.signUpOpen }), token);
 }
 
-export async function signOut(from: Visit): Promise<Reply> {
-  const given = await personForm(from, "/account");
-  if (!("person" in given)) return given;
-  const refused = await from.service.people.signOut(given.person);
+export async function signOut(from: FormVisit): Promise<Reply> {
+  const who = await formPerson(from, "/account");
+  if (!("token" in who)) return who;
+  const refused = await from.deps.people.signOut(who);
   if (refused) return message("You are still signed in", refused);
   return elsewhere("/sign-in", cookie(from.request, ""));
 }
 
-export async function showSignUp({ service }: Visit): Promise<Reply> {
-  if (service.people.signUpOpen) return shown(signUpPage({ email: "", passwordCharsMin }));
+export async function showSignUp({ deps }: Visit): Promise<Reply> {
+  if (deps.people.signUpOpen) return shown(signUpPage({ email: "", passwordCharsMin }));
   return message("No sign-up here", new Refusal("Accounts of this service are made by its operator.", "notFound"));
 }
 
-export async function signUp(from: Visit): Promise<Reply> {
-  const form = await openForm(from);
-  if (typeof form !== "function") return form;
+export async function signUp(from: FormVisit): Promise<Reply> {
+  const { form } = from;
   const email = form("email");
-  const token = await from.service.people.signUp({ email, password: form("password"), network: from.network });
+  const token = await from.deps.people.signUp({ email, password: form("password"), network: from.network });
   if (typeof token === "string") return elsewhere("/account", cookie(from.request, token));
   if (token.kind === "notFound") return message("No sign-up here", token);
   return again(signUpPage({ email, problem: token.text, passwordCharsMin }), token);
 }
 
-export async function showWelcome({ service, request }: Visit): Promise<Reply> {
+export async function showWelcome({ deps, request }: Visit): Promise<Reply> {
   const token = new URL(request.url).searchParams.get("token") ?? "";
-  const link = await service.people.link(token);
+  const link = await deps.people.link(token);
   if (link instanceof Refusal) return message("This link does not work", link);
   return shown(welcomePage({ token, ...linkFields(link), passwordCharsMin }));
 }
 
-export async function welcome(from: Visit): Promise<Reply> {
-  const form = await openForm(from);
-  if (typeof form !== "function") return form;
-  const { people } = from.service;
+export async function welcome(from: FormVisit): Promise<Reply> {
+  const { form } = from;
+  const { people } = from.deps;
   const typed = { token: form("token"), email: form("email"), password: form("password"), network: from.network };
   const signedIn = await people.redeem(typed);
   if (typeof signedIn === "string") return elsewhere("/account", cookie(from.request, signedIn));

@@ -1,16 +1,14 @@
-/** `POST /v1/chat/completions`: key, body, fields; then the attempt's answer, printed. */
+/** `POST /v1/chat/completions`: fields to a command; then the attempt's answer, printed. */
+import type { Principal } from "../../account/authenticate.ts";
 import { describe } from "../../bundle/describe.ts";
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
-import { LIMITS } from "../../limits.ts";
 import { observe, type Started } from "../../robot/attempt.ts";
-import { shuttingDown } from "../../robot/interruptions.ts";
+import type { RobotDeps } from "../../robot/deps.ts";
 import { makeId } from "../../std/ids.ts";
-import type { Reply } from "../http/answer.ts";
-import { readBody } from "../http/body.ts";
-import { parseObject } from "../http/json.ts";
-import { principalOf } from "../http/principal.ts";
-import type { Service } from "../service.ts";
+import type { JsonObject } from "../http/json.ts";
+import type { Reply } from "../http/reply.ts";
+import type { Call } from "../http/route.ts";
 import { type DescribeCommand, type ObserveRequest, readChat } from "./checks.ts";
 import {
   chunkCompletion,
@@ -20,31 +18,18 @@ import {
   generationHeaders,
   serverTiming,
 } from "./print.ts";
+import type { RobotHttpDeps } from "./routes.ts";
 
-export async function chat(service: Service, request: Request): Promise<Reply | Failure> {
-  const arrivedMs = service.clock.monotonicMs();
-  const principal = await principalOf(service, request);
-  if (principal instanceof Failure) return principal;
-  if (service.lifecycle.draining) return shuttingDown();
-  const { ingress, clock } = service;
-  const { accountId } = principal;
-  const body = await readBody(request, { bytesMax: LIMITS.robotBodyBytesMax, ingress, owner: accountId, clock });
-  if (body instanceof Failure) return body;
-  try {
-    // A body may take long to arrive: nothing new begins after the signal to shut down.
-    if (service.lifecycle.draining) return shuttingDown();
-    const object = parseObject(body.bytes);
-    if (typeof object === "string") return new Failure(ROBOT.invalid_body, object);
-    const command = readChat(object, service.catalog);
-    if (command instanceof Failure) return command;
-    if (command.kind === "describe") return described(service, command);
-    return await chunk(service, command, { accountId, arrivedMs, left: request.signal });
-  } finally {
-    body.release();
-  }
+type ChatCall = Call<Principal, JsonObject>;
+
+export async function chat(deps: RobotHttpDeps, call: ChatCall): Promise<Reply | Failure> {
+  const command = readChat(call.body, deps.robot.catalog);
+  if (command instanceof Failure) return command;
+  if (command.kind === "describe") return described(deps.robot, command);
+  return await chunk(deps, command, call);
 }
 
-function described({ clock }: Service, { served: { manifest }, stream }: DescribeCommand): Reply {
+function described({ clock }: RobotDeps, { served: { manifest }, stream }: DescribeCommand): Reply {
   const created = Math.floor(clock.unixMs() / 1000);
   const generation = { id: makeId("gen_", clock), created, model: manifest.id };
   const completion = descriptionCompletion(generation, describe(manifest));
@@ -53,21 +38,17 @@ function described({ clock }: Service, { served: { manifest }, stream }: Describ
   return { status: 200, body, headers };
 }
 
-interface Caller {
-  readonly accountId: string;
-  readonly arrivedMs: number;
-  /** Aborts when the connection is gone. */
-  readonly left: AbortSignal;
-}
-
-async function chunk(service: Service, command: ObserveRequest, caller: Caller): Promise<Reply | Failure> {
+async function chunk(
+  deps: RobotHttpDeps,
+  command: ObserveRequest,
+  { request, principal: { accountId }, arrivedMs }: ChatCall,
+): Promise<Reply | Failure> {
   // For a plain reply the request's signal aborts; for a stream its reader is cancelled, which calls `leave`.
   const left = new AbortController();
   const leave = () => left.abort();
-  if (caller.left.aborted) leave();
-  caller.left.addEventListener("abort", leave);
-  const { accountId, arrivedMs } = caller;
-  const started = await observe(service, command, { accountId, arrivedMs, signal: left.signal });
+  if (request.signal.aborted) leave();
+  request.signal.addEventListener("abort", leave);
+  const started = await observe(deps.robot, command, { accountId, arrivedMs, signal: left.signal });
   if (started instanceof Failure) return started;
   const { manifest } = command.served;
   const headers = {
@@ -76,10 +57,10 @@ async function chunk(service: Service, command: ObserveRequest, caller: Caller):
   };
   if (command.stream) {
     const generation = { id: started.generationId, created: started.created, model: manifest.id };
-    const finish = async () => await answered(service, started, chunkCompletion);
-    return { status: 200, body: completionEvents(service.clock, generation, finish, leave), headers };
+    const finish = async () => await answered(deps, started, chunkCompletion);
+    return { status: 200, body: completionEvents(deps.robot.clock, generation, finish, leave), headers };
   }
-  const plain = await answered(service, started, (answer) => ({
+  const plain = await answered(deps, started, (answer) => ({
     body: completionText(chunkCompletion(answer)),
     timing: serverTiming(answer.head),
   }));
@@ -90,13 +71,13 @@ async function chunk(service: Service, command: ObserveRequest, caller: Caller):
 
 /** The printed answer, once it is durable. */
 async function answered<T>(
-  { starts }: Service,
+  { starts }: RobotHttpDeps,
   started: Started,
   print: Parameters<typeof started.answered<T>>[0],
 ): Promise<T | Failure> {
   const outcome = await started.answered(print);
   if (outcome instanceof Failure) return overHttp(outcome);
-  if (outcome.startMs !== undefined) starts.chat.add(outcome.startMs);
+  if (outcome.startMs !== undefined) starts.add(outcome.startMs);
   return outcome.printed;
 }
 

@@ -1,19 +1,17 @@
 /** `DELETE /v1/robot/sessions/{session_id}?model=ID`: ends a session of the key's account at once. */
-import { Failure } from "../../error/core.ts";
-import type { Reply } from "../http/answer.ts";
-import { principalOf } from "../http/principal.ts";
-import type { Service } from "../service.ts";
+import type { Principal } from "../../account/authenticate.ts";
+import type { RobotDeps } from "../../robot/deps.ts";
+import type { Reply } from "../http/reply.ts";
+import type { Call } from "../http/route.ts";
 
 /** Always 204, whether or not there was such a session. */
 export async function endSession(
-  service: Service,
-  request: Request,
-  sessionId: string | null,
-): Promise<Reply | Failure> {
-  const principal = await principalOf(service, request);
-  if (principal instanceof Failure) return principal;
+  { sessions }: RobotDeps,
+  { request, params, principal: { accountId } }: Call<Principal, undefined>,
+): Promise<Reply> {
   const model = new URL(request.url).searchParams.get("model") ?? "";
   // null: the path is not valid UTF-8, so it names no session.
-  if (sessionId !== null) service.sessions.end({ accountId: principal.accountId, model, sessionId });
+  const sessionId = params.session_id;
+  if (typeof sessionId === "string") sessions.end({ accountId, model, sessionId });
   return { status: 204, body: null };
 }

@@ -4,7 +4,7 @@ import { Failure } from "../../error/core.ts";
 import { LIMITS } from "../../limits.ts";
 import { type Answer, type AnswerHead, STATIONS } from "../../robot/answer.ts";
 import type { Clock } from "../../std/clock.ts";
-import type { Events } from "../http/events.ts";
+import type { Events } from "../http/sse.ts";
 import { chunkText, usageObject } from "../robot/chunk.ts";
 
 /** What an answer says of its generation, known before the model has run. */
@@ -48,6 +48,7 @@ export function completionEvents(
   left: () => void = () => {},
 ): Events {
   return {
+    unsentBytesMax: LIMITS.sseUnsentBytesMax,
     async write(send) {
       send(PROCESSING);
       const stop = clock.every(LIMITS.processingMs, () => send(PROCESSING));

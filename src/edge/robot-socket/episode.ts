@@ -14,8 +14,8 @@ import { shuttingDown } from "../../robot/interruptions.ts";
 import type { Holder } from "../../robot/session/table.ts";
 import { present } from "../../std/assert.ts";
 import type { JsonObject } from "../http/json.ts";
-import { principalOfHeader } from "../http/principal.ts";
-import type { Service } from "../service.ts";
+import { principalOf } from "../http/principal.ts";
+import type { RobotSocketDeps } from "./deps.ts";
 import { discard, readFrame } from "./frames.ts";
 import { FrameIntake } from "./intake.ts";
 import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
@@ -51,7 +51,7 @@ export class Episode implements Holder {
   private readonly left = new AbortController();
 
   constructor(
-    private readonly service: Service,
+    private readonly service: RobotSocketDeps,
     private readonly client: Client,
     private readonly outbox: Outbox,
     private readonly onEnd: () => void,
@@ -143,7 +143,7 @@ export class Episode implements Holder {
     const { manifest, slots, model } = opening.served;
     const { sessions, ingress, lifecycle } = this.service;
     const { accountId } = this.client;
-    const principal = await principalOfHeader(this.service, this.client.authorization);
+    const principal = await principalOf(this.service, this.client.authorization);
     const held =
       principal instanceof Failure
         ? principal

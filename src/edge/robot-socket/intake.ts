@@ -2,7 +2,7 @@
 import type { Failure } from "../../error/core.ts";
 import type { Served } from "../../robot/catalog.ts";
 import { present } from "../../std/assert.ts";
-import type { Service } from "../service.ts";
+import type { RobotSocketDeps } from "./deps.ts";
 import { FrameGroup, type ReceivedFrame } from "./frames.ts";
 
 /** The frames that an observation takes, and the size and number of their messages. */
@@ -20,7 +20,7 @@ export class FrameIntake {
   private messages = 0;
 
   constructor(
-    private readonly service: Service,
+    private readonly service: RobotSocketDeps,
     private readonly accountId: string,
     private readonly served: Served,
   ) {}

@@ -5,8 +5,8 @@ import type { ObserveCommand } from "../../robot/command.ts";
 import { shuttingDown } from "../../robot/interruptions.ts";
 import type { Holder } from "../../robot/session/table.ts";
 import type { JsonObject } from "../http/json.ts";
-import { principalOfHeader } from "../http/principal.ts";
-import type { Service } from "../service.ts";
+import { principalOf } from "../http/principal.ts";
+import type { RobotSocketDeps } from "./deps.ts";
 import { discard, type FrameGroup } from "./frames.ts";
 import type { FrameIntake } from "./intake.ts";
 import { type Opening, readObservation } from "./messages.ts";
@@ -37,7 +37,7 @@ export interface ReceivedObservation {
 }
 
 interface Asker {
-  readonly service: Service;
+  readonly service: RobotSocketDeps;
   readonly client: Client;
   readonly holder: Holder;
   /** Aborts when the connection is gone. */
@@ -72,13 +72,13 @@ export async function answerObservation(
 }
 
 async function readCommand(
-  service: Service,
+  service: RobotSocketDeps,
   client: Client,
   session: OpenSession,
   { body, frames, late }: ReceivedObservation,
 ): Promise<ObserveCommand | Failure> {
   // The key is checked again: it may have been revoked since the connection was made.
-  const principal = late ? shuttingDown() : await principalOfHeader(service, client.authorization);
+  const principal = late ? shuttingDown() : await principalOf(service, client.authorization);
   if (principal instanceof Failure) return principal;
   return readObservation(body, session, frames);
 }

@@ -1,5 +1,5 @@
 /** The queue of one connection: its observations, and a `session.close` behind them, one after another in order of arrival. */
-import type { Service } from "../service.ts";
+import type { RobotSocketDeps } from "./deps.ts";
 import type { ReceivedObservation } from "./observe.ts";
 import type { Pending } from "./pending.ts";
 
@@ -26,7 +26,7 @@ export class Turns {
   private isWorking = false;
 
   constructor(
-    private readonly service: Service,
+    private readonly service: RobotSocketDeps,
     private readonly accountId: string,
     private readonly pending: Pending,
     private readonly worker: Worker,

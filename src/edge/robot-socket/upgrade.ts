@@ -2,15 +2,51 @@
  * Upgrades `GET /v1/responses` to a WebSocket. Elysia's own socket routes parse text and turn bytes into JSON, so the upgrade
  * is done here: Elysia calls the handlers in `data` with Bun's socket.
  */
-import type { Server, ServerWebSocket } from "bun";
+import type { ServerWebSocket } from "bun";
+import type { Principal } from "../../account/authenticate.ts";
 import { Failure } from "../../error/core.ts";
+import { EVERY } from "../../error/every-route.ts";
+import { ROBOT_ANSWERS } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
-import { shuttingDown } from "../../robot/interruptions.ts";
-import { answer, notFound } from "../http/answer.ts";
-import { principalOf } from "../http/principal.ts";
-import type { Service } from "../service.ts";
+import { NO_BODY } from "../http/body-rules.ts";
+import { headers, type Operation } from "../http/operation.ts";
+import { KEY } from "../http/principal.ts";
+import { notFound } from "../http/reply.ts";
+import { type Call, type Outcome, route } from "../http/route.ts";
+import type { Surface } from "../http/surface.ts";
+import type { RobotSocketDeps } from "./deps.ts";
 import { Episode } from "./episode.ts";
 import { Outbox } from "./outbox.ts";
+
+export function robotSocket(deps: RobotSocketDeps): Surface {
+  return {
+    tag: "Robot models",
+    answers: ROBOT_ANSWERS,
+    routes: [
+      route({
+        method: "GET",
+        path: "/v1/responses",
+        name: "episode",
+        key: KEY,
+        body: NO_BODY,
+        beginsWork: true,
+        failures: [EVERY.not_found],
+        operation,
+        handle: (call) => upgrade(deps, call),
+      }),
+    ],
+  };
+}
+
+const operation: Operation = {
+  operationId: "openEpisode",
+  summary: "A whole episode on one WebSocket",
+  description:
+    "The handshake of a WebSocket (RFC 6455), with the key in the same header as everywhere. Frames are binary messages, " +
+    "decoded while they arrive; observations and chunks are text. Sessions are the same as over HTTP. The messages, the " +
+    "errors and two whole clients stand on the page `/docs/episodes`.",
+  responses: { "101": { description: "The connection is a WebSocket now.", headers: headers() } },
+};
 
 /** The handlers that Elysia calls on a socket's `data`. */
 interface Handlers {
@@ -32,38 +68,22 @@ export function socketOptions(silentSeconds: number) {
   };
 }
 
-/** Undefined if the connection is a WebSocket now. */
-export async function upgrade(
-  service: Service,
-  request: Request,
-  server: Server<unknown> | null,
-): Promise<Response | undefined> {
-  const refused = await connect(service, request, server);
-  return refused && (await answer(service, "episode", async () => refused));
-}
-
-async function connect(
-  service: Service,
-  request: Request,
-  server: Server<unknown> | null,
-): Promise<Failure | undefined> {
-  const principal = await principalOf(service, request);
-  if (principal instanceof Failure) return principal;
+async function upgrade(deps: RobotSocketDeps, call: Call<Principal, undefined>): Promise<Outcome> {
+  const { request, server, requestId } = call;
   if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") return notFound();
-  if (service.lifecycle.draining) return shuttingDown();
-  const { accountId } = principal;
-  const leave = service.sockets.enter(accountId);
+  const { accountId } = call.principal;
+  const leave = deps.sockets.enter(accountId);
   if (leave instanceof Failure) return leave;
   const client = { accountId, authorization: request.headers.get("authorization") };
   // Bun accepts the first subprotocol that a client offers; with an empty value it sends no header.
-  const headers = { "Sec-WebSocket-Protocol": "" };
-  if (server?.upgrade(request, { headers, data: handlers(service, client, leave) })) return undefined;
+  const upgradeHeaders = { "Sec-WebSocket-Protocol": "", "X-Request-Id": requestId };
+  if (server?.upgrade(request, { headers: upgradeHeaders, data: handlers(deps, client, leave) })) return "upgraded";
   leave();
   return notFound();
 }
 
 function handlers(
-  service: Service,
+  service: RobotSocketDeps,
   client: { readonly accountId: string; readonly authorization: string | null },
   leave: () => void,
 ): Handlers {

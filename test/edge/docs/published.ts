@@ -1,7 +1,7 @@
 /** The published document as a client's tool sees it: its JSON, its schemas compiled, its responses looked up. */
 import { Ajv2020 } from "ajv/dist/2020.js";
 import type { Document } from "../../../src/edge/docs/document.ts";
-import type { Response as Documented } from "../../../src/edge/docs/parts.ts";
+import type { Response as Documented } from "../../../src/edge/http/operation.ts";
 import type { Stage } from "../stage.ts";
 
 export interface Published {

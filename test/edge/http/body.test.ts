@@ -3,10 +3,13 @@ import { readBody } from "../../../src/edge/http/body.ts";
 import { Ingress } from "../../../src/edge/http/ingress.ts";
 import { parseObject } from "../../../src/edge/http/json.ts";
 import { Failure } from "../../../src/error/core.ts";
+import { ROBOT_ANSWERS } from "../../../src/error/robot.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 import { observation, stage } from "../stage.ts";
 
 const MiB = 1024 * 1024;
+
+const ROBOT_WAY = { answers: ROBOT_ANSWERS, smaller: "send less" };
 
 function post(body: string | ReadableStream, headers: Record<string, string> = {}): Request {
   return new Request("http://localhost/", { method: "POST", body, headers });
@@ -55,7 +58,7 @@ test("a body of exactly 8 MiB is read", async () => {
 test("bodies over the budget of all requests are refused with 503 and Retry-After, and take no share", async () => {
   const clock = new FakeClock();
   const ingress = new Ingress(100);
-  const options = { bytesMax: 1000, ingress, owner: "a", clock };
+  const options = { bytesMax: 1000, ingress, owner: "a", clock, ...ROBOT_WAY };
   const first = await readBody(post("x".repeat(60), { "content-length": "60" }), options);
   if (first instanceof Failure) throw new Error(first.message);
   expect([first.bytes.length, ingress.bytes]).toEqual([60, 60]);
@@ -70,7 +73,7 @@ test("bodies over the budget of all requests are refused with 503 and Retry-Afte
 test("one account's bodies leave a quarter of the budget to others", async () => {
   const [clock, ingress] = [new FakeClock(), new Ingress(100)];
   const read = (owner: string, bytes: number) =>
-    readBody(post("x".repeat(bytes)), { bytesMax: 1000, ingress, owner, clock });
+    readBody(post("x".repeat(bytes)), { bytesMax: 1000, ingress, owner, clock, ...ROBOT_WAY });
   const bodies = [await read("a", 75), await read("a", 1), await read("b", 25), await read("b", 1)];
   expect(bodies.map((body) => body instanceof Failure)).toEqual([false, true, false, true]);
   for (const body of bodies) if (!(body instanceof Failure)) body.release();
@@ -80,7 +83,7 @@ test("one account's bodies leave a quarter of the budget to others", async () =>
 test("a Content-Length that is no whole number counts as none: what is read is counted", async () => {
   const ingress = new Ingress(100);
   for (const declared of ["5, 5", "", "x", "-5", "1e9", "0x10"]) {
-    const options = { bytesMax: 1000, ingress, owner: "a", clock: new FakeClock() };
+    const options = { bytesMax: 1000, ingress, owner: "a", clock: new FakeClock(), ...ROBOT_WAY };
     const body = await readBody(post("hello", { "content-length": declared }), options);
     if (body instanceof Failure) throw new Error(`${declared}: ${body.message}`);
     expect([declared, body.bytes.length, ingress.bytes]).toEqual([declared, 5, 5]);
@@ -99,7 +102,13 @@ test("a body that does not arrive in time is given up", async () => {
   const clock = new FakeClock();
   const ingress = new Ingress();
   const stuck = new ReadableStream({ pull: () => new Promise(() => {}) });
-  const reading = readBody(post(stuck, { "content-length": "1000" }), { bytesMax: 1000, ingress, owner: "a", clock });
+  const reading = readBody(post(stuck, { "content-length": "1000" }), {
+    bytesMax: 1000,
+    ingress,
+    owner: "a",
+    clock,
+    ...ROBOT_WAY,
+  });
   // What is announced takes nothing of the budget, what has arrived does.
   expect(ingress.bytes).toBe(0);
   clock.advance(30_000);

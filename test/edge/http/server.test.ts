@@ -1,6 +1,5 @@
 /** What only a real socket shows. */
 import { expect, test } from "bun:test";
-import { publicApp } from "../../../src/edge/app.ts";
 import { type Listener, listen } from "../../../src/edge/http/listen.ts";
 import { opsApp } from "../../../src/edge/ops/metrics.ts";
 import { Problem } from "../../../src/error/problem.ts";
@@ -24,7 +23,7 @@ function chat(at: Stage, url: string, init: RequestInit = {}): Promise<Response>
 
 test("every response over a socket has a request id, whatever the method", async () => {
   const at = await stage();
-  await using server = opened(listen(publicApp(at.service), free));
+  await using server = opened(listen(at.app, free));
   const asks: [string, string, number][] = [
     ["GET", "/healthz", 200],
     ["HEAD", "/healthz", 200],
@@ -42,14 +41,14 @@ test("every response over a socket has a request id, whatever the method", async
 
 test("a chunk over a socket", async () => {
   const at = await stage();
-  await using server = opened(listen(publicApp(at.service), free));
+  await using server = opened(listen(at.app, free));
   const response = await chat(at, server.url);
   expect([response.status, response.headers.get("x-session-step")]).toEqual([200, "0"]);
 });
 
 test("bodies over the limit get our error object, announced or chunked", async () => {
   const at = await stage();
-  await using server = opened(listen(publicApp(at.service), free));
+  await using server = opened(listen(at.app, free));
   const big = new Uint8Array(9 * 1024 * 1024);
   const chunked = new ReadableStream({
     start(controller) {
@@ -66,7 +65,7 @@ test("bodies over the limit get our error object, announced or chunked", async (
 
 test("a Content-Length that is sent twice does not harm the budget of all bodies", async () => {
   const at = await stage();
-  await using server = opened(listen(publicApp(at.service), free));
+  await using server = opened(listen(at.app, free));
   const { port } = new URL(server.url);
   const body = JSON.stringify(observation());
   const length = `Content-Length: ${Buffer.byteLength(body)}\r\n`;
@@ -85,7 +84,7 @@ test("a Content-Length that is sent twice does not harm the budget of all bodies
 
 test("a client that closes its connection while frames are decoded frees everything", async () => {
   const at = await stage();
-  await using server = opened(listen(publicApp(at.service), free));
+  await using server = opened(listen(at.app, free));
   const decoding = Promise.withResolvers<void>();
   at.engine.script.decode = () => {
     decoding.resolve();
@@ -108,9 +107,9 @@ test("a client that closes its connection while frames are decoded frees everyth
 
 test("a taken port is a problem that says so", async () => {
   const at = await stage();
-  await using server = opened(listen(publicApp(at.service), free));
+  await using server = opened(listen(at.app, free));
   const port = Number(new URL(server.url).port);
-  expect(listen(publicApp(at.service), { host: "127.0.0.1", port })).toMatchObject({
+  expect(listen(at.app, { host: "127.0.0.1", port })).toMatchObject({
     exit: 1,
     message: expect.stringContaining("the port is taken"),
   });
@@ -118,7 +117,7 @@ test("a taken port is a problem that says so", async () => {
 
 test("stop() ends although a client keeps its connection", async () => {
   const at = await stage();
-  const server = opened(listen(publicApp(at.service), free));
+  const server = opened(listen(at.app, free));
   await (await fetch(`${server.url}/healthz`, { keepalive: true })).text();
   await server.stop();
   expect(await fetch(`${server.url}/healthz`).catch(() => "refused")).toBe("refused");
@@ -127,7 +126,7 @@ test("stop() ends although a client keeps its connection", async () => {
 test("GET /metrics only on the operations listener", async () => {
   const at = await stage();
   await at.chat(observation());
-  const app = opsApp(at.service, () => at.engine.stats());
+  const app = opsApp(at.service, at.service, () => at.engine.stats());
   await using server = opened(listen(app, free));
   const response = await fetch(`${server.url}/metrics`);
   const text = await response.text();

@@ -1,6 +1,5 @@
 /** `/v1/responses` on a real connection: the handshake, Bun's and Elysia's traps, and clients that break the protocol. */
 import { describe, expect, test } from "bun:test";
-import { publicApp } from "../../../src/edge/app.ts";
 import { listen } from "../../../src/edge/http/listen.ts";
 import { Problem } from "../../../src/error/problem.ts";
 import { LIMITS } from "../../../src/limits.ts";
@@ -8,8 +7,8 @@ import { jointState, jpeg, STATEFUL, type Stage, stage } from "../stage.ts";
 import { frame, OPCODE, RawSocket } from "./raw.ts";
 
 async function serving(silentSeconds?: number) {
-  const at = await stage();
-  const listener = listen(publicApp(at.service, silentSeconds), { host: "127.0.0.1", port: 0 });
+  const at = await stage(silentSeconds === undefined ? {} : { silentSeconds });
+  const listener = listen(at.app, { host: "127.0.0.1", port: 0 });
   if (listener instanceof Problem) throw new Error(listener.message);
   return { at, url: listener.url, [Symbol.asyncDispose]: () => listener.stop() };
 }
@@ -74,6 +73,13 @@ describe("handshake", () => {
     });
     expect([response.status, await response.json()]).toMatchObject([404, { error: { code: "not_found" } }]);
     expect(served.at.service.sockets.size).toBe(0);
+  });
+
+  test("the 101 has a request id as every response", async () => {
+    await using served = await serving();
+    const { raw, head } = await RawSocket.open(served.url, served.at.key);
+    expect(head).toMatch(/^HTTP\/1\.1 101 [\s\S]*\r\nx-request-id: req_\w{24,}\r\n/i);
+    raw.socket.destroy();
   });
 
   test("there is no subprotocol and no compression, whatever the client offers", async () => {

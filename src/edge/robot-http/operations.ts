@@ -1,10 +1,7 @@
-/** Every route in words: what it does, what it takes, what it answers. */
+/** The routes of the robot models in words: what they do, take and answer. */
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
-import { headers } from "./headers.ts";
-import { CODES_OF } from "./meanings.ts";
-import { failures, json, KEY, OPEN, type Operation } from "./parts.ts";
-import { SIGN_IN_OPERATIONS } from "./sign-in.ts";
+import { headers, json, type Operation } from "../http/operation.ts";
 
 const STREAM = [
   "With `stream: true` (`text/event-stream`):",
@@ -13,6 +10,7 @@ const STREAM = [
     "- One event has the whole `content`, `finish_reason` null.",
     "- One has an empty `delta`, `finish_reason` `stop` and `usage`.",
     "- `data: [DONE]` ends the stream.",
+    `- A client that leaves over ${LIMITS.sseUnsentBytesMax / 2 ** 20} MiB unread is cut off, which counts as leaving.`,
     "- A failure after the start is an event with an empty `delta`, `finish_reason` `error` and `error`, then `[DONE]`; the " +
       "status stays 200. Every check up to capacity runs before that and answers as plain JSON.",
   ].join("\n"),
@@ -47,12 +45,10 @@ const QUESTION_EXAMPLE = {
   messages: [{ role: "user", content: "what do you need?" }],
 };
 
-const chatOperation: Operation = {
+export const chatOperation: Operation = {
   operationId: "createChatCompletion",
-  tags: ["Robot models"],
   summary: "One observation in, one action chunk out",
   description: CHAT,
-  security: KEY,
   requestBody: {
     description: `An observation or a question, at most ${LIMITS.robotBodyBytesMax / 2 ** 20} MiB, nested at most ${LIMITS.jsonDepthMax} deep, at most ${LIMITS.jsonValuesMax} values. \`null\` in an optional field equals its absence; unknown extra properties are accepted. The schemas say what every model accepts; the number of images and rows, the shape of the state and the length of the instruction depend on the model as well.`,
     required: true,
@@ -77,18 +73,15 @@ const chatOperation: Operation = {
         "text/event-stream": { schema: { $ref: "#/components/schemas/ChatCompletionChunk" }, example: EVENTS },
       },
     },
-    ...failures(CODES_OF.chat),
   },
 };
 
-const endSession: Operation = {
+export const endSessionOperation: Operation = {
   operationId: "endSession",
-  tags: ["Robot models"],
   summary: "End a session at once",
   description:
     "Frees what the session holds, instead of after its idle time. A request of it that is running is still answered. " +
     "The id then answers 410 to later requests. 204 always, also for a session that is unknown or has ended: afterwards there is none.",
-  security: KEY,
   parameters: [
     {
       name: "session_id",
@@ -107,116 +100,5 @@ const endSession: Operation = {
   ],
   responses: {
     "204": { description: "There is no such session any more.", headers: headers() },
-    ...failures(CODES_OF.keyed),
   },
-};
-
-const episode: Operation = {
-  operationId: "openEpisode",
-  tags: ["Robot models"],
-  summary: "A whole episode on one WebSocket",
-  description:
-    "The handshake of a WebSocket (RFC 6455), with the key in the same header as everywhere. Frames are binary messages, " +
-    "decoded while they arrive; observations and chunks are text. Sessions are the same as over HTTP. The messages, the " +
-    "errors and two whole clients stand on the page `/docs/episodes`.",
-  security: KEY,
-  responses: {
-    "101": { description: "The connection is a WebSocket now.", headers: {} },
-    ...failures([...CODES_OF.keyed, "not_found", "engine_unavailable"]),
-  },
-};
-
-const llmModels: Operation = {
-  operationId: "listModels",
-  tags: ["Language models"],
-  summary: "The ids of the language models",
-  description:
-    "Every id of the interface, whether its provider is configured or not. Robot models stand in `GET /readyz`.",
-  security: KEY,
-  responses: {
-    "200": { description: "The ids.", headers: headers(), content: json("ModelList") },
-    ...failures(CODES_OF.keyed),
-  },
-};
-
-const healthz: Operation = {
-  operationId: "healthz",
-  tags: ["Service"],
-  summary: "Whether the process is alive",
-  security: OPEN,
-  responses: {
-    "200": { description: "It is.", headers: headers(), content: json("Alive") },
-    ...failures(CODES_OF.anywhere),
-  },
-};
-
-const readyz: Operation = {
-  operationId: "readyz",
-  tags: ["Service"],
-  summary: "Whether requests can be served",
-  description: "Also the list of served model ids. For load balancers: not ready from the signal to shut down on.",
-  security: OPEN,
-  responses: {
-    "200": {
-      description: "Every configured model is warm and the store answers.",
-      headers: headers(),
-      content: json("Ready"),
-    },
-    ...failures(CODES_OF.anywhere),
-    "503": {
-      description: "- `engine_unavailable`: not yet, or no longer; `missing` says what is missing.",
-      headers: headers("Retry-After"),
-      content: json("NotReady"),
-    },
-  },
-};
-
-const openapi: Operation = {
-  operationId: "openapi",
-  tags: ["Service"],
-  summary: "This document",
-  security: OPEN,
-  responses: {
-    "200": {
-      description: "An OpenAPI document.",
-      headers: headers(),
-      content: { "application/json": { schema: Type.Object({ openapi: Type.String() }) } },
-    },
-    ...failures(CODES_OF.anywhere),
-  },
-};
-
-const docs: Operation = {
-  operationId: "docs",
-  tags: ["Service"],
-  summary: "This document as a page for people",
-  description: "One page without scripts or anything from elsewhere.",
-  security: OPEN,
-  responses: {
-    "200": { description: "HTML.", headers: headers(), content: { "text/html": { schema: Type.String() } } },
-    ...failures(CODES_OF.anywhere),
-  },
-};
-
-const episodesDocs: Operation = {
-  operationId: "docsEpisodes",
-  tags: ["Service"],
-  summary: "Episodes on a WebSocket, as a page for people",
-  description: "What is said on `GET /v1/responses`, with two whole clients.",
-  security: OPEN,
-  responses: docs.responses,
-};
-
-/** By method and path as the document writes them. */
-export const OPERATIONS: Readonly<Record<string, Operation>> = {
-  "POST /v1/chat/completions": chatOperation,
-  "DELETE /v1/robot/sessions/{session_id}": endSession,
-  "GET /v1/responses": episode,
-  "GET /v1/models": llmModels,
-  ...SIGN_IN_OPERATIONS,
-  "GET /healthz": healthz,
-  "GET /readyz": readyz,
-  "GET /openapi.json": openapi,
-  "GET /docs": docs,
-  "GET /docs/episodes": episodesDocs,
 };

@@ -1,10 +1,9 @@
-/** What this service answers, as JSON Schema. The replies are printed by hand for speed; a test checks them against these. */
+/** What the robot models take and answer, as JSON Schema. The replies are printed by hand for speed; a test checks them against these. */
 import { type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
-import { LLM_IDS } from "../../llm/models.ts";
 import { STATIONS } from "../../robot/answer.ts";
-import { observationSchema, questionSchema } from "../robot-http/checks.ts";
-import { OAUTH_MEANINGS } from "./meanings.ts";
+import { errorSchema, type Header } from "../http/operation.ts";
+import { observationSchema, questionSchema } from "./checks.ts";
 
 const text = (description: string) => Type.String({ description });
 const count = (description: string) => Type.Integer({ minimum: 0, description });
@@ -105,21 +104,6 @@ const ChatCompletion = Type.Object(
   { title: "Chat completion" },
 );
 
-const ErrorObject = Type.Object(
-  {
-    message: text("For people, and free to change: what was wrong, what was expected, what to do next."),
-    type: oneOf(
-      ["authentication_error", "billing_error", "rate_limit_error", "api_error", "invalid_request_error"],
-      "Coarse: 401, 402, 429, 5xx, all else.",
-    ),
-    param: Type.Optional(
-      text("The request field at fault, only where one is: `messages[0].content[2].image_url.url` for example."),
-    ),
-    code: text("The value to branch on."),
-  },
-  { title: "Error object" },
-);
-
 const ChatCompletionChunk = Type.Object(
   {
     ...head("chat.completion.chunk"),
@@ -140,86 +124,41 @@ const ChatCompletionChunk = Type.Object(
       { minItems: 1, maxItems: 1 },
     ),
     usage: Type.Optional(Usage),
-    error: Type.Optional(ErrorObject),
+    error: Type.Optional(errorSchema),
   },
   { title: "Event of a streamed answer" },
 );
 
-const Failure = Type.Object({ error: ErrorObject }, { title: "Failure" });
-
-const Alive = Type.Object({ status: Type.Literal("alive") }, { title: "Alive" });
-
-const Ready = Type.Object(
-  {
-    status: Type.Literal("ready"),
-    models: Type.Array(Type.String(), { description: "The served model ids." }),
-  },
-  { title: "Ready" },
-);
-
-const NotReady = Type.Object(
-  {
-    error: ErrorObject,
-    missing: Type.Array(Type.String(), { minItems: 1, description: "What is missing, a sentence each." }),
-  },
-  { title: "Not ready" },
-);
-
-/** By their names in the document. */
-const ModelList = Type.Object({
-  object: Type.Literal("list"),
-  data: Type.Array(
-    Type.Object({
-      id: oneOf(LLM_IDS, "A language model's id, exactly as requests name it."),
-      object: Type.Literal("model"),
-      created: count("Unix seconds."),
-      owned_by: text("Who serves it."),
-    }),
-  ),
-});
-
-const DeviceAuthorization = Type.Object({
-  device_code: text("The device's secret: it asks for its key with it."),
-  user_code: Type.String({
-    pattern: "^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$",
-    description: "What the person compares and confirms.",
-  }),
-  verification_uri: text("The page where it is confirmed."),
-  verification_uri_complete: text("The same page with the code filled in; it still has to be confirmed there."),
-  expires_in: count("Seconds until the code is void."),
-  interval: count("Seconds to wait between two questions for the key."),
-});
-
-const Token = Type.Object({
-  access_token: text("The API key, whole. It is told once."),
-  token_type: Type.Literal("Bearer"),
-});
-
-const Nothing = Type.Object({}, { description: "An empty object." });
-
-const OauthFailure = Type.Object({
-  error: oneOf(
-    Object.keys(OAUTH_MEANINGS),
-    Object.entries(OAUTH_MEANINGS)
-      .map(([error, meaning]) => `\`${error}\`: ${meaning}`)
-      .join(" "),
-  ),
-  error_description: text("For people; can change."),
-});
-
-export const SCHEMAS = {
+export const ROBOT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   Observation: observationSchema,
   Question: questionSchema,
   ChatCompletion,
   ActionChunk,
   ChatCompletionChunk,
-  Failure,
-  Alive,
-  Ready,
-  NotReady,
-  ModelList,
-  DeviceAuthorization,
-  Token,
-  Nothing,
-  OauthFailure,
-} as const satisfies Record<string, TSchema>;
+};
+
+export const ROBOT_HEADERS: Readonly<Record<string, Header>> = {
+  "X-Generation-Id": {
+    description: "The generation's id, equal to `id` in the body; a replay has that of the first answer.",
+    schema: Type.String({ pattern: "^gen_[0-9A-Za-z]{24,}$" }),
+  },
+  "X-Session-Step": {
+    description: "The chunk's zero-based index in its session; only where the request has a `session_id`.",
+    schema: Type.Integer({ minimum: 0 }),
+  },
+  "Server-Timing": {
+    description:
+      "The stations of `timing_ms` for browsers and proxies; not on streams, whose headers leave before the run.",
+    schema: Type.String({
+      examples: ["decode;dur=2.44, queue;dur=0.04, prefill;dur=9.62, denoise;dur=11.06, encode;dur=0.22"],
+    }),
+  },
+  "Idempotent-Replayed": {
+    description: "There when an `observation_id` got its first answer again: nothing ran and nothing was charged.",
+    schema: Type.Literal("true"),
+  },
+  "X-Tendon-Bundle": {
+    description: "There when the model is a reference bundle: random weights, whose rows must never move a real arm.",
+    schema: Type.Literal("reference"),
+  },
+};

@@ -1,11 +1,9 @@
-/** The OAuth routes in words. */
-import { Type } from "@sinclair/typebox";
+/** The OAuth routes in words, and what they answer as JSON Schema. */
+import { type TSchema, Type } from "@sinclair/typebox";
 import { CLIENT_ID, DEVICE_GRANT } from "../../account/device-login.ts";
-import { oauthStatus } from "../../error/oauth.ts";
+import { OAUTH } from "../../error/oauth.ts";
 import { LIMITS } from "../../limits.ts";
-import { headers } from "./headers.ts";
-import { OAUTH_MEANINGS } from "./meanings.ts";
-import { json, OPEN, type Operation, type Response } from "./parts.ts";
+import { headers, json, type Operation } from "../http/operation.ts";
 
 const clientId = Type.Literal(CLIENT_ID, { description: "The only client there is; it has no secret." });
 
@@ -18,31 +16,13 @@ function form(properties: Parameters<typeof Type.Object>[0]): NonNullable<Operat
   };
 }
 
-/** By status, the errors that an OAuth route may give. */
-function failures(...errors: readonly (keyof typeof OAUTH_MEANINGS)[]): Record<string, Response> {
-  const byStatus = Map.groupBy(errors, (error) => String(oauthStatus(error)));
-  const responses = [...byStatus].map(([status, group]) => [
-    status,
-    {
-      description: group.map((error) => `- \`${error}\`: ${OAUTH_MEANINGS[error]}`).join("\n"),
-      headers: status === "503" ? headers("Retry-After") : headers(),
-      content: json("OauthFailure"),
-    },
-  ]);
-  return Object.fromEntries(responses);
-}
-
-const BASIC = ["invalid_request", "invalid_client", "temporarily_unavailable"] as const;
-
-export const SIGN_IN_OPERATIONS: Readonly<Record<string, Operation>> = {
-  "POST /oauth/device_authorization": {
+export const OPERATIONS = {
+  deviceAuthorization: {
     operationId: "authorizeDevice",
-    tags: ["Sign-in"],
     summary: "Begin a device login",
     description:
       "RFC 8628: what `tendon login` does. Show the person `verification_uri` and `user_code`, then ask " +
       `\`POST /oauth/token\` every \`interval\` seconds. A code is good for ${LIMITS.deviceLoginSeconds / 60} minutes and for one key.`,
-    security: OPEN,
     requestBody: form({
       device_name: Type.Optional(
         Type.String({
@@ -53,46 +33,62 @@ export const SIGN_IN_OPERATIONS: Readonly<Record<string, Operation>> = {
     }),
     responses: {
       "200": { description: "The codes.", headers: headers(), content: json("DeviceAuthorization") },
-      ...failures(...BASIC),
     },
   },
-  "POST /oauth/token": {
+  token: {
     operationId: "takeToken",
-    tags: ["Sign-in"],
     summary: "Ask for the key of a device login",
-    security: OPEN,
     requestBody: form({
       grant_type: Type.Literal(DEVICE_GRANT),
       device_code: Type.String({ description: "From the answer that began the login." }),
     }),
     responses: {
       "200": { description: "The key, once.", headers: headers(), content: json("Token") },
-      ...failures(
-        ...BASIC,
-        "invalid_grant",
-        "unsupported_grant_type",
-        "authorization_pending",
-        "slow_down",
-        "access_denied",
-        "expired_token",
-      ),
     },
   },
-  "POST /oauth/revoke": {
+  revoke: {
     operationId: "revokeToken",
-    tags: ["Sign-in"],
     summary: "Revoke a key",
     description:
       "RFC 7009: whoever has the key may end it. It ends on every node within a second. Also 200 for a key that is unknown " +
       "or revoked already: afterwards there is none.",
-    security: OPEN,
     requestBody: form({
       token: Type.String({ description: "The key, whole." }),
       token_type_hint: Type.Optional(Type.String({ description: "Not needed: there is one kind." })),
     }),
     responses: {
       "200": { description: "The key is not valid any more.", headers: headers(), content: json("Nothing") },
-      ...failures(...BASIC),
     },
   },
+} as const satisfies Record<string, Operation>;
+
+const text = (description: string) => Type.String({ description });
+const seconds = (description: string) => Type.Integer({ minimum: 0, description });
+
+export const OAUTH_SCHEMAS: Readonly<Record<string, TSchema>> = {
+  DeviceAuthorization: Type.Object({
+    device_code: text("The device's secret: it asks for its key with it."),
+    user_code: Type.String({
+      pattern: "^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$",
+      description: "What the person compares and confirms.",
+    }),
+    verification_uri: text("The page where it is confirmed."),
+    verification_uri_complete: text("The same page with the code filled in; it still has to be confirmed there."),
+    expires_in: seconds("Seconds until the code is void."),
+    interval: seconds("Seconds to wait between two questions for the key."),
+  }),
+  Token: Type.Object({
+    access_token: text("The API key, whole. It is told once."),
+    token_type: Type.Literal("Bearer"),
+  }),
+  Nothing: Type.Object({}, { description: "An empty object." }),
+  OauthFailure: Type.Object({
+    error: Type.String({
+      enum: Object.keys(OAUTH),
+      description: Object.entries(OAUTH)
+        .map(([code, { http }]) => `\`${code}\`: ${http}`)
+        .join(" "),
+    }),
+    error_description: text("For people; can change."),
+  }),
 };

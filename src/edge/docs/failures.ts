@@ -1,0 +1,38 @@
+/** The failures of a route as the OpenAPI document lists them: which there are follows from the route's declaration. */
+import { type Row, type Table, wireCode } from "../../error/core.ts";
+import { EVERY, KEY_ROWS, MONEY_ROWS } from "../../error/every-route.ts";
+import { errorContent, headers, json, type Response } from "../http/operation.ts";
+import type { Route } from "../http/route.ts";
+import type { Surface } from "../http/surface.ts";
+
+function rowsOf({ answers }: Surface, { keyed, readsBody, beginsWork, paid, failures = [] }: Route): Set<Row> {
+  const of = (table: Table) => Object.values(table);
+  return new Set([
+    EVERY.internal_error,
+    ...(keyed ? of(KEY_ROWS) : []),
+    ...(readsBody ? [answers.tooLarge, answers.malformed] : []),
+    ...(paid ? of(MONEY_ROWS) : []),
+    ...failures,
+    ...(readsBody || beginsWork ? [answers.unavailable] : []),
+  ]);
+}
+
+/** By status: each code with its meaning. */
+export function failureResponses(surface: Surface, route: Route): Record<string, Response> {
+  const rows = [...rowsOf(surface, route)].filter(({ http }) => http !== undefined);
+  const byStatus = Map.groupBy(rows, ({ status, statuses }) => statuses ?? String(status));
+  return Object.fromEntries([...byStatus].map(([status, group]) => [status, response(surface, status, group)]));
+}
+
+function response({ form }: Surface, status: string, rows: readonly Row[]): Response {
+  const own = form?.schema !== undefined && rows.every((row) => Object.values(form.table).includes(row));
+  return {
+    description: rows.map((row) => `- \`${wireCode(row)}\`: ${row.http}`).join("\n"),
+    headers: headers(
+      ...(status === "401" && !own ? ["WWW-Authenticate"] : []),
+      ...(status === "429" || status === "503" ? ["Retry-After"] : []),
+      ...(rows.some(({ final }) => final) ? ["X-Should-Retry"] : []),
+    ),
+    content: own ? json(form.schema) : errorContent([...new Set(rows.map(wireCode))]),
+  };
+}

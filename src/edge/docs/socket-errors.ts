@@ -1,0 +1,27 @@
+/** The list of the errors that a WebSocket may say, made from the tables of failures: by what they answer. */
+import { type Row, type Table, wireCode } from "../../error/core.ts";
+import { type Html, html } from "../../web/markup.ts";
+import { prose } from "./markdown.ts";
+
+/** A group stands where its first row stands in the tables. */
+export function errorsTable(...tables: readonly Table[]): Html {
+  const rows = tables.flatMap((rows) => Object.values(rows)).filter(({ socket }) => socket !== undefined);
+  const groups = [...Map.groupBy(rows, ({ socket }) => socket?.[0])].map(
+    ([title, group]) => html`<tbody>
+<tr class="group"><th colspan="4" scope="rowgroup">${title}</th></tr>
+${group.map(errorRow)}</tbody>
+`,
+  );
+  return html`<table class="errors">
+<thead><tr><th>Code</th><th>closing</th><th>Close code</th><th>When, and what to do</th></tr></thead>
+${groups}</table>
+`;
+}
+
+function errorRow(row: Row): Html {
+  const { close, socket, http = "" } = row;
+  const closes =
+    close === undefined ? html`<td class="none">–</td>` : html`<td><span class="what">close </span>${close}</td>`;
+  return html`<tr><td><code>${wireCode(row)}</code></td><td><span class="what">closing </span>${String(close !== undefined)}</td>${closes}<td>${prose(socket?.[1] ?? http)}</td></tr>
+`;
+}

@@ -1,0 +1,76 @@
+/** What a route takes as its body. */
+import { type Answers, Failure } from "../../error/core.ts";
+import { readBody } from "./body.ts";
+import { type BodyStream, streamBody } from "./body-stream.ts";
+import type { HttpDeps } from "./deps.ts";
+import { type JsonObject, parseObject } from "./json.ts";
+
+interface Context extends Pick<HttpDeps, "ingress" | "clock"> {
+  readonly answers: Answers;
+  /** Whose share of the memory for bodies it takes: an account, or all who have none. */
+  readonly owner: string;
+}
+
+export interface BodyRule<Body> {
+  readonly reads: boolean;
+  read(request: Request, context: Context): Promise<Read<Body> | Failure>;
+}
+
+interface Read<Body> {
+  readonly value: Body;
+  /** Gives its share of the memory for bodies back; called once, after the handler. */
+  release(): void;
+}
+
+const keepsNothing = () => {};
+
+export const NO_BODY: BodyRule<undefined> = {
+  reads: false,
+  read: async () => ({ value: undefined, release: keepsNothing }),
+};
+
+/** One JSON object, its depth and number of values bounded. `smaller`: what a client does whose body is too large. */
+export function json(bytesMax: number, smaller = "send less in one request"): BodyRule<JsonObject> {
+  return {
+    reads: true,
+    read: async (request, context) => {
+      const body = await readBody(request, { ...context, bytesMax, smaller });
+      if (body instanceof Failure) return body;
+      const value = parseObject(body.bytes);
+      if (typeof value !== "string") return { value, release: () => body.release() };
+      body.release();
+      return new Failure(context.answers.malformed, value);
+    },
+  };
+}
+
+/** The fields of a form; one that is not there is empty. */
+export type Form = (field: string) => string;
+
+/** `application/x-www-form-urlencoded`. */
+export function form(bytesMax: number): BodyRule<Form> {
+  return {
+    reads: true,
+    read: async (request, context) => {
+      const type = request.headers.get("content-type") ?? "";
+      if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) {
+        const message = "the body is not application/x-www-form-urlencoded; send it as a form does";
+        return new Failure(context.answers.malformed, message);
+      }
+      const body = await readBody(request, { ...context, bytesMax, smaller: "send shorter fields" });
+      if (body instanceof Failure) return body;
+      const fields = new URLSearchParams(new TextDecoder().decode(body.bytes));
+      body.release();
+      return { value: (field) => fields.get(field) ?? "", release: keepsNothing };
+    },
+  };
+}
+
+/** Not read before the handler says where to: it takes none of the memory for bodies. */
+export const STREAM: BodyRule<BodyStream> = {
+  reads: true,
+  read: async (request, { clock }) => ({
+    value: (sink, bounds) => streamBody(request, sink, { ...bounds, clock }),
+    release: keepsNothing,
+  }),
+};

@@ -1,0 +1,103 @@
+/**
+ * A request's body, piece by piece into a sink: for uploads that are larger than the memory. The next piece is read when the
+ * sink has taken the last one; until then the client's connection waits. Only the piece in hand is in memory.
+ */
+import type { Failure } from "../../error/core.ts";
+import type { Clock } from "../../std/clock.ts";
+
+export interface Sink {
+  /** Resolves when the next piece may come. A failure ends the body. */
+  write(bytes: Uint8Array): Promise<Failure | undefined>;
+  /** The body has not come whole: nothing of it is to be kept. Called once at most, and nothing is written after it. */
+  abort(): Promise<void>;
+}
+
+export interface StreamBounds {
+  readonly bytesMax: number;
+  /** The longest wait for the next piece; the time that the sink takes does not count. */
+  readonly idleMs: number;
+  /** From now to the last byte, the sink's time included. */
+  readonly totalMs?: number;
+  /** Whether a body without `Content-Length` is refused. */
+  readonly lengthNeeded?: true;
+}
+
+/** Why a body has not come whole. `cut`: the connection broke, or more or less came than `Content-Length` says. */
+type StreamFault = "too_large" | "length_missing" | "cut" | "idle" | "late";
+
+/** How it ended, exactly once: the number of its bytes, or what went wrong. */
+export type Streamed = number | StreamFault | Failure;
+
+export type BodyStream = (sink: Sink, bounds: StreamBounds) => Promise<Streamed>;
+
+export async function streamBody(
+  request: Request,
+  sink: Sink,
+  bounds: StreamBounds & { readonly clock: Clock },
+): Promise<Streamed> {
+  const reader: Reader | undefined = request.body?.getReader();
+  let outcome: Streamed | undefined;
+  try {
+    outcome = announcedFault(request, bounds) ?? (await pour(reader, sink, bounds, announcedLength(request)));
+    return outcome;
+  } finally {
+    // Also after a bug in the sink: a body that is not whole is never kept.
+    if (typeof outcome !== "number") {
+      reader?.cancel().catch(() => {});
+      await sink.abort();
+    }
+  }
+}
+
+/** What `Content-Length` says; a header that was sent twice arrives as "5, 5" and says nothing. */
+export function announcedLength(request: Request): number | undefined {
+  const declared = request.headers.get("content-length");
+  return declared !== null && /^\d+$/.test(declared) ? Number(declared) : undefined;
+}
+
+function announcedFault(request: Request, { bytesMax, lengthNeeded }: StreamBounds): StreamFault | undefined {
+  const announced = announcedLength(request);
+  if (announced === undefined) return lengthNeeded ? "length_missing" : undefined;
+  return announced > bytesMax ? "too_large" : undefined;
+}
+
+/** What of a stream's reader is used. */
+interface Reader {
+  read(): Promise<{ done: true; value?: undefined } | { done: false; value: Uint8Array }>;
+  cancel(): Promise<void>;
+}
+
+async function pour(
+  reader: Reader | undefined,
+  sink: Sink,
+  { bytesMax, idleMs, totalMs, clock }: StreamBounds & { readonly clock: Clock },
+  announced: number | undefined,
+): Promise<Streamed> {
+  let length = 0;
+  let overdue: StreamFault | undefined;
+  const give = (fault: StreamFault) => {
+    overdue ??= fault;
+    // A read that waits ends with it.
+    reader?.cancel().catch(() => {});
+  };
+  const disarmTotal = totalMs === undefined ? () => {} : clock.after(totalMs, () => give("late"));
+  try {
+    while (reader) {
+      const disarmIdle = clock.after(idleMs, () => give("idle"));
+      const piece = await reader.read().catch(() => undefined);
+      disarmIdle();
+      if (overdue) return overdue;
+      if (!piece) return "cut";
+      if (piece.done) break;
+      length += piece.value.length;
+      if (length > bytesMax) return "too_large";
+      if (announced !== undefined && length > announced) return "cut";
+      const failure = await sink.write(piece.value);
+      if (failure) return failure;
+      if (overdue) return overdue;
+    }
+    return announced !== undefined && length !== announced ? "cut" : length;
+  } finally {
+    disarmTotal();
+  }
+}

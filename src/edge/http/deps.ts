@@ -1,0 +1,20 @@
+/** What the transport works with: the parts of the running service that every route needs, and no product's. */
+import type { Keys } from "../../account/keys.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Lifecycle } from "../../std/lifecycle.ts";
+import type { Log } from "../../std/log.ts";
+import type { Counter } from "../../std/metrics.ts";
+import type { Ingress } from "./ingress.ts";
+
+export interface HttpDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly lifecycle: Lifecycle;
+  /** The budget of request bodies in memory. */
+  readonly ingress: Ingress;
+  /** Answered requests by `route` and `status`. */
+  readonly requests: Counter;
+  readonly keys: Keys;
+  /** A drill: whether keys cannot be verified just now. */
+  readonly authFails: () => boolean;
+}

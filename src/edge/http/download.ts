@@ -1,0 +1,43 @@
+/** A reply as a stream of bytes: for files that are larger than the memory. A piece is read when the client has taken the last. */
+
+export interface Source {
+  /** The next piece; undefined at the end. */
+  pull(): Promise<Uint8Array | undefined>;
+  /** Called once, after the end, after a failure of `pull`, or when the client has left. */
+  close(): Promise<void>;
+}
+
+/** `ended`: once, after the source is closed; with the error if it failed. The client of a failed one sees a broken connection. */
+export function byteStream(source: Source, ended: (error?: unknown) => void): ReadableStream<Uint8Array> {
+  let open = true;
+  const end = async (error?: unknown) => {
+    if (!open) return;
+    open = false;
+    await source.close().then(
+      () => ended(error),
+      (second: unknown) => ended(error ?? second),
+    );
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const piece = await source.pull();
+          if (!open) return;
+          if (piece) controller.enqueue(piece);
+          else {
+            controller.close();
+            await end();
+          }
+        } catch (error) {
+          // Who made the source is told why; the server would only print it.
+          controller.error();
+          await end(error);
+        }
+      },
+      cancel: () => end(),
+    },
+    // Nothing is read ahead.
+    { highWaterMark: 0 },
+  );
+}

@@ -1,0 +1,98 @@
+/**
+ * A route and its checks, in the order of the contract: route, key, size of the body, syntax of the body; then its handler
+ * checks the fields. Declaring it is all: the app registers it, counts it and puts its operation into the OpenAPI document.
+ */
+import type { Server } from "bun";
+import type { Principal } from "../../account/authenticate.ts";
+import { type Answers, Failure, type Row } from "../../error/core.ts";
+import type { BodyRule } from "./body-rules.ts";
+import type { HttpDeps } from "./deps.ts";
+import type { Operation } from "./operation.ts";
+import type { KeyRule } from "./principal.ts";
+import type { Reply } from "./reply.ts";
+
+/** A request as it arrived. */
+export interface Arrival {
+  readonly request: Request;
+  /** Of the response's header; every line that is logged about the request has it. */
+  readonly requestId: string;
+  /** Monotonic ms, before anything was read. */
+  readonly arrivedMs: number;
+  /** Of the path, percent-decoded; null where that is not UTF-8. */
+  readonly params: Readonly<Record<string, string | null>>;
+  readonly server: Server<unknown> | null;
+}
+
+/** A request whose key and body are right. */
+export interface Call<Who extends Principal | undefined, Body> extends Arrival {
+  readonly principal: Who;
+  readonly body: Body;
+}
+
+/** `upgraded`: the connection is a WebSocket now, and there is no response. */
+export type Outcome = Reply | Failure | "upgraded";
+
+interface Facts {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** `:name` stands for one segment, `*` at the end for the rest of the path. */
+  readonly path: string;
+  /** For metrics: out of a closed list. */
+  readonly name: string;
+  /** It begins work, which is refused from the signal to end on; everything else is still answered. */
+  readonly beginsWork?: true;
+  /** Money is held before it runs. */
+  readonly paid?: true;
+  /** The failures that its handler answers with. */
+  readonly failures?: readonly Row[];
+  /** A page for people has none: it is not in the OpenAPI document. */
+  readonly operation?: Operation;
+}
+
+interface Declared<Who extends Principal | undefined, Body> extends Facts {
+  readonly key: KeyRule<Who>;
+  readonly body: BodyRule<Body>;
+  readonly handle: (call: Call<Who, Body>) => Promise<Outcome>;
+}
+
+/** A route of any body: its checks and its handler are one function. */
+export interface Route extends Facts {
+  readonly keyed: boolean;
+  readonly readsBody: boolean;
+  readonly run: (deps: HttpDeps, answers: Answers, arrival: Arrival) => Promise<Outcome>;
+}
+
+export function route<Who extends Principal | undefined, Body>(declared: Declared<Who, Body>): Route {
+  const { key, body, handle, ...facts } = declared;
+  return {
+    ...facts,
+    keyed: key.needed,
+    readsBody: body.reads,
+    run: (deps, answers, arrival) => run(declared, deps, answers, arrival),
+  };
+}
+
+async function run<Who extends Principal | undefined, Body>(
+  { key, body, beginsWork, handle }: Declared<Who, Body>,
+  deps: HttpDeps,
+  answers: Answers,
+  arrival: Arrival,
+): Promise<Outcome> {
+  const { lifecycle, ingress, clock } = deps;
+  const { request } = arrival;
+  const principal = await key.find(deps, request);
+  if (principal instanceof Failure) return principal;
+  if (beginsWork && lifecycle.draining) return shuttingDown(answers);
+  const read = await body.read(request, { ingress, clock, answers, owner: principal?.accountId ?? "" });
+  if (read instanceof Failure) return read;
+  try {
+    // A body may take long to arrive: nothing new begins after the signal to end.
+    if (beginsWork && lifecycle.draining) return shuttingDown(answers);
+    return await handle({ ...arrival, principal, body: read.value });
+  } finally {
+    read.release();
+  }
+}
+
+function shuttingDown({ unavailable }: Answers): Failure {
+  return new Failure(unavailable, "the service is shutting down; try again in some seconds");
+}

@@ -1,0 +1,66 @@
+/**
+ * A reply as server-sent events. Who writes them is never slowed down by who reads them; a client that leaves more bytes
+ * unread than the route allows is cut off, so that nothing grows without end and nothing is lost in the middle.
+ */
+import type { Failure } from "../../error/core.ts";
+
+/** Writes one comment or event, whole; after the client has left it does nothing. */
+export type Send = (text: string) => void;
+
+export interface Events {
+  /** Of what the client has not taken yet; beyond it the connection is cut. */
+  readonly unsentBytesMax: number;
+  /** Writes everything; a failure that it comes to is written by its caller. */
+  write(send: Send): Promise<Failure | undefined>;
+  /** How this route says that a stream has failed. */
+  failed(failure: Failure): readonly string[];
+  /** The client does not wait for the end: it has left, or was cut off. */
+  left(): void;
+}
+
+/** What the stream tells its owner. */
+interface Watcher {
+  /** The client does not read; `left` follows. */
+  cut(): void;
+  left(): void;
+}
+
+const encoder = new TextEncoder();
+
+/** A response body that lives as long as `write` runs, which must not reject. */
+export function eventStream(
+  unsentBytesMax: number,
+  write: (send: Send) => Promise<void>,
+  watcher: Watcher,
+): ReadableStream<Uint8Array> {
+  let open = true;
+  const leave = () => {
+    open = false;
+    watcher.left();
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const send: Send = (text) => {
+          if (!open) return;
+          const event = encoder.encode(text);
+          // The server takes from the stream only what the connection takes from it; the rest counts against the bound.
+          if ((controller.desiredSize ?? 0) >= event.length) {
+            controller.enqueue(event);
+            return;
+          }
+          controller.error(new Error("the client does not read its events"));
+          watcher.cut();
+          leave();
+        };
+        const close = () => {
+          if (open) controller.close();
+          open = false;
+        };
+        write(send).then(close, (error: unknown) => controller.error(error));
+      },
+      cancel: leave,
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: unsentBytesMax }),
+  );
+}
