@@ -100,6 +100,7 @@ describe("imports", () => {
     "onnxruntime-node": /^$/,
     ioredis: /^src\/store\//,
     postgres: /^src\/store\//,
+    "prom-client": /^src\/std\/metrics\.ts$/,
   };
 
   test("each outside package has its home", () => {

@@ -14,6 +14,7 @@ import { publicApp } from "../edge/app.ts";
 import { Ingress } from "../edge/http/ingress.ts";
 import { type Listener, listen } from "../edge/http/listen.ts";
 import { opsApp } from "../edge/ops/metrics.ts";
+import { serviceMetrics } from "../edge/ops/service-metrics.ts";
 import { Sockets } from "../edge/robot-socket/sockets.ts";
 import type { Service } from "../edge/service.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -29,7 +30,6 @@ import { loadModels, planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
 import { type Log, makeLog, standardError } from "../std/log.ts";
-import { Counter, Recent } from "../std/metrics.ts";
 import { openStore } from "../store/open.ts";
 import { type Store, StoreDown } from "../store/store.ts";
 import type { Command, Given } from "./command.ts";
@@ -145,8 +145,7 @@ class Running {
       admission: new Admission(),
       sockets: new Sockets(),
       drills: config.drills,
-      requests: new Counter(),
-      starts: { chat: new Recent(), episode: new Recent() },
+      ...serviceMetrics(),
       chunkMs: config.chunkSeconds * 1000,
     };
   }

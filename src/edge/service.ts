@@ -12,12 +12,12 @@ import type { SessionTable } from "../robot/session/table.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
-import type { Counter, Recent } from "../std/metrics.ts";
 import type { Store } from "../store/store.ts";
 import type { Ingress } from "./http/ingress.ts";
+import type { ServiceMetrics } from "./ops/service-metrics.ts";
 import type { Sockets } from "./robot-socket/sockets.ts";
 
-export interface Service {
+export interface Service extends ServiceMetrics {
   readonly clock: Clock;
   readonly log: Log;
   readonly store: Store;
@@ -33,10 +33,6 @@ export interface Service {
   readonly admission: Admission;
   readonly sockets: Sockets;
   readonly drills: Drills;
-  /** Answered requests by `route` and `status`. */
-  readonly requests: Counter;
-  /** From an observation's arrival to the model's start, milliseconds. */
-  readonly starts: { readonly chat: Recent; readonly episode: Recent };
   /** From admission to answer of one chunk, milliseconds. */
   readonly chunkMs: number;
 }

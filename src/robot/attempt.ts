@@ -14,7 +14,7 @@ import { ROBOT } from "../error/robot.ts";
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
 import type { Clock } from "../std/clock.ts";
-import type { Recent } from "../std/metrics.ts";
+import type { Durations } from "../std/metrics.ts";
 import { StoreDown, type Usage } from "../store/store.ts";
 import type { Permit } from "./admission.ts";
 import type { ObserveCommand } from "./command.ts";
@@ -72,7 +72,7 @@ interface Asked {
   readonly holder?: Holder;
   /** When the observation arrived, monotonic ms, and where it is noted how long its model took to start. */
   readonly arrivedMs: number;
-  readonly starts: Recent;
+  readonly starts: Durations;
 }
 
 /** Every check from the idempotent replay to capacity. The command's frames are given back when nothing needs them any more. */

@@ -10,6 +10,7 @@ import { Meter } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/http/ingress.ts";
+import { serviceMetrics } from "../../src/edge/ops/service-metrics.ts";
 import { Sockets } from "../../src/edge/robot-socket/sockets.ts";
 import type { Service } from "../../src/edge/service.ts";
 import { Admission } from "../../src/robot/admission.ts";
@@ -18,7 +19,6 @@ import { Observations } from "../../src/robot/replay.ts";
 import { SlotPool } from "../../src/robot/session/slots.ts";
 import { SessionTable } from "../../src/robot/session/table.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
-import { Counter, Recent } from "../../src/std/metrics.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { FakeClock } from "../std/fake-clock.ts";
@@ -92,8 +92,7 @@ export async function stage(
     admission: new Admission(),
     sockets: new Sockets(),
     drills: options.drills ?? new Drills(),
-    requests: new Counter(),
-    starts: { chat: new Recent(), episode: new Recent() },
+    ...serviceMetrics(),
     chunkMs: 10_000,
   };
   const app: Pick<Elysia, "handle"> = publicApp(service);

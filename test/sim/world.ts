@@ -8,6 +8,7 @@ import { Meter } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/http/ingress.ts";
+import { serviceMetrics } from "../../src/edge/ops/service-metrics.ts";
 import { Episode } from "../../src/edge/robot-socket/episode.ts";
 import { Outbox } from "../../src/edge/robot-socket/outbox.ts";
 import { Sockets } from "../../src/edge/robot-socket/sockets.ts";
@@ -22,7 +23,6 @@ import { SlotPool } from "../../src/robot/session/slots.ts";
 import { SessionTable } from "../../src/robot/session/table.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
-import { Counter, Recent } from "../../src/std/metrics.ts";
 import { type Store, StoreDown } from "../../src/store/store.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeWire } from "../edge/robot-socket/fake-wire.ts";
@@ -149,8 +149,7 @@ export class World {
       // Narrow, so that robots wait for each other.
       admission: new Admission({ ...LIMITS, chunksMax: 3, accountChunksMax: 2, earlyFramesMax: EARLY_FRAMES_MAX }),
       drills: new Drills(),
-      requests: new Counter(),
-      starts: { chat: new Recent(), episode: new Recent() },
+      ...serviceMetrics(),
       chunkMs: 10_000,
     };
     this.app = publicApp(this.service);

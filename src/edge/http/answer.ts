@@ -25,7 +25,7 @@ export async function answer(service: Service, route: string, work: () => Promis
   const outcome = await work().catch((error) => fault(service, requestId, error));
   if (outcome instanceof Failure) note(service, requestId, outcome);
   const { status, body, headers: own } = outcome instanceof Failure ? failureReply(outcome) : outcome;
-  service.requests.add({ route, status: String(status) });
+  service.requests.inc({ route, status: String(status) });
   const streams = body !== null && typeof body === "object";
   if (!streams) lifecycle.leave();
   const headers = {
