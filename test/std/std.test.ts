@@ -98,7 +98,9 @@ test("the system clock goes on, and its timers fire and are cancelled", async ()
   const fired = Promise.withResolvers<void>();
   systemClock.after(0, () => fired.reject(new Error("cancelled timers do not fire")))();
   const stop = systemClock.every(1, () => fired.resolve());
-  await new Promise<void>((resolve) => void systemClock.after(1, resolve));
+  await new Promise<void>((resolve) => {
+    systemClock.after(1, resolve);
+  });
   await fired.promise;
   stop();
   expect(systemClock.monotonicMs()).toBeGreaterThan(before);
