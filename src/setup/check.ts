@@ -5,7 +5,7 @@
  * `--program FILE` runs the tests of the whole program only, against that executable.
  */
 import { join, resolve } from "node:path";
-import { childEnvironment, testRequirement } from "../config/config.ts";
+import { childEnvironment, testRequirement } from "../config/environment.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const NATIVE = join(ROOT, "native");
