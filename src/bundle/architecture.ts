@@ -1,6 +1,6 @@
 /** `models/<name>/model.json`: a model's facts plus the architecture of its reference bundle. */
 import { type Static, Type } from "@sinclair/typebox";
-import { FactFields } from "./manifest.ts";
+import { FactFields } from "./manifest-facts.ts";
 
 const Closed = { additionalProperties: false } as const;
 const Size = Type.Integer({ minimum: 1, maximum: 65_536 });

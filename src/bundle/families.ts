@@ -2,7 +2,7 @@
 import type { Architecture, Facts, WorldArchitecture } from "./architecture.ts";
 import type { Graphs } from "./family.ts";
 import { flowVla, flowVlaMismatch } from "./flow-vla.ts";
-import { worldAction, worldActionMismatch } from "./world-action.ts";
+import { worldAction, worldActionMismatch } from "./world-action/graphs.ts";
 
 type AnyArchitecture = Architecture | WorldArchitecture;
 
