@@ -124,7 +124,7 @@ class Running {
       store,
       keys,
       people,
-      devices: new DeviceLogins(store, people, clock),
+      deviceLogins: new DeviceLogins(store, people, clock),
       meter: new Meter({
         store,
         clock,

@@ -24,7 +24,7 @@ export interface Service extends ServiceMetrics {
   readonly keys: Keys;
   readonly meter: Meter;
   readonly people: People;
-  readonly devices: DeviceLogins;
+  readonly deviceLogins: DeviceLogins;
   readonly sessions: SessionTable;
   readonly observations: Observations;
   readonly catalog: Catalog;

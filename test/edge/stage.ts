@@ -79,7 +79,7 @@ export async function stage(
   const service: Service = {
     clock,
     people,
-    devices: new DeviceLogins(store, people, clock),
+    deviceLogins: new DeviceLogins(store, people, clock),
     log: { info: note, error: note },
     store,
     keys: new Keys(store, clock),

@@ -130,7 +130,7 @@ export class World {
     this.service = {
       clock,
       people,
-      devices: new DeviceLogins(store, people, clock),
+      deviceLogins: new DeviceLogins(store, people, clock),
       store,
       keys: new Keys(store, clock),
       meter: new Meter({

@@ -4,7 +4,7 @@
  */
 import { CLIENT_ID, DEVICE_GRANT } from "../../account/device-login.ts";
 import { keyMatches, keyPublicId } from "../../account/key.ts";
-import { Refusal } from "../../account/people.ts";
+import { PageRefusal } from "../../account/people.ts";
 import { Failure } from "../../error/core.ts";
 import { type OauthError, oauthStatus } from "../../error/oauth.ts";
 import { ROBOT } from "../../error/robot.ts";
@@ -25,8 +25,8 @@ export async function deviceAuthorization(
   if (typeof form !== "function") return form;
   const address = addressOf(request, peer);
   const asked = { deviceName: form("device_name"), address, network: networkOf(address) };
-  const begun = await service.devices.begin(asked);
-  if (begun instanceof Refusal) return failed("temporarily_unavailable", begun.text, begun.retryAfterSeconds);
+  const begun = await service.deviceLogins.begin(asked);
+  if (begun instanceof PageRefusal) return failed("temporarily_unavailable", begun.text, begun.retryAfterSeconds);
   const page = `${baseOf(request)}/device`;
   return done({
     device_code: begun.deviceCode,
@@ -45,7 +45,7 @@ export async function token(service: Service, request: Request): Promise<Reply> 
   if (form("grant_type") !== DEVICE_GRANT) {
     return failed("unsupported_grant_type", `grant_type is not ${DEVICE_GRANT}, the only one there is`);
   }
-  const outcome = await service.devices.poll(form("device_code"));
+  const outcome = await service.deviceLogins.poll(form("device_code"));
   if (outcome instanceof StoreDown) return down(service, outcome);
   if (typeof outcome === "object") return done({ access_token: outcome.key, token_type: "Bearer" });
   const [error, description] = POLLED[outcome];

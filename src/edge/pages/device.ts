@@ -1,5 +1,5 @@
 /** `/device`: a person compares the code on the terminal, sees what asks and from where, and decides. */
-import { Refusal } from "../../account/people.ts";
+import { PageRefusal } from "../../account/people.ts";
 import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../web/device.ts";
 import type { Reply } from "../http/answer.ts";
 import { again, person, personForm, shown, type Visit, viewer } from "./page.ts";
@@ -16,9 +16,9 @@ export async function enterCode(from: Visit): Promise<Reply> {
   const given = await personForm(from, "/device");
   if (!("person" in given)) return given;
   const typed = given.form("user_code");
-  const found = await from.service.devices.find(given.person, typed, from.network);
+  const found = await from.service.deviceLogins.find(given.person, typed, from.network);
   const who = viewer(given.person);
-  if (found instanceof Refusal) {
+  if (found instanceof PageRefusal) {
     return again(deviceEnterPage({ viewer: who, userCode: typed, problem: found.text }), found);
   }
   const { login, userCode } = found;
@@ -35,8 +35,8 @@ export async function decide(from: Visit): Promise<Reply> {
   const typed = given.form("user_code");
   const refused =
     decision === "approve" || decision === "deny"
-      ? await from.service.devices.decide(given.person, typed, from.network, decision === "approve")
-      : new Refusal("Choose one of the two buttons.");
+      ? await from.service.deviceLogins.decide(given.person, typed, from.network, decision === "approve")
+      : new PageRefusal("Choose one of the two buttons.");
   if (refused) return again(deviceEnterPage({ viewer: who, userCode: typed, problem: refused.text }), refused);
   return shown(deviceDonePage({ viewer: who, decision: decision === "approve" ? "approved" : "denied" }));
 }

@@ -1,5 +1,5 @@
 /** What all pages for people share: headers, cookies, who is signed in, and that a form comes from our own page. */
-import { type Person, Refusal, unavailable } from "../../account/people.ts";
+import { PageRefusal, type Person, unavailable } from "../../account/people.ts";
 import { formToken, sameText } from "../../account/secret.ts";
 import { Failure } from "../../error/core.ts";
 import { PAGE } from "../../error/page.ts";
@@ -45,13 +45,13 @@ export function elsewhere(location: string, headers: Record<string, string> = {}
 }
 
 /** A page that says why something was not done. */
-export function message(heading: string, refusal: Refusal): Reply {
+export function message(heading: string, refusal: PageRefusal): Reply {
   const link = { href: "/account", text: "To your account" };
   return again(messagePage({ heading, text: refusal.text, link }), refusal);
 }
 
 /** The page of a form again, with what was wrong. */
-export function again(html: string, { kind, retryAfterSeconds }: Refusal): Reply {
+export function again(html: string, { kind, retryAfterSeconds }: PageRefusal): Reply {
   return shown(html, PAGE[kind], retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) });
 }
 
@@ -74,7 +74,7 @@ export async function person({ service, request }: Visit, next: string): Promise
   const cookies = (request.headers.get("cookie") ?? "").split(/;\s*/);
   const token = cookies.find((one) => one.startsWith(name))?.slice(name.length);
   const found = await service.people.person(token);
-  if (found instanceof Refusal) return message("Sorry", found);
+  if (found instanceof PageRefusal) return message("Sorry", found);
   return found ?? elsewhere(`/sign-in?next=${encodeURIComponent(next)}`);
 }
 
@@ -101,12 +101,12 @@ export async function personForm(from: Visit, next: string): Promise<{ person: P
 function foreign(): Reply {
   const text =
     "This form did not come from a page of this service, or the page is old. Open the page again and send it once more.";
-  return message("Not done", new Refusal(text, "forbidden"));
+  return message("Not done", new PageRefusal(text, "forbidden"));
 }
 
 function unreadable({ code }: Failure): Reply {
   if (code === "engine_unavailable") return message("Not done", unavailable());
   const tooLarge = code === "request_too_large";
   const text = tooLarge ? "The form is too large." : "The form cannot be read.";
-  return message("Not done", new Refusal(text, tooLarge ? "tooLarge" : "refused"));
+  return message("Not done", new PageRefusal(text, tooLarge ? "tooLarge" : "refused"));
 }

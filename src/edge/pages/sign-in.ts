@@ -1,5 +1,5 @@
 /** `/sign-in`, `/sign-out`, `/sign-up`, and `/welcome`, where one-time links lead. */
-import { type LinkFor, Refusal } from "../../account/people.ts";
+import { type LinkFor, PageRefusal } from "../../account/people.ts";
 import { LIMITS } from "../../limits.ts";
 import { signInPage, signUpPage, welcomePage } from "../../web/sign-in.ts";
 import type { Reply } from "../http/answer.ts";
@@ -37,7 +37,7 @@ export async function signOut(from: Visit): Promise<Reply> {
 
 export async function showSignUp({ service }: Visit): Promise<Reply> {
   if (service.people.signUpOpen) return shown(signUpPage({ email: "", passwordCharsMin }));
-  return message("No sign-up here", new Refusal("Accounts of this service are made by its operator.", "notFound"));
+  return message("No sign-up here", new PageRefusal("Accounts of this service are made by its operator.", "notFound"));
 }
 
 export async function signUp(from: Visit): Promise<Reply> {
@@ -53,7 +53,7 @@ export async function signUp(from: Visit): Promise<Reply> {
 export async function showWelcome({ service, request }: Visit): Promise<Reply> {
   const token = new URL(request.url).searchParams.get("token") ?? "";
   const link = await service.people.link(token);
-  if (link instanceof Refusal) return message("This link does not work", link);
+  if (link instanceof PageRefusal) return message("This link does not work", link);
   return shown(welcomePage({ token, ...linkFields(link), passwordCharsMin }));
 }
 
@@ -65,7 +65,7 @@ export async function welcome(from: Visit): Promise<Reply> {
   const signedIn = await people.redeem(typed);
   if (typeof signedIn === "string") return elsewhere("/account", cookie(from.request, signedIn));
   const link = await people.link(typed.token);
-  if (link instanceof Refusal) return message("This link does not work", link);
+  if (link instanceof PageRefusal) return message("This link does not work", link);
   const fields = { ...linkFields(link), ...(link.operator ? { email: typed.email } : {}) };
   const html = welcomePage({ token: typed.token, ...fields, problem: signedIn.text, passwordCharsMin });
   return again(html, signedIn);
