@@ -41,7 +41,7 @@ function checkFacts({ cameras, frames, stateful, flow, action }: Manifest): stri
   const most = cameras.length * Math.max(frames.first, frames.later);
   if (most > LIMITS.observationFramesMax)
     return fault("/frames", `${most} in all`, `${LIMITS.observationFramesMax} at most`);
-  // Without memory nothing tells a first request from a later one.
+  // Without memory a first request cannot be told from a later one.
   if (!stateful && frames.first !== frames.later) return fault("/frames/first", frames.first, frames.later);
   if (frames.first > frames.later) return fault("/frames/first", frames.first, `${frames.later} at most, as later`);
   if (flow.shift !== 1 && [flow.t_start, flow.t_end].some((t) => t < 0 || t > 1))
@@ -52,7 +52,7 @@ function checkFacts({ cameras, frames, stateful, flow, action }: Manifest): stri
   return undefined;
 }
 
-/** Memory, and what goes with it and only with it. */
+/** Memory, and the fields that only a model with memory has. */
 function checkMemory({ memory, stateful, batch, graphs, guidance, cameras, image }: Manifest): string | undefined {
   const remembers = memory !== null;
   if (stateful !== remembers)
@@ -117,7 +117,7 @@ function checkPrompt({ prompt, state }: Manifest): string | undefined {
   let fixed = 0;
   for (const { kind } of prompt.parts) {
     if (kind === "token") fixed += 1;
-    // Each number of a template is a token at least.
+    // Each number in a template is at least one token.
     if (kind === "state_tokens" || kind === "template") fixed += state.columns.length;
   }
   if (fixed >= prompt.tokens_max)
@@ -125,7 +125,7 @@ function checkPrompt({ prompt, state }: Manifest): string | undefined {
   return undefined;
 }
 
-/** Every file that the manifest names elsewhere is in `files`, once, and no path leaves the folder. */
+/** Every file that the manifest names is in `files` once, and no path leads out of the folder. */
 function checkListed({ graphs, tokenizer, norm, parity, files }: Manifest): string | undefined {
   const paths = files.map(({ path }) => path);
   const repeated = firstRepeated(paths);

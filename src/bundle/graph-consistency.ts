@@ -11,13 +11,13 @@ export function checkGraphs(manifest: Manifest): string | undefined {
   return checkReaders(manifest) ?? checkOutputs(manifest) ?? checkDenoise(manifest) ?? checkSources(manifest);
 }
 
-/** Leading dimension of what holds observations, and of what depends on the text as well. */
+/** Leading dimensions: of tensors with one row per observation, and of those that depend on the text. */
 function leading({ memory, guidance }: Manifest): { rows: "batch" | 1; branches: "batch" | 1 | 2 } {
   if (memory === null) return { rows: "batch", branches: "batch" };
   return { rows: 1, branches: guidance === null ? 1 : 2 };
 }
 
-/** Prefill and extend: what they are fed. */
+/** Inputs of prefill and extend. */
 function checkReaders(manifest: Manifest): string | undefined {
   const { image, prompt, cameras, frames, graphs, state } = manifest;
   const { rows, branches } = leading(manifest);
@@ -42,7 +42,7 @@ function checkReaders(manifest: Manifest): string | undefined {
   return undefined;
 }
 
-/** Prefill and extend: what they give. Caches have a leading dimension of their own kind; blocks the longest block's tokens. */
+/** Outputs of prefill and extend. Blocks have the tokens of the longest block. */
 function checkOutputs(manifest: Manifest): string | undefined {
   const { memory, graphs } = manifest;
   const { branches } = leading(manifest);
@@ -54,7 +54,7 @@ function checkOutputs(manifest: Manifest): string | undefined {
     const place = `${path}/${index}`;
     if (shape[0] !== branches || shape.slice(1).includes("batch"))
       return fault(`${place}/shape`, shape, `${branches} first and no other batch (${name})`);
-    // Without memory a cache is the prefix: tokens of every frame, then the prompt.
+    // Without memory a cache holds the prefix: the tokens of every frame, then the prompt.
     const prefix = manifest.cameras.length * manifest.frames.later * manifest.image.tokens + manifest.prompt.tokens_max;
     if (memory === null && shape[shape.length === 2 ? 1 : shape.length - 2] !== prefix)
       return fault(`${place}/shape`, shape, `${prefix} prefix tokens (${name})`);
@@ -113,7 +113,7 @@ function checkDenoise(manifest: Manifest): string | undefined {
   );
 }
 
-/** Whatever is read from elsewhere comes from an output of the prefill graph, with its type and shape. */
+/** Inputs that another graph produces name an output of prefill with the same type and shape. */
 function checkSources({ graphs, memory }: Manifest): string | undefined {
   const made = new Map(graphs.prefill.outputs.map((output) => [output.name, output]));
   for (const [name, inputs] of [
@@ -141,7 +141,7 @@ function checkSources({ graphs, memory }: Manifest): string | undefined {
   return undefined;
 }
 
-/** A state tensor may be there. */
+/** The state tensor is optional. */
 function statePort(path: string, ports: readonly AnyPort[], shape: Shape): string | undefined {
   return ports.some(({ role }) => role === "state") ? onePort(path, ports, "state", "f32", shape) : undefined;
 }

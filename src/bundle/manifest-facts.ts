@@ -72,7 +72,7 @@ const PromptPart = Type.Union([
   ),
 ]);
 
-/** What is known of a model before its graphs exist; `models/<name>/model.json` holds these plus `architecture`. */
+/** Known before the graphs exist: `models/<name>/model.json` has these and `architecture`. */
 export const FactFields = {
   /** Served id, for example `vendorB/molmoact2:yam`. */
   id: Type.String({ pattern: "^[A-Za-z0-9._-]+/[A-Za-z0-9._:-]+$" }),
@@ -81,7 +81,7 @@ export const FactFields = {
   /** Where graphs and weights come from, one or two sentences for people. */
   source: Type.String({ minLength: 1 }),
   family: Type.Union([Type.Literal("flow-vla"), Type.Literal("world-action")]),
-  /** True: random weights. Said wherever a user could meet them. */
+  /** True: random weights, which is shown wherever a user could meet them. */
   reference: Type.Boolean(),
   /** True: a request with images needs a `session_id`. */
   stateful: Type.Boolean(),
@@ -140,7 +140,7 @@ export const FactFields = {
       columns: Type.Array(ActionColumn, { minItems: 1, maxItems: 64 }),
       /**
        * First columns of rotations: six columns each, the first and the second column vector of a rotation matrix, made
-       * orthonormal by Gram-Schmidt before they leave.
+       * orthonormal by Gram-Schmidt.
        */
       rotation6d: Type.Array(Type.Integer({ minimum: 0, maximum: 63 })),
       /** A value outside its column's range: clamped and counted, or `model_failure`. */
@@ -176,8 +176,8 @@ export const FactFields = {
     Type.Null(),
   ]),
   /**
-   * What an episode remembers, in latent frames of `tokens` tokens: `window` at most; a first observation, and one that starts the
-   * window anew, writes `first`, a later one `later`.
+   * The memory of an episode, in latent frames of `tokens` tokens: `window` at most. A first observation, and one that starts the
+   * window anew, adds `first`, a later one `later`.
    */
   memory: Type.Union([
     Type.Object(
@@ -191,6 +191,6 @@ export const FactFields = {
     ),
     Type.Null(),
   ]),
-  /** Observations that one run may hold; what waits together runs together. */
+  /** The largest batch: observations that are queued together run together. */
   batch: Type.Integer({ minimum: 1, maximum: 16 }),
 };

@@ -12,11 +12,11 @@ const GraphInput = Type.Object(
     /**
      * What the engine feeds. B is "batch", 1 on a model with memory; R is B, or the number of branches on a model with memory.
      * `images` f32 [B, cameras · frames, 3, height, width]; `tokens` i64 [R, prompt.tokens_max]; `token_mask` bool of the same
-     * shape, true where a token stands; `state` f32 [B, state.width], normalised, then zeros; `latent` f32 [B, rows, action.width];
+     * shape, true for a token; `state` f32 [B, state.width], normalised, then zeros; `latent` f32 [B, rows, action.width];
      * `video_latent` f32, any fixed shape; `time` f32 [1]; `cache`: the output `from` of the prefill graph, same dtype and shape.
      * On a model with memory: `block`: the block `from` that this run has written, of which `block_length` i64 [1] tokens are
      * valid; `memory`: all that was committed of the blocks `from`, f32 [R, …, window · tokens, width], of which `memory_length`
-     * i64 [1] tokens are valid. What stands behind a length is undefined, but finite.
+     * i64 [1] tokens are valid. Values after a length are undefined, but finite.
      */
     role: Type.Union([
       Type.Literal("images"),

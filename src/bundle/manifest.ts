@@ -1,5 +1,5 @@
 /**
- * The bundle manifest: all that differs between models, as data. `manifest.json` in a bundle folder.
+ * The bundle manifest, `manifest.json` in a bundle folder: everything that differs between models, as data.
  *
  * A bundle folder holds `manifest.json`, the graphs `prefill.onnx` and `denoise.onnx` (one flow step), `tokenizer.json`,
  * `norm.json` and `parity/`. The native engine reads the same file (native/src/manifest.rs).
@@ -66,14 +66,14 @@ export const Parity = Type.Object(
           step: Type.Integer({ minimum: 0 }),
           /** Rows in robot units. */
           actions: Type.Array(Type.Array(Type.Number())),
-          /** The memory's window was started anew. */
+          /** The memory's window starts anew. */
           cache_reset: Type.Boolean(),
         },
         Closed,
       ),
       { minItems: 1 },
     ),
-    /** Who computed it, for people. */
+    /** What computed it, for people. */
     provenance: Type.String(),
   },
   Closed,

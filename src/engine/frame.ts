@@ -5,10 +5,10 @@ import { assert } from "../std/assert.ts";
 import { STATUS } from "./abi.ts";
 import type { Calls } from "./binding.ts";
 import { busy, unloading } from "./busy.ts";
+import type { Channel } from "./channel.ts";
 import type { Frame } from "./engine.ts";
-import type { Channel } from "./native.ts";
 
-/** Who holds the native frame slot. */
+/** Who has to free the native frame slot. */
 type Holder = "caller" | "run" | "nobody";
 
 export class NativeFrame implements Frame {

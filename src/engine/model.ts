@@ -13,9 +13,9 @@ import {
 } from "./abi.ts";
 import { type Calls, lastError } from "./binding.ts";
 import { busy, tooLong, unloading } from "./busy.ts";
+import type { Channel } from "./channel.ts";
 import type { Frame, Model, Observation, Run } from "./engine.ts";
 import { NativeFrame } from "./frame.ts";
-import type { Channel } from "./native.ts";
 import type { ResultSlots } from "./result.ts";
 import { NativeRun } from "./run.ts";
 
@@ -25,7 +25,7 @@ const requestBytes = new Uint8Array(request.buffer);
 const requestFrames = new Uint32Array(request.buffer, ObserveRequest.frames, OBSERVATION_FRAMES_MAX);
 const requestState = new Float32Array(request.buffer, ObserveRequest.state, STATE_VALUES_MAX);
 
-/** A pointer must not be null, also where a text is empty. */
+/** Never empty, because the pointer must not be null. */
 function bytesOf(text: string): Buffer {
   return Buffer.from(text.length > 0 ? text : "\0");
 }
@@ -117,12 +117,12 @@ export class NativeModel implements Model {
   }
 
   sessionDrop(slot: number): void {
-    // With the model its memory is gone.
+    // Unloading has freed the memory.
     if (!this.isLoaded) return;
     this.channel.expect(this.calls.tendon_session_drop(this.channel.engine, this.ticket, slot), "session_drop");
   }
 
-  /** True until it is unloaded: its frame slots go with it. */
+  /** False from `unload` on: the frame slots are freed with the model. */
   get isLoaded(): boolean {
     return this.gone === undefined && this.channel.isOpen;
   }

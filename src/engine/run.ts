@@ -5,8 +5,8 @@ import { assert } from "../std/assert.ts";
 import { STATUS } from "./abi.ts";
 import type { Calls } from "./binding.ts";
 import { cancelled } from "./busy.ts";
+import type { Channel } from "./channel.ts";
 import type { ChunkResult, Run } from "./engine.ts";
-import type { Channel } from "./native.ts";
 import type { ResultSlots } from "./result.ts";
 
 export class NativeRun implements Run {
@@ -16,9 +16,9 @@ export class NativeRun implements Run {
   private readonly over = Promise.withResolvers<void>();
   private native: "running" | "done" = "running";
   private settled = false;
-  /** It gave a chunk. */
+  /** The result is a chunk. */
   private gave = false;
-  /** What the caller has decided; carried out once the native run has ended. */
+  /** The caller's decision; done once the native run has ended. */
   private verdict: "commit" | "abort" | undefined;
 
   constructor(
@@ -32,7 +32,7 @@ export class NativeRun implements Run {
     channel.wait(ticket, (status) => this.ended(status));
   }
 
-  /** The caller is answered at once; the native run ends before its next flow step and gives its slot back then. */
+  /** `result` settles at once; the native run ends before its next flow step and frees its slot then. */
   cancel(): void {
     if (this.settled) return;
     if (this.channel.isOpen) this.channel.expect(this.calls.tendon_cancel(this.channel.engine, this.ticket), "cancel");

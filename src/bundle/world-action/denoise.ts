@@ -64,7 +64,7 @@ export function buildDenoise(plan: Plan, weights: Weights): Built {
       placed,
     ];
     const condition = timeCondition(graph, time, size.time_width, PERIOD_MIN);
-    // Rows are spread over the frames that are to come.
+    // The rows are spread evenly over the frames that are predicted.
     const spread = Array.from({ length: rows }, (_, row) => (row / rows) * memory.later);
     const start = frameIndex(graph, graph.op("Add", [memoryLength, blockLength]), memory.tokens);
     const x = transform(graph, plan, {

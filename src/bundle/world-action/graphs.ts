@@ -1,5 +1,5 @@
 /**
- * Family world-action: one causal transformer over what was seen and what is to be done (DreamZero and its like). Observed
+ * Family world-action: one causal transformer over observed frames and future actions (DreamZero and its like). Observed
  * latent frames become keys and values of an episode's memory; the denoise graph predicts the next latent frames and the
  * action rows together, and only the rows are used.
  *
@@ -24,7 +24,7 @@ export function worldAction(facts: Facts, architecture: WorldArchitecture, vocab
   });
 }
 
-/** The first rule that does not hold, of what was found at a JSON path of model.json and what was expected. */
+/** The first rule that is broken: a JSON path of model.json, what was found there and what was expected. */
 export function worldActionMismatch(facts: Facts, { transformer: size }: WorldArchitecture): string | undefined {
   const { image, frames, memory, cameras } = facts;
   if (memory === null) return "/memory: found null, expected the window of an episode";

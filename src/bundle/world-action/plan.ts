@@ -14,7 +14,7 @@ export interface Plan {
   readonly vocabulary: number;
   /** 2 with guidance, else 1. */
   readonly branches: number;
-  /** Camera frames that one latent frame covers; a first one covers its only frame that many times. */
+  /** Camera frames in one latent frame; a first latent frame repeats its only camera frame this often. */
   readonly covered: number;
   /** Tokens of the longest block, and of the window. */
   readonly block: number;
@@ -56,7 +56,7 @@ export function layOut(facts: Facts, { transformer: size }: WorldArchitecture, v
   };
 }
 
-/** The port of all that was committed of a block. */
+/** The port of the committed memory that belongs to a port of the block. */
 export function memoryPort(plan: Plan, { name, shape }: Port): Port {
   const [branches = 1, heads = 1, , width = 1] = shape;
   return { name: name.replace("block", "memory"), dtype: "f32", shape: [branches, heads, plan.window, width] };

@@ -60,7 +60,7 @@ export function buildReader(plan: Plan, name: "prefill" | "extend", weights: Wei
       x: branched(graph, seen, branches),
       count,
       angles: angles(graph, plan, framePositions(latents, memory.tokens), start),
-      // What was seen is clean: the time of the flow's end.
+      // Observed frames have no noise, as at the end of the flow.
       condition: timeCondition(
         graph,
         graph.floats("time.clean", [1], Float32Array.of(facts.flow.t_end)),
@@ -105,7 +105,7 @@ function encode(graph: GraphBuilder, plan: Plan, images: Value, perCamera: numbe
   const { facts, size, covered } = plan;
   const { width: columns, height: lines, tokens: patches } = facts.image;
   const cameras = facts.cameras.length;
-  // A first frame stands for all the frames that its latent frame would cover.
+  // A first frame is repeated for all frames of its latent frame.
   const repeats = (covered * latents) / perCamera;
   const frames = graph.reshape(images, [cameras * latents, (3 * perCamera) / latents, lines, columns]);
   const channels = repeats === 1 ? frames : graph.op("Concat", Array(repeats).fill(frames), { axis: 1 });
@@ -120,7 +120,7 @@ function encode(graph: GraphBuilder, plan: Plan, images: Value, perCamera: numbe
   return graph.reshape(apart, [1, latents * cameras * patches, out]);
 }
 
-/** Zeros behind the tokens of [R, heads, N, D]. */
+/** Adds `tokens` zeros at the end of N in [R, heads, N, D]. */
 function padded(graph: GraphBuilder, x: Value, tokens: number): Value {
   if (tokens === 0) return graph.op("Identity", [x]);
   return graph.op("Pad", [x, graph.ints([0, 0, 0, 0, 0, 0, tokens, 0]), graph.scalar(0)]);

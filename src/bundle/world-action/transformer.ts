@@ -19,7 +19,7 @@ import type { KeyValue, Plan } from "./plan.ts";
 /** Shortest wavelength of the time embedding: float32 cannot tell times that are closer. */
 export const PERIOD_MIN = 4e-2;
 
-/** Latent frames [1, N, channels] → tokens [1, N, width], each with what is learned of its place in the frame. */
+/** Latent frames [1, N, channels] → tokens [1, N, width], with the learned embedding of each place in the frame. */
 export function latentTokens(graph: GraphBuilder, plan: Plan, latent: Value, latents: number): Value {
   const { size, memory } = plan;
   const x = linear(graph, "latent_in", latent, { from: size.channels, to: size.width, bias: true });
@@ -34,14 +34,14 @@ interface Pass {
   readonly count: number;
   readonly angles: ReturnType<typeof rotation>;
   readonly condition: Value;
-  /** Keys and values that a layer reads beside its own, [R, heads, M, D] each. */
+  /** Earlier keys and values that a layer attends to besides its own, [R, heads, M, D] each. */
   readonly past: (layer: number) => readonly KeyValue<Value>[];
   /** [1, 1, count, all keys]. */
   readonly scores: Value;
   /** [R, T, width] and [R, T]. */
   readonly context: Value;
   readonly contextMask: Value;
-  /** Takes each layer's own keys and values; then nothing else is wanted of the last layer. */
+  /** Receives each layer's own keys and values; with it the output of the last layer is not computed. */
   readonly keep?: (own: KeyValue<Value>) => void;
 }
 
