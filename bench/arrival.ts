@@ -9,7 +9,6 @@
  *
  * The robot sends again as soon as it has its chunk, so caches and cores are warm; the proof `episodes` tells the same of 64 at 30 Hz.
  */
-import { startChild } from "../src/cli/child.ts";
 import { CAPTURE_AHEAD_MS } from "../src/cli/control-loop.ts";
 import { sampleFrames } from "../src/cli/drawing.ts";
 import { EpisodeSocket, frameMessage } from "../src/cli/episode-socket.ts";
@@ -20,10 +19,10 @@ import { median, type Summary, summary } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
 import { systemClock } from "../src/std/clock.ts";
-import { type ModelStart, modelStart } from "./model-start.ts";
+import { startServer } from "./measured-server.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
-/** `tendon_start_ms` tells the last 1024: the warm-up is over by then. */
+/** The start times are the last 1024: the warm-up is over by then. */
 const SIZES = {
   small: { rounds: 1, chunks: 20, warmup: 5 },
   full: { rounds: 5, chunks: 1024, warmup: 200 },
@@ -44,7 +43,7 @@ const ARM_NAMES = ["early", "together", "http"] as const;
 
 interface Told {
   /** By the service's clock. */
-  readonly start: ModelStart;
+  readonly start: Summary;
   /** By the client's clock. */
   readonly client: Summary;
 }
@@ -101,13 +100,15 @@ function figures(arm: Arm, told: readonly Told[], judged: boolean): Figure[] {
 }
 
 async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Told | Problem> {
-  const child = await startChild({ model: SAMPLE_MODEL, device: "echo" });
-  if (child instanceof Problem) return child;
+  const server = await startServer("echo");
+  if (server instanceof Problem) return server;
+  const { child } = server;
   try {
     const client =
       arm === "http" ? await overHttp(child.service, plan, frames) : await onSocket(child.service, plan, frames, arm);
     if (client instanceof Problem) return await child.explain(client);
-    return { start: await modelStart(child, arm === "http" ? "chat" : "episode"), client: summary(client) };
+    const start = await server.modelStart(arm === "http" ? "chat" : "episode");
+    return start instanceof Problem ? start : { start, client: summary(client) };
   } finally {
     await child.stop();
   }

@@ -15,7 +15,6 @@ import { loopSummary } from "../src/cli/episode-report.ts";
 import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
-import { modelStart } from "./model-start.ts";
 import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
 import { memoryIdle, memoryInUse } from "./socket-memory.ts";
 
@@ -70,17 +69,20 @@ async function onServer(work: (server: MeasuredServer) => Promise<Figure[] | Pro
   }
 }
 
-async function robotsFigures({ child }: MeasuredServer, plan: Plan, scenes: Scenes): Promise<Figure[] | Problem> {
+async function robotsFigures(server: MeasuredServer, plan: Plan, scenes: Scenes): Promise<Figure[] | Problem> {
   const { robots, seconds, warmupSeconds, togetherSeconds } = plan;
-  const load = { service: child.service, robots, scenes, rowsAhead: ROWS_AHEAD, spreadMs: CHUNK_MS };
+  const load = { service: server.child.service, robots, scenes, rowsAhead: ROWS_AHEAD, spreadMs: CHUNK_MS };
   const warm = await driveEpisodes({ ...load, seconds: warmupSeconds });
   if (warm instanceof Problem) return warm;
   const measured = await measureEpisodes({ ...load, seconds });
   if (measured instanceof Problem) return measured;
-  const start = await startFigures(`${robots} robots, ${seconds} s`, child);
+  const start = await startFigures(`${robots} robots, ${seconds} s`, server);
+  if (start instanceof Problem) return start;
   const together = await driveEpisodes({ ...load, seconds: togetherSeconds, spreadMs: PERIOD_MS });
   if (together instanceof Problem) return together;
   const inOnePeriod = `${robots} robots, all within one period, ${togetherSeconds} s`;
+  const startTogether = await startFigures(inOnePeriod, server);
+  if (startTogether instanceof Problem) return startTogether;
   const lateControl = loopSummary(measured.control).rows_late;
   const limits = {
     ...{ "share of rows late": LATE_SHARE_MAX, "chunk latency p99": LATENCY_P99_MAX_MS },
@@ -93,7 +95,7 @@ async function robotsFigures({ child }: MeasuredServer, plan: Plan, scenes: Scen
     ...start,
     ...latencyFigures(inOnePeriod, together, {}),
     ...rowFigures(inOnePeriod, together, {}),
-    ...(await startFigures(inOnePeriod, child)),
+    ...startTogether,
   ];
 }
 
@@ -132,8 +134,10 @@ function rowFigures(name: string, figures: LoopFigures, limits: Limits): Figure[
 }
 
 /** By the service's clock, of the last 1024 observations. */
-async function startFigures(name: string, child: MeasuredServer["child"]): Promise<Figure[]> {
-  const { p50, p99, max } = await modelStart(child, "episode");
+async function startFigures(name: string, server: MeasuredServer): Promise<Figure[] | Problem> {
+  const start = await server.modelStart("episode");
+  if (start instanceof Problem) return start;
+  const { p50, p99, max } = start;
   const figures = { p50, p99, greatest: max };
   return Object.entries(figures).map(([which, value]) => ({
     measure: `${name}: observation to model's start, service's clock, ${which}`,

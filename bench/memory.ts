@@ -16,7 +16,7 @@ import { measure } from "../src/cli/load.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
 import { median } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
-import { childEnvironment } from "../src/config/config.ts";
+import { childEnvironment } from "../src/config/environment.ts";
 import { Problem } from "../src/error/problem.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
 import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";

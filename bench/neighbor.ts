@@ -6,7 +6,7 @@ import sharp from "sharp";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
 import { requestBody } from "../src/cli/request.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { childEnvironment } from "../src/config/config.ts";
+import { childEnvironment } from "../src/config/environment.ts";
 import { Problem } from "../src/error/problem.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { makeId } from "../src/std/ids.ts";

@@ -16,7 +16,7 @@ import { measure } from "../src/cli/load.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
 import { median } from "../src/cli/stats.ts";
 import { table } from "../src/cli/table.ts";
-import { ROBOT_DEFAULT } from "../src/config/config.ts";
+import { ROBOT_DEFAULT } from "../src/config/robot.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
 import { systemClock } from "../src/std/clock.ts";

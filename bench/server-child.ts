@@ -1,27 +1,39 @@
 /**
- * The measured process of bench/memory.ts and bench/hostile.ts: `bun bench/server-child.ts serve FLAGS…` is `tendon serve`, and answers
- * the message "memory" with its resident memory after a full collection, and "late" with the greatest lateness of a 1 ms timer
- * since it was asked last.
+ * The measured process of several proofs: `bun bench/server-child.ts serve FLAGS…` is `tendon serve`, and answers the messages
+ * "memory" with its resident memory after a full collection, "late" with the greatest lateness of a 1 ms timer since it was asked
+ * last (the first one starts the timer), "starts ROUTE" with the last values of `tendon_start_ms`.
  */
 import { given } from "../src/cli/command.ts";
 import { serve } from "../src/cli/serve.ts";
 import { Problem } from "../src/error/problem.ts";
+import { recordStarts } from "./start-times.ts";
 
+let timed = false;
 let worst = 0;
-let expected = performance.now() + 1;
-setInterval(() => {
-  const now = performance.now();
-  worst = Math.max(worst, now - expected);
-  // A tick that came late does not make the next one late.
-  expected = now + 1;
-}, 1).unref();
+
+function startTimer(): void {
+  let expected = performance.now() + 1;
+  const tick = () => {
+    const now = performance.now();
+    worst = Math.max(worst, now - expected);
+    // A tick that came late does not make the next one late.
+    expected = now + 1;
+  };
+  setInterval(tick, 1).unref();
+}
+
+const startsOf = recordStarts();
 
 process.on("message", (message) => {
-  if (message === "late") {
+  const [what, route = ""] = String(message).split(" ");
+  if (what === "late") {
+    if (!timed) startTimer();
+    timed = true;
     process.send?.({ late_ms: worst });
     worst = 0;
   }
-  if (message !== "memory") return;
+  if (what === "starts") process.send?.({ starts_ms: startsOf(route) });
+  if (what !== "memory") return;
   Bun.gc(true);
   process.send?.({ rss_bytes: process.memoryUsage.rss() });
 });

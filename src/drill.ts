@@ -1,5 +1,5 @@
 /**
- * Drills: failures that `serve --dev` makes happen on purpose, so that authors of robots and clients can rehearse them
+ * Drills: failures that `serve --dev` causes on purpose, so that authors of robots and clients can test how they handle them
  * (contract section 9). `TENDON_FAULTS=NAME[:SESSION-PREFIX[@STEP]],…`
  */
 import { EXIT, Problem } from "./error/problem.ts";
@@ -15,27 +15,27 @@ const NAMES = [
   "auth_unavailable",
   "billing_unavailable",
   "metering_unavailable",
-  /** The answer goes out, but is not retained: repeating the observation gets 503. */
+  /** The answer is sent but not stored: repeating the observation gets 503. */
   "result_lost",
-  /** The model takes two seconds more. */
+  /** The model takes `slowModelMs` longer. */
   "slow_model",
 ] as const;
 export type Drill = (typeof NAMES)[number];
 
-/** These strike before the session is known. */
+/** These happen before the session is known. */
 const WITHOUT_PREFIX: readonly Drill[] = ["auth_unavailable"];
 
 interface Order {
   readonly name: Drill;
-  /** Sessions whose id begins so; undefined: every request. */
+  /** Applies to sessions whose id begins so; undefined: to every request. */
   readonly prefix: string | undefined;
-  /** Only at this step, and once in each session. */
+  /** Applies only at this step, once per session. */
   readonly step: number | undefined;
-  /** Sessions that were struck at their step. */
+  /** Sessions in which it has happened. */
   readonly struck: Set<string>;
 }
 
-/** Where a request stands. */
+/** The request that a drill may apply to. */
 export interface Target {
   readonly accountId: string;
   readonly model: string;
@@ -46,7 +46,7 @@ export interface Target {
 export class Drills {
   constructor(private readonly orders: readonly Order[] = []) {}
 
-  /** Whether the failure is to happen now; one that strikes once is used up by that. */
+  /** Whether the failure is to happen now. Asking uses up a drill that happens once per session. */
   strikes(name: Drill, target?: Target): boolean {
     return this.orders.some((order) => order.name === name && applies(order, target));
   }

@@ -1,6 +1,6 @@
 /**
- * Every bound of the specification and of our queues, with its unit; derived ones are computed and asserted here.
- * Nothing else in the project writes such a number.
+ * The bounds of the specification, and of the service's queues, pools and waiting times, with their units. What one bound means
+ * for another is asserted below. A number that concerns one file alone (a format's width, a tool's own time-out) stands there.
  */
 import { assert } from "./std/assert.ts";
 
@@ -19,11 +19,11 @@ export const LIMITS = {
   sessionIdleMs: 60_000,
   seedMax: Number.MAX_SAFE_INTEGER,
   // Sign-in and device login (contract section 6)
-  /** A form of a page, or the body of an OAuth route. */
+  /** Body of a page's form or of an OAuth route. */
   formBytesMax: 16 * KiB,
   deviceLoginSeconds: 15 * 60,
   devicePollSeconds: 5,
-  /** Of a machine's name, as a key carries it. */
+  /** Name of a machine, which becomes the name of its key. */
   deviceNameCharsMax: 64,
   keyNameCharsMax: 128,
   emailCharsMax: 254,
@@ -31,40 +31,40 @@ export const LIMITS = {
   passwordBytesMax: 1_024,
   signInSeconds: 7 * 86_400,
   linkSeconds: 86_400,
-  /** Within which tries are counted. */
+  /** Window in which tries are counted. */
   attemptSeconds: 15 * 60,
-  /** Sign-ins with one e-mail from one network, with one e-mail, from one network: an IPv4 address, or an IPv6 /64. */
+  /** Tries to sign in: with one e-mail from one network, with one e-mail, from one network (an IPv4 address or an IPv6 /64). */
   signInTriesMax: 10,
   emailTriesMax: 100,
   networkTriesMax: 50,
-  /** User codes that one account, or one network, may enter or decide: a login takes two. */
+  /** User codes that one account, or one network, may send; a login takes two: to see it and to decide. */
   codeTriesMax: 20,
   codeNetworkTriesMax: 60,
-  /** Device logins that one network may begin. */
+  /** Device logins started from one network. */
   deviceTriesMax: 60,
-  /** Accounts that one network may make, where sign-up is open. */
+  /** Accounts made from one network, where sign-up is open. */
   signUpTriesMax: 10,
-  /** Passwords that wait to be hashed: each takes a core for some tens of milliseconds. */
+  /** Passwords in the queue for hashing, which takes some tens of milliseconds of a core each. */
   passwordsWaitingMax: 16,
-  /** Of these, those of one network. */
+  /** Of these, from one network. */
   networkPasswordsMax: 2,
-  /** Keys of one account that are valid. */
+  /** Valid keys of one account. */
   accountKeysMax: 200,
-  /** Keys that a list shows: the valid ones, then those revoked last. */
+  /** Keys in a list: the valid ones, then the most recently revoked. */
   keysListedMax: 400,
   // WebSocket (specification, Limits; contract section 3)
   socketTextCharsMax: 65_536,
-  /** Larger messages end the connection before they are whole. */
+  /** A larger message closes the connection before it is received whole. */
   socketPayloadBytesMax: MiB,
   socketObservationsMax: 8,
-  /** Messages that no observation in progress has taken yet. */
+  /** Received messages that wait for their observation. */
   socketPendingBytesMax: 16 * MiB,
   socketPendingMessagesMax: 128,
-  /** Answers that a client does not read. */
+  /** Answers that the client has not read yet. */
   socketUnsentBytesMax: MiB,
-  /** A client that says nothing, not even to a ping, is gone: early enough for its session to be resumed. */
+  /** A client that sends nothing for this long, not even a pong, is disconnected: soon enough that its session can be resumed. */
   socketSilentSeconds: 20,
-  /** How long a close may wait for a client that does not read. */
+  /** Longest wait for the client's side of the closing handshake. */
   socketCloseMs: 2_000,
   socketsMax: 4_096,
   accountSocketsMax: 3_072,
@@ -72,99 +72,99 @@ export const LIMITS = {
   jsonDepthMax: 64,
   jsonValuesMax: 20_000,
 
-  // ours
+  // Bounds of this implementation
   /**
-   * Request bodies and messages held in memory at once, over all connections; the next one is refused. What the server has of a
-   * WebSocket message that is not whole yet is beyond our sight: at most `socketPayloadBytesMax` of each connection.
+   * Request bodies and messages in memory at once, over all connections; the next one is refused. Bun's buffers for incomplete
+   * WebSocket messages are not counted: at most `socketPayloadBytesMax` per connection.
    */
   ingressBytesMax: 384 * MiB,
-  /** Of these, what one account may have: a thousand requests of three large frames. */
+  /** Share of one account: enough for a thousand requests of three large frames. */
   ingressOwnerShare: 0.75,
   /** From the first byte of a request to the last of its body. */
   bodyMs: 30_000,
-  /** Above every body that a route accepts, so that the route, not the server, refuses with an error object. */
+  /** Bun's own limit: higher than any route's, so that the route refuses the body, with an error object. */
   serverBodyBytesMax: Number.MAX_SAFE_INTEGER,
-  /** Without a byte for this long a connection is closed; longer where a chunk may take longer. */
+  /** A connection without traffic is closed after this time, or later if `chunk_seconds` is longer. */
   connectionIdleSeconds: 30,
-  /** The longest that the server can be told. */
+  /** The largest idle time that Bun accepts. */
   connectionIdleSecondsMax: 255,
-  /** So that a robot that waits for a chunk keeps its connection. */
+  /** Largest `chunk_seconds`: within it a waiting robot keeps its connection. */
   chunkSecondsMax: 240,
-  /** `/readyz` takes a store that is silent for this long to be down. */
+  /** `/readyz` reports the store as down if it does not answer within this time. */
   storePingMs: 1_000,
-  /** From admission to answer; `TENDON_CHUNK_SECONDS` overrides. */
+  /** From admission to answer, if `chunk_seconds` is not set. */
   chunkSecondsDefault: 10,
-  /** Live robot sessions in the table, over all accounts (models without memory). */
+  /** Live robot sessions over all accounts (models without memory). */
   sessionsMax: 65_536,
-  /** An ended session's id answers 410 this long, and the ids of its observations are known (contract section 2). */
+  /** How long an ended session's id answers 410 and its observation ids are known (contract section 2). */
   sessionEndedMs: 24 * 3_600_000,
-  /** An answer can be had again this long after its session has ended (contract section 2). */
+  /** How long answers can be replayed after their session has ended (contract section 2). */
   replyKeptMs: 10 * 60_000,
   /** Events that the client of a robot's stream has not taken; beyond it the connection is cut. */
   sseUnsentBytesMax: MiB,
   /** Between two `: processing` comments of a stream. */
   processingMs: 250,
-  /** Between two questions to the store whether a key was revoked. */
+  /** Between two questions to the store for revoked keys. */
   keysAskMs: 250,
-  /** After this time without an answer no remembered key is believed. */
+  /** After this time without an answer the cache of keys is not used. */
   keysBelievedMs: 1_000,
   keysKnownMax: 10_000,
-  /** Between two notes of when keys were used. */
+  /** Between two writes of the times at which keys were used. */
   keysFlushMs: 10_000,
-  /** A hold outlasts the longest run by this; then its node is taken to be dead. */
+  /** A hold expires this long after the deadline of its run; its node must have died. */
   holdGraceSeconds: 30,
-  /** Between two looks for holds of dead nodes. */
+  /** Between two searches for expired holds. */
   holdsExpireMs: 5_000,
-  /** Between two looks for records that are old enough to be forgotten. */
+  /** Between two deletions of records that are past their retention. */
   forgetMs: 60_000,
   /** From SIGTERM to exit. */
   shutdownMs: 5_000,
-  /** Of these, how long running requests may take before the engine is closed under them. */
+  /** Part of it: for running requests, before the engine is closed. */
   drainMs: 3_500,
-  /** And how long the last answers may take to leave. */
+  /** Part of it: for sending the last answers. */
   flushMs: 500,
-  /** Between two looks for sessions that idled too long. */
+  /** Between two searches for idle sessions. */
   sweepMs: 1_000,
-  /** A writer waits this long for another process, such as `tendon admin`, to finish its transaction. */
+  /** How long SQLite's writer waits for a transaction of another process, such as `tendon admin`. */
   storeWriterWaitMs: 5_000,
-  /** A reader waits only where SQLite recovers a log; it stands on the event loop, so it gives up soon. */
+  /** How long a reader waits, which happens only while SQLite recovers a log. Short, because it blocks the event loop. */
   storeReaderWaitMs: 50,
-  /** From a question to the database server to its answer; then the store is down for whoever asked. */
+  /** Longest wait for an answer of the database server; then the operation fails as `StoreDown`. */
   storeAnswerMs: 1_500,
-  /** Of these, how long a connection may take, */
+  /** Part of it: for connecting. */
   storeConnectMs: 1_000,
-  /** how long the server may work at a statement, or wait for the next one of a transaction: it ends first, and says so, */
+  /** The server's own limits, for a statement and for an idle transaction: shorter, so that its error arrives in time. */
   storeStatementMs: 1_200,
-  /** and how long a statement may wait for a row that another one has locked. */
+  /** How long a statement may wait for a row lock. */
   storeLockMs: 300,
-  /** For a change of the schema and the check of the ledger, for which nobody waits but their operator. */
+  /** For migrations and the check of the ledger, which only an operator waits for. */
   storeLongMs: 3_600_000,
-  /** Between two tries. */
+  /** Between two tries of a failed statement. */
   storeBackoffMs: 50,
-  /** Of one node to the database server. */
+  /** Connections of one node to the database server. */
   storeConnectionsMax: 8,
-  /** Groups of a robot's writes that are under way at once; holds and settlements have as many each. */
+  /** Groups of writes in flight at once; holds and settlements have this many each. */
   storeLanes: 3,
   /** Writes of one group. */
   storeGroupMax: 256,
-  /** How long the last statements may take when the store is closed. */
+  /** How long closing the store waits for the last statements. */
   storeCloseMs: 500,
-  /** A client command takes a service that is silent for this long to be no tendon service. */
+  /** How long a client command waits for an answer. */
   clientAnswerMs: 60_000,
-  /** `tendon login` asks this often where the service names no interval, */
+  /** How often `tendon login` polls if the service names no interval, */
   loginIntervalSecondsDefault: 5,
-  /** and takes the service's own within these. */
+  /** and the bounds of the service's interval. */
   loginIntervalSecondsMin: 1,
   loginIntervalSecondsMax: 60,
-  /** Its longest pause while the service is away, so that a restart is noticed soon. */
+  /** Its longest pause while the service cannot be reached; short, so that it goes on soon after a restart. */
   loginPauseMsMax: 30_000,
   /** JPEG decoders: one per core up to this many. */
   decodeThreadsMax: 8,
 
-  // native engine, fixed at open
+  // Native engine, fixed when it is opened
   /** Frames between `frame_put` and the end of their run: 16 robots of 3 cameras x 4 frames, and a margin for sockets. */
   framesMax: 256,
-  /** Of these, frames of observations that are still to come: nobody whose observation is there waits for them. */
+  /** Of these, frames that arrive before their observation; the rest is left for observations that are complete. */
   earlyFramesMax: 128,
   accountEarlyFramesMax: 96,
   /** Runs queued, running or waiting to be read. */
@@ -177,20 +177,20 @@ export const LIMITS = {
   stateValuesMax: 64,
   /** Values of one chunk: rows x columns. */
   chunkValuesMax: 2048,
-  /** Of a model's frames, one account may hold this many at once: sixteen robots of three cameras still find room. */
+  /** Frames of one account: leaves room for sixteen robots with three cameras. */
   accountFramesMax: 256 - 16 * 3,
-  /** And of the runs, over all models. */
+  /** Runs of one account, over all models. */
   accountChunksMax: 96,
   /** Observations that wait for frame and run slots, over all accounts; the next one is refused. */
   admissionWaitingMax: 2048,
-  /** And of one account: a thousand at once all come to their turn, and others still find room to wait. */
+  /** Of these, from one account: more than a thousand at once, and room is left for others. */
   accountWaitingMax: 1536,
   /** What the drill `slow_model` adds. */
   slowModelMs: 2_000,
 } as const;
 
-assert(LIMITS.storeConnectMs < LIMITS.storeAnswerMs, "a connection can be made while somebody waits for an answer");
-assert(2 * LIMITS.keysAskMs < LIMITS.keysBelievedMs, "one lost question is no reason to believe no key");
+assert(LIMITS.storeConnectMs < LIMITS.storeAnswerMs, "connecting takes less time than the wait for an answer");
+assert(2 * LIMITS.keysAskMs < LIMITS.keysBelievedMs, "one lost question does not disable the cache of keys");
 assert(LIMITS.framesMax >= 2 * LIMITS.observationFramesMax, "two whole observations fit into the frame slots");
 assert(
   LIMITS.accountFramesMax + 3 * LIMITS.observationFramesMax <= LIMITS.framesMax,

@@ -96,10 +96,11 @@ describe("imports", () => {
     sharp: /^src\/cli\/drawing\.ts$/,
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
     marked: /^src\/edge\/docs\/markdown\.ts$/,
-    "@sinclair/typebox": /^src\/(account|bundle|cli|edge|service)\//,
+    "@sinclair/typebox": /^src\/(account|bundle|cli|config|edge|service)\//,
     "onnxruntime-node": /^$/,
     ioredis: /^src\/store\//,
     postgres: /^src\/store\//,
+    "prom-client": /^src\/std\/metrics\.ts$/,
   };
 
   test("each outside package has its home", () => {
@@ -127,7 +128,7 @@ describe("imports", () => {
 });
 
 describe("ambient things have one home each", () => {
-  test("the environment", () => expect(users(/process\.env\b|Bun\.env\b/)).toEqual(["src/config/config.ts"]));
+  test("the environment", () => expect(users(/process\.env\b|Bun\.env\b/)).toEqual(["src/config/environment.ts"]));
   test("wall and monotonic time", () =>
     expect(users(/Date\.now\(|new Date\(\)|performance\.now\(/)).toEqual(["src/std/clock.ts"]));
   test("Math.random has none", () => expect(users(/Math\.random\(/)).toEqual([]));

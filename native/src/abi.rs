@@ -1,15 +1,17 @@
-//! The C ABI: the only place where a pointer of the caller is looked at.
+//! The C ABI: the only place that reads pointers of the caller. The calls of a run are in `abi/runs.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
-//! - They return at once; work goes on on native threads and ends in one completion `(ticket, status)` per accepted
-//!   `tendon_load`, `tendon_unload`, `tendon_frame_put` and `tendon_observe`, called from any native thread,
-//!   or from the caller's own during `tendon_unload`, `tendon_cancel` and `tendon_withdraw`. The
-//!   completion must not call back into the engine on that thread, and must stay valid until `tendon_close` returns.
+//! - They return at once. Each accepted `tendon_load`, `tendon_unload`, `tendon_frame_put` and `tendon_observe` ends in one
+//!   completion `(ticket, status)`, called on any native thread, or on the caller's own during `tendon_unload`,
+//!   `tendon_cancel` and `tendon_withdraw`. The completion must not call the engine on that thread, and must stay valid until
+//!   `tendon_close` returns.
 //! - They may be made from one thread at a time, any thread.
 //! - A result below 0 is a `Status`, 0 is success, above 0 a ticket. The text of a refused call is read with
 //!   `tendon_last_error` on the same thread, that of a completion with `tendon_error_text`.
 //! - Pointers belong to the caller, are not null unless said, and are not kept after the call returns.
 //! - A panic inside becomes `Status::Panic`; nothing unwinds into the caller.
+
+mod runs;
 
 use crate::engine::Engine;
 use crate::layout::{self, ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
@@ -147,7 +149,7 @@ pub unsafe extern "C" fn tendon_load(handle: *const Engine, plan: *const u8, pla
     answer(|| unsafe { ticket(engine(handle)?.load(text(plan, plan_len)?.into())) })
 }
 
-/// Ends a model: queued runs are cancelled, running ones stopped; the ticket is stale at once, the completion says when
+/// Unloads a model: queued runs are cancelled, running ones stopped. The ticket is invalid at once; the completion comes when
 /// its memory is free.
 ///
 /// # Safety
@@ -158,7 +160,7 @@ pub unsafe extern "C" fn tendon_unload(handle: *const Engine, model: u32) -> i32
     answer(|| unsafe { done(engine(handle)?.unload(Ticket(model))) })
 }
 
-/// Writes where the model runs and what was refused (JSON, see `model::Placement`) to `to`; returns the length, or the
+/// Writes the model's device and the refused ones (JSON, see `model::Placement`) to `to`. Returns the length, or the
 /// length needed if it is more than `to_len`.
 ///
 /// # Safety
@@ -176,8 +178,8 @@ pub unsafe extern "C" fn tendon_placement(handle: *const Engine, model: u32, to:
     })
 }
 
-/// Prompt tokens of an observation: image, text and state tokens. Of the request only `model`, `slot` and the state count;
-/// without state values (`state_len` 0) its longest form, with `NO_SLOT` a first observation. Returns the count, or
+/// Prompt tokens of an observation: image, text and state tokens. Only `model`, `slot` and the state of the request are read.
+/// With `state_len` 0: the most it can have; with `NO_SLOT`: for a first observation. Returns the count, or
 /// `Status::TooLong`.
 ///
 /// # Safety
@@ -216,7 +218,7 @@ pub unsafe extern "C" fn tendon_frame_put(
     answer(|| unsafe { ticket(engine(handle)?.frame_put(Ticket(model), camera, turn, bytes(jpeg, jpeg_len)?)) })
 }
 
-/// Gives a frame back that no run has taken. A frame that is still queued is not decoded.
+/// Frees a frame that no run has taken. A frame that is still queued is not decoded.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -226,80 +228,7 @@ pub unsafe extern "C" fn tendon_frame_drop(handle: *const Engine, model: u32, fr
     answer(|| unsafe { done(engine(handle)?.frame_drop(Ticket(model), Ticket(frame))) })
 }
 
-/// Queues one run on decoded frames. Returns the run's ticket; its low 16 bits are the index for `tendon_result`. The
-/// frames belong to the run from here on. `Busy` and `TooLong` leave them with the caller.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_observe(
-    handle: *const Engine,
-    request: *const ObserveRequest,
-    instruction: *const u8,
-    instruction_len: u32,
-) -> i32 {
-    answer(|| {
-        // SAFETY: the caller's pointers.
-        unsafe {
-            let request = request.as_ref().ok_or_else(|| Failure::new(Status::Misuse, "the request is null"))?;
-            ticket(engine(handle)?.observe(request, text(instruction, instruction_len)?))
-        }
-    })
-}
-
-/// Asks a run to stop: a queued one never reaches the model, a running one ends before its next flow step, a finished
-/// one stays as it is. The completion says `Cancelled`, or how the run had ended before.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, run: u32) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.cancel(Ticket(run))) })
-}
-
-/// Takes a run back that has not started: 1, the model never sees it, and its completion says `Cancelled`; 0 when it has
-/// started or ended.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, run: u32) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { Ok(i32::from(engine(handle)?.withdraw(Ticket(run)))) })
-}
-
-/// Keeps what a run that gave a chunk leaves in its episode's memory.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_commit(handle: *const Engine, run: u32) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run), true)) })
-}
-
-/// Forgets what an ended run would leave in its episode's memory.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_abort(handle: *const Engine, run: u32) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run), false)) })
-}
-
-/// Gives the result slot of a committed or aborted run back; its result may change from here on.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, run: u32) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.slot_free(Ticket(run))) })
-}
-
-/// Forgets what the memory slot of an ended episode holds. `Misuse` on a model without episode memory, and while a run that
+/// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while a run that
 /// is neither committed nor aborted has the slot.
 ///
 /// # Safety
@@ -310,7 +239,7 @@ pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: u32, 
     answer(|| unsafe { done(engine(handle)?.session_drop(Ticket(model), slot)) })
 }
 
-/// Writes what a memory slot holds to `to`: for tests. `Misuse` while a run has the slot.
+/// Writes the content of a memory slot, as length and digest, to `to`: for tests. `Misuse` while a run has the slot.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable.

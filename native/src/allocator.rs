@@ -1,4 +1,4 @@
-//! Counts the heap allocations of this library, so that "nothing per chunk" is a figure and not a hope.
+//! Counts the heap allocations of this library, so that "nothing per chunk" can be measured.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,7 +42,7 @@ pub fn thread_mallocs() -> Option<u64> {
     type Count = extern "C" fn() -> u64;
     static COUNTER: std::sync::OnceLock<Option<Count>> = std::sync::OnceLock::new();
     let counter = COUNTER.get_or_init(|| {
-        // SAFETY: a look-up by name in what is already loaded; the symbol, where it exists, has this signature.
+        // SAFETY: a look-up by name in the libraries already loaded; the symbol, where it exists, has this signature.
         let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"tendon_malloc_count".as_ptr()) };
         // SAFETY: as above.
         (!symbol.is_null()).then(|| unsafe { std::mem::transmute::<*mut libc::c_void, Count>(symbol) })

@@ -11,13 +11,13 @@ struct Column {
     max: f32,
 }
 
-/// How a model's latent becomes rows.
+/// Turns a model's latent into rows.
 pub struct Encoder {
     columns: Vec<Column>,
     rows: usize,
     width: usize,
     clamp: bool,
-    /// Starts of six columns each: the first two columns of a rotation matrix.
+    /// First columns of rotations: six columns each, the first two columns of a rotation matrix.
     rotations: Vec<usize>,
 }
 

@@ -1,4 +1,6 @@
-//! The engine: the tables that tickets address. `abi.rs` is its only caller.
+//! The engine: the tables behind the tickets. Only `abi.rs` calls it.
+
+mod load;
 
 use crate::allocator;
 use crate::jpeg::Library;
@@ -12,7 +14,6 @@ use crate::run::RunSlots;
 use crate::runtime;
 use crate::status::{ErrorText, Failure, Kind, Status, Ticket};
 use crate::sync::lock;
-use crate::thread;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -39,7 +40,7 @@ pub struct Engine {
     pool: Pool,
     models: Arc<[ModelSlot; MODELS_MAX]>,
     generation: AtomicU32,
-    /// Loads and unloads under way or ended.
+    /// Threads of loads and unloads, running or ended.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -84,81 +85,6 @@ impl Engine {
         })
     }
 
-    /// Loads a model on a thread of its own; the completion says how it went.
-    pub fn load(&self, plan: String) -> Answer<Ticket> {
-        let free = self.models.iter().position(|slot| {
-            let mut place = lock(&slot.place);
-            let free = matches!(*place, Place::Free);
-            if free {
-                *place = Place::Loading;
-            }
-            free
-        });
-        let Some(index) = free else {
-            return Err(Failure::new(Status::Busy, format!("{MODELS_MAX} models are loaded already")));
-        };
-        let ticket = Ticket::new(Kind::Model, self.generation.fetch_add(1, Ordering::Relaxed), index);
-        self.models[index].ticket.store(ticket.0, Ordering::Relaxed);
-        let (host, models) = (self.host.clone(), self.models.clone());
-        self.spawn("tendon-load", move || {
-            let loaded = std::panic::catch_unwind(|| Model::load(&plan, index, &host))
-                .unwrap_or_else(|_| Err(Failure::new(Status::Panic, "loading panicked")));
-            let slot = &models[index];
-            let (place, status) = match loaded {
-                Ok(model) => (Place::Ready(model), Status::Ok),
-                Err(failure) => {
-                    lock(&slot.error).set(format_args!("{}", failure.text));
-                    (Place::Failed, failure.status)
-                }
-            };
-            *lock(&slot.place) = place;
-            (host.done)(ticket.0, status as i32);
-        })
-        .inspect_err(|_| *lock(&self.models[index].place) = Place::Free)?;
-        Ok(ticket)
-    }
-
-    /// Ends a model on a thread of its own; its ticket is stale from here on, and the completion says when it is gone.
-    pub fn unload(&self, ticket: Ticket) -> Answer<()> {
-        let Some(slot) = self.slot(ticket) else { return misuse("unknown model") };
-        let place = std::mem::take(&mut *lock(&slot.place));
-        match place {
-            Place::Ready(model) => {
-                slot.ticket.store(0, Ordering::Relaxed);
-                let host = self.host.clone();
-                let kept = model.clone();
-                let spawned = self.spawn("tendon-unload", move || {
-                    model.close();
-                    drop(model);
-                    (host.done)(ticket.0, Status::Ok as i32);
-                });
-                // Without a thread for it the caller waits: the replicas must not live on unowned.
-                if spawned.is_err() {
-                    kept.close();
-                    (self.host.done)(ticket.0, Status::Ok as i32);
-                }
-                Ok(())
-            }
-            Place::Failed => {
-                slot.ticket.store(0, Ordering::Relaxed);
-                (self.host.done)(ticket.0, Status::Ok as i32);
-                Ok(())
-            }
-            other => {
-                *lock(&slot.place) = other;
-                misuse("the model is still loading")
-            }
-        }
-    }
-
-    fn spawn(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Answer<()> {
-        let thread = thread::spawn(name, work).map_err(|text| Failure::new(Status::Load, text))?;
-        let mut threads = lock(&self.threads);
-        threads.retain(|thread| !thread.is_finished());
-        threads.push(thread);
-        Ok(())
-    }
-
     fn slot(&self, ticket: Ticket) -> Option<&ModelSlot> {
         let slot = self.models.get(ticket.index(Kind::Model)?)?;
         (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some(slot)
@@ -199,7 +125,7 @@ impl Engine {
         Ok(ticket)
     }
 
-    /// Gives a frame back.
+    /// Frees a frame.
     pub fn frame_drop(&self, model: Ticket, frame: Ticket) -> Answer<()> {
         if self.model(model)?.frames.drop_frame(frame) { Ok(()) } else { misuse("stale frame, or it belongs to a run") }
     }
@@ -209,7 +135,7 @@ impl Engine {
         self.model(Ticket(request.model))?.observe(request, instruction, &self.host.runs)
     }
 
-    /// Asks a run to stop; one that waits is taken back at once.
+    /// Asks a run to stop; a queued one is cancelled at once.
     pub fn cancel(&self, run: Ticket) -> Answer<()> {
         if !self.host.runs.cancel(run) {
             return misuse("stale run");
@@ -218,7 +144,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a run back that has not started; whether it had not.
+    /// Cancels a run that has not started; true if it had not.
     pub fn withdraw(&self, run: Ticket) -> bool {
         self.take_back(run)
     }
@@ -231,7 +157,7 @@ impl Engine {
         taken.is_some()
     }
 
-    /// Keeps (`commit`) or forgets what the run would leave in episode memory; a model without it has nothing to keep.
+    /// Keeps or discards what the run would add to episode memory, if the model has such memory.
     pub fn close_run(&self, run: Ticket, keep: bool) -> Answer<()> {
         if self.host.runs.close(run, keep) {
             return Ok(());
@@ -239,12 +165,12 @@ impl Engine {
         misuse("the run is stale, not done, closed already, or failed and so cannot be kept")
     }
 
-    /// Gives a closed run's slot back.
+    /// Frees a closed run's slot.
     pub fn slot_free(&self, run: Ticket) -> Answer<()> {
         if self.host.runs.free(run) { Ok(()) } else { misuse("the run is stale or not closed") }
     }
 
-    /// Forgets what an episode's memory slot holds.
+    /// Empties an episode's memory slot.
     pub fn session_drop(&self, model: Ticket, slot: u32) -> Answer<()> {
         let model = self.model(model)?;
         let Some((episodes, slot)) = model.episode(slot) else { return misuse("the model has no such slot") };
@@ -318,7 +244,7 @@ impl Engine {
     /// Cancels what runs and joins every thread; no completion comes afterwards.
     pub fn close(&self) {
         for thread in lock(&self.threads).drain(..) {
-            // Loader threads catch their panics.
+            // Cannot fail: these threads catch their panics.
             let _ = thread.join();
         }
         for slot in self.models.iter() {

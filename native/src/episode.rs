@@ -1,17 +1,22 @@
-//! Episode memory of one replica: what its sessions have seen, in slots that are addressed by index.
+//! Episode memory of one replica: one slot per session, addressed by index.
 //!
 //! Every cache of the graphs has one tensor `[slots, …]` of committed rows and one of staged rows, bound once. A run reads its
-//! slot's committed rows and writes its new block to the slot's staged rows; `settle` keeps or forgets the block. Keeping is
-//! carried out when somebody looks at the slot next, so that no caller waits for memory to be moved. A run that fails, is
-//! cancelled or is not kept leaves no trace.
+//! slot's committed rows and writes its new block to the slot's staged rows; `settle` keeps or discards the block. A kept block is
+//! copied when the slot is used next, so that no caller waits for the copy. A run that fails, is cancelled or is discarded
+//! changes nothing.
 
+mod digest;
+#[cfg(test)]
+mod tests;
+
+use self::digest::Fnv;
 use crate::manifest::{Dim, Manifest, MemoryFacts, Port, Role};
 use crate::memory::Block;
 use crate::sync::lock;
 use std::hash::Hasher;
 use std::sync::Mutex;
 
-/// Memory for the slots of one replica where the configuration does not say how many: 1 GiB, and no more slots than these.
+/// Memory for the slots of one replica, and their number at most, if the configuration does not set the number.
 const MEMORY_BYTES_MAX: usize = 1 << 30;
 const SLOTS_MAX: usize = 64;
 /// More than this is a mistake in the configuration.
@@ -21,23 +26,23 @@ const MEMORY_BYTES_MOST: usize = 1 << 40;
 struct Cache {
     /// Name of the block in prefill and extend.
     name: String,
-    /// Rows of one slot stand as `[leads, tokens, width]`.
+    /// The rows of one slot are `[leads, tokens, width]`.
     leads: usize,
     width: usize,
     committed: Block<f32>,
     staged: Block<f32>,
 }
 
-/// What one slot holds.
+/// State of one slot.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     /// Committed latent frames.
     frames: usize,
     /// A run has the slot, until it is settled.
     taken: bool,
-    /// What that run would leave behind.
+    /// The block that this run has written, if it is kept.
     staged: Option<Write>,
-    /// A kept block that is not moved yet.
+    /// A kept block that is not copied yet.
     pending: Option<Write>,
 }
 
@@ -51,7 +56,7 @@ struct Write {
 /// How a run reads and writes its slot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pass {
-    /// A first observation, a later one, or one that starts the window anew.
+    /// The graph that reads the frames.
     pub entry: Entry,
     /// Latent frames that the run reads.
     pub kept: usize,
@@ -59,7 +64,7 @@ pub struct Pass {
     pub written: usize,
 }
 
-/// Which graph reads the frames.
+/// How an observation is read.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Entry {
     /// Prefill, on an empty memory.
@@ -78,7 +83,7 @@ pub struct Episodes {
 }
 
 impl Episodes {
-    /// Memory for `slots` sessions, all of it taken now; the error is a sentence.
+    /// Memory for `slots` sessions, all of it allocated now; the error is a sentence.
     pub fn new(manifest: &Manifest, facts: MemoryFacts, slots: Option<usize>) -> Result<Episodes, String> {
         let blocks: Vec<&Port> =
             manifest.graphs.prefill.outputs.iter().filter(|port| port.role == Role::Block).collect();
@@ -129,7 +134,7 @@ impl Episodes {
         Some((block.address(), block.len() / self.slots.len()))
     }
 
-    /// How the next run on this slot would go; None for a slot that is not there.
+    /// How the next run on this slot will read and write; None for a slot that does not exist.
     pub fn plan(&self, slot: usize) -> Option<Pass> {
         let MemoryFacts { window, first, later, .. } = self.facts;
         let kept = lock(self.slots.get(slot)?).frames;
@@ -142,12 +147,12 @@ impl Episodes {
         })
     }
 
-    /// Gives the slot to a run. False while another one has it.
+    /// Reserves the slot for a run. False while another one has it.
     pub fn take(&self, slot: usize) -> bool {
         !std::mem::replace(&mut lock(&self.slots[slot]).taken, true)
     }
 
-    /// Makes the slot's committed rows whole, before a run reads them. Called by the slot's run alone.
+    /// Copies a kept block, before a run reads the committed rows. Called by the slot's run alone.
     pub fn begin(&self, slot: usize) {
         let pending = lock(&self.slots[slot]).pending.take();
         if let Some(write) = pending {
@@ -160,7 +165,7 @@ impl Episodes {
         lock(&self.slots[slot]).staged = Some(Write { from: pass.kept, frames: pass.written });
     }
 
-    /// Ends the slot's run: what it staged is kept or forgotten.
+    /// Ends the slot's run: its staged block is kept or discarded.
     pub fn settle(&self, slot: usize, keep: bool) {
         let mut state = lock(&self.slots[slot]);
         let staged = state.staged.take();
@@ -172,7 +177,7 @@ impl Episodes {
         state.taken = false;
     }
 
-    /// Forgets what the slot holds. False while a run has it.
+    /// Empties the slot. False while a run has it.
     pub fn forget(&self, slot: usize) -> bool {
         let mut state = lock(&self.slots[slot]);
         if !state.taken {
@@ -181,7 +186,7 @@ impl Episodes {
         !state.taken
     }
 
-    /// Slots that hold something, and the bytes that they hold.
+    /// Slots that are not empty, and their bytes.
     pub fn held(&self) -> (usize, usize) {
         let frame_bytes: usize =
             self.caches.iter().map(|cache| cache.leads * cache.width * self.facts.tokens * size_of::<f32>()).sum();
@@ -216,7 +221,7 @@ impl Episodes {
         Some((frames, digest.finish()))
     }
 
-    /// Moves a kept block behind the committed rows. Called by the slot's only user.
+    /// Copies a kept block to the end of the committed rows. Called by the slot's only user.
     fn carry_out(&self, slot: usize, write: Write) {
         let MemoryFacts { window, tokens, .. } = self.facts;
         for cache in &self.caches {
@@ -239,117 +244,5 @@ impl Cache {
     /// Values of one lead with this many tokens.
     fn lead_len(&self, tokens: usize) -> usize {
         tokens * self.width
-    }
-}
-
-/// FNV-1a, 64 bits: for comparing, not for security.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Fnv {
-        Fnv(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Slots of one cache `[2, tokens, 3]`, window 5 of 2 tokens, first 1, later 2.
-    fn episodes(slots: usize) -> Episodes {
-        let facts = MemoryFacts { window: 5, tokens: 2, first: 1, later: 2 };
-        let cache = Cache {
-            name: "k".into(),
-            leads: 2,
-            width: 3,
-            committed: Block::locked(slots * 2 * 10 * 3).unwrap(),
-            staged: Block::locked(slots * 2 * 4 * 3).unwrap(),
-        };
-        Episodes { facts, caches: vec![cache], slots: (0..slots).map(|_| Mutex::default()).collect() }
-    }
-
-    /// A run that writes `value` everywhere it may.
-    fn run(episodes: &mut Episodes, slot: usize, value: f32, keep: bool) -> Pass {
-        assert!(episodes.take(slot));
-        episodes.begin(slot);
-        let pass = episodes.plan(slot).unwrap();
-        let len = 2 * 4 * 3;
-        episodes.caches[0].staged[slot * len..(slot + 1) * len].fill(value);
-        episodes.stage(slot, pass);
-        episodes.settle(slot, keep);
-        pass
-    }
-
-    #[test]
-    fn a_window_fills_and_starts_anew() {
-        let mut episodes = episodes(1);
-        let passes: Vec<_> = (0..6).map(|step| run(&mut episodes, 0, step as f32, true)).collect();
-        let pass = |entry, kept, written| Pass { entry, kept, written };
-        assert_eq!(
-            passes,
-            [
-                pass(Entry::First, 0, 1),
-                pass(Entry::Later, 1, 2),
-                pass(Entry::Later, 3, 2),
-                pass(Entry::Reset, 0, 1),
-                pass(Entry::Later, 1, 2),
-                pass(Entry::Later, 3, 2),
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_not_kept_leaves_no_trace() {
-        let mut clean = episodes(2);
-        let mut other = episodes(2);
-        for (value, keep) in
-            [(1.0, true), (7.0, false), (2.0, true), (8.0, false), (3.0, true), (9.0, false), (4.0, true)]
-        {
-            run(&mut other, 1, value, keep);
-            if keep {
-                run(&mut clean, 0, value, true);
-            }
-            assert_eq!(clean.look(0), other.look(1));
-        }
-        assert_eq!(other.look(1).unwrap().0, 1);
-    }
-
-    #[test]
-    fn a_slot_has_one_user_and_is_forgotten_when_it_has_none() {
-        let mut episodes = episodes(2);
-        run(&mut episodes, 0, 1.0, true);
-        assert_eq!(episodes.held(), (1, 2 * 3 * 2 * 4));
-        assert!(episodes.take(0));
-        assert!(!episodes.take(0) && !episodes.forget(0) && episodes.look(0).is_none());
-        episodes.settle(0, true);
-        assert!(episodes.forget(0));
-        assert_eq!((episodes.held(), episodes.plan(0).unwrap().entry), ((0, 0), Entry::First));
-        assert_eq!(episodes.plan(2), None);
-    }
-
-    #[test]
-    fn slots_and_caches_do_not_overlap() {
-        let mut episodes = episodes(3);
-        for slot in 0..3 {
-            run(&mut episodes, slot, slot as f32 + 1.0, true);
-        }
-        let digests: Vec<_> = (0..3).map(|slot| episodes.look(slot).unwrap().1).collect();
-        assert!(digests[0] != digests[1] && digests[1] != digests[2]);
-        let before = digests[2];
-        run(&mut episodes, 1, 50.0, true);
-        run(&mut episodes, 1, 60.0, true);
-        assert_eq!(episodes.look(2).unwrap().1, before);
     }
 }

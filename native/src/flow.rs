@@ -1,23 +1,18 @@
 //! One model on one device: prefill or extend, then the flow loop, on tensors that are bound once.
 //!
 //! Euler: x starts as noise at `t_start`; `steps` times x ← x + (t_next − t) · v(x, t). Times, direction and sign are data of
-//! the bundle. With guidance the graphs have two branches, with and without instruction, and v is put together here.
+//! the bundle. With guidance the graphs have two branches, with and without instruction, which are combined to v here.
 
+mod roles;
+
+use self::roles::{EntryRoles, NO_PORTS, Owner, Roles, bound};
 use crate::episode::{Entry, Episodes, Pass};
-use crate::graph::{Bound, Graph, Memory, Tensor, Terminator, Variants, port_len};
-use crate::manifest::{Dtype, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
+use crate::graph::{Graph, Memory, Tensor, Terminator, Variants};
+use crate::manifest::{Flow, Graph as GraphSpec, Guided, Manifest, Role};
 use crate::runtime::{Device, Runtime};
 use ort::session::Session;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The graph that a tensor belongs to: two graphs may use the same name.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Owner {
-    Prefill,
-    Extend,
-    Denoise,
-}
 
 /// The graphs of a bundle and all their tensors. Graphs are dropped before the memory that they are bound to.
 pub struct Network {
@@ -30,32 +25,11 @@ pub struct Network {
     branches: usize,
     video: Option<Video>,
     guide_action: Option<f32>,
-    /// Kept alive for the graphs, which are bound to it.
+    /// Keeps the memory alive that the graphs are bound to.
     _episodes: Option<Arc<Episodes>>,
 }
 
-/// Indices into the tensors.
-struct Roles {
-    prefill: EntryRoles,
-    extend: Option<EntryRoles>,
-    states: Vec<usize>,
-    /// Extend's and denoise's `memory_length`, and denoise's `block_length`.
-    extend_memory_length: Option<usize>,
-    memory_length: Option<usize>,
-    block_length: Option<usize>,
-    latent: usize,
-    time: usize,
-    velocity: usize,
-}
-
-#[derive(Clone, Copy)]
-struct EntryRoles {
-    images: usize,
-    tokens: usize,
-    token_mask: usize,
-}
-
-/// The latent of predicted frames: denoised beside the action's and dropped.
+/// The latent of predicted frames: denoised together with the action's, then not used.
 struct Video {
     latent: usize,
     velocity: usize,
@@ -85,7 +59,7 @@ impl Network {
     ) -> Result<Network, String> {
         let batch = manifest.batch;
         let graphs = &manifest.graphs;
-        // Each graph's own tensors. Blocks and memories belong to the episodes; what extend gives stands where prefill's does.
+        // Each graph's own tensors. Blocks and memories belong to the episodes; extend writes to the outputs of prefill.
         let mut owned: Vec<(Owner, Tensor)> = Vec::new();
         for (owner, ports) in [
             (Owner::Prefill, &graphs.prefill.inputs),
@@ -107,7 +81,7 @@ impl Network {
             // replica's thread is the only one to run graphs, on slots that their runs have taken.
             unsafe { Graph::bind(session, options.clone(), variants, &inputs, &outputs) }
         };
-        // Side by side: a start waits for the slowest only.
+        // In parallel: the start takes as long as the slowest.
         let open = |path| runtime.session(path, device, threads);
         let (prefill, extend, denoise) = std::thread::scope(|scope| {
             let extend = files.extend.map(|path| scope.spawn(move || open(path)));
@@ -125,7 +99,7 @@ impl Network {
             _ => None,
         };
         let at = Roles::find(manifest, &owned)?;
-        let video = Video::find(manifest, &owned)?;
+        let video = roles::video(manifest, &owned)?;
         let guide = |what: Guided| {
             manifest
                 .guidance
@@ -196,7 +170,7 @@ impl Network {
         Some(self.tensors[at].floats())
     }
 
-    /// Says how much of memory and block is valid, in tokens.
+    /// Sets how much of memory and block is valid, in tokens.
     pub fn lengths(&mut self, pass: Pass, frame_tokens: usize) {
         let Roles { extend_memory_length, memory_length, block_length, .. } = self.at;
         for (at, frames) in
@@ -259,97 +233,6 @@ impl Network {
             }
             None => latent.iter_mut().zip(conditional).for_each(|(x, v)| *x += dt * v),
         }
-    }
-}
-
-/// No ports.
-static NO_PORTS: Vec<Port> = Vec::new();
-
-/// The memory of one port: a tensor of its graph, one that prefill gives, or a slot's rows.
-fn bound<'a>(
-    port: &'a Port,
-    owner: Owner,
-    batch: usize,
-    owned: &'a [(Owner, Tensor)],
-    episodes: Option<&Episodes>,
-) -> Result<Bound<'a>, String> {
-    let name = port.from.as_ref().unwrap_or(&port.name);
-    if port.role == Role::Memory || port.role == Role::Block {
-        let (start, stride) = (episodes.and_then(|episodes| episodes.address(name, port.role)))
-            .ok_or_else(|| format!("no block is named {name}"))?;
-        if port.dtype != Dtype::F32 || port_len(port, batch)? != stride {
-            return Err(format!("{} is not f32 of {stride} values", port.name));
-        }
-        // Within the block: there are as many variants as slots.
-        return Ok(Bound { port, address: Box::new(move |slot| start.wrapping_add(slot * stride).cast()) });
-    }
-    let given = port.from.is_some() || port.role == Role::Cache;
-    let home = if given { Owner::Prefill } else { owner };
-    let (_, tensor) = (owned.iter())
-        .find(|(owner, tensor)| *owner == home && tensor.name == *name && tensor.role == port.role)
-        .ok_or_else(|| format!("no tensor is named {name}"))?;
-    if tensor.dtype() != port.dtype || tensor.len() != port_len(port, batch)? {
-        return Err(format!("{} and {name} differ in type or size", port.name));
-    }
-    Ok(Bound { port, address: Box::new(|_| tensor.address()) })
-}
-
-/// The tensor of a role, with the type and length that a run counts on.
-fn role(owned: &[(Owner, Tensor)], owner: Owner, role: Role, expected: (Dtype, usize)) -> Result<usize, String> {
-    let found = owned.iter().position(|(home, tensor)| *home == owner && tensor.role == role);
-    let at = found.ok_or_else(|| format!("no tensor of {owner:?} has the role {role:?}"))?;
-    let (dtype, len) = expected;
-    if owned[at].1.dtype() != dtype || owned[at].1.len() != len {
-        return Err(format!("the tensor of role {role:?} is not {dtype:?} of {len} values"));
-    }
-    Ok(at)
-}
-
-impl Roles {
-    fn find(manifest: &Manifest, owned: &[(Owner, Tensor)]) -> Result<Roles, String> {
-        let (batch, branches) = (manifest.batch, manifest.branches());
-        let prompt = batch * branches * manifest.prompt.tokens_max;
-        let entry = |owner: Owner, frames: usize| -> Result<EntryRoles, String> {
-            let images = batch * manifest.cameras.len() * frames * manifest.frame_values();
-            Ok(EntryRoles {
-                images: role(owned, owner, Role::Images, (Dtype::F32, images))?,
-                tokens: role(owned, owner, Role::Tokens, (Dtype::I64, prompt))?,
-                token_mask: role(owned, owner, Role::TokenMask, (Dtype::Bool, prompt))?,
-            })
-        };
-        let states: Vec<usize> = (owned.iter().enumerate())
-            .filter(|(_, (_, tensor))| tensor.role == Role::State)
-            .map(|(at, (_, tensor))| {
-                let right = tensor.dtype() == Dtype::F32 && tensor.len() == batch * manifest.state.width;
-                if right { Ok(at) } else { Err("the state tensor is not f32 of the state's width".to_string()) }
-            })
-            .collect::<Result<_, _>>()?;
-        let remembers = manifest.memory.is_some();
-        let length =
-            |owner: Owner, which: Role| remembers.then(|| role(owned, owner, which, (Dtype::I64, 1))).transpose();
-        let chunk = manifest.action.rows * manifest.action.width;
-        Ok(Roles {
-            prefill: entry(Owner::Prefill, manifest.frames.first)?,
-            extend: remembers.then(|| entry(Owner::Extend, manifest.frames.later)).transpose()?,
-            states,
-            extend_memory_length: length(Owner::Extend, Role::MemoryLength)?,
-            memory_length: length(Owner::Denoise, Role::MemoryLength)?,
-            block_length: length(Owner::Denoise, Role::BlockLength)?,
-            latent: role(owned, Owner::Denoise, Role::Latent, (Dtype::F32, batch * chunk))?,
-            time: role(owned, Owner::Denoise, Role::Time, (Dtype::F32, 1))?,
-            velocity: role(owned, Owner::Denoise, Role::Velocity, (Dtype::F32, batch * branches * chunk))?,
-        })
-    }
-}
-
-impl Video {
-    /// Indices of the video latent and its velocity, where the model has them.
-    fn find(manifest: &Manifest, owned: &[(Owner, Tensor)]) -> Result<Option<(usize, usize)>, String> {
-        let Some(latent) = owned.iter().position(|(_, tensor)| tensor.role == Role::VideoLatent) else {
-            return Ok(None);
-        };
-        let velocity = manifest.branches() * owned[latent].1.len();
-        Ok(Some((latent, role(owned, Owner::Denoise, Role::VideoVelocity, (Dtype::F32, velocity))?)))
     }
 }
 

@@ -1,13 +1,16 @@
-//! Frame slots: one JPEG each, on its way to a normalised tensor in page-locked memory.
+//! Frame slots: each decodes one JPEG to a normalised tensor in page-locked memory.
 //!
 //! A slot is free → pending (queued or decoding) → ready or failed → free. A drop while it is pending takes effect when
-//! the decode thread comes to it. Each put gets exactly one completion.
+//! the decode thread takes it from the queue. Each put gets exactly one completion.
 
-use crate::jpeg::{self, Decoder, Header};
-use crate::layout::{FRAMES_MAX, JPEG_BYTES_MAX, JPEG_EDGE_MAX};
+mod decode;
+
+pub use decode::{Decoded, Worker};
+
+use crate::layout::{FRAMES_MAX, JPEG_BYTES_MAX};
 use crate::manifest::{Image, Resize};
 use crate::memory::Block;
-use crate::resize::{Mode, Resizer, SLACK};
+use crate::resize::Mode;
 use crate::status::{ErrorText, Kind, Ticket};
 use crate::sync::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -22,7 +25,7 @@ const DROPPED: u32 = 4;
 /// Taken over by a run.
 const CLAIMED: u32 = 5;
 
-/// How a picture becomes the model's tensor.
+/// How an image becomes the model's tensor.
 pub struct FrameSpec {
     width: usize,
     height: usize,
@@ -51,7 +54,7 @@ impl FrameSpec {
     }
 }
 
-/// What a slot holds; locked by whoever the state names as its owner, so the lock is never waited for.
+/// Content of a slot. Only the slot's owner, as its state says, takes the lock, so nobody waits for it.
 pub struct FrameData {
     jpeg: Vec<u8>,
     /// `[3, height, width]`.
@@ -69,7 +72,7 @@ struct Slot {
     error: Mutex<ErrorText>,
 }
 
-/// Over all models and loads: a ticket of a model that is gone must not be one of the next in its place.
+/// Shared by all models, so that a ticket of an unloaded model is not valid for the next model in its place.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// The frame slots of one model.
@@ -82,7 +85,7 @@ pub struct FrameSlots {
 }
 
 impl FrameSlots {
-    /// `count` slots of the model at place `model`, all memory taken now.
+    /// `count` slots of the model at place `model`, all memory allocated now.
     pub fn new(spec: FrameSpec, model: usize, count: usize) -> Result<FrameSlots, String> {
         assert!(count <= FRAMES_MAX, "a ticket can address the slots");
         let now = Instant::now();
@@ -126,7 +129,7 @@ impl FrameSlots {
         (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some((index, slot))
     }
 
-    /// Gives the slot back, now or when its decode ends. False for a stale ticket and for a frame that belongs to a run.
+    /// Frees the slot, now or when its decode ends. False for a stale ticket and for a frame that belongs to a run.
     pub fn drop_frame(&self, ticket: Ticket) -> bool {
         let Some((index, slot)) = self.slot(ticket) else { return false };
         loop {
@@ -145,7 +148,7 @@ impl FrameSlots {
         }
     }
 
-    /// Takes a frame back that is not decoded: its queue was full, the engine closes, or its decode panicked.
+    /// Frees a frame that is not decoded: the queue was full, the engine closes, or the decode panicked.
     pub fn refuse(&self, ticket: Ticket) {
         if let Some((index, slot)) = self.slot(ticket) {
             slot.state.store(FREE, Ordering::Release);
@@ -160,7 +163,7 @@ impl FrameSlots {
         })
     }
 
-    /// Takes claims back after a refused run.
+    /// Undoes the claims of a refused run.
     pub fn unclaim(&self, tickets: &[u32]) {
         for &ticket in tickets {
             if let Some((_, slot)) = self.slot(Ticket(ticket)) {
@@ -175,7 +178,7 @@ impl FrameSlots {
         (slot.state.load(Ordering::Acquire) == CLAIMED).then(|| lock(&slot.data))
     }
 
-    /// Gives a claimed frame back after the run has read it.
+    /// Frees a claimed frame after the run has read it.
     pub fn finish(&self, ticket: Ticket) {
         if let Some((index, slot)) = self.slot(ticket) {
             slot.state.store(FREE, Ordering::Release);
@@ -197,104 +200,5 @@ impl FrameSlots {
     /// Free slots now.
     pub fn free(&self) -> usize {
         lock(&self.free).len()
-    }
-}
-
-/// How one decode ended.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Decoded {
-    /// The tensor is ready.
-    Ready,
-    /// The slot's error text says why not.
-    Refused,
-    /// It was dropped meanwhile; the slot is free again.
-    Dropped,
-}
-
-/// What a decode thread owns.
-pub struct Worker {
-    decoder: Decoder,
-    resizer: Resizer,
-    /// Room for the largest picture; takes memory only where it is touched.
-    rgb: Block<u8>,
-}
-
-/// Pixel memory that a thread keeps between frames; more is given back after a large picture.
-const RGB_KEEP_BYTES: usize = 8 << 20;
-
-impl Worker {
-    /// A worker with its scratch memory.
-    pub fn new(decoder: Decoder) -> Result<Worker, String> {
-        let edge = JPEG_EDGE_MAX as usize;
-        Ok(Worker { decoder, resizer: Resizer::new(), rgb: Block::lazy(edge * edge * 3 + SLACK)? })
-    }
-
-    /// Decodes the pending frame of `ticket`.
-    pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> Decoded {
-        let Some((index, slot)) = slots.slot(ticket) else { return Decoded::Dropped };
-        let mut decoded = Decoded::Dropped;
-        if slot.state.load(Ordering::Acquire) == PENDING {
-            let mut data = lock(&slot.data);
-            let FrameData { jpeg, tensor, done, .. } = &mut *data;
-            decoded = match self.tensor(&slots.spec, jpeg, tensor) {
-                Ok(()) => Decoded::Ready,
-                Err(reason) => {
-                    lock(&slot.error).set(format_args!("{reason}"));
-                    Decoded::Refused
-                }
-            };
-            *done = Instant::now();
-        }
-        let next = if decoded == Decoded::Ready { READY } else { FAILED };
-        match slot.state.compare_exchange(PENDING, next, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => decoded,
-            Err(_) => {
-                slot.state.store(FREE, Ordering::Release);
-                slots.release(index);
-                Decoded::Dropped
-            }
-        }
-    }
-
-    /// JPEG → RGB → resized, normalised `[3, height, width]`. The error is a sentence part.
-    pub fn tensor(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut [f32]) -> Result<(), String> {
-        let Header { width, height, .. } = self.pixels(jpeg)?;
-        let (source, target) = ((width as usize, height as usize), (spec.width, spec.height));
-        let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
-        let plane = target.0 * target.1;
-        if spec.mode == Mode::Pad {
-            // Black bars; the picture is written over the middle.
-            for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&spec.normal) {
-                channel.fill(normal[0]);
-            }
-        }
-        let (red, rest) = tensor.split_at_mut(plane);
-        let (green, blue) = rest.split_at_mut(plane);
-        self.resizer.run(spec.mode, rgb, source, target, |x, y, row| {
-            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
-            let pixels = row.chunks_exact(3);
-            let planes = red[from..to].iter_mut().zip(&mut green[from..to]).zip(&mut blue[from..to]);
-            for (((red, green), blue), pixel) in planes.zip(pixels) {
-                *red = spec.normal[0][pixel[0] as usize];
-                *green = spec.normal[1][pixel[1] as usize];
-                *blue = spec.normal[2][pixel[2] as usize];
-            }
-        });
-        if source.0 * source.1 * 3 > RGB_KEEP_BYTES {
-            self.rgb.release_beyond(RGB_KEEP_BYTES);
-        }
-        Ok(())
-    }
-
-    /// Decodes only, for benches: the pixels are `rgb()[..width × height × 3]`.
-    pub fn pixels(&mut self, jpeg: &[u8]) -> Result<Header, String> {
-        let header = jpeg::inspect(jpeg)?;
-        self.decoder.decode(jpeg, header, &mut self.rgb)?;
-        Ok(header)
-    }
-
-    /// The pixel memory.
-    pub fn rgb(&self) -> &[u8] {
-        &self.rgb
     }
 }

@@ -1,10 +1,14 @@
-//! What both sides of the ABI must agree on: structs, constants, and the TypeScript file generated from them.
+//! The structs and constants of the ABI, for both sides: the TypeScript file is generated from them.
 //!
 //! `cargo run --bin abi` prints `src/engine/abi.ts`; a test on each side compares it with this library.
 
+mod print;
+
+pub use print::{json, typescript};
+
 use std::mem::{offset_of, size_of};
 
-/// Increased whenever a struct, a constant or a call changes.
+/// Increased when a struct, a constant or a call changes.
 pub const ABI_VERSION: u32 = 2;
 
 /// Frames that one observation may carry.
@@ -112,7 +116,7 @@ abi_struct! {
         seed_low: u32,
         /// High half.
         seed_high: u32,
-        /// Whose turn it is: runs of different turns alternate.
+        /// A number per account: queued runs of different numbers alternate.
         turn: u32,
         /// The run fails before this flow step, or `NO_STEP`: for drills and tests.
         fail_step: u32,
@@ -128,7 +132,7 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// What one run gave. Written before its completion is called, unchanged until `tendon_slot_free`.
+    /// The result of one run. Written before its completion is called, unchanged until `tendon_slot_free`.
     ChunkResult {
         /// Rows of the chunk.
         rows: u32,
@@ -188,7 +192,7 @@ abi_struct! {
         frames_free: u32,
         /// Free result slots.
         chunks_free: u32,
-        /// Session slots whose memory holds something.
+        /// Session slots whose memory is not empty.
         slots_held: u32,
         /// Always 0.
         reserved: u32,
@@ -196,7 +200,7 @@ abi_struct! {
 }
 
 abi_struct! {
-    /// What a session slot holds. Owned by the caller, written during `tendon_memory` only.
+    /// Content of a session slot. Owned by the caller, written during `tendon_memory` only.
     MemoryState {
         /// Of the values, the same in every slot.
         digest: u64,
@@ -226,49 +230,6 @@ pub const CONSTANTS: [(&str, u64); 12] = [
     ("TICKET_KIND_SHIFT", crate::status::Ticket::KIND_SHIFT as u64),
     ("TICKET_INDEX_MASK", crate::status::Ticket::INDEX_MASK as u64),
 ];
-
-/// The layout as one line of JSON, reported by the library itself.
-pub fn json() -> String {
-    let structs: serde_json::Map<String, serde_json::Value> = STRUCTS
-        .iter()
-        .map(|layout| {
-            let fields: serde_json::Map<String, serde_json::Value> =
-                layout.fields.iter().map(|field| (field.name.into(), field.offset.into())).collect();
-            (layout.name.into(), serde_json::json!({ "size": layout.size, "fields": fields }))
-        })
-        .collect();
-    let constants: serde_json::Map<String, serde_json::Value> =
-        CONSTANTS.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    serde_json::json!({ "structs": structs, "constants": constants }).to_string()
-}
-
-/// The text of `src/engine/abi.ts`.
-pub fn typescript() -> String {
-    let mut text = String::from(
-        "/** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */\n\n",
-    );
-    for (name, value) in CONSTANTS {
-        text += &format!("export const {name} = {value};\n");
-    }
-    text += "\n/** Result codes of every call: 0 is success, a positive number a ticket. */\nexport const STATUS = {\n";
-    for (name, value) in crate::status::Status::NAMES {
-        text += &format!("  {name}: {},\n", *value as i32);
-    }
-    text += "} as const;\n\n/** Ticket kinds. */\nexport const KIND = {\n";
-    for (name, value) in crate::status::Kind::NAMES {
-        text += &format!("  {name}: {},\n", *value as u32);
-    }
-    text += "} as const;\n\n/** Sizes and offsets in bytes. */\n";
-    for layout in STRUCTS {
-        text += &format!("export const {} = {{\n  size: {},\n", layout.name, layout.size);
-        for field in layout.fields {
-            text += &format!("  /** {} */\n  {}: {},\n", field.kind, field.name, field.offset);
-        }
-        text += "} as const;\n\n";
-    }
-    text.pop();
-    text
-}
 
 const _: () = assert!(MODELS_MAX * FRAMES_MAX - 1 == crate::status::Ticket::INDEX_MASK as usize);
 const _: () = assert!(size_of::<[u32; OBSERVATION_FRAMES_MAX]>() == 64);

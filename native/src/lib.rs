@@ -1,16 +1,16 @@
 //! The native engine of tendon: JPEG frames and a joint state in, one chunk of motion out.
 //!
-//! Everything sits behind the C ABI of `abi.rs`; no tensor crosses it. Along the way of one observation:
+//! Everything is behind the C ABI of `abi.rs`; no tensor crosses it. In the order of one observation:
 //!
 //! 1. `jpeg/`, `resize.rs`, `frame.rs`, `pool.rs`: JPEG bytes → normalised tensor in page-locked memory, one job per frame.
-//! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; what waits together runs together.
+//! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; queued runs are batched.
 //! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`, `episode.rs`: tokens, ONNX Runtime with bound buffers, the flow loop,
-//!    what an episode remembers.
+//!    episode memory.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
-//! Not here: sessions, steps, money, sockets. `engine.rs` holds the tables that the calls of the ABI address.
+//! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
-//! `unsafe` stands in ten places, each with its reason: `abi.rs` (pointers of the caller), `jpeg/turbo.rs`
+//! `unsafe` is used in ten places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
 //! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
 //! binding), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one environment variable),
 //! `thread.rs` (scheduling), `resize.rs` (AVX2).

@@ -1,11 +1,17 @@
-//! The part of a bundle's manifest that the engine needs. The full format is `src/bundle/manifest.ts`, which has
-//! checked the file before it comes here; this side and `flow.rs` check what its memory safety and correctness rest on.
+//! The part of a bundle's manifest that the engine needs. `src/bundle/manifest.ts` has the full format and has checked the file;
+//! this module and `flow.rs` check again what memory safety and correctness depend on.
+
+mod graphs;
+mod norm;
+
+pub use graphs::{Dim, Dtype, Graph, Graphs, Port, Role};
+pub use norm::{ColumnStats, NormStats};
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// What `tendon_load` is given, as JSON.
+/// The argument of `tendon_load`, as JSON.
 #[derive(Deserialize)]
 pub struct LoadPlan {
     /// The manifest.
@@ -187,124 +193,6 @@ impl MemoryFacts {
     }
 }
 
-#[derive(Deserialize)]
-#[allow(missing_docs)]
-pub struct Graphs {
-    pub prefill: Graph,
-    pub extend: Option<Graph>,
-    pub denoise: Graph,
-}
-
-#[derive(Deserialize)]
-#[allow(missing_docs)]
-pub struct Graph {
-    pub file: String,
-    pub inputs: Vec<Port>,
-    pub outputs: Vec<Port>,
-}
-
-/// An input or output of a graph.
-#[derive(Deserialize, Clone)]
-#[allow(missing_docs)]
-pub struct Port {
-    pub name: String,
-    pub role: Role,
-    pub from: Option<String>,
-    pub dtype: Dtype,
-    pub shape: Vec<Dim>,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum Role {
-    Images,
-    Tokens,
-    TokenMask,
-    State,
-    Latent,
-    VideoLatent,
-    Time,
-    Cache,
-    Block,
-    BlockLength,
-    Memory,
-    MemoryLength,
-    Velocity,
-    VideoVelocity,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum Dtype {
-    F32,
-    I64,
-    Bool,
-}
-
-/// A fixed size, or `"batch"`.
-#[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
-#[serde(from = "RawDim")]
-#[allow(missing_docs)]
-pub enum Dim {
-    Batch,
-    Fixed(usize),
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RawDim {
-    Size(usize),
-    #[allow(dead_code, reason = "only the word \"batch\" reaches this side; the manifest check has seen to it")]
-    Word(String),
-}
-
-impl From<RawDim> for Dim {
-    fn from(raw: RawDim) -> Dim {
-        match raw {
-            RawDim::Size(size) => Dim::Fixed(size),
-            RawDim::Word(_) => Dim::Batch,
-        }
-    }
-}
-
-/// `norm.json`.
-#[derive(Deserialize)]
-#[allow(missing_docs)]
-pub struct NormStats {
-    pub state: ColumnStats,
-    pub action: ColumnStats,
-}
-
-/// Statistics per column; an array that no column uses may be absent.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-#[allow(missing_docs)]
-pub struct ColumnStats {
-    pub q01: Vec<f64>,
-    pub q99: Vec<f64>,
-    pub mean: Vec<f64>,
-    pub std: Vec<f64>,
-}
-
-impl ColumnStats {
-    /// Column `index` as `robot = model · scale + offset`, or None when its statistics are missing.
-    ///
-    /// Quantile: x = (model + 1) / 2 · (q99 − q01 + 1e-6) + q01. Mean and deviation: x = model · (std + 1e-6) + mean.
-    pub fn affine(&self, norm: Norm, index: usize) -> Option<(f64, f64)> {
-        match norm {
-            Norm::None => Some((1.0, 0.0)),
-            Norm::Quantile => {
-                let (low, high) = (*self.q01.get(index)?, *self.q99.get(index)?);
-                let scale = (high - low + 1e-6) / 2.0;
-                Some((scale, low + scale))
-            }
-            Norm::MeanStd => Some((*self.std.get(index)? + 1e-6, *self.mean.get(index)?)),
-        }
-    }
-}
-
 impl Manifest {
     /// Most frames that one observation of this model may carry.
     pub fn frames_max(&self) -> usize {
@@ -321,7 +209,7 @@ impl Manifest {
         3 * self.image.width * self.image.height
     }
 
-    /// Refuses what the fixed slots of the ABI cannot hold.
+    /// Refuses a model that is too large for the fixed slots of the ABI.
     pub fn check(&self) -> Result<(), String> {
         let bound = |what: &str, value: usize, max: usize| {
             if (1..=max).contains(&value) { Ok(()) } else { Err(format!("{what} is {value}, expected 1 to {max}")) }

@@ -1,7 +1,7 @@
 //! Tensor memory: whole pages, zeroed, page-locked where the system allows it.
 //!
-//! Locking keeps a frame from being paged out between its decode and its run, and is what a GPU copies from without a
-//! staging buffer. It is best effort: an ordinary user's limit is often 8 MiB (`tendon doctor` shows what was had).
+//! A locked frame is not paged out between its decode and its run, and a GPU copies from locked memory without a staging
+//! buffer. Locking is best effort: an ordinary user's limit is often 8 MiB (`tendon doctor` shows how much was locked).
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ impl<T: Plain> Block<T> {
     pub fn locked(len: usize) -> Result<Block<T>, String> {
         let mut block: Block<T> = Block::lazy(len)?;
         block.tensor = true;
-        // Locked as it is touched: most slots of a service are never used, and those that are, are used again and again.
+        // Pages are locked when they are first written: most slots of a service are never used.
         // SAFETY: the range is the mapping just made.
         block.locked = unsafe { libc::mlock2(block.start.cast(), block.bytes, libc::MLOCK_ONFAULT) } == 0;
         TENSOR_BYTES.fetch_add(block.bytes as u64, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl<T: Plain> Block<T> {
         Ok(block)
     }
 
-    /// `len` zeroes that take memory only where they are touched.
+    /// `len` zeroes that use memory only where they were written.
     pub fn lazy(len: usize) -> Result<Block<T>, String> {
         let bytes = (len.max(1) * size_of::<T>()).next_multiple_of(4096);
         // SAFETY: a new private anonymous mapping; the result is checked.
@@ -71,11 +71,11 @@ impl<T: Plain> Block<T> {
         Ok(Block { start: start.cast(), len, bytes, tensor: false, locked: false })
     }
 
-    /// Gives the pages behind the first `keep` values back to the system; they read as zero afterwards.
+    /// Returns the pages after the first `keep` values to the system; they read as zero afterwards.
     pub fn release_beyond(&mut self, keep: usize) {
         let from = (keep * size_of::<T>()).next_multiple_of(4096);
         if from < self.bytes {
-            // SAFETY: the range lies inside this mapping and `&mut self` says that nobody else looks at it.
+            // SAFETY: the range lies inside this mapping, and `&mut self` is the only reference.
             unsafe { libc::madvise(self.start.cast::<u8>().add(from).cast(), self.bytes - from, libc::MADV_DONTNEED) };
         }
     }

@@ -1,25 +1,22 @@
-//! A loaded model: what all its replicas share, and how it is loaded and ended.
+//! A loaded model: what its replicas share, and the way of an observation into their queue. `load.rs` loads it.
+
+mod load;
+
+pub use load::Host;
 
 use crate::chunk::Encoder;
 use crate::episode::{Entry, Episodes, Pass};
-use crate::flow::{Files, Network};
-use crate::frame::{FrameSlots, FrameSpec};
+use crate::frame::FrameSlots;
 use crate::graph::Terminator;
 use crate::layout::{NO_SLOT, ObserveRequest};
-use crate::manifest::{Graph, LoadPlan, Manifest, NormStats, Role};
-use crate::noise;
-use crate::pool::Completion;
+use crate::manifest::Manifest;
 use crate::prompt::Prompt;
 use crate::queue::Queue;
-use crate::replica::Replica;
 use crate::run::RunSlots;
-use crate::runtime::{self, Device};
 use crate::status::{Failure, Status, Ticket};
 use crate::sync::lock;
-use crate::thread;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -34,9 +31,9 @@ pub struct Running {
 /// Where a model runs, and why not elsewhere.
 #[derive(serde::Serialize, Clone)]
 pub struct Placement {
-    /// The device's word, for example `cpu` or `echo`.
+    /// Name of the device, for example `cpu` or `echo`.
     pub device: String,
-    /// Devices tried before, with the reason of each refusal.
+    /// Devices tried before, each with the reason why it was refused.
     pub refused: Vec<Refused>,
     /// Replicas that run.
     pub replicas: usize,
@@ -44,10 +41,10 @@ pub struct Placement {
     pub slots: usize,
 }
 
-/// A device that was not to be had.
+/// A device that could not be used.
 #[derive(serde::Serialize, Clone)]
 pub struct Refused {
-    /// The device's word.
+    /// Name of the device.
     pub device: String,
     /// One sentence.
     pub reason: String,
@@ -55,9 +52,9 @@ pub struct Refused {
 
 /// A model with its queue, frame slots and replicas.
 pub struct Model {
-    /// What the engine needs of the manifest.
+    /// The part of the manifest that the engine needs.
     pub manifest: Manifest,
-    /// Slots for frames on their way.
+    /// Slots for frames.
     pub frames: Arc<FrameSlots>,
     /// Tokens of instruction and state.
     pub prompt: Prompt,
@@ -65,116 +62,23 @@ pub struct Model {
     pub encoder: Encoder,
     /// Key of the noise.
     pub noise_key: [u32; 2],
-    /// Result slots that wait: for any replica, or for the one that holds their session's memory.
+    /// Queued result slots: one queue for all replicas, or one per replica on a model with memory.
     queues: Vec<Queue<u16>>,
     /// Memory of each replica; none on a model without it.
     pub episodes: Vec<Arc<Episodes>>,
-    /// Tokens that a state tensor stands for: 1 where a graph has one.
+    /// Tokens of the state tensor: 1 if a graph has one.
     state_tokens: usize,
     /// One per replica.
     pub running: Vec<Running>,
-    /// Set when the model goes: what is queued is cancelled.
+    /// Set when the model is unloaded: queued runs are cancelled.
     pub closing: AtomicBool,
     /// Where it runs.
     pub placement: Placement,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// What loading needs of the engine.
-pub struct Host {
-    /// Path of ONNX Runtime.
-    pub runtime: PathBuf,
-    /// The engine's result slots.
-    pub runs: Arc<RunSlots>,
-    /// Frame slots per model.
-    pub frames_max: usize,
-    /// Whom to tell.
-    pub done: Completion,
-}
-
 impl Model {
-    /// Loads the model into the engine's place `place_index` and runs it once on every replica. Blocks: called on a thread
-    /// of its own.
-    pub fn load(plan: &str, place_index: usize, host: &Host) -> Result<Arc<Model>, Failure> {
-        let fail = |text: String| Failure::new(Status::Load, text);
-        let LoadPlan { mut manifest, files, device, replicas, threads, slots } =
-            serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
-        manifest.check().map_err(fail)?;
-        let path = |file: &str| {
-            files.get(file).map(PathBuf::from).ok_or_else(|| fail(format!("the load plan has no path for {file}")))
-        };
-        let stats: NormStats = std::fs::read_to_string(path(&manifest.norm)?)
-            .map_err(|error| fail(format!("{}: {error}", manifest.norm)))
-            .and_then(|text| {
-                serde_json::from_str(&text).map_err(|error| fail(format!("{}: {error}", manifest.norm)))
-            })?;
-        let tokenizer = path(&manifest.tokenizer)?;
-        let prompt = Prompt::load(&mut manifest, &stats.state, &tokenizer).map_err(fail)?;
-        let encoder = Encoder::new(&manifest, &stats.action).map_err(fail)?;
-        let noise_key = noise::key(&manifest.export_id).ok_or_else(|| fail("export_id is not hexadecimal".into()))?;
-        let frames =
-            FrameSlots::new(FrameSpec::new(&manifest.image), place_index, frame_slots(&manifest, host.frames_max)?)
-                .map_err(fail)?;
-        let graphs = &manifest.graphs;
-        let prefill = path(&graphs.prefill.file)?;
-        let extend = graphs.extend.as_ref().map(|extend| path(&extend.file)).transpose()?;
-        let denoise = path(&graphs.denoise.file)?;
-        let graph_files = Files { prefill: &prefill, extend: extend.as_deref(), denoise: &denoise };
-        let replicas = replicas.max(1) as usize;
-        let episodes: Vec<Arc<Episodes>> = match manifest.memory {
-            Some(facts) => (0..replicas)
-                .map(|_| Episodes::new(&manifest, facts, slots).map(Arc::new))
-                .collect::<Result<_, _>>()
-                .map_err(fail)?,
-            None => Vec::new(),
-        };
-        let (placement, networks) = place(&manifest, &graph_files, &device, replicas, &episodes, threads.max(1), host)?;
-        let has_state = |graph: &Graph| graph.inputs.iter().any(|port| port.role == Role::State);
-        let state_tokens =
-            [Some(&graphs.prefill), graphs.extend.as_ref(), Some(&graphs.denoise)].into_iter().flatten().any(has_state);
-        let terminators: Vec<_> =
-            networks.iter().map(|made| made.as_ref().map(|(_, terminator)| terminator.clone())).collect();
-        let model = Arc::new(Model {
-            frames: Arc::new(frames),
-            prompt,
-            encoder,
-            noise_key,
-            queues: (0..episodes.len().max(1)).map(|_| Queue::new(host.runs.len())).collect(),
-            episodes,
-            state_tokens: usize::from(state_tokens),
-            running: (terminators.into_iter())
-                .map(|terminator| Running { batch: Mutex::new(Vec::with_capacity(manifest.batch)), terminator })
-                .collect(),
-            closing: AtomicBool::new(false),
-            placement,
-            threads: Mutex::new(Vec::new()),
-            manifest,
-        });
-        let (ready, warmed) = mpsc::channel();
-        for (index, made) in networks.into_iter().enumerate() {
-            let network = made.map(|(network, _)| network);
-            let replica = Replica::new(model.clone(), index, network, host.runs.clone(), host.done);
-            let ready = ready.clone();
-            match thread::spawn(&format!("tendon-replica-{index}"), move || replica.work(&ready)) {
-                Ok(thread) => lock(&model.threads).push(thread),
-                Err(text) => {
-                    model.close();
-                    return Err(fail(text));
-                }
-            }
-        }
-        drop(ready);
-        for _ in 0..replicas {
-            let warm = warmed.recv().unwrap_or_else(|_| Err("a replica ended during its first run".into()));
-            if let Err(text) = warm {
-                model.close();
-                return Err(fail(text));
-            }
-        }
-        Ok(model)
-    }
-
-    /// Where a run of this slot goes: its replica's index, and its slot there. None for a slot that is not there.
+    /// The replica of a session slot, and the slot's index there. None for a slot that does not exist.
     fn home(&self, slot: u32) -> Option<(usize, usize)> {
         let per_replica = self.episodes.first()?.len();
         let (replica, slot) = (slot as usize / per_replica, slot as usize % per_replica);
@@ -201,7 +105,7 @@ impl Model {
         images + self.prompt.len(text, state) + self.state_tokens
     }
 
-    /// Prompt tokens of an observation; without state values in its longest form, without a slot as a first one.
+    /// Prompt tokens of an observation; without state values the most it can have, without a slot those of a first one.
     pub fn measure(&self, request: &ObserveRequest, instruction: &str) -> Result<usize, Failure> {
         let misuse = |text: &str| Failure::new(Status::Misuse, text);
         let text = self.prompt.instruction(instruction).ok_or_else(too_long)?;
@@ -289,7 +193,7 @@ impl Model {
         Ok(ticket)
     }
 
-    /// Takes a run back that no replica has taken yet. False when one has.
+    /// Cancels a run that no replica has taken yet. False if one has.
     pub fn take_back(&self, index: u16, frames: &[u32]) -> bool {
         let waited = self.queues.iter().any(|queue| queue.remove(|&waiting| waiting == index).is_some());
         if waited {
@@ -298,7 +202,7 @@ impl Model {
         waited
     }
 
-    /// Ends the native run of the batch that holds `index` if everybody in it has been cancelled.
+    /// Stops the batch of `index` if all its runs are cancelled.
     pub fn stop_if_all_cancelled(&self, index: u16, cancelled: impl Fn(u16) -> bool) {
         for running in &self.running {
             let batch = lock(&running.batch);
@@ -322,64 +226,13 @@ impl Model {
             }
         }
         for thread in lock(&self.threads).drain(..) {
-            // A replica catches its panics; one that died all the same has nothing left to join.
+            // Cannot fail: a replica catches its panics.
             let _ = thread.join();
         }
     }
 }
 
-/// Frame slots of a model: as many as the engine was opened with, fewer where a large tensor would take more than
-/// `FRAME_BYTES_MAX` for all of them.
-fn frame_slots(manifest: &Manifest, most: usize) -> Result<usize, Failure> {
-    let fit = FRAME_BYTES_MAX / (manifest.frame_values() * size_of::<f32>());
-    if fit < manifest.frames_max() {
-        return Err(Failure::new(Status::Load, "the frames of one observation take more memory than all frames may"));
-    }
-    Ok(fit.min(most))
-}
-
-/// Page-locked memory for the frames of one model: 1 GiB.
-const FRAME_BYTES_MAX: usize = 1 << 30;
-
-type Made = Option<(Network, Arc<Terminator>)>;
-
-/// One network per replica on the first device that takes them all.
-fn place(
-    manifest: &Manifest,
-    files: &Files<'_>,
-    word: &str,
-    replicas: usize,
-    episodes: &[Arc<Episodes>],
-    threads: u32,
-    host: &Host,
-) -> Result<(Placement, Vec<Made>), Failure> {
-    let slots = episodes.iter().map(|episodes| episodes.len()).sum();
-    let placement = |device: String, refused| Placement { device, refused, replicas, slots };
-    if word == "echo" {
-        return Ok((placement(word.into(), Vec::new()), (0..replicas).map(|_| None).collect()));
-    }
-    let fail = |text: String| Failure::new(Status::Load, text);
-    let candidates = Device::candidates(word).ok_or_else(|| fail(format!("unknown device '{word}'")))?;
-    let runtime = runtime::open(&host.runtime).map_err(fail)?;
-    let mut refused: Vec<Refused> = Vec::new();
-    for device in candidates {
-        runtime.forget_logged();
-        let network = |replica: usize| -> Result<Made, String> {
-            let terminator = Terminator::new()?;
-            let memory = episodes.get(replica).cloned();
-            let network = Network::open(runtime, manifest, files, device, threads, &terminator, memory)?;
-            Ok(Some((network, terminator)))
-        };
-        match (0..replicas).map(network).collect::<Result<Vec<_>, _>>() {
-            Ok(networks) => return Ok((placement(device.name(), refused), networks)),
-            Err(reason) => refused.push(Refused { device: device.name(), reason }),
-        }
-    }
-    let tried: Vec<String> = refused.iter().map(|refused| format!("{}: {}", refused.device, refused.reason)).collect();
-    Err(fail(tried.join("; ")))
-}
-
-/// How a run of a model without memory goes.
+/// The pass of a model without memory.
 pub const NO_MEMORY: Pass = Pass { entry: Entry::First, kept: 0, written: 0 };
 
 fn too_long() -> Failure {

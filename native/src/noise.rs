@@ -1,4 +1,4 @@
-//! Counter-based noise: the same bundle, seed and step give the same latent, wherever and whenever it is drawn.
+//! Counter-based noise: the same bundle, seed and step give the same latent on every machine.
 //!
 //! Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"), then Box-Muller in
 //! 64-bit floats. The key is the bundle's, the counter is `[block, step, seed low, seed high]`.

@@ -1,4 +1,4 @@
-//! The decode pool: threads that turn pending frames into tensors, whichever model they belong to.
+//! The decode pool: threads that decode the frames of all models.
 
 use crate::frame::{Decoded, FrameSlots, Worker};
 use crate::jpeg::{Decoder, Library};
@@ -64,7 +64,7 @@ impl Pool {
         self.closing.store(true, Ordering::Release);
         self.queue.close();
         for thread in lock(&self.threads).drain(..) {
-            // A decode thread catches its panics; one that died all the same has nothing left to join.
+            // Cannot fail: a decode thread catches its panics.
             let _ = thread.join();
         }
     }

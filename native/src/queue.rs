@@ -1,7 +1,7 @@
-//! A bounded queue between threads in which turns alternate; it allocates only when it is made.
+//! A bounded queue between threads in which accounts alternate; it allocates only when it is made.
 //!
-//! Every item belongs to a turn (one per account). Each turn gets one item into each round, in the order of arrival: an account
-//! with 64 items waiting delays another's next one by a single item. Inside a turn it is first in, first out.
+//! Every item belongs to a turn, a number per account. Each round has one item of each turn, in the order of arrival: an account
+//! with 64 queued items delays the next item of another one by a single item. Items of one turn are first in, first out.
 
 use crate::sync::lock;
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ impl<T> Queue<T> {
         Queue { inner: Mutex::new(Inner { items, round: 0, served, closed: false }), waiting: Condvar::new(), bound }
     }
 
-    /// Appends the item to its turn; gives it back when the queue is full or closed.
+    /// Appends the item to its turn; returns it if the queue is full or closed.
     pub fn push(&self, turn: u32, item: T) -> Result<(), T> {
         let mut inner = lock(&self.inner);
         if inner.closed || inner.items.len() == self.bound {
@@ -65,7 +65,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Waits for an item, then moves all that wait, at most `most`, into `taken`. False once closed and empty.
+    /// Waits for an item, then moves all queued ones, at most `most`, into `taken`. False once closed and empty.
     pub fn take(&self, taken: &mut Vec<T>, most: usize) -> bool {
         taken.clear();
         let Some(first) = self.pop() else { return false };
@@ -78,12 +78,12 @@ impl<T> Queue<T> {
         true
     }
 
-    /// Takes an item back that nobody has taken yet.
+    /// Removes an item that no consumer has taken yet.
     pub fn remove(&self, wanted: impl Fn(&T) -> bool) -> Option<T> {
         let mut inner = lock(&self.inner);
         let index = inner.items.iter().position(|entry| wanted(&entry.item))?;
         let Entry { round, turn, item } = inner.items.remove(index)?;
-        // Those of its turn that stand behind it move up: they must not pay for a round that is not used.
+        // Later items of its turn move up by a round, so that the removal costs them nothing.
         inner
             .items
             .iter_mut()
@@ -92,7 +92,7 @@ impl<T> Queue<T> {
         Some(item)
     }
 
-    /// Lets consumers take what is there and then end; producers are refused.
+    /// Refuses producers; consumers take what is queued and then end.
     pub fn close(&self) {
         lock(&self.inner).closed = true;
         self.waiting.notify_all();
@@ -109,7 +109,7 @@ impl<T> Inner<T> {
             self.round = round;
             self.served.clear();
         }
-        // Within the room that was made: a turn that is not noted could only come early once more.
+        // Only within the capacity: a turn that is not noted may at worst be served early once more.
         if !self.served.contains(&turn) && self.served.len() < self.served.capacity() {
             self.served.push(turn);
         }

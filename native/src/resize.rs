@@ -5,6 +5,9 @@
 //! The horizontal pass is AVX2: a weight k is split into k = 2048·h + l, so that each half fits 16 bits and
 //! `pmaddwd` gives exact 32-bit sums of both.
 
+mod weights;
+
+use self::weights::{StepWeights, Weights, axes};
 use std::arch::x86_64::*;
 
 #[cfg(not(target_feature = "avx2"))]
@@ -17,124 +20,18 @@ const HALF: i32 = 1 << (WEIGHT_BITS - 1);
 const SPLIT_BITS: i32 = 11;
 /// Source pixels that one AVX2 step reads.
 const STEP: usize = 4;
-/// Bytes that a step may read behind the last pixel it needs; pixel buffers have this much slack.
+/// Bytes that a step may read after the last pixel it needs; pixel buffers are this much longer.
 pub const SLACK: usize = 64;
 
-/// How a picture becomes `width` × `height`.
+/// How an image is fitted into `width` × `height`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Both edges to size.
     Stretch,
-    /// The whole picture, centred on black (openpi `resize_with_pad`).
+    /// The whole image, centred on black (openpi `resize_with_pad`).
     Pad,
-    /// The target filled, what sticks out cut evenly.
+    /// Fills the target; the rest is cut off evenly on both sides.
     Crop,
-}
-
-/// The part of the resized picture that is computed, and where it stands in the target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Axis {
-    /// Pixels of the source along this axis.
-    source: usize,
-    /// Pixels of the whole resized picture.
-    resized: usize,
-    /// First pixel of it that is wanted.
-    from: usize,
-    /// Pixels wanted.
-    count: usize,
-    /// Where they stand in the target.
-    offset: usize,
-}
-
-/// Source and target sizes to the two axes.
-fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis, Axis) {
-    let axis = |source: usize, target: usize, resized: usize| {
-        if resized <= target {
-            Axis { source, resized, from: 0, count: resized, offset: (target - resized) / 2 }
-        } else {
-            Axis { source, resized, from: (resized - target) / 2, count: target, offset: 0 }
-        }
-    };
-    let ratios = (source.0 as f64 / target.0 as f64, source.1 as f64 / target.1 as f64);
-    let (width, height) = match mode {
-        Mode::Stretch => target,
-        Mode::Pad => {
-            let ratio = ratios.0.max(ratios.1);
-            // At least one pixel: a very thin picture must not vanish.
-            (((source.0 as f64 / ratio) as usize).max(1), ((source.1 as f64 / ratio) as usize).max(1))
-        }
-        Mode::Crop => {
-            let ratio = ratios.0.min(ratios.1);
-            let fill =
-                |source: usize, target: usize| (source as f64 / ratio).round_ties_even().max(target as f64) as usize;
-            (fill(source.0, target.0), fill(source.1, target.1))
-        }
-    };
-    (axis(source.0, target.0, width), axis(source.1, target.1, height))
-}
-
-/// The source pixels of each target pixel and their weights.
-#[derive(Default)]
-struct Weights {
-    /// First source pixel per target pixel.
-    first: Vec<u32>,
-    /// Number of source pixels per target pixel.
-    taps: Vec<u32>,
-    /// `stride` weights per target pixel, zero behind its taps; 0 to 2^22.
-    values: Vec<i32>,
-    stride: usize,
-}
-
-impl Weights {
-    /// Fills in the weights of one axis; allocates only when this axis is larger than all before.
-    fn compute(&mut self, axis: Axis) {
-        let scale = axis.source as f64 / axis.resized as f64;
-        let filter_scale = scale.max(1.0);
-        let support = filter_scale;
-        let inverse = 1.0 / filter_scale;
-        self.stride = (support.ceil() as usize * 2 + 1).next_multiple_of(STEP);
-        self.first.clear();
-        self.taps.clear();
-        self.values.clear();
-        for target in axis.from..axis.from + axis.count {
-            let centre = (target as f64 + 0.5) * scale;
-            let first = ((centre - support + 0.5) as i64).max(0) as usize;
-            let last = ((centre + support + 0.5) as usize).min(axis.source);
-            let weight = |tap: usize| (1.0 - (((first + tap) as f64 - centre + 0.5) * inverse).abs()).max(0.0);
-            let taps = last - first;
-            debug_assert!(taps > 0 && taps <= self.stride);
-            let sum: f64 = (0..taps).map(weight).sum();
-            self.first.push(first as u32);
-            self.taps.push(taps as u32);
-            let start = self.values.len();
-            self.values.resize(start + self.stride, 0);
-            for tap in 0..taps {
-                self.values[start + tap] = (weight(tap) / sum * f64::from(1 << WEIGHT_BITS) + 0.5) as i32;
-            }
-        }
-    }
-}
-
-/// The weights of the horizontal pass as AVX2 eats them: per step of four source pixels two vectors of 16-bit halves,
-/// `[k0 k1 k0 k1 k0 k1 0 0 | k2 k3 k2 k3 k2 k3 0 0]`.
-#[repr(C, align(32))]
-#[derive(Clone, Copy)]
-struct StepWeights {
-    high: [i16; 16],
-    low: [i16; 16],
-}
-
-impl StepWeights {
-    fn new(weights: &[i32]) -> StepWeights {
-        let spread = |half: fn(i32) -> i16| {
-            let k = |index: usize| half(weights[index]);
-            [k(0), k(1), k(0), k(1), k(0), k(1), 0, 0, k(2), k(3), k(2), k(3), k(2), k(3), 0, 0]
-        };
-        StepWeights {
-            high: spread(|k| (k >> SPLIT_BITS) as i16),
-            low: spread(|k| (k & ((1 << SPLIT_BITS) - 1)) as i16),
-        }
-    }
 }
 
 /// Width and height.
@@ -206,14 +103,14 @@ fn horizontal(from: &[u8], to: &mut [u8], weights: &Weights, steps: &[StepWeight
     let count = weights.first.len();
     assert!(to.len() > count * 3, "a target row has one byte of slack");
     assert!(steps.len() == count * per_pixel);
-    // The furthest read: the last pixel's first tap, all steps of it, and the 16 bytes of the last load.
+    // The last byte read: the last pixel's first tap, all its steps, and the 16 bytes of the last load.
     let furthest =
         weights.first.iter().zip(&weights.taps).map(|(first, taps)| (first + taps) as usize).max().unwrap_or(0);
     assert!(from.len() >= furthest * 3 + STEP * 3 + 4, "a source row has its slack");
     // SAFETY: the library is built for x86-64-v3, so AVX2 is there; the caller refuses other
     // processors before it opens the library.
-    // Reads: steps that lie wholly behind a pixel's taps are skipped below, so each load begins before
-    // `first + taps` and ends at most STEP·3 + 4 bytes behind it, which the assertion covers. Writes: 4 bytes at
+    // Reads: steps entirely after a pixel's taps are skipped below, so each load begins before
+    // `first + taps` and ends at most STEP·3 + 4 bytes after it, which the assertion covers. Writes: 4 bytes at
     // pixel·3, covered by the assertion on `to`.
     unsafe {
         // Bytes of two pixels to (r0 r1)(g0 g1)(b0 b1)(0 0) in 16-bit lanes; the high half takes pixels 2 and 3.

@@ -1,4 +1,4 @@
-//! Result slots: one run each, from `observe` until its caller has read the result and said what becomes of it.
+//! Result slots: one run each, from `observe` until its caller has read the result and committed or aborted it.
 //!
 //! A slot is free → queued (and running) → done → closed (committed or aborted) → free. Each run gets exactly one completion.
 
@@ -34,7 +34,7 @@ pub struct Job {
     pub seed: u64,
     /// The flow step that it fails before, or `NO_STEP`.
     pub fail_step: u32,
-    /// The episode's memory and its slot there, which the run has until it is closed.
+    /// The episode's memory and its slot there, reserved for the run until it is closed.
     pub episode: Option<(Arc<Episodes>, usize)>,
     /// When it was submitted.
     pub submitted: Instant,
@@ -44,7 +44,7 @@ struct Slot {
     state: AtomicU32,
     ticket: AtomicU32,
     cancelled: AtomicBool,
-    /// It gave a chunk.
+    /// The run ended with a chunk.
     whole: AtomicBool,
     job: Mutex<Job>,
     /// Boxed: the caller reads it at a fixed address.
@@ -77,7 +77,7 @@ pub struct RunSlots {
 }
 
 impl RunSlots {
-    /// `count` slots, all memory taken now.
+    /// `count` slots, all memory allocated now.
     pub fn new(count: usize) -> RunSlots {
         let now = Instant::now();
         let slot = || Slot {
@@ -133,8 +133,8 @@ impl RunSlots {
         (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some((index as u16, slot))
     }
 
-    /// Takes a run back that no replica has taken yet; its ticket is what the completion carries. None when one has, or when
-    /// it has ended.
+    /// Cancels a run that no replica has taken yet; returns the ticket for the completion. None if one has taken it, or if it has
+    /// ended.
     pub fn take_back(&self, ticket: Ticket) -> Option<Ticket> {
         let (index, slot) = self.slot(ticket)?;
         let (model, frames, count) = {
@@ -171,7 +171,7 @@ impl RunSlots {
         lock(&self.slots[index as usize].result)
     }
 
-    /// Ends a run; its ticket is what the completion carries.
+    /// Ends a run; returns the ticket for the completion.
     pub fn finish(&self, index: u16, outcome: &Result<u32, (Status, &str)>) -> Ticket {
         let slot = &self.slots[index as usize];
         match outcome {
@@ -208,7 +208,7 @@ impl RunSlots {
         true
     }
 
-    /// Gives a closed slot back. False for any other state.
+    /// Frees a closed slot. False for any other state.
     pub fn free(&self, ticket: Ticket) -> bool {
         let Some((index, slot)) = self.slot(ticket) else { return false };
         if slot.state.compare_exchange(CLOSED, FREE, Ordering::AcqRel, Ordering::Acquire).is_err() {
@@ -219,7 +219,7 @@ impl RunSlots {
         true
     }
 
-    /// Takes a refused run back: its queue was full.
+    /// Frees the slot of a refused run: the queue was full.
     pub fn withdraw(&self, index: u16) {
         let slot = &self.slots[index as usize];
         let mut job = lock(&slot.job);

@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Switches ONNX Runtime's own telemetry off, to be called before the library is opened.
 ///
-/// Since 1.30 the Linux library keeps a device id and an event database below the user's cache folder and sends them to
-/// its maker; only this variable stops it before it begins (the API's switch comes after the files are made).
+/// Since 1.30 the Linux library keeps a device id and an event database in the user's cache folder and sends them to its
+/// vendor. Only this variable prevents that; the API's switch works only after the files are made.
 pub fn forbid_telemetry() {
     // SAFETY: both are C strings. glibc's setenv may move the table while another thread is in getenv; this runs once,
-    // early, and the runtime around us has read what it wants of the environment by then. There is no other way in.
+    // early, after Bun has read its environment. There is no other way.
     unsafe { libc::setenv(c"ORT_DISABLE_TELEMETRY".as_ptr(), c"1".as_ptr(), 1) };
 }
 
-/// The runtime of this process; a second path changes nothing, since the library is loaded once.
+/// The runtime of this process. It is opened once; later paths are ignored.
 pub struct Runtime {
     environment: ort::environment::Environment,
     folder: PathBuf,
@@ -46,7 +46,7 @@ pub enum Device {
 }
 
 impl Device {
-    /// The devices to try, in order, for the configuration's word; None for an unknown word.
+    /// The devices to try, in order, for a name in the configuration; None for an unknown name.
     pub fn candidates(word: &str) -> Option<Vec<Device>> {
         let numbered = |prefix: &str| word.strip_prefix(prefix)?.parse::<u8>().ok().map(i32::from);
         Some(match word {
@@ -60,7 +60,7 @@ impl Device {
         })
     }
 
-    /// The configuration's word for it.
+    /// Its name in the configuration.
     pub fn name(self) -> String {
         match self {
             Device::Cpu => "cpu".into(),
@@ -112,11 +112,11 @@ impl Runtime {
             let mut builder = Session::builder(&self.environment)?
                 .with_intra_threads(threads as usize)?
                 .with_inter_threads(1)?
-                // Spinning threads would take the event loop's core.
+                // Spinning threads would keep the event loop from its core.
                 .with_intra_op_spinning(false)?
                 .with_inter_op_spinning(false)?;
             if let Some(provider) = provider {
-                // A graph that would partly run on the CPU is refused: a device means all of it.
+                // Refuses a graph that would run on the CPU in part.
                 builder =
                     builder.with_execution_providers([provider.error_on_failure()])?.with_disable_cpu_fallback()?;
             }
@@ -128,7 +128,7 @@ impl Runtime {
         })
     }
 
-    /// Forgets what was logged, before another device is tried.
+    /// Clears the last logged error, before another device is tried.
     pub fn forget_logged(&self) {
         lock(&self.logged).clear();
     }

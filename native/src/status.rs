@@ -1,4 +1,4 @@
-//! Result codes, tickets and error texts: how a call says what happened, without allocating.
+//! Result codes, tickets and error texts, without allocation.
 
 use crate::layout::ERROR_TEXT_BYTES;
 use std::fmt::{self, Write};
@@ -59,7 +59,7 @@ impl Kind {
     pub const NAMES: &[(&str, Kind)] = &[("frame", Kind::Frame), ("chunk", Kind::Chunk), ("model", Kind::Model)];
 }
 
-/// A slot and its generation, so that a stale ticket is refused instead of touching somebody else's slot.
+/// A slot and its generation, so that a stale ticket is refused and cannot reach the slot's next user.
 ///
 /// `kind:2 | generation:12 | index:16`, always positive as an `i32` and never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Ticket {
     }
 }
 
-/// A failure with its text; made only where something went wrong, so it may allocate.
+/// A failure with its text; it may allocate, since it is rare.
 #[derive(Debug)]
 pub struct Failure {
     /// The code that crosses the ABI.
@@ -114,10 +114,10 @@ impl ErrorText {
         ErrorText { bytes: [0; ERROR_TEXT_BYTES], len: 0 }
     }
 
-    /// Replaces the text; what does not fit is cut at a character.
+    /// Replaces the text; it is truncated at a character if it is too long.
     pub fn set(&mut self, message: fmt::Arguments<'_>) {
         self.len = 0;
-        // The writer below never fails: it cuts.
+        // Cannot fail: the writer below truncates.
         let _ = self.write_fmt(message);
     }
 

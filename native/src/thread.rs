@@ -1,17 +1,17 @@
-//! Starts the native threads, each at a priority that lets the event loop come first.
+//! Starts the native threads with a scheduling policy that prefers the event loop.
 
 use std::thread::JoinHandle;
 
 /// Runs `work` on a new thread of this name.
 ///
-/// The thread is a batch thread (sched(7)): it gets its fair share of the cores, but its waking up takes the core from
-/// nobody. On a machine with few cores a decode thread would otherwise push the event loop aside in the middle of the
-/// very call that woke it, and a call of 5 µs takes milliseconds.
+/// The policy is SCHED_BATCH (sched(7)): the thread gets its fair share of the cores, but does not preempt another thread when it
+/// wakes. Otherwise, with few cores, a decode thread would preempt the event loop during the call that woke it, and a call of
+/// 5 µs would take milliseconds.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
     let start = move || {
         let parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: sets the policy of the calling thread from a live struct. It needs no privilege; where it is refused
-        // all the same, the thread keeps the ordinary policy and works.
+        // SAFETY: sets the policy of the calling thread from a live struct. It needs no privilege; if it is
+        // refused, the thread works with the ordinary policy.
         unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameters) };
         work();
     };

@@ -1,11 +1,11 @@
-/** Credential → principal: who sends a request. */
+/** Reads the credential of a request: whose account it is. */
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { StoreDown } from "../store/store.ts";
 import { keyMatches, keyPublicId } from "./key.ts";
 import type { Keys } from "./keys.ts";
 
-/** The account that a valid key speaks for. */
+/** The account of a valid key. */
 export interface Principal {
   readonly accountId: string;
   readonly keyPublicId: string;
@@ -13,9 +13,7 @@ export interface Principal {
 
 const REPLACE = "create a key with 'tendon login' and send it as 'Authorization: Bearer KEY'";
 
-/**
- * Reads an `Authorization` header. Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`.
- */
+/** Reads an `Authorization` header. Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`. */
 export async function authenticate(header: string | null, keys: Keys): Promise<Principal | Failure> {
   const key = /^bearer +(\S.*)$/i.exec(header?.trim() ?? "")?.[1];
   if (key === undefined) return new Failure(EVERY.missing_api_key, `there is no API key; ${REPLACE}`);

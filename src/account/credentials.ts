@@ -1,4 +1,4 @@
-/** The credentials file of the command line: the key and the service that it belongs to, readable by its owner alone. */
+/** The command line's credentials file: an API key and its service's address, readable by the file's owner alone. */
 import { constants, type Stats } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { type Static, Type } from "@sinclair/typebox";
@@ -36,7 +36,7 @@ export async function writeCredentials(path: string, credentials: Credentials): 
   }
 }
 
-/** Removes the file; one that is gone already is no problem. */
+/** Removes the file; a missing file is no problem. */
 export async function removeCredentials(path: string): Promise<Problem | undefined> {
   try {
     await rm(path, { force: true });
@@ -46,9 +46,9 @@ export async function removeCredentials(path: string): Promise<Problem | undefin
   }
 }
 
-/** What is judged is what is read: the file behind one handle, whatever the path names a moment later. */
+/** Checks and reads one open file, so that nobody can put another file at the path between the check and the read. */
 async function readOwn(path: string, uid: number | undefined): Promise<string | undefined | Problem> {
-  // Without O_NONBLOCK a named pipe would be waited for.
+  // Without O_NONBLOCK, opening a named pipe would block.
   const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw error;

@@ -1,4 +1,4 @@
-/** The account of `serve --dev`: made once, its key kept in the data folder so that each start can say it again. */
+/** The account of `serve --dev`. It is made once; its key is kept in the data folder, so that every start can print it. */
 import { join } from "node:path";
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
@@ -15,7 +15,7 @@ import { Keys } from "./keys.ts";
 
 export const DEV_EMAIL = "dev@localhost";
 const KEY_FILE = "dev-key";
-/** Nano-dollars that the account has from the start: 100 USD. */
+/** The account's first credit in nano-dollars: 100 USD. */
 const CREDIT = 100_000_000_000n;
 
 export interface DevAccount {
@@ -23,7 +23,7 @@ export interface DevAccount {
   readonly key: string;
 }
 
-/** The account `dev@localhost` with 100 USD, and its key; a new key only when the kept one is gone or no longer valid. */
+/** The account `dev@localhost` with 100 USD, and its key: the kept one, or a new one if that is missing or not valid. */
 export async function devAccount(store: Store, dataDir: string, clock: Clock): Promise<DevAccount | Problem> {
   const path = join(dataDir, KEY_FILE);
   try {
@@ -37,7 +37,7 @@ export async function devAccount(store: Store, dataDir: string, clock: Clock): P
         `the credit of ${DEV_EMAIL} cannot be paid in: ${paid.reason}; start again once the store works`,
       );
     }
-    // A store that cannot tell whether the key is good is no reason to replace it.
+    // The kept key may still be valid: only the store cannot say so now.
     if (principal instanceof Failure && principal.row === EVERY.auth_unavailable) {
       return new Problem(
         `the key of ${DEV_EMAIL} cannot be verified: ${principal.detail}; start again once the store works`,
@@ -84,14 +84,14 @@ async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | Stor
   return outcome === "added" ? { accountId: account.id, key } : new StoreDown(`the key was not added: ${outcome}`);
 }
 
-/** An account of before there was money gets its credit now; a second time changes nothing. */
+/** Also for an account from a version without money. Idempotent: the transfer has the account's id. */
 function payCredit(store: Store, accountId: string, at: number): ReturnType<Store["credit"]> {
   return store.credit({ accountId, transferId: accountId, amount: CREDIT, at, month: monthOf(at) });
 }
 
 /**
- * Saves the key for the command line when the credentials file holds none; when it holds this very key, the address is
- * brought up to date, because the port may have changed.
+ * Saves the key for the command line if the credentials file holds none. If it holds this key, only the address is updated,
+ * because the port may have changed.
  */
 export async function saveDevCredentials(path: string, key: string, baseUrl: string): Promise<Problem | undefined> {
   const saved = await readCredentials(path);

@@ -1,22 +1,22 @@
-/** Device login (RFC 8628): a program without a browser gets a key when a signed-in person has confirmed its code. */
+/** Device login (RFC 8628): a program without a browser gets an API key once a signed-in person has confirmed its code. */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import type { DeviceLogin, DevicePoll } from "../store/people.ts";
 import { type Store, StoreDown } from "../store/store.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
-import { type People, type Person, Refusal, unavailable } from "./people.ts";
+import { PageRefusal, type People, type Person, unavailable } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
 
 /** The one public client. */
 export const CLIENT_ID = "tendon-cli";
 export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
 
-/** Without vowels no word comes out, and no letter looks like another one or like a digit (RFC 8628, section 6.1). */
+/** No vowels, so that no code spells a word, and no letters that look alike or like digits (RFC 8628, section 6.1). */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARS = 8;
-/** The largest multiple of the number of letters in a byte: bytes from here on would favour some of them. */
+/** The largest multiple of the number of letters below 256; larger bytes are thrown away, or some letters would be likelier. */
 const BYTE_LIMIT = 240;
-/** Of 25 billion codes the chance that one is taken is small, that three are is none. */
+/** Tries to find a code that is free, of 25 billion codes. */
 const CODE_TRIES = 3;
 
 export interface Begun {
@@ -32,7 +32,7 @@ export class DeviceLogins {
     private readonly clock: Clock,
   ) {}
 
-  async begin(asked: { deviceName: string; address: string; network: string }): Promise<Begun | Refusal> {
+  async begin(asked: { deviceName: string; address: string; network: string }): Promise<Begun | PageRefusal> {
     const refused = await this.people.tried(`device from ${asked.network}`, LIMITS.deviceTriesMax);
     if (refused) return refused;
     const now = this.now();
@@ -54,27 +54,27 @@ export class DeviceLogins {
     return unavailable();
   }
 
-  /** What a code stands for, for the person who is to decide. Guesses are counted, per account and per address. */
+  /** The device login with this code, to show to the person who decides. Tries are counted per account and per network. */
   async find(
     person: Person,
     typed: string,
     network: string,
-  ): Promise<{ login: DeviceLogin; userCode: string } | Refusal> {
+  ): Promise<{ login: DeviceLogin; userCode: string } | PageRefusal> {
     const userCode = await this.guess(person, typed, network);
-    if (userCode instanceof Refusal) return userCode;
+    if (userCode instanceof PageRefusal) return userCode;
     const login = await this.store.deviceByUserCode({ userCodeSha256: sha256(userCode), now: this.now() });
     if (login instanceof StoreDown) return unavailable();
     return login ? { login, userCode } : codeUnknown();
   }
 
-  /** Once; the approval lasts as long as the sign-in that gave it. */
-  async decide(person: Person, typed: string, network: string, approve: boolean): Promise<Refusal | undefined> {
+  /** Works once per code. An approval is void once the sign-in that gave it has ended. */
+  async decide(person: Person, typed: string, network: string, approve: boolean): Promise<PageRefusal | undefined> {
     const userCode = await this.guess(person, typed, network);
-    if (userCode instanceof Refusal) return userCode;
+    if (userCode instanceof PageRefusal) return userCode;
     if (approve) {
       const may = await this.store.mayHaveKeys(person.accountId);
       if (may instanceof StoreDown) return unavailable();
-      if (may !== "yes") return new Refusal(KEY_REFUSALS[may]);
+      if (may !== "yes") return new PageRefusal(KEY_REFUSALS[may]);
     }
     const decided = await this.store.deviceDecide({
       userCodeSha256: sha256(userCode),
@@ -87,7 +87,7 @@ export class DeviceLogins {
     return decided === "decided" ? undefined : codeUnknown();
   }
 
-  /** The device asks how far it is; an approved login gives its key, once, whole. */
+  /** The device's poll. The first poll after the approval gets the whole key, later ones do not. */
   async poll(deviceCode: string): Promise<Exclude<DevicePoll, object> | { readonly key: string } | StoreDown> {
     if (!isToken(deviceCode)) return "unknown";
     const key = makeKey();
@@ -100,8 +100,8 @@ export class DeviceLogins {
     return typeof outcome === "object" && "accountId" in outcome ? { key } : outcome;
   }
 
-  /** A code, if it can be one. Each is a try, whatever becomes of it (RFC 8628, section 5.1). */
-  private async guess(person: Person, typed: string, network: string): Promise<string | Refusal> {
+  /** The typed code in its usual form. Every call counts as a try, right or wrong (RFC 8628, section 5.1). */
+  private async guess(person: Person, typed: string, network: string): Promise<string | PageRefusal> {
     const refused =
       (await this.people.tried(`code from ${network}`, LIMITS.codeNetworkTriesMax)) ??
       (await this.people.tried(`code of ${person.accountId}`, LIMITS.codeTriesMax));
@@ -113,15 +113,17 @@ export class DeviceLogins {
   }
 }
 
-/** Why an account gets no key, in words for its person. */
+/** Why an account gets no key, as its owner reads it. */
 export const KEY_REFUSALS = {
   account_unknown: "The account is gone.",
   payment_required: "The account needs a payment method or credit before a key can be created.",
   too_many: `The account has ${LIMITS.accountKeysMax} keys, as many as it may have: revoke one first.`,
 } as const;
 
-function codeUnknown(): Refusal {
-  return new Refusal("No device waits with this code. Compare it with the terminal, or run tendon login again.");
+function codeUnknown(): PageRefusal {
+  return new PageRefusal(
+    "No device is waiting with this code. Compare it with the terminal, or run tendon login again.",
+  );
 }
 
 function makeUserCode(): string {

@@ -1,7 +1,7 @@
-/** E-mail addresses as names of accounts: lower case, of a form that can be one. */
+/** E-mail addresses as accounts have them: in lower case, roughly checked. */
 import { LIMITS } from "../limits.ts";
 
-/** The address in lower case; undefined where it cannot be one. */
+/** The address in lower case; undefined if it cannot be one. */
 export function readEmail(text: string): string | undefined {
   const email = text.trim().toLowerCase();
   const good = email.length <= LIMITS.emailCharsMax && /^[^@\s\p{C}]+@[^@\s\p{C}]+$/u.test(email);

@@ -1,6 +1,6 @@
 /**
- * API keys: `tdn_`, 12 characters of public id, `_`, 36 characters of secret, 6 characters of CRC-32 over all before
- * them; base62. At rest only the public id and the SHA-256 of the whole key are kept.
+ * API keys: `tdn_`, 12 characters of public id, `_`, 36 characters of secret, 6 characters of CRC-32 over all of these, in
+ * base62. The store has only the public id and the SHA-256 of the whole key.
  */
 import { timingSafeEqual } from "node:crypto";
 import { LIMITS } from "../limits.ts";
@@ -11,32 +11,32 @@ const SECRET_CHARS = 36;
 const CHECK_CHARS = 6;
 const FORM = new RegExp(`^tdn_([0-9A-Za-z]{${PUBLIC_CHARS}})_[0-9A-Za-z]{${SECRET_CHARS + CHECK_CHARS}}$`);
 
-/** A new key, whole; it is shown once and never kept. */
+/** A new key. It is shown once and not stored. */
 export function makeKey(): string {
   const body = `tdn_${randomBase62(PUBLIC_CHARS)}_${randomBase62(SECRET_CHARS)}`;
   return body + checksum(body);
 }
 
-/** The public id inside a key; undefined when the form or the checksum is wrong, so that no look-up is needed. */
+/** The public id inside a key; undefined if form or checksum is wrong, so that mistyped keys need no look-up. */
 export function keyPublicId(key: string): string | undefined {
   const publicId = FORM.exec(key)?.[1];
   const body = key.slice(0, -CHECK_CHARS);
   return publicId !== undefined && key === body + checksum(body) ? publicId : undefined;
 }
 
-/** What may be shown of a key: `tdn_` and its public id. */
+/** The part of a key that is no secret: `tdn_` and its public id. */
 export function keyPrefix(publicId: string): string {
   return `tdn_${publicId}`;
 }
 
 const PREFIX = new RegExp(`^(?:tdn_)?([0-9A-Za-z]{${PUBLIC_CHARS}})$`);
 
-/** The public id of a safe prefix, or of itself; undefined for anything else. */
+/** The public id of `tdn_` and a public id, or of a public id alone; undefined for anything else. */
 export function publicIdOf(prefix: string): string | undefined {
   return PREFIX.exec(prefix)?.[1];
 }
 
-/** What is wrong with a key's name, in words. */
+/** What is wrong with a key's name; undefined for a good one. */
 export function keyNameProblem(name: string): string | undefined {
   if ([...name].length <= LIMITS.keyNameCharsMax && !/\p{C}/u.test(name)) return undefined;
   return `a key's name has at most ${LIMITS.keyNameCharsMax} characters, none of them a control character`;

@@ -1,9 +1,8 @@
 /**
- * The keys that were used lately, so that a request need not ask the store.
+ * A cache of valid API keys, so that not every request reads the store.
  *
- * An entry is found by public id and compared by hash. Every quarter of a second the store is asked whether any key was
- * revoked since, and if so everything is forgotten. When that question has had no answer for a second, nothing is believed any
- * more: a revoked key ends within a second on every node, or nobody gets in.
+ * Every `keysAskMs` the store is asked for the number of the last revocation; if it has changed, the cache is emptied. If the
+ * store has not answered for `keysBelievedMs`, the cache is not used: a revoked key stops working within a second on every node.
  */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
@@ -11,12 +10,12 @@ import { type KeyRecord, type Store, StoreDown } from "../store/store.ts";
 
 export class Keys {
   private readonly known = new Map<string, KeyRecord>();
-  /** When each key was last used, Unix seconds, since the store was told. */
+  /** When each key was last used, Unix seconds; what the store does not have yet. */
   private uses = new Map<string, number>();
   private revision: bigint | undefined;
-  /** When the last answered question was asked. */
+  /** When the last question that was answered had been sent. */
   private checkedMs = Number.NEGATIVE_INFINITY;
-  /** Another number after everything was forgotten: what was asked for before is not kept. */
+  /** Increased when the cache is emptied: a record that was requested before is not put into it. */
   private epoch = 0;
 
   constructor(
@@ -36,23 +35,23 @@ export class Keys {
     return record;
   }
 
-  /** Told to the store now and then, not with every request. */
+  /** Notes a use; `flush` writes it to the store. */
   used(publicId: string): void {
     this.uses.set(publicId, Math.floor(this.clock.unixMs() / 1000));
   }
 
-  /** Asks for revocations; called by a timer. */
+  /** Asks the store for revocations; called by a timer. */
   async refresh(): Promise<void> {
     const askedMs = this.clock.monotonicMs();
     const revision = await this.store.keysRevision("all");
     if (revision instanceof StoreDown) return;
-    // After a pause keys may have been revoked and entries kept that nobody has looked at since.
+    // The first answer after a pause empties the cache as well if keys were revoked during the pause.
     if (revision !== this.revision) this.forget();
     this.revision = revision;
     this.checkedMs = Math.max(this.checkedMs, askedMs);
   }
 
-  /** Writes down when keys were used; what the store does not take is tried again. */
+  /** Writes the uses to the store; if it is down they are kept for the next call. */
   async flush(): Promise<void> {
     const { uses } = this;
     if (uses.size === 0) return;
@@ -62,7 +61,7 @@ export class Keys {
   }
 
   private remember(record: KeyRecord): void {
-    // The oldest goes: keys that are in use come back with their next request.
+    // The oldest entry is dropped: if its key is still in use, its next request reads it again.
     if (this.known.size >= LIMITS.keysKnownMax) {
       const [oldest] = this.known.keys();
       if (oldest !== undefined) this.known.delete(oldest);

@@ -1,25 +1,25 @@
 /**
- * Passwords: argon2id, off the event loop, one at a time, so that a flood of sign-ins takes one core at most. One network may
- * have two of the places to wait, so that others find one.
+ * Passwords: argon2id, off the event loop, one at a time, so that a flood of sign-ins takes one core at most. The queue is
+ * bounded, in all and per network, so that one network cannot fill it.
  */
 import { LIMITS } from "../limits.ts";
 
-/** The first choice of OWASP's Password Storage Cheat Sheet: 19 MiB, two passes, one lane. */
+/** As OWASP's Password Storage Cheat Sheet recommends: 19 MiB, two passes, one lane. */
 const ARGON2ID = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 
 export class Passwords {
   private waiting = 0;
   private readonly ofNetwork = new Map<string, number>();
   private last: Promise<unknown> = Promise.resolve();
-  /** Checked where there is no account, so that the answer takes as long as where there is one. */
+  /** Verified for an e-mail without account, so that the answer takes as long as for one with an account. */
   private nobody: string | undefined;
 
-  /** `busy`: too many wait already. */
+  /** `busy`: the queue is full. */
   async hash(password: string, network: string): Promise<string | "busy"> {
     return await this.turn(network, () => Bun.password.hash(password, ARGON2ID));
   }
 
-  /** Whether the password is that of `hash`; undefined where nobody has it. */
+  /** Whether `hash` is the hash of this password; undefined: there is no account, and the answer is false. */
   async matches(password: string, hash: string | undefined, network: string): Promise<boolean | "busy"> {
     return await this.turn(network, async () => {
       this.nobody ??= await Bun.password.hash("nobody has this password", ARGON2ID);
@@ -46,7 +46,7 @@ export class Passwords {
   }
 }
 
-/** What is wrong with a new password, in words; length is all that is asked for (NIST SP 800-63B, section 5.1.1.2). */
+/** What is wrong with a new password; only its length is checked (NIST SP 800-63B, section 5.1.1.2). */
 export function passwordProblem(password: string): string | undefined {
   if ([...password].length < LIMITS.passwordCharsMin) {
     return `The password is too short: it needs at least ${LIMITS.passwordCharsMin} characters.`;

@@ -1,4 +1,4 @@
-/** People: who has signed in, and how one comes to. Failures are words for the page that asked. */
+/** People: sign-in, sign-up, one-time links and passwords. Failures are texts for the page that asked. */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
@@ -7,24 +7,24 @@ import { readEmail } from "./email.ts";
 import { Passwords, passwordProblem } from "./password.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
 
-/** A person whose browser has shown its cookie. */
+/** A signed-in person. */
 export interface Person {
   readonly accountId: string;
   readonly email: string;
-  /** Of the cookie; a secret. */
+  /** The value of the sign-in cookie; a secret. */
   readonly token: string;
 }
 
 /** What a one-time link is for. */
 export interface LinkFor {
-  /** It makes the operator's account; otherwise it sets the password of an account that has its e-mail. */
+  /** It makes the operator's account; otherwise it sets the password of an existing account. */
   readonly operator: boolean;
-  /** Of the account, or a proposal. */
+  /** The account's e-mail; for the operator's link a proposal. */
   readonly email: string;
 }
 
-/** Why it was not done: what the page says, and of which kind it is. */
-export class Refusal {
+/** Why a page's action was not done: the text for the page, and the kind, which decides the status. */
+export class PageRefusal {
   constructor(
     readonly text: string,
     readonly kind:
@@ -35,7 +35,7 @@ export class Refusal {
       | "tooMany"
       | "unavailable"
       | "notFound" = "refused",
-    /** When it may be tried again. */
+    /** When to try again. */
     readonly retryAfterSeconds?: number,
   ) {}
 }
@@ -44,7 +44,7 @@ export interface PeopleOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly signUpOpen: boolean;
-  /** What the operator's link proposes as e-mail. */
+  /** The e-mail that the page of the operator's link proposes. */
   readonly operatorEmail?: string;
 }
 
@@ -57,19 +57,19 @@ export class People {
     return this.options.signUpOpen;
   }
 
-  /** Who holds the cookie's token; undefined when nobody is signed in with it. */
-  async person(token: string | undefined): Promise<Person | undefined | Refusal> {
+  /** The person signed in with the cookie's token; undefined if nobody is. */
+  async person(token: string | undefined): Promise<Person | undefined | PageRefusal> {
     if (!isToken(token)) return undefined;
     const found = await this.options.store.signInByToken({ tokenSha256: sha256(token), now: this.now() });
     if (found instanceof StoreDown) return unavailable();
     return found && { accountId: found.accountId, email: found.email, token };
   }
 
-  /** The token of a new sign-in. Wrong e-mail and wrong password look alike, in words and in time. */
-  async signIn(typed: { email: string; password: string; network: string }): Promise<string | Refusal> {
+  /** The token of a new sign-in. The answer to a wrong e-mail and to a wrong password has the same text and takes as long. */
+  async signIn(typed: { email: string; password: string; network: string }): Promise<string | PageRefusal> {
     const email = readEmail(typed.email) ?? "";
-    // Who is refused for its network writes nothing more, and uses up nothing of others. Many networks together can still keep
-    // an e-mail from being tried, but not find its password.
+    // The network is checked first: a refused network uses up no tries of an e-mail. Many networks together can still lock an
+    // e-mail out for a while, but cannot guess its password.
     const tries = [
       [`sign-in from ${typed.network}`, LIMITS.networkTriesMax],
       [`sign-in ${email} ${typed.network}`, LIMITS.signInTriesMax],
@@ -87,19 +87,19 @@ export class People {
     return await this.begin(account.id, account.password);
   }
 
-  async signOut({ token }: Person): Promise<Refusal | undefined> {
+  async signOut({ token }: Person): Promise<PageRefusal | undefined> {
     const removed = await this.options.store.signInRemove({ tokenSha256: sha256(token) });
     return removed instanceof StoreDown ? unavailable() : undefined;
   }
 
   /** A new account without credit, and its first sign-in. */
-  async signUp(typed: { email: string; password: string; network: string }): Promise<string | Refusal> {
+  async signUp(typed: { email: string; password: string; network: string }): Promise<string | PageRefusal> {
     const { store, clock } = this.options;
-    if (!this.signUpOpen) return new Refusal("Accounts of this service are made by its operator.", "notFound");
+    if (!this.signUpOpen) return new PageRefusal("Accounts of this service are made by its operator.", "notFound");
     const email = readEmail(typed.email);
-    if (email === undefined) return new Refusal("This is no e-mail address.");
+    if (email === undefined) return new PageRefusal("This is no e-mail address.");
     const problem = passwordProblem(typed.password);
-    if (problem) return new Refusal(problem);
+    if (problem) return new PageRefusal(problem);
     const refused = await this.tried(`sign-up from ${typed.network}`, LIMITS.signUpTriesMax);
     if (refused) return refused;
     const password = await this.passwords.hash(typed.password, typed.network);
@@ -115,11 +115,11 @@ export class People {
       password,
     });
     if (added instanceof StoreDown) return unavailable();
-    if (added === "email_taken") return new Refusal("There is an account of this e-mail already: sign in.");
+    if (added === "email_taken") return new PageRefusal("There is an account with this e-mail already: sign in.");
     return await this.begin(id, password);
   }
 
-  /** A one-time link's token for the operator's account; undefined when somebody can sign in already. */
+  /** The token of a one-time link for the operator's account; undefined if an account with a password exists. */
   async operatorLink(): Promise<string | undefined | StoreDown> {
     const { store } = this.options;
     const missing = await store.operatorMissing("all");
@@ -130,8 +130,7 @@ export class People {
     return added instanceof StoreDown ? added : token;
   }
 
-  /** What a one-time link is for. */
-  async link(token: string): Promise<LinkFor | Refusal> {
+  async link(token: string): Promise<LinkFor | PageRefusal> {
     const found = isToken(token)
       ? await this.options.store.linkByToken({ tokenSha256: sha256(token), now: this.now() })
       : undefined;
@@ -141,15 +140,20 @@ export class People {
     return { operator, email: operator ? (this.options.operatorEmail ?? "") : found.email };
   }
 
-  /** Sets the password that the link is for, and signs in. */
-  async redeem(typed: { token: string; email: string; password: string; network: string }): Promise<string | Refusal> {
+  /** Uses up the link: makes the operator's account or sets the password, and signs in. */
+  async redeem(typed: {
+    token: string;
+    email: string;
+    password: string;
+    network: string;
+  }): Promise<string | PageRefusal> {
     const { store, clock } = this.options;
     const link = await this.link(typed.token);
-    if (link instanceof Refusal) return link;
+    if (link instanceof PageRefusal) return link;
     const email = link.operator ? readEmail(typed.email) : link.email;
-    if (email === undefined) return new Refusal("This is no e-mail address.");
+    if (email === undefined) return new PageRefusal("This is no e-mail address.");
     const problem = passwordProblem(typed.password);
-    if (problem) return new Refusal(problem);
+    if (problem) return new PageRefusal(problem);
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
     const redeemed = await store.linkRedeem({
@@ -162,25 +166,25 @@ export class People {
     if (redeemed instanceof StoreDown) return unavailable();
     if (redeemed === "link_unknown") return linkGone();
     if (redeemed === "email_taken")
-      return new Refusal("Somebody can sign in with this e-mail already: choose another one.");
+      return new PageRefusal("Somebody can sign in with this e-mail already: choose another one.");
     return await this.begin(redeemed.accountId, password);
   }
 
-  /** Other sign-ins of the account end. */
+  /** Ends all other sign-ins of the account. */
   async changePassword(
     person: Person,
     typed: { current: string; password: string; network: string },
-  ): Promise<Refusal | undefined> {
+  ): Promise<PageRefusal | undefined> {
     const { store } = this.options;
     const refused = await this.tried(`password of ${person.accountId}`, LIMITS.signInTriesMax);
     if (refused) return refused;
     const problem = passwordProblem(typed.password);
-    if (problem) return new Refusal(problem);
+    if (problem) return new PageRefusal(problem);
     const account = await store.accountById(person.accountId);
     if (account instanceof StoreDown) return unavailable();
     const right = await this.passwords.matches(typed.current, account?.password, typed.network);
     if (right === "busy") return busy();
-    if (!right) return new Refusal("The current password is wrong.");
+    if (!right) return new PageRefusal("The current password is wrong.");
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
     const changed = await store.passwordSet({
@@ -191,18 +195,22 @@ export class People {
     return changed instanceof StoreDown ? unavailable() : undefined;
   }
 
-  /** Counts a try; too many of one name end in words that say when to come back. */
-  async tried(name: string, max: number): Promise<Refusal | undefined> {
+  /** Counts a try under `name`; refused once there are more than `max` within the window. */
+  async tried(name: string, max: number): Promise<PageRefusal | undefined> {
     const now = this.now();
     const outcome = await this.options.store.attempt({ name, max, windowSeconds: LIMITS.attemptSeconds, now });
     if (outcome === "allowed") return undefined;
     if (outcome instanceof StoreDown) return unavailable();
     const { refusedSeconds } = outcome;
-    return new Refusal(`Too many tries: wait ${Math.ceil(refusedSeconds / 60)} minutes.`, "tooMany", refusedSeconds);
+    return new PageRefusal(
+      `Too many tries: wait ${Math.ceil(refusedSeconds / 60)} minutes.`,
+      "tooMany",
+      refusedSeconds,
+    );
   }
 
-  /** As long as the password that was right, `hash`, still is. */
-  private async begin(accountId: string, hash: string): Promise<string | Refusal> {
+  /** Signs in, unless the password was changed since `hash` was verified. */
+  private async begin(accountId: string, hash: string): Promise<string | PageRefusal> {
     const token = makeToken();
     const now = this.now();
     const signIn = { tokenSha256: sha256(token), accountId, createdAt: now, expiresAt: now + LIMITS.signInSeconds };
@@ -216,20 +224,20 @@ export class People {
   }
 }
 
-export function unavailable(): Refusal {
-  return new Refusal("The service cannot look this up right now: try again in a moment.", "unavailable", 1);
+export function unavailable(): PageRefusal {
+  return new PageRefusal("The service cannot look this up right now: try again in a moment.", "unavailable", 1);
 }
 
-function wrong(): Refusal {
-  return new Refusal("The e-mail or the password is wrong.", "signInFailed");
+function wrong(): PageRefusal {
+  return new PageRefusal("The e-mail or the password is wrong.", "signInFailed");
 }
 
-function busy(): Refusal {
-  return new Refusal("Too many people sign in at this moment: try again in some seconds.", "unavailable", 1);
+function busy(): PageRefusal {
+  return new PageRefusal("Too many people are signing in at this moment: try again in some seconds.", "unavailable", 1);
 }
 
-function linkGone(): Refusal {
-  return new Refusal(
+function linkGone(): PageRefusal {
+  return new PageRefusal(
     "This link is unknown, was used, or is too old. The operator of the service can make a new one.",
     "notFound",
   );

@@ -1,8 +1,8 @@
-/** Secrets that a person or a device holds: long random texts, of which the store has the SHA-256 alone. */
+/** Random tokens for sign-ins, links and device logins. The store has only their SHA-256. */
 import { timingSafeEqual } from "node:crypto";
 import { randomBase62 } from "../std/base62.ts";
 
-/** 43 characters of base62 are 256 bits. */
+/** 43 base62 characters hold 256 bits. */
 const TOKEN_CHARS = 43;
 const TOKEN = new RegExp(`^[0-9A-Za-z]{${TOKEN_CHARS}}$`);
 
@@ -10,19 +10,19 @@ export function makeToken(): string {
   return randomBase62(TOKEN_CHARS);
 }
 
-/** Whether it has the form of a token, so that nothing else is looked up. */
+/** Whether a text has the form of a token; nothing else is looked up in the store. */
 export function isToken(text: string | undefined): text is string {
   return text !== undefined && TOKEN.test(text);
 }
 
-/** 32 bytes. A fast hash is right for a secret that nobody can guess. */
+/** 32 bytes. A fast hash is enough, because a token cannot be guessed. */
 export function sha256(text: string): Uint8Array {
   return new Uint8Array(new Bun.CryptoHasher("sha256").update(text).digest());
 }
 
 /**
- * What the forms of a sign-in carry, made of its token: another site, which can make a browser send the cookie but cannot read
- * it, does not know this.
+ * The token against cross-site request forgery in the forms of a sign-in. It is derived from the sign-in's token, which another
+ * site can make a browser send as a cookie but cannot read.
  */
 export function formToken(signInToken: string): string {
   return new Bun.CryptoHasher("sha256").update(`form ${signInToken}`).digest("base64url");

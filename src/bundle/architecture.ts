@@ -1,11 +1,11 @@
 /** `models/<name>/model.json`: a model's facts plus the architecture of its reference bundle. */
 import { type Static, Type } from "@sinclair/typebox";
-import { FactFields } from "./manifest.ts";
+import { FactFields } from "./manifest-facts.ts";
 
 const Closed = { additionalProperties: false } as const;
 const Size = Type.Integer({ minimum: 1, maximum: 65_536 });
 
-/** Byte pairs that the tokenizer's training joins. */
+/** Byte pairs that training the tokenizer merges. */
 const TokenizerSize = Type.Object({ merges: Type.Integer({ minimum: 0, maximum: 4096 }) }, Closed);
 
 /** Sizes of a flow-vla; all are counts. */
@@ -14,7 +14,7 @@ const Architecture = Type.Object(
     /** Seed of the random weights. */
     seed: Type.Integer({ minimum: 0 }),
     vision: Type.Object({ width: Size, layers: Size, heads: Size, mlp: Size, patch: Size }, Closed),
-    /** `kv_heads` divides `heads`; `head_dim` is even. The expert has the same layers and heads, since it reads this cache. */
+    /** `kv_heads` divides `heads`; `head_dim` is even. The expert reads this cache, so it has the same layers and heads. */
     language: Type.Object(
       { width: Size, layers: Size, heads: Size, kv_heads: Size, head_dim: Size, mlp: Size },
       Closed,
@@ -33,7 +33,7 @@ const WorldArchitecture = Type.Object(
     seed: Type.Integer({ minimum: 0 }),
     /**
      * One transformer over latent frames, state and action rows. `head_dim` is even; `channels` are those of one token of a
-     * latent frame, which stands for `patch` × `patch` pixels of every camera frame that it covers.
+     * latent frame, which covers `patch` × `patch` pixels of each of its camera frames.
      */
     transformer: Type.Object(
       {

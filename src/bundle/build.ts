@@ -1,6 +1,6 @@
 /**
  * Builds a reference bundle from `models/<name>/`: graphs with random weights, tokenizer, norm statistics, parity vectors, manifest.
- * Same model folder, same bytes. The bundle appears whole or not at all.
+ * The same model folder gives the same bytes. The bundle is complete or not there at all.
  */
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -18,7 +18,7 @@ import { PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "
 const TOLERANCE = 1e-4;
 const ADVICE = "correct the model folder";
 
-/** Builds `modelDir` into `outDir`; a bundle that stands there is replaced. */
+/** Builds `modelDir` into `outDir`, replacing a bundle that is there. */
 export async function buildBundle(modelDir: string, outDir: string): Promise<Manifest | Problem> {
   const model = await readJson(join(modelDir, "model.json"), ModelFile, ADVICE);
   if (model instanceof Problem) return model;
@@ -75,7 +75,7 @@ function describeFiles(facts: Facts, { graphs, data }: Contents): Manifest {
   };
 }
 
-/** What the prompt's fixed token ids say against the tokenizer, if anything. */
+/** A contradiction between the prompt's fixed token ids and the tokenizer, if there is one. */
 function promptMismatch({ prompt }: Facts, { vocabulary }: Tokenizer): string | undefined {
   if (prompt.pad_id !== PAD_ID) return `/prompt/pad_id: found ${prompt.pad_id}, expected ${PAD_ID}`;
   for (const [index, part] of prompt.parts.entries()) {
@@ -106,7 +106,7 @@ async function readParity(dir: string): Promise<Map<string, Uint8Array> | Proble
   return files;
 }
 
-/** Writes beside `outDir`, then renames. Only a bundle or an empty folder is replaced. */
+/** Writes under another name, then renames. Only a bundle or an empty folder is replaced. */
 async function writeFolder(outDir: string, data: ReadonlyMap<string, Uint8Array>): Promise<Problem | undefined> {
   let building: string | undefined;
   try {
@@ -120,7 +120,7 @@ async function writeFolder(outDir: string, data: ReadonlyMap<string, Uint8Array>
       await mkdir(dirname(join(building, path)), { recursive: true });
       await writeFile(join(building, path), bytes);
     }
-    // A folder with files cannot be renamed over: the old one steps aside first.
+    // rename() cannot replace a folder that has files: the old one is renamed first.
     const old = `${building}.old`;
     if (standing !== undefined) await rename(outDir, old);
     await rename(building, outDir);

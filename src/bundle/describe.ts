@@ -1,7 +1,7 @@
-/** A manifest in words: for people who ask the model's route without images, and for `tendon bundle show`. */
+/** A manifest as text: the answer to a request without images, and `tendon bundle show`. */
 import type { Manifest } from "./manifest.ts";
 
-/** Said wherever a user could meet a reference bundle. */
+/** Shown wherever a user could meet a reference bundle. */
 export const REFERENCE_WARNING =
   "Reference bundle: its weights are random numbers, nothing was trained. Its rows mean nothing: never move a real arm with them.";
 
@@ -22,7 +22,7 @@ export function describe(manifest: Manifest): string {
   return (reference ? [...lines, REFERENCE_WARNING] : lines).join("\n");
 }
 
-/** The whole bundle for an operator: `describe` and what is inside. Ends with a line break. */
+/** For an operator: `describe`, and the content of the bundle. Ends with a line break. */
 export function show(manifest: Manifest): string {
   const { graphs, image, prompt, flow, files } = manifest;
   const rows: [string, string][] = [

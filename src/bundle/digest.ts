@@ -1,4 +1,4 @@
-/** Digests of a bundle: of each file, and the one that names an export. */
+/** Digests of a bundle: of each file, and the export id. */
 import { createHash } from "node:crypto";
 
 /** A file as the manifest lists it. */
@@ -8,7 +8,7 @@ export interface FileEntry {
   readonly sha256: string;
 }
 
-/** Files that decide the numbers of a chunk, by manifest field. `parity/` is not among them. */
+/** Files that the numbers of a chunk depend on, by manifest field; not `parity/`. */
 export interface ExportFiles {
   readonly graphs: Readonly<Record<string, { readonly file: string }>>;
   readonly tokenizer: string;
@@ -22,8 +22,7 @@ export function sha256(bytes: Uint8Array | string): string {
 /**
  * `export_id`: SHA-256 over one line `<sha256>  <path>\n` for each graph, the tokenizer and the norm statistics, in path order.
  *
- * Parity vectors are left out on purpose: the id keys the noise, the vectors depend on the noise, and so they can be written anew
- * without changing the id they were computed with.
+ * Without the parity vectors: they depend on the noise, which is keyed by this id, so the id must not depend on them.
  */
 export function exportId(files: readonly FileEntry[], { graphs, tokenizer, norm }: ExportFiles): string {
   const counted = new Set([...Object.values(graphs).map(({ file }) => file), tokenizer, norm]);

@@ -14,7 +14,7 @@ const PERIOD_MAX = 4;
 /** Means of the biases of scale, shift and gate, for attention and MLP; and of the final norm's scale and shift. */
 export const BLOCK_PARTS = [1, 0, 1, 1, 0, 1] as const;
 export const FINAL_PARTS = [1, 0] as const;
-/** A state token is as loud as the rows, although most of its values are padding. */
+/** Makes a state token as strong as the rows, although most of its values are padding. */
 const STATE_GAIN = 1.5;
 
 export interface Flow {
@@ -22,7 +22,7 @@ export interface Flow {
   readonly latent: Value;
   /** f32 [1]. */
   readonly time: Value;
-  /** f32 [B, width]: normalised state that stands as one token before the rows. */
+  /** f32 [B, width]: normalised state, one token before the rows. */
   readonly state: { readonly value: Value; readonly width: number } | undefined;
   /** bool [B, S]. */
   readonly prefixMask: Value;
@@ -42,7 +42,7 @@ export function expert(graph: GraphBuilder, flow: Flow, architecture: Architectu
   const tokens = rows + (state ? 1 : 0);
   return graph.within("expert", () => {
     const condition = timeCondition(graph, flow.time, architecture.expert.time_width);
-    // Every action row sees the whole valid prefix and every action row: scores [B, 1, 1, S + rows].
+    // Every action row attends to the whole valid prefix and to every action row: scores [B, 1, 1, S + rows].
     const prefixScores = maskScores(graph, flow.prefixMask);
     const scores = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, tokens]), graph.scalar(0)]);
     const angles = rotation(graph, rowPositions(graph, flow.prefixMask, tokens), heads.headDim);
@@ -93,7 +93,7 @@ export function timeCondition(graph: GraphBuilder, time: Value, width: number, s
 
 /**
  * `adaptive.weight` [time width, parts · width] and its bias turn the condition into one vector [width] per part. Biases of scales and
- * gates stand around 1: pi0.5's `1 + scale` is folded into them.
+ * gates are around 1: pi0.5's `1 + scale` is folded into them.
  */
 export function modulation<Parts extends readonly number[]>(
   graph: GraphBuilder,

@@ -1,8 +1,8 @@
-/** The model families: which builder a model's facts ask for. */
+/** The model families: picks the graph builder for a model's facts. */
 import type { Architecture, Facts, WorldArchitecture } from "./architecture.ts";
 import type { Graphs } from "./family.ts";
 import { flowVla, flowVlaMismatch } from "./flow-vla.ts";
-import { worldAction, worldActionMismatch } from "./world-action.ts";
+import { worldAction, worldActionMismatch } from "./world-action/graphs.ts";
 
 type AnyArchitecture = Architecture | WorldArchitecture;
 
@@ -13,7 +13,7 @@ export function buildGraphs(facts: Facts, architecture: AnyArchitecture, vocabul
     : flowVla(facts, architecture, vocabulary);
 }
 
-/** Sizes that do not go together, with the JSON path in model.json, what was found and what was expected. */
+/** Sizes that do not fit together, with the JSON path in model.json, what was found and what was expected. */
 export function sizeMismatch(facts: Facts, architecture: AnyArchitecture): string | undefined {
   const found = "transformer" in architecture ? "world-action" : "flow-vla";
   if (found !== facts.family) return `/architecture: found that of a ${found}, expected that of a ${facts.family}`;

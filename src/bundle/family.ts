@@ -1,4 +1,4 @@
-/** What the families share: finished graphs, and how the manifest writes them. */
+/** Shared by the families: finished graphs and their descriptions in the manifest. */
 import type { Port } from "./graph.ts";
 import type { Manifest } from "./manifest.ts";
 

@@ -1,5 +1,5 @@
 /**
- * Family flow-vla: vision tower, language prefix with the state in it, and a flow expert that reads the prefix's keys and values
+ * Family flow-vla: a vision tower, a language prefix that includes the state, and a flow expert on the prefix's keys and values
  * (pi0.5, MolmoAct2 and their like). Two graphs: prefill once per observation, denoise once per flow step.
  */
 import { present } from "../std/assert.ts";
@@ -20,7 +20,7 @@ export function flowVla(facts: Facts, architecture: Architecture, vocabulary: nu
   return written({ prefill, denoise });
 }
 
-/** The first rule that does not hold, of what was found at a JSON path of model.json and what was expected. */
+/** The first rule that is broken: a JSON path of model.json, what was found there and what was expected. */
 export function flowVlaMismatch(
   { image, frames, memory, guidance }: Facts,
   { vision: tower, language: prefix, expert: flow }: Architecture,
@@ -62,7 +62,7 @@ interface Plan {
   readonly caches: readonly { readonly k: Port; readonly v: Port }[];
   readonly latent: Port;
   readonly time: Port;
-  /** Where the prompt does not hold the state, the flow expert reads it. */
+  /** The flow expert reads the state if the prompt does not contain it. */
   readonly state: Port | undefined;
   readonly velocity: Port;
   /** Tokens of one image, of the prompt, of both. */
@@ -118,7 +118,7 @@ function buildPrefill(plan: Plan, architecture: Architecture, vocabulary: number
   const seen = vision(graph, images, plan.views, architecture);
   const read = embedTokens(graph, tokens, vocabulary, architecture.language.width);
   const embedded = graph.op("Concat", [seen, read], { axis: 1 });
-  // Image tokens are always valid and stand first: the mask grows by ones on its left.
+  // Image tokens are always valid and come first: ones are added on the left of the mask.
   const counted = graph.cast(tokenMask, "f32");
   const ones = graph.op("Pad", [counted, graph.ints([0, plan.views.count * plan.patches, 0, 0]), graph.scalar(1)]);
   const valid = graph.cast(ones, "bool");

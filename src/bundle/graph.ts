@@ -1,7 +1,7 @@
 /**
  * Builds one ONNX graph, node by node. Standard `ai.onnx` operators only, batch dimension symbolic, deterministic names and bytes.
  *
- * Values are their names. A node's first output is named after the scope it stands in, so a profile reads like the source.
+ * A value is its name. A node's first output is named after its scope, so that a profile reads like the source.
  */
 import { assert } from "../std/assert.ts";
 import {
@@ -61,7 +61,7 @@ export class GraphBuilder {
     return port.name;
   }
 
-  /** Gives `value`, made by a node of this graph, the public name of `port` wherever it stands. */
+  /** Renames `value`, an output of a node of this graph, to the name of `port` wherever it is used. */
   output(value: Value, port: Port): void {
     const renamed = (name: Value) => (name === value ? port.name : name);
     for (const node of this.nodes) {
@@ -96,12 +96,12 @@ export class GraphBuilder {
     return this.floats(full, dims, this.weights.uniform(full, dims, shape));
   }
 
-  /** The numbers that `weight` would hold, for a weight that is made of others. */
+  /** The numbers of `weight`, for a weight that is computed from others. */
   seeded(name: string, dims: readonly number[], shape: Spread): Float32Array {
     return this.weights.uniform(this.qualified(name), dims, shape);
   }
 
-  /** A weight of the present scope with the given values. */
+  /** A weight of the current scope with the given values. */
   seededAs(name: string, dims: readonly number[], values: Float32Array): Value {
     return this.floats(this.qualified(name), dims, values);
   }

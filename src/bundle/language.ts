@@ -1,6 +1,6 @@
 /**
  * Language prefix of a flow-vla: image and prompt tokens to the keys and values that the flow expert reads. Gemma's shape: RMSNorm,
- * rotary positions, grouped key-value heads, gated GELU; attention goes both ways over valid tokens.
+ * rotary positions, grouped key-value heads, gated GELU; attention is bidirectional over valid tokens.
  */
 import type { Architecture } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
@@ -52,7 +52,7 @@ export function language(
     const caches: KeyValue[] = [];
     let x = embedded;
     for (let layer = 0; layer < layers; layer += 1) {
-      // Of the last layer only keys and values are read, so it ends there.
+      // Only keys and values of the last layer are needed.
       const last = layer === layers - 1;
       graph.within(`blocks.${layer}`, () => {
         const normed = rmsNorm(graph, "norm1", x, width);

@@ -17,7 +17,7 @@ export interface Rotation {
   readonly sin: Value;
 }
 
-/** A score that softmax turns into exactly 0. */
+/** A score for which softmax gives exactly 0. */
 export const MASKED = -1e30;
 const NORM_EPSILON = 1e-6;
 const ROPE_BASE = 10_000;
@@ -26,7 +26,7 @@ const ROPE_BASE = 10_000;
  * average its tokens, and a single patch or word would be hard to see in the actions; much above, float32 rounding grows in them.
  */
 export const SHARP_ATTENTION = 1.3;
-/** Biases, and norm scales around 1: a standard deviation of 0.1, so that leaving one out shows. */
+/** Standard deviation of biases, and of norm scales around 1: large enough that leaving one out shows in the parity check. */
 export const SLIGHT = { fanIn: 100 } as const;
 
 /** x · w, plus b with `bias`: `<name>.weight` [from, to], `<name>.bias` [to]. */
@@ -103,7 +103,7 @@ export function splitHeads(graph: GraphBuilder, x: Value, heads: number, headDim
   return graph.transpose(graph.reshape(x, [0, 0, heads, headDim]), [0, 2, 1, 3]);
 }
 
-/** Scores to add: 0 where a key [B, N] is valid, else as good as −∞. Result f32 [B, 1, 1, N]. */
+/** Scores to add: 0 for a valid key of [B, N], else `MASKED`. Result f32 [B, 1, 1, N]. */
 export function maskScores(graph: GraphBuilder, valid: Value): Value {
   const scores = graph.op("Where", [valid, graph.scalar(0), graph.scalar(MASKED)]);
   return graph.op("Unsqueeze", [scores, graph.ints([1, 2])]);
@@ -112,7 +112,7 @@ export function maskScores(graph: GraphBuilder, valid: Value): Value {
 /**
  * softmax(q · kᵀ / √D + scores) · v of q [B, H, N, D] with k, v [B, K, M, D]; result [B, N, H · D].
  *
- * Query heads that share a key head stand side by side as further rows of one product, so no key is repeated.
+ * Query heads that share a key head become further rows of one product, so that no key is repeated.
  */
 export function attend(
   graph: GraphBuilder,
@@ -129,13 +129,13 @@ export function attend(
   return graph.reshape(graph.transpose(apart, [0, 2, 1, 3]), [0, 0, heads * headDim]);
 }
 
-/** Random and tied part of `<name>_out`: together they leave latents of standard deviation 0.7 or so. */
+/** Random and tied part of `<name>_out`; together they give latents a standard deviation of about 0.7. */
 const OUT_GAIN = 0.5;
 const OUT_TIED = 0.7;
 
 /**
- * `<name>_out.weight` [hidden, width] and its bias: random, plus a part of `<name>_in` transposed. A trained flow points away from
- * its noise; so does this one, and its rows end inside the columns' ranges and not clamped at their ends.
+ * `<name>_out.weight` [hidden, width] and its bias: random, plus a part of `<name>_in` transposed. Like a trained flow it then
+ * points away from its noise, so that rows end inside the columns' ranges instead of being clamped.
  */
 export function tiedOut(
   graph: GraphBuilder,

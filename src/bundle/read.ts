@@ -1,4 +1,4 @@
-/** Reads bundle folders and verifies all of them that can be verified without running a graph. */
+/** Reads bundle folders and verifies all that can be verified without running a graph. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
@@ -32,7 +32,7 @@ export async function readShipped(): Promise<Bundle[] | Problem> {
   return bundles;
 }
 
-/** `root`: the folder that the bundle's files must not lead out of, where there is one. */
+/** `root`: the bundle's folder, which links must not lead out of; undefined for a bundle inside the executable. */
 async function readPlace(place: BundlePlace, root?: string): Promise<Bundle | Problem> {
   const manifestPath = place.path("manifest.json");
   const manifest = await readJson(manifestPath, Manifest, ADVICE);
@@ -60,7 +60,7 @@ export async function readBundles(dir: string): Promise<Bundle[] | Problem> {
   const names: string[] = [];
   try {
     for (const entry of await readdir(root, { withFileTypes: true })) {
-      // A half-built folder has its own suffix and is nobody's bundle.
+      // `.building-`: a bundle that is being written.
       if (!entry.isFile() && !entry.name.startsWith(".") && !entry.name.includes(".building-")) names.push(entry.name);
     }
   } catch (error) {
@@ -97,7 +97,7 @@ async function folderProblem(root: string): Promise<Problem | undefined> {
 /** Presence, place, size and digest of one listed file. */
 async function fileProblem(path: string, file: FileEntry, root: string | undefined): Promise<Problem | undefined> {
   try {
-    // A link may point inside the bundle only: what is verified is what is loaded.
+    // Links may point inside the bundle only.
     if (root !== undefined && !(await realpath(path)).startsWith((await realpath(root)) + sep)) {
       return new Problem(`${path} leads out of the bundle; ${ADVICE}`);
     }
@@ -114,7 +114,7 @@ async function fileProblem(path: string, file: FileEntry, root: string | undefin
   }
 }
 
-/** In pieces, since graphs of a full-size model are larger than memory may allow. */
+/** In pieces, because the graphs of a full-size model may not fit into memory. */
 async function fileDigest(path: string): Promise<string> {
   const hash = createHash("sha256");
   for await (const piece of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(piece as Uint8Array);

@@ -1,8 +1,9 @@
-/** Reads a JSON file against a schema; the first fault is told with its place, what was found and what was expected. */
+/** Reads a JSON file and checks it against a schema. A problem names the place, what was found and what was expected. */
 import { readFile } from "node:fs/promises";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Problem } from "../error/problem.ts";
+import { present } from "../std/assert.ts";
 
 /** The parsed file, or the problem; `advice` ends every message. */
 export async function readJson<S extends TSchema>(
@@ -22,15 +23,14 @@ export async function readJson<S extends TSchema>(
   } catch (error) {
     return new Problem(`${path} is not JSON (${(error as Error).message}); ${advice}`);
   }
-  const fault = firstFault(schema, value);
-  return fault === undefined ? (value as Static<S>) : new Problem(`${path}: ${fault}; ${advice}`);
+  if (Value.Check(schema, value)) return value;
+  return new Problem(`${path}: ${firstFault(schema, value)}; ${advice}`);
 }
 
-/** `/action/rows: found 99, expected …` of the first fault, or undefined. */
-function firstFault(schema: TSchema, value: unknown): string | undefined {
-  let fault = Value.Errors(schema, value).First();
-  if (fault === undefined) return undefined;
-  // Of a union the branch that came furthest says more than "expected union value".
+/** `/action/rows: found 99, expected …` of the first fault. */
+function firstFault(schema: TSchema, value: unknown): string {
+  let fault = present(Value.Errors(schema, value).First(), "the fault of a value that does not fit");
+  // For a union, the fault of the branch that fits furthest says more than "expected union value".
   const branches = fault.errors.map((branch) => branch.First()).filter((first) => first !== undefined);
   const deepest = branches.sort((one, other) => other.path.length - one.path.length)[0];
   if (deepest !== undefined && deepest.path.length > fault.path.length) fault = deepest;
@@ -39,7 +39,7 @@ function firstFault(schema: TSchema, value: unknown): string | undefined {
   return `${fault.path || "/"}: found ${found}, expected ${expected}`;
 }
 
-/** The library's words, and the values of a choice, which it does not name. */
+/** TypeBox' message; for a choice its values, which TypeBox does not name. */
 function expectation(schema: TSchema, message: string): string {
   const choices = Array.isArray(schema.anyOf) ? (schema.anyOf as TSchema[]) : [];
   const constants = choices.map((choice) => choice.const as unknown).filter((value) => value !== undefined);
@@ -54,7 +54,7 @@ function clip(text: string): string {
   return text.length <= 80 ? text : `${text.slice(0, 77)}...`;
 }
 
-/** `ENOENT` and the like, in words where they are common. */
+/** A system error in words, for the common codes. */
 export function reason(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   if (code === "ENOENT") return "no such file or folder";

@@ -1,19 +1,19 @@
 /**
  * The reference bundles' tokenizer: byte-level BPE in Hugging Face's `tokenizer.json` format, trained at build time on corpus.ts.
  *
- * Every UTF-8 text has tokens, since all 256 bytes are in the vocabulary. Special and state tokens are in the vocabulary too, but not
- * among the added tokens: no instruction can spell one. Words are cut at spaces only (no regular expression), so that the Rust crate
- * loads it without a regular expression engine: joined pairs never cross a space, because no training word holds one but at its start.
+ * Every UTF-8 text can be tokenised, since all 256 bytes are in the vocabulary. Special and state tokens are in the vocabulary but not
+ * among the added tokens, so that no instruction can produce one. Words are split at spaces only, because the Rust crate is built
+ * without a regular expression engine. No merged pair contains a space except at its start, since no training word does.
  */
 import { assert } from "../std/assert.ts";
 
-/** First ids of the vocabulary; the state tokens follow, then bytes, then joined pairs. */
+/** First ids of the vocabulary; then come state tokens, bytes and merged pairs. */
 const SPECIAL = ["<pad>", "<bos>", "<state>"] as const;
 export const PAD_ID = 0;
 export const STATE_BASE = SPECIAL.length;
 export const STATE_BINS = 256;
 
-/** A joined pair, as the two tokens' texts. */
+/** A merged pair: the texts of its two tokens. */
 type Pair = readonly [left: string, right: string];
 
 /** A word of the corpus as its current tokens, and how often it occurs. */
@@ -28,7 +28,7 @@ export interface Tokenizer {
   readonly vocabulary: number;
 }
 
-/** Trains at most `merges` pairs: fewer when every word of the corpus has become one token. Same corpus, same bytes. */
+/** Trains at most `merges` pairs; fewer if every word of the corpus is one token by then. Deterministic. */
 export function trainTokenizer(corpus: readonly string[], merges: number): Tokenizer {
   const bytes = byteAlphabet();
   const pairs = train(corpus, bytes, merges);
@@ -67,7 +67,7 @@ export function trainTokenizer(corpus: readonly string[], merges: number): Token
 }
 
 /**
- * One printable character per byte, in byte order: GPT-2's table. Printable Latin-1 bytes stand for themselves, the others for
+ * One printable character per byte, in byte order: GPT-2's table. Printable Latin-1 bytes map to themselves, the others to
  * characters from U+0100 on.
  */
 export function byteAlphabet(): string[] {
@@ -80,7 +80,7 @@ export function byteAlphabet(): string[] {
   });
 }
 
-/** The most frequent pair, again and again; among equals the one that sorts first. */
+/** Merges the most frequent pair, again and again; of equally frequent ones the first in sort order. */
 function train(corpus: readonly string[], bytes: readonly string[], merges: number): Pair[] {
   const words = countWords(corpus, bytes);
   const pairs: Pair[] = [];
@@ -93,7 +93,7 @@ function train(corpus: readonly string[], bytes: readonly string[], merges: numb
   return pairs;
 }
 
-/** Words with the space before them, as byte tokens. */
+/** The words of the corpus, each with the space before it, as byte tokens. */
 function countWords(corpus: readonly string[], bytes: readonly string[]): Word[] {
   const counts = new Map<string, number>();
   for (const word of corpus.flatMap((line) => line.split(" "))) counts.set(word, (counts.get(word) ?? 0) + 1);
@@ -103,7 +103,7 @@ function countWords(corpus: readonly string[], bytes: readonly string[]): Word[]
   }));
 }
 
-/** Nothing when every word is one token. */
+/** Undefined if every word is one token. */
 function mostFrequent(words: readonly Word[]): Pair | undefined {
   const counts = new Map<string, { pair: Pair; count: number }>();
   for (const { tokens, count } of words) {

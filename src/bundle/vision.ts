@@ -24,7 +24,7 @@ export function vision(
 ): Value {
   const patches = patchCount(views, size.patch);
   return graph.within("vision", () => {
-    // Views join the batch: no view sees another one here. [B · views, 3, height, width]
+    // Views become part of the batch: attention stays inside one view. [B · views, 3, height, width]
     const flat = graph.reshape(images, [-1, 3, views.height, views.width]);
     let x = patchEmbedding(graph, flat, size.patch, size.width, patches);
     for (let layer = 0; layer < size.layers; layer += 1) {

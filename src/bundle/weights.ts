@@ -1,7 +1,7 @@
 /**
  * Weights of the reference bundles: uniform random numbers from a seed, scaled by fan-in.
  *
- * Uniform and not Gaussian, so that no transcendental function is needed and the bytes are the same on every machine.
+ * Uniform, not Gaussian: no transcendental function is needed, and the bytes are the same on every machine.
  */
 import { RandomStream } from "../std/random.ts";
 
@@ -17,7 +17,7 @@ export interface Spread {
 export class Weights {
   constructor(private readonly seed: number) {}
 
-  /** Row-major float32 values of the tensor `name`. Its stream depends on seed and name alone. */
+  /** Row-major float32 values of the tensor `name`; they depend on seed and name alone. */
   uniform(name: string, dims: readonly number[], { fanIn, gain = 1, offsets = [0] }: Spread): Float32Array {
     const stream = new RandomStream(`${this.seed}/${name}`);
     const values = new Float32Array(dims.reduce((size, dim) => size * dim, 1));
@@ -51,7 +51,7 @@ function root(value: number, degree: number): number {
     let power = 1;
     for (let index = 1; index < degree; index += 1) power *= guess;
     const next = ((degree - 1) * guess + value / power) / degree;
-    // From above the iteration only falls; the first step that does not is rounding.
+    // From above the iteration decreases; the first step that does not is due to rounding.
     if (next >= guess) return guess;
     guess = next;
   }

@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { childEnvironment } from "../config/config.ts";
+import { childEnvironment } from "../config/environment.ts";
 import { Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
 import type { Service } from "./client.ts";

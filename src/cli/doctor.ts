@@ -2,7 +2,7 @@
 import { access, constants, stat, statfs } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { dirname, resolve } from "node:path";
-import { type ServeConfig, serveConfig } from "../config/config.ts";
+import { type ServeConfig, serveConfig } from "../config/serve.ts";
 import type { Engine } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";

@@ -1,6 +1,6 @@
 /** `tendon login`: a link and a code, a person who confirms them in a browser, and the key that comes back, saved. */
 import { type Credentials, readCredentials, writeCredentials } from "../account/credentials.ts";
-import { clientConfig } from "../config/config.ts";
+import { clientConfig } from "../config/client.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
 import { countModels, Refusal } from "./client.ts";

@@ -1,6 +1,6 @@
 /** `tendon logout`: revokes the saved key at its service and removes it here; `--local`: removes it here alone. */
 import { type Credentials, readCredentials, removeCredentials } from "../account/credentials.ts";
-import { clientConfig } from "../config/config.ts";
+import { clientConfig } from "../config/client.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { countModels, Refusal } from "./client.ts";
 import type { Command, Given } from "./command.ts";

@@ -9,11 +9,13 @@ import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { readBundles, readShipped } from "../bundle/read.ts";
 import { Meter } from "../charge/charges.ts";
 import { expireHolds, forgetUsage } from "../charge/upkeep.ts";
-import { DEFAULTS, ROBOT_DEFAULT, type ServeConfig, serveConfig } from "../config/config.ts";
+import { ROBOT_DEFAULT } from "../config/robot.ts";
+import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
 import { publicApp } from "../edge/app.ts";
 import { Ingress } from "../edge/http/ingress.ts";
 import { type Listener, listen } from "../edge/http/listen.ts";
 import { opsApp } from "../edge/ops/metrics.ts";
+import { serviceMetrics } from "../edge/ops/service-metrics.ts";
 import { Sockets } from "../edge/robot-socket/sockets.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
@@ -29,7 +31,6 @@ import { type Parts, surfacesOf } from "../service/surfaces.ts";
 import { systemClock } from "../std/clock.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
 import { type Log, makeLog, standardError } from "../std/log.ts";
-import { Counter, Recent } from "../std/metrics.ts";
 import { openStore } from "../store/open.ts";
 import { type Store, StoreDown } from "../store/store.ts";
 import type { Command, Given } from "./command.ts";
@@ -123,7 +124,7 @@ class Running {
       store,
       keys,
       people,
-      devices: new DeviceLogins(store, people, clock),
+      deviceLogins: new DeviceLogins(store, people, clock),
       meter: new Meter({
         store,
         clock,
@@ -146,8 +147,7 @@ class Running {
       sockets: new Sockets(),
       drills: config.drills,
       authFails: () => config.drills.strikes("auth_unavailable"),
-      requests: new Counter(),
-      starts: { chat: new Recent(), episode: new Recent() },
+      ...serviceMetrics(),
       chunkMs: config.chunkSeconds * 1000,
     };
   }

@@ -1,5 +1,5 @@
 /** `tendon status`: which key is in use, for which service, and whether that service takes it. */
-import { clientConfig } from "../config/config.ts";
+import { clientConfig } from "../config/client.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { countModels, Refusal } from "./client.ts";
 import type { Command, Given } from "./command.ts";

@@ -1,4 +1,4 @@
-/** The native library's calls as Bun sees them. native/src/abi.rs says what each does, and who owns each pointer. */
+/** The native library's calls, declared for bun:ffi. native/src/abi.rs says what each does and who owns each pointer. */
 import { CString, dlopen, FFIType, type Pointer } from "bun:ffi";
 import { Problem } from "../error/problem.ts";
 import { ERROR_TEXT_BYTES } from "./abi.ts";
@@ -45,7 +45,7 @@ export function bindLibrary(path: string): Calls | Problem {
   }
 }
 
-/** A C string that the library keeps for ever. */
+/** A static C string of the library. */
 export function staticText(address: Pointer | bigint | null): string {
   return typeof address === "number" ? new CString(address).toString() : "";
 }

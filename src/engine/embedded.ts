@@ -1,5 +1,5 @@
 /**
- * What the executable carries: libraries and bundles, each as one zstd-compressed asset.
+ * The files inside the executable: libraries and bundles, each as one zstd-compressed asset.
  *
  * Empty when run from source. `src/setup/compile.ts` replaces this module with the list of what it has packed.
  */

@@ -1,8 +1,8 @@
 /**
- * The engine as the service sees it: models, frames, runs. No tensor crosses this line.
+ * The engine as the service sees it: models, frames, runs. No tensors.
  *
  * Implemented once, over the native library (native.ts); the device `echo` runs no model and answers zeros.
- * All methods return at once; work happens on native threads. `Failure` codes that come out of here:
+ * All methods return at once; work happens on native threads. Possible `Failure` codes:
  * `invalid_image`, `instruction_too_long`, `engine_unavailable`, `model_failure`.
  */
 import type { Manifest } from "../bundle/manifest.ts";
@@ -25,11 +25,11 @@ export interface LoadOptions {
   readonly threads: number;
 }
 
-/** One JPEG on its way to a normalised tensor in page-locked memory. */
+/** One JPEG that becomes a normalised tensor in page-locked memory. */
 export interface Frame {
   /** Undefined once decoded; `invalid_image` with the decoder's reason otherwise. A failed frame needs no drop. */
   readonly decoded: Promise<Failure | undefined>;
-  /** Gives the slot back without a run. Allowed at any time before `observe`; a second call does nothing. */
+  /** Frees the slot of a frame that goes into no run. Allowed at any time before `observe`; a second call does nothing. */
   drop(): void;
 }
 
@@ -43,7 +43,7 @@ export interface Observation {
   readonly step: number;
   /** 0 to 2^53 − 1. */
   readonly seed: number;
-  /** Whose turn it is, u32: runs of different turns take turns, so that one account's many do not hold up another's one. */
+  /** u32, one per account: queued runs of different numbers alternate, so that one account's many do not delay another's one. */
   readonly turn: number;
   /** Memory slot of the session (replica · slots + slot) on a model with episode memory; absent on the others. */
   readonly slot?: number;
@@ -51,7 +51,7 @@ export interface Observation {
   readonly failStep?: number;
 }
 
-/** Microseconds spent at each native station. */
+/** Microseconds at each native station. */
 export interface StationMicros {
   readonly decode: number;
   readonly queue: number;
@@ -76,18 +76,18 @@ export interface ChunkResult {
 /** One run. Exactly one of `commit` and `abort` must be called after `result` has settled. */
 export interface Run {
   readonly result: Promise<ChunkResult | Failure>;
-  /** Resolves when the run has ended in the engine and `commit` or `abort` is carried out: its slot may run again. */
+  /** Resolves when the run has ended in the engine and `commit` or `abort` is done: the session's next run may start. */
   readonly released: Promise<void>;
-  /** Takes the run back if the model has not started on it: true, and `result` settles as after `cancel`. Otherwise nothing happens. */
+  /** Cancels the run if the model has not started on it, and returns whether it did. */
   withdraw(): boolean;
   /**
-   * `result` settles with `engine_unavailable` at once; a run that waits never reaches the model, one that runs ends
-   * before its next flow step. Does nothing once `result` has settled.
+   * `result` settles with `engine_unavailable` at once. A queued run never starts; a running one ends before its next flow
+   * step. Does nothing once `result` has settled.
    */
   cancel(): void;
-  /** Keeps the new episode memory and gives the result slot back. */
+  /** Keeps the new episode memory and frees the result slot. */
   commit(): void;
-  /** Forgets the new episode memory and gives the result slot back. */
+  /** Discards the new episode memory and frees the result slot. */
   abort(): void;
 }
 
@@ -100,7 +100,7 @@ export interface Model {
   readonly replicas: number;
   /** Session slots over all replicas; 0 on a model without episode memory. */
   readonly slots: number;
-  /** Prompt tokens of an observation: image, text and state tokens. Without `state` in its longest form; without `slot` a first one. */
+  /** Prompt tokens of an observation: image, text and state. Without `state`: the most it can have; without `slot`: a first one. */
   measure(what: {
     readonly instruction: string;
     readonly state?: Float32Array;
@@ -108,11 +108,11 @@ export interface Model {
   }): number | Failure;
   /** `jpeg` is copied before this returns. `engine_unavailable` when all frame slots are taken. */
   framePut(camera: number, jpeg: Uint8Array, turn: number): Frame | Failure;
-  /** A slot takes one run at a time: the next one when the last is released. */
+  /** One run at a time per slot: the next one only after the last one's `released`. */
   observe(observation: Observation): Run | Failure;
-  /** What a slot's memory holds: latent frames, and a digest of their values; for tests. */
+  /** Latent frames in a slot's memory, and a digest of their values; for tests. */
   memory(slot: number): { readonly frames: number; readonly digest: bigint };
-  /** Forgets what a slot's memory holds. Its last run must have been released. */
+  /** Empties a slot's memory. Its last run must have been released. */
   sessionDrop(slot: number): void;
   unload(): Promise<void>;
 }
@@ -130,10 +130,10 @@ export interface EngineStats {
   readonly chunksFailed: number;
   readonly chunksCancelled: number;
   readonly valuesClamped: number;
-  /** Slots whose memory holds something, and the bytes that they hold. */
+  /** Slots whose memory is not empty, and its bytes. */
   readonly slotsHeld: number;
   readonly memoryBytesHeld: number;
-  /** Bytes of tensor memory that are page-locked, and bytes in all. */
+  /** Bytes of tensor memory: page-locked ones, and all. */
   readonly lockedBytes: number;
   readonly tensorBytes: number;
 }

@@ -1,8 +1,8 @@
-/** Where the native libraries and the bundles that ship with tendon are: built from source, in the cache folder, or in memory. */
+/** Finds the native libraries and the bundles that ship with tendon: built from source, in the cache folder, or in memory. */
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { folders } from "../config/config.ts";
+import { folders } from "../config/folders.ts";
 import { Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
 import { EMBEDDED, EMBEDDED_ID } from "./embedded.ts";
@@ -24,16 +24,16 @@ export const PREBUILT = {
   },
 } as const;
 
-/** A bundle as a name and a way from its files' paths to absolute ones: it need not be a folder. */
+/** A bundle: its name, and where each of its files is. It need not be one folder. */
 export interface BundlePlace {
   readonly name: string;
   path(file: string): string;
 }
 
 export interface Installed {
-  /** `built`: from source. `cache`: unpacked from the executable. `memory`: no usable cache folder, memory files. */
+  /** `built`: from source. `cache`: unpacked from the executable. `memory`: memory files, without a usable cache folder. */
   readonly source: "built" | "cache" | "memory";
-  /** The folder of the libraries, or why there is none. */
+  /** The folder of the libraries; for `memory` why there is none. */
   readonly dir: string;
   /** Absolute paths. */
   readonly library: string;

@@ -1,8 +1,8 @@
 /**
- * Unpacks what the executable carries: into a cache folder, or into memory files where no folder will do.
+ * Unpacks the libraries and bundles inside the executable: into a cache folder, or into memory files if no folder is usable.
  *
- * The folder is named by the digest of its content, made under another name and renamed when it is whole, 0700, and
- * verified at each start: a half-written, changed or foreign file is never opened.
+ * The folder has mode 0700 and is named by the digest of its content. It is written under another name and renamed when it is
+ * complete, and verified at each start, so that a half-written, changed or foreign file is never opened.
  */
 import { dlopen, FFIType } from "bun:ffi";
 import { createHash, randomBytes } from "node:crypto";
@@ -13,7 +13,7 @@ import { present } from "../std/assert.ts";
 import { systemClock } from "../std/clock.ts";
 import type { EmbeddedFile } from "./embedded.ts";
 
-/** Ten minutes. */
+/** After this time a half-made folder is left over from a killed process: no unpacking takes this long. */
 const LEFTOVER_MS = 600_000;
 
 export interface Payload {
@@ -39,7 +39,7 @@ export async function unpack(
     await mkdir(cache, { recursive: true, mode: 0o700 });
     await refuseForeign(cache);
     if (!(await isWhole(files, folder))) await write(files, folder);
-    // A file system that is mounted noexec says so only here. The library stays open: it is opened for real next.
+    // Opening shows whether the file system is mounted noexec. The library stays open, since it is needed anyway.
     dlopen(join(folder, probe), { tendon_version: { args: [], returns: FFIType.ptr } });
     return { source: "cache", note: folder, paths: new Map(files.map(({ path }) => [path, join(folder, path)])) };
   } catch (error) {
@@ -48,14 +48,14 @@ export async function unpack(
   }
 }
 
-/** Whoever may write to the folder above could put another one in our folder's place after it was verified. */
+/** Who may write to the parent folder could replace our folder after it was verified. */
 async function refuseForeign(cache: string): Promise<void> {
   const found = await lstat(cache);
   const ours = found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
   if (!ours) throw new Error("it is not a folder that this user alone may write to");
 }
 
-/** True when the folder is ours alone and every file has its digest. */
+/** Whether the folder belongs to this user alone and every file has its digest. */
 async function isWhole(files: readonly EmbeddedFile[], folder: string): Promise<boolean> {
   const found = await lstat(folder).catch(() => undefined);
   if (found === undefined) return false;
@@ -77,7 +77,7 @@ async function digestOf(path: string): Promise<string | undefined> {
     .digest("hex");
 }
 
-/** Writes a new folder beside its place and renames it; one that is there and not whole goes first. */
+/** Writes the folder under another name and renames it; an incomplete one in its place is removed. */
 async function write(files: readonly EmbeddedFile[], folder: string): Promise<void> {
   await removeLeftovers(dirname(folder));
   const making = `${folder}.making-${process.pid}-${randomBytes(4).toString("hex")}`;
@@ -102,7 +102,7 @@ async function write(files: readonly EmbeddedFile[], folder: string): Promise<vo
   }
 }
 
-/** Moves the new folder into its place. Another process may have been faster: then its folder serves, if it is whole. */
+/** Moves the new folder into its place. If another process was faster, its folder is used, provided it is complete. */
 async function replace(making: string, folder: string, files: readonly EmbeddedFile[]): Promise<void> {
   try {
     await rename(making, folder);
@@ -119,7 +119,7 @@ async function replace(making: string, folder: string, files: readonly EmbeddedF
   await rm(broken, { recursive: true, force: true });
 }
 
-/** Removes what killed processes left half-made: no unpacking takes this long, here or in a container beside us. */
+/** Removes half-made folders of killed processes, by age: a process id may belong to another container. */
 async function removeLeftovers(parent: string): Promise<void> {
   const old = systemClock.unixMs() - LEFTOVER_MS;
   for (const name of await readdir(parent)) {

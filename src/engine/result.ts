@@ -1,4 +1,4 @@
-/** Views of the native result slots: fixed memory, looked at between a run's completion and the slot's return. */
+/** Views of the native result slots: fixed memory, valid from a run's completion until its slot is freed. */
 import { type Pointer, toArrayBuffer } from "bun:ffi";
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";

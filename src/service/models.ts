@@ -1,7 +1,8 @@
 /** From verified bundles and the configuration to loaded models. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
-import { ROBOT_DEFAULT, type RobotConfig, type ServeConfig } from "../config/config.ts";
+import { ROBOT_DEFAULT, type RobotConfig } from "../config/robot.ts";
+import type { ServeConfig } from "../config/serve.ts";
 import type { Bundle, Engine, LoadOptions } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { EXIT, Problem } from "../error/problem.ts";

@@ -10,14 +10,15 @@ import { pages } from "../edge/pages/routes.ts";
 import { robotHttp } from "../edge/robot-http/routes.ts";
 import type { RobotSocketDeps } from "../edge/robot-socket/deps.ts";
 import { robotSocket } from "../edge/robot-socket/upgrade.ts";
+import type { Durations } from "../std/metrics.ts";
 
 /** Everything that the surfaces need together. */
 export interface Parts extends HttpDeps, RobotSocketDeps, HealthDeps, OpsDeps {
   readonly store: OauthDeps["store"] & PagesDeps["store"] & HealthDeps["store"];
   readonly keys: HttpDeps["keys"];
   readonly people: PagesDeps["people"];
-  readonly devices: OauthDeps["devices"] & PagesDeps["devices"];
-  readonly starts: OpsDeps["starts"];
+  readonly deviceLogins: OauthDeps["deviceLogins"] & PagesDeps["deviceLogins"];
+  readonly starts: RobotSocketDeps["starts"] & { readonly chat: Durations };
   readonly sessions: RobotSocketDeps["sessions"];
   readonly admission: RobotSocketDeps["admission"];
   readonly sockets: RobotSocketDeps["sockets"];

@@ -1,11 +1,11 @@
 /**
- * `npm test`: everything that must hold, in the order of how soon it tells. Ends with `N passed, M failed`.
+ * `npm test`: all checks, the fastest first. Ends with `N passed, M failed`.
  *
  * With TENDON_TEST_REQUIRE=all a skipped test is a failure. A check that fails does not stop the others.
  * `--program FILE` runs the tests of the whole program only, against that executable.
  */
 import { join, resolve } from "node:path";
-import { childEnvironment, testRequirement } from "../config/config.ts";
+import { childEnvironment, testRequirement } from "../config/environment.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const NATIVE = join(ROOT, "native");
@@ -94,7 +94,7 @@ async function run({ name, command, cwd = ROOT, env = {}, count }: Check): Promi
   await Promise.all([show(child.stdout), show(child.stderr)]);
   const good = (await child.exited) === 0;
   const counts = count?.(output) ?? { passed: 0, failed: 0, skipped: 0 };
-  // A command that failed without naming a test failed as a whole; one without tests passed as a whole.
+  // A command that fails without a failed test counts as one failure; one that has no tests counts as one pass.
   if (!good && counts.failed === 0) counts.failed = 1;
   if (good && count === undefined) counts.passed = 1;
   if (good && count !== undefined && counts.passed === 0) counts.failed = 1;

@@ -17,12 +17,12 @@ const OUT = join(ROOT, "dist/tendon");
 const ZSTD_LEVEL = 19;
 
 async function main(): Promise<void> {
-  // One after another: two files with the same content are one asset.
+  // One after another, because two files with the same content share one asset.
   const files: EmbeddedFile[] = [];
   for (const [path, source] of await contents()) files.push(await pack(path, source));
   const making = `${OUT}.making`;
   const built = await Bun.build({
-    // The store's threads are entry points of their own (src/store/sqlite.ts).
+    // The threads of the SQLite store are entry points of their own.
     entrypoints: ["main.ts", "store/writer.ts", "store/checkpointer.ts"].map((path) => join(ROOT, "src", path)),
     target: "bun",
     minify: true,
@@ -35,7 +35,7 @@ async function main(): Promise<void> {
     process.exit(1);
   }
   await chmod(making, 0o755);
-  // A server that runs from the old file keeps it: the new one takes only its name.
+  // Renamed, not overwritten: a running server keeps the old file.
   await rename(making, OUT);
   process.stdout.write(`${OUT}: ${((await Bun.file(OUT).stat()).size / 2 ** 20).toFixed(1)} MiB\n`);
 }
@@ -61,7 +61,7 @@ async function contents(): Promise<[path: string, source: string][]> {
   return [["lib/libtendon.so", join(ROOT, "native/target/release/libtendon.so")], ...libraries, ...bundles.sort()];
 }
 
-/** Compresses a file; a file that was packed before is taken as it is. */
+/** Compresses a file, or finds it packed from an earlier build. */
 async function pack(path: string, source: string): Promise<EmbeddedFile> {
   const bytes = await Bun.file(source).bytes();
   const digest = sha256(bytes);
@@ -96,7 +96,7 @@ export const EMBEDDED_ID = ${JSON.stringify(id)};
   };
 }
 
-/** libvips is opened first: the addon then finds it by its name among the open libraries. */
+/** Opens libvips before the addon, so that the loader finds it by name among the open libraries. */
 const sharpPlugin: BunPlugin = {
   name: "sharp",
   setup: (build) => {

@@ -1,5 +1,5 @@
 /**
- * Makes a fresh machine ready: `node src/setup/setup.mjs`, before Bun is there. Does nothing twice.
+ * Sets up a fresh machine: `node src/setup/setup.mjs`. Runs on Node, since Bun is not installed yet. Skips what is done.
  *
  * Needs Node 20 or newer, npm, a C compiler (Rust links with it) and a Rust toolchain; no root, no cmake, no Python.
  * What is missing is named with the command that gets it. Then: npm packages, the native library, the reference bundles.
@@ -30,7 +30,7 @@ for (const name of folders("models")) {
   );
 }
 
-/** Everything that is missing at once, so that a newcomer installs once. */
+/** Names all missing tools at once. */
 function checkTools() {
   const missing = [];
   const [major] = process.versions.node.split(".").map(Number);
@@ -55,13 +55,13 @@ function checkTools() {
   process.exit(1);
 }
 
-/** What a tool that is there says instead of its version; undefined when it is not there. */
+/** What an installed tool prints instead of its version; undefined if it is not installed. */
 function installed(tool) {
   const { error, stderr } = spawnSync(tool, ["--version"], { encoding: "utf8" });
   return error ? undefined : (stderr.trim().split("\n")[0] ?? "nothing");
 }
 
-/** What `TOOL --version` prints, or undefined when it is not there. */
+/** What `TOOL --version` prints; undefined if that fails. */
 function answers(tool) {
   const { status, stdout } = spawnSync(tool, ["--version"], { encoding: "utf8" });
   return status === 0 ? stdout : undefined;

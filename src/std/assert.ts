@@ -1,6 +1,6 @@
-/** Assertions: our own bugs end the work at once instead of travelling on. */
+/** Assertions: a bug of ours throws where it is noticed. */
 
-/** Throws when `condition` is false; `message` names the rule that our own code broke. */
+/** Throws when `condition` is false; `message` is the rule that must hold. */
 export function assert(condition: boolean, message: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${message}`);
 }

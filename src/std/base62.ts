@@ -1,4 +1,4 @@
-/** Base62 text: digits, upper case, lower case, in ASCII order, so that equal-length texts sort as their numbers do. */
+/** Base62 text: digits, upper case, lower case, in ASCII order, so that texts of equal length sort as their numbers. */
 import { assert } from "./assert.ts";
 
 export const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -15,7 +15,7 @@ export function base62(value: number, chars: number): string {
   return text;
 }
 
-/** The largest multiple of 62 in a byte: bytes from here on would favour some characters. */
+/** The largest multiple of 62 below 256; larger bytes are thrown away, or some characters would be likelier. */
 const BYTE_LIMIT = 248;
 const pool = new Uint8Array(1024);
 let poolNext = pool.length;
@@ -29,7 +29,7 @@ export function randomBase62(chars: number): string {
       poolNext = 0;
     }
     const byte = pool[poolNext] ?? BYTE_LIMIT;
-    // A byte becomes part of a key or an id at most once.
+    // Overwritten after use, so that no secret stays in the pool.
     pool[poolNext] = 0;
     poolNext += 1;
     if (byte < BYTE_LIMIT) text += BASE62.charAt(byte % 62);

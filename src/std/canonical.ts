@@ -1,11 +1,10 @@
 /**
- * Digests of JSON values by content: object keys in any order, fields that are `null` as if they were not there.
+ * Digests of JSON values by content: the order of object keys does not matter, and a field that is `null` counts as absent.
  *
- * What is hashed is no JSON text but says the same: each value with its type and length before it, so that a large string is
- * hashed as it stands and never copied.
+ * Hashed is not JSON text but each value with its type and length before it, so that a large string is hashed without a copy.
  */
 
-/** SHA-256, 32 bytes. `scope` keeps requests of different forms apart. */
+/** SHA-256, 32 bytes. Equal values of different scopes have different digests. */
 export function canonicalDigest(scope: string, value: unknown): Uint8Array {
   const hasher = new Bun.CryptoHasher("sha256");
   addText(hasher, scope);
@@ -30,7 +29,7 @@ function add(hasher: Bun.CryptoHasher, value: unknown): void {
 }
 
 function addText(hasher: Bun.CryptoHasher, text: string): void {
-  // As UTF-8 all lone surrogates would look alike.
+  // Encoded as UTF-8, all lone surrogates become the same replacement character.
   const whole = text.isWellFormed();
   hasher.update(whole ? `"${text.length}:` : `'${text.length}:`);
   hasher.update(whole ? text : JSON.stringify(text));

@@ -1,4 +1,4 @@
-/** The only home of wall time, monotonic time and timers, so that tests can replace all three. */
+/** Wall time, monotonic time and timers, so that tests can replace all three. */
 
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
@@ -7,7 +7,7 @@ export interface Clock {
   monotonicMs(): number;
   /** Calls `due` once after `ms`; the returned function cancels it. */
   after(ms: number, due: () => void): () => void;
-  /** Calls `due` again and again until the returned function is called. Does not keep the process alive. */
+  /** Calls `due` every `ms` until the returned function is called. Does not keep the process alive. */
   every(ms: number, due: () => void): () => void;
 }
 

@@ -14,8 +14,7 @@ export async function readText(path: string): Promise<string | undefined> {
 }
 
 /**
- * Writes `text` to `path` with mode 0600, in a folder of mode 0700: one that is missing is made, one that is open to
- * others is closed to them.
+ * Writes `text` to `path` with mode 0600. The folder is made if it is missing, and gets mode 0700 if others may enter it.
  * A reader sees the old file or the new one, also after a power loss.
  */
 export async function writePrivate(path: string, text: string): Promise<void> {

@@ -1,8 +1,8 @@
 /**
  * The shortest decimal that reads back to the same float32.
  *
- * A decimal of at most 9 digits identifies a float32, and a double holds 15, so the search runs in doubles: round to `d`
- * digits, see whether that is still the same float32, print that double.
+ * At most 9 digits identify a float32, and a double holds 15, so the search runs in doubles: round to `d` digits, check that this
+ * is still the same float32, and print that double.
  */
 
 /** Powers of ten that a double holds exactly. */
@@ -16,7 +16,7 @@ export function float32Text(value: number): string {
   if (size < 1e-9 || size >= 1e15) return `${searchText(value)}`;
   // Math.log10 may be one off at a power of ten; that only makes the search try one digit more or less.
   const exponent = Math.floor(Math.log10(size));
-  // At a power of two the interval below is half as wide, so "more digits fit if fewer do" does not hold: try upwards.
+  // Below a power of two the interval is half as wide. There a shorter decimal may fit where a longer one does not: try upwards.
   if (isPowerOfTwo(size)) return `${searchText(value)}`;
   let shortest = size;
   for (let digits = DIGITS_MAX; digits > 0; digits -= 1) {
@@ -45,7 +45,7 @@ function isPowerOfTwo(value: number): boolean {
   return ((bits[0] ?? 0) & 0x7fffff) === 0;
 }
 
-/** The slow way, for numbers at the ends of the range: every digit count from one up, both neighbours of each. */
+/** The slow search, for very small and very large numbers: every number of digits from one up, with both neighbours. */
 function searchText(value: number): number {
   for (let digits = 1; digits < DIGITS_MAX; digits += 1) {
     const nearest = Number(value.toPrecision(digits));

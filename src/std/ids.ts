@@ -1,6 +1,6 @@
 /**
- * Ids for people and logs: a prefix and 24 base62 characters, 8 of time and 16 random (95 bits), so that the ids of one
- * kind sort by time and nobody can guess one.
+ * Ids for people and logs: a prefix and 24 base62 characters, 8 of time and 16 random (95 bits). Ids of one kind sort by time
+ * and cannot be guessed.
  */
 import { base62, randomBase62 } from "./base62.ts";
 import type { Clock } from "./clock.ts";
@@ -17,7 +17,7 @@ export function makeId(prefix: IdPrefix, clock: Clock): string {
 
 const ANON = new RegExp(`^anon-[0-9A-Za-z]{${TIME_CHARS + RANDOM_CHARS}}$`);
 
-/** Whether `text` has the form that the server gives to requests without a session of their own. */
+/** Whether `text` has the form of the session ids that the server assigns. */
 export function isAnonId(text: string): boolean {
   return ANON.test(text);
 }

@@ -1,4 +1,4 @@
-/** Where the process stands between its start and its end, and what still runs. */
+/** Whether the service is shutting down, and how many requests still run. */
 
 export class Lifecycle {
   draining = false;
@@ -6,7 +6,7 @@ export class Lifecycle {
   private idle = Promise.withResolvers<void>();
   private readonly end = new AbortController();
 
-  /** Aborts when what still waits must be answered at once. */
+  /** Aborts when requests that still wait must be answered at once. */
   get over(): AbortSignal {
     return this.end.signal;
   }
@@ -24,7 +24,7 @@ export class Lifecycle {
     if (this.draining && this.running === 0) this.idle.resolve();
   }
 
-  /** From now on nothing new is accepted; resolves when every running request is answered. */
+  /** Accepts nothing new from now on; resolves when no request runs any more. */
   drain(): Promise<void> {
     this.draining = true;
     if (this.running === 0) this.idle.resolve();

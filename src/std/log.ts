@@ -1,15 +1,15 @@
 /**
  * One line per event to standard error: text for people, one JSON object with `--json`.
- * Callers pass what happened and small facts; keys, bodies and images are never among them.
+ * Callers pass an event and small facts; never keys, bodies or images.
  */
 import type { Clock } from "./clock.ts";
 
 type Facts = Readonly<Record<string, string | number | boolean>>;
 
 export interface Log {
-  /** Something that an operator wants to know. */
+  /** Worth knowing for an operator. */
   info(event: string, facts?: Facts): void;
-  /** Something that an operator must look at. */
+  /** An operator must look at it. */
   error(event: string, facts?: Facts): void;
 }
 
@@ -33,7 +33,7 @@ export function makeLog(options: LogOptions): Log {
   };
 }
 
-/** Quoted where a reader could not tell where it ends; a line end can never break the line. */
+/** Quoted if it is not a single printable word, so that an event always is one line. */
 function plain(value: string | number | boolean): string {
   const text = String(value);
   return /^[^\s"=\p{C}]+$/u.test(text) ? text : JSON.stringify(text);

@@ -1,84 +1,53 @@
-/** Counters, gauges and quantiles in Prometheus text form. */
+/**
+ * Metrics in Prometheus text form, kept by prom-client. Durations are histograms, because those of several nodes can be
+ * added up and quantiles cannot.
+ */
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
-export type Labels = Readonly<Record<string, string>>;
+export type { Counter } from "prom-client";
 
-export interface Sample {
-  /** Of the name, where it is not the family's own. */
-  readonly suffix?: string;
-  readonly labels?: Labels;
-  readonly value: number;
-}
+/** The series of a histogram that has one label value. */
+export class Durations {
+  constructor(
+    readonly label: string,
+    private readonly series: Histogram.Internal<string>,
+  ) {}
 
-/** A counter with labels; each distinct set of labels is one time series, so label values come from closed lists. */
-export class Counter {
-  private readonly series = new Map<string, { labels: Labels; value: number }>();
-
-  add(labels: Labels): void {
-    const key = Object.values(labels).join("\n");
-    const known = this.series.get(key);
-    if (known) known.value += 1;
-    else this.series.set(key, { labels, value: 1 });
-  }
-
-  samples(): readonly Sample[] {
-    return [...this.series.values()];
+  add(ms: number): void {
+    this.series.observe(ms);
   }
 }
 
-const QUANTILES = [0.5, 0.99, 1] as const;
+/** One set of metrics. Never prom-client's global registry: a test makes many services in one process. */
+export class Metrics {
+  private readonly registers = [new Registry()] as const;
 
-/** Quantiles of the last values, exact; takes no memory while it runs. */
-export class Recent {
-  private readonly values: Float64Array;
-  private count = 0;
-  private sum = 0;
-
-  constructor(size = 1024) {
-    this.values = new Float64Array(size);
+  /** Each distinct set of label values is one time series, so label values must come from closed lists. */
+  counter<Label extends string>(name: string, help: string, labels: readonly Label[]): Counter<Label> {
+    return new Counter({ name, help, labelNames: labels, registers: [...this.registers] });
   }
 
-  add(value: number): void {
-    this.values[this.count % this.values.length] = value;
-    this.count += 1;
-    this.sum += value;
+  /** One series per value of `label`; all of them exist from the start, so that a rate can be taken of the first ones. */
+  durations<Value extends string>(
+    name: string,
+    help: string,
+    options: { readonly bucketsMs: readonly number[]; readonly label: string; readonly values: readonly Value[] },
+  ): (value: Value) => Durations {
+    const { bucketsMs, label, values } = options;
+    const registers = [...this.registers];
+    const histogram = new Histogram({ name, help, labelNames: [label], buckets: [...bucketsMs], registers });
+    for (const value of values) histogram.zero({ [label]: value });
+    return (value) => new Durations(value, histogram.labels(value));
   }
 
-  /** The samples of a summary, each with `labels`. */
-  samples(labels: Labels): readonly Sample[] {
-    const sorted = this.values.slice(0, Math.min(this.count, this.values.length)).sort();
-    const at = (quantile: number) => sorted[Math.max(0, Math.ceil(quantile * sorted.length) - 1)] ?? Number.NaN;
-    return [
-      ...QUANTILES.map((quantile) => ({ labels: { ...labels, quantile: String(quantile) }, value: at(quantile) })),
-      { suffix: "_sum", labels, value: this.sum },
-      { suffix: "_count", labels, value: this.count },
-    ];
+  /** A value that is known now; `total`: one that only grows. */
+  reading(type: "gauge" | "total", name: string, help: string, value: number): void {
+    const registers = [...this.registers];
+    if (type === "gauge") new Gauge({ name, help, registers }).set(value);
+    else new Counter({ name, help, registers }).inc(value);
   }
-}
 
-export interface Family {
-  readonly name: string;
-  readonly help: string;
-  readonly type: "counter" | "gauge" | "summary";
-  readonly samples: readonly Sample[];
-}
-
-/** The exposition text of `families`. */
-export function exposition(families: readonly Family[]): string {
-  let text = "";
-  for (const family of families) {
-    text += `# HELP ${family.name} ${family.help}\n# TYPE ${family.name} ${family.type}\n`;
-    for (const { suffix = "", labels = {}, value } of family.samples) {
-      text += `${family.name}${suffix}${labelText(labels)} ${value}\n`;
-    }
+  text(): Promise<string> {
+    return this.registers[0].metrics();
   }
-  return text;
-}
-
-function labelText(labels: Labels): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeLabel(value)}"`);
-  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
-}
-
-function escapeLabel(value: string): string {
-  return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

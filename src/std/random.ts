@@ -1,7 +1,7 @@
 /**
  * Seeded random numbers: the same bits on every machine. Integer arithmetic only, no transcendental function.
  *
- * Not for secrets, and not the noise of the flow (that one is Philox, shared with the native engine).
+ * Not for secrets (base62.ts), and not for the noise of the flow (Philox, in the native engine).
  */
 import { createHash } from "node:crypto";
 
@@ -12,7 +12,7 @@ export class RandomStream {
   /** Streams of different keys are independent, so adding one never shifts another. */
   constructor(key: string) {
     const digest = createHash("sha256").update(key, "utf8").digest();
-    // 128 bits of SHA-256 are not all zero, the one state that xoshiro must not have.
+    // All zero is the one state that xoshiro must not have; 128 bits of SHA-256 are not.
     this.state = Int32Array.from([0, 4, 8, 12], (offset) => digest.readInt32LE(offset));
   }
 

@@ -1,17 +1,17 @@
-/** Amounts of money as text (contract section 5): US dollars with nine places, of whole nano-dollars. */
+/** Amounts of money as text (contract section 5): nano-dollars as US dollars with nine decimal places. */
 
 const NANOS = 1_000_000_000n;
 
-/** `99.999958000`. */
+/** For example `99.999958000`. */
 export function usdText(nanos: bigint): string {
   const size = nanos < 0n ? -nanos : nanos;
   return `${nanos < 0n ? "-" : ""}${size / NANOS}.${String(size % NANOS).padStart(9, "0")}`;
 }
 
-/** Far above any account, far below what 64 bits hold. */
+/** Well below the range of 64 bits. */
 const DOLLARS_DIGITS_MAX = 9;
 
-/** Nano-dollars of `12`, `12.5`, `-3.000000001`; undefined where it is no such amount. */
+/** Nano-dollars of `12`, `12.5`, `-3.000000001`; undefined for anything else. */
 export function nanosOf(text: string): bigint | undefined {
   const match = /^(-?)(\d+)(?:\.(\d{1,9}))?$/.exec(text.trim());
   const [, sign, dollars = "", places = ""] = match ?? [];

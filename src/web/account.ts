@@ -1,4 +1,4 @@
-/** The account's page: credit, spend limit, keys, usage, password. */
+/** The account page: credit, spend limit, keys, usage, password. */
 import { usageSection } from "./chart.ts";
 import { field, hidden, newPassword } from "./field.ts";
 import { type KeyRow, keysSection, newKeySection } from "./keys.ts";
@@ -14,15 +14,15 @@ export interface AccountPage {
   viewer: Viewer;
   notice?: string;
   problem?: string;
-  /** Just created; its only showing. */
+  /** A key that was just created: the only time it is shown. */
   newKey?: { key: string; name: string };
   credit: { balance: bigint; held: bigint; available: bigint; paymentMethod: boolean };
   month: { name: string; settled: bigint; limit: bigint | undefined };
-  /** What stands in the field of the spend limit. */
+  /** Content of the field for the spend limit. */
   limitText: string;
   keys: readonly KeyRow[];
   usage: readonly UsageRow[];
-  /** The day, UTC, that the usage ends with: `2026-11-21`. */
+  /** Last day of the usage, UTC: `2026-11-21`. */
   today: string;
   passwordCharsMin: number;
 }
@@ -59,7 +59,7 @@ function creditSection({ balance, held, available, paymentMethod }: AccountPage[
 ${rounded ? html`<p class="soft exact">exactly ${exactMoneyText(available)}</p>` : undefined}
 <dl class="facts">
 <div><dt>Balance</dt><dd>${money(balance)}</dd></div>
-<div><dt>Held for runs under way</dt><dd>${money(held)}</dd></div>
+<div><dt>Held for runs in progress</dt><dd>${money(held)}</dd></div>
 <div><dt>Payment method</dt><dd>${paymentMethod ? "on file" : "none"}</dd></div>
 </dl>
 </section>
@@ -87,7 +87,7 @@ ${field({
 `;
 }
 
-/** The words above say the same, so the bar itself is hidden from screen readers. */
+/** Hidden from screen readers, because the text above it says the same. */
 function bar(settled: bigint, limit: bigint): Html {
   const permille = limit <= 0n || settled >= limit ? 1000 : Number((settled * 1000n) / limit);
   const level = permille >= 1000 ? "full" : "part";
@@ -97,7 +97,7 @@ function bar(settled: bigint, limit: bigint): Html {
 }
 
 function passwordSection({ csrf, email }: Viewer, charsMin: number): Html {
-  // The nameless field is not sent; it tells password managers whose password changes.
+  // The field without a name is not sent; password managers learn from it which account the password belongs to.
   return html`<section class="panel" id="password" aria-labelledby="password-heading">
 <h2 id="password-heading">Password</h2>
 <form class="narrow" method="post" action="/account/password">

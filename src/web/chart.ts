@@ -1,4 +1,4 @@
-/** Usage by day and model: stacked bars without scripts, and the same numbers as tables. */
+/** Usage by day and model: stacked bars as SVG, and the same numbers as tables. */
 import { type Html, html } from "./markup.ts";
 import { dollars, money, moneyText } from "./money.ts";
 import { lastDays, shortDay } from "./time.ts";
@@ -14,7 +14,7 @@ const ABOVE_PX = 8;
 const BELOW_PX = 26;
 const HEIGHT_PX = ABOVE_PX + PLOT_PX + BELOW_PX;
 const DIGIT_PX = 7;
-/** Of a day's share of the width. */
+/** Width of a bar, as a share of its day's width. */
 const BAR_SHARE = 0.72;
 
 export function usageSection(usage: readonly UsageRow[], today: string): Html {
@@ -28,7 +28,7 @@ ${rows.length === 0 ? html`<p>No runs in the last ${DAYS} days.</p>` : html`${ch
 `;
 }
 
-/** Steps of 1, 2 or 5 times a power of ten nano-dollars, four of them at most. */
+/** A step of 1, 2 or 5 times a power of ten nano-dollars, such that four steps at most reach `max`. */
 export function scaleOf(max: bigint): { readonly step: bigint; readonly top: bigint } {
   if (max <= 0n) return { step: CENT, top: CENT };
   for (let unit = 1n; ; unit *= 10n) {
@@ -47,7 +47,7 @@ function chart(rows: readonly UsageRow[], days: readonly string[]): Html {
   const busiest = totals.reduce((most, one) => (one.cost > most.cost ? one : most));
   const scale = scaleOf(busiest.cost);
   const all = totalOf(rows);
-  // Two drawings side by side: the axis keeps its width while the plot takes what is left, so the text never shrinks.
+  // Two drawings side by side, because the axis has a fixed width and the plot takes the rest: no text is scaled.
   return html`<figure class="chart">
 <figcaption id="chart-words"><span class="figure"><span class="large">${money(all.cost)}</span> in the last ${DAYS} days</span> <span class="soft more">${runsText(all.runs)}; the most on ${shortDay(busiest.day)}, ${moneyText(busiest.cost)}. Days are UTC.</span></figcaption>
 <div class="plot" role="img" aria-labelledby="chart-words">
@@ -79,7 +79,7 @@ function ticksOf({ step, top }: ReturnType<typeof scaleOf>): bigint[] {
   return Array.from({ length: Number(top / step) + 1 }, (_, at) => step * BigInt(at));
 }
 
-/** As many as tell neighbouring ticks apart. */
+/** Decimal places that tell neighbouring ticks apart. */
 function decimalsOf(step: bigint): number {
   if (step >= 1_000_000_000n) return 0;
   return Math.max(2, step.toString().padStart(9, "0").replace(/0+$/, "").length);
@@ -163,7 +163,7 @@ function modelRows(rows: readonly UsageRow[]): Html[] {
   );
 }
 
-/** A model's name; where it does not fit, its maker stands on a line of its own. */
+/** A model's id, which may break after its slash. */
 function nameOf(model: string): Html {
   const parts = model.split(/(?<=\/)/);
   return html`${parts.map((part, at) => (at === 0 ? html`${part}` : html`<wbr>${part}`))}`;

@@ -1,4 +1,4 @@
-/** The pages that let a terminal in: enter its code, compare and decide, done. */
+/** The pages of a device login: enter the code, compare and decide, done. */
 import { field, hidden } from "./field.ts";
 import { layout, type Viewer } from "./layout.ts";
 import { Html, html } from "./markup.ts";
@@ -45,7 +45,7 @@ export interface DeviceConfirmPage {
   viewer: Viewer;
   userCode: string;
   deviceName: string;
-  /** The network address that the device asked from. */
+  /** The network address of the device. */
   address: string;
   askedSecondsAgo: number;
 }
@@ -54,7 +54,7 @@ export function deviceConfirmPage(data: DeviceConfirmPage): string {
   const { viewer, userCode, deviceName, address, askedSecondsAgo } = data;
   return layout({
     heading: "Does this device belong to you?",
-    lead: html`<p>Approve it only if your terminal shows this very code.</p>`,
+    lead: html`<p>Approve it only if your terminal shows exactly this code.</p>`,
     viewer,
     here: "/device",
     width: "card",
@@ -91,8 +91,8 @@ export interface DeviceDonePage {
 const DONE = {
   approved: {
     heading: "The device is signed in",
-    text: "Go back to your terminal: it goes on by itself. You can close this page.",
-    after: "The device’s key stands among your keys; revoke it there when you no longer use the device.",
+    text: "Go back to your terminal: it continues by itself. You can close this page.",
+    after: "The device’s key is in your list of keys; revoke it there when you no longer use the device.",
   },
   denied: {
     heading: "The device was denied",

@@ -1,4 +1,4 @@
-/** The parts of a form: a field with its label and hint, and the hidden ones. */
+/** Fields of forms: input with label and hint, and hidden ones. */
 import { Html, html } from "./markup.ts";
 
 export interface Field {
@@ -7,14 +7,14 @@ export interface Field {
   readonly type?: "text" | "email" | "password";
   readonly value?: string;
   readonly hint?: string;
-  /** The page's problem is about this form. */
+  /** The page's problem concerns this field's form. */
   readonly problem?: boolean;
   readonly required?: boolean;
-  /** Further attributes, such as `autocomplete`; true stands for one without a value. */
+  /** Further attributes, such as `autocomplete`; true: an attribute without a value. */
   readonly attributes?: Readonly<Record<string, string | number | true>>;
 }
 
-/** Where the frame of a page shows its problem. */
+/** Id of the element that shows the page's problem. */
 export const PROBLEM_ID = "problem";
 
 export function field({
@@ -44,7 +44,7 @@ ${hint === undefined ? undefined : html`<p class="hint" id="${id}-hint">${hint}<
 }
 
 function attribute(key: string, value: string | number | true): Html {
-  // The names are written in this folder, never by a user.
+  // Not escaped: attribute names are constants of this folder, never a user's text.
   return value === true ? new Html(` ${key}`) : html` ${new Html(key)}="${value}"`;
 }
 
@@ -52,7 +52,7 @@ export function hidden(name: string, value: string): Html {
   return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
-/** A password that is being chosen. */
+/** The field for a new password. */
 export function newPassword({
   label,
   charsMin,
@@ -66,7 +66,7 @@ export function newPassword({
     name: "password",
     label,
     type: "password",
-    hint: `At least ${charsMin} characters. A few words that only you would put together do well.`,
+    hint: `At least ${charsMin} characters. A few unrelated words work well.`,
     problem,
     attributes: { autocomplete: "new-password", minlength: charsMin },
   });

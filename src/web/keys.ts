@@ -1,14 +1,14 @@
-/** The part of the account's page about keys: the new one, the list with its revoking, and the form for another. */
+/** The keys on the account page: a new key, the list, and the form for another one. */
 import { field, hidden } from "./field.ts";
 import type { Viewer } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
 import { moment } from "./time.ts";
 
 export interface KeyRow {
-  /** What may be shown of the key. */
+  /** The part of the key that is no secret. */
   prefix: string;
   name: string;
-  /** Unix seconds, as the others. */
+  /** Unix seconds, like the other times. */
   createdAt: number;
   lastUsedAt: number | undefined;
   revokedAt: number | undefined;
@@ -29,7 +29,7 @@ export function newKeySection({ key, name }: { readonly key: string; readonly na
 export function keysSection(viewer: Viewer, keys: readonly KeyRow[], mayCreate: boolean): Html {
   return html`<section class="panel" id="keys" aria-labelledby="keys-heading">
 <h2 id="keys-heading">Keys</h2>
-<p class="soft">Programs and robots prove with a key that they act for this account.</p>
+<p class="soft">Programs and robots use a key to act for this account.</p>
 ${keys.length === 0 ? html`<p>There are no keys yet.</p>` : keysTable(viewer, keys)}
 <h3>Create a key</h3>
 ${mayCreate ? keyForm(viewer) : WHY_NOT}
@@ -53,7 +53,7 @@ ${field({
 `;
 }
 
-// On a phone each row is laid out as a card; the roles keep it a table for a screen reader there.
+// On a phone each row is laid out as a card; the roles keep it a table for screen readers.
 function keysTable(viewer: Viewer, keys: readonly KeyRow[]): Html {
   return html`<table class="cards" role="table">
 <caption>Keys of this account; times are UTC</caption>
@@ -84,7 +84,7 @@ function keyRow(viewer: Viewer, { prefix, name, createdAt, lastUsedAt, revokedAt
 `;
 }
 
-/** Revoking cannot be taken back, so its button is one step away. */
+/** Revoking cannot be undone, so its button is shown only after a first click. */
 function revoking({ csrf }: Viewer, prefix: string): Html {
   const which = html`<span class="unseen"> key ${prefix}</span>`;
   return html`<details class="revoke">
@@ -92,7 +92,7 @@ function revoking({ csrf }: Viewer, prefix: string): Html {
 <form method="post" action="/account/keys/revoke">
 ${hidden("csrf", csrf)}
 ${hidden("prefix", prefix)}
-<p>Whatever uses this key stops working at once.</p>
+<p>Everything that uses this key stops working at once.</p>
 <button class="danger" type="submit">Revoke for good${which}</button>
 </form>
 </details>`;

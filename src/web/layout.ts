@@ -1,16 +1,16 @@
-/** The frame of every page for people: head, header with its navigation, the banner, and the policy that goes with it. */
+/** What all pages for people share: head, header, navigation, banner, and the content security policy. */
 import { hidden, PROBLEM_ID } from "./field.ts";
 import { Html, html } from "./markup.ts";
 import { STYLE } from "./style.ts";
 
-/** Whoever is signed in, and the token that their forms carry. */
+/** The signed-in person, and the token that their forms carry. */
 export interface Viewer {
   email: string;
   csrf: string;
 }
 
 export interface Frame {
-  /** The page's name; also its one heading of the first level. */
+  /** Title and h1 of the page. */
   readonly heading: string;
   readonly viewer?: Viewer | undefined;
   readonly here?: "/account" | "/device";
@@ -18,12 +18,12 @@ export interface Frame {
   readonly notice?: string | undefined;
   /** Under the heading. */
   readonly lead?: Html | undefined;
-  /** One form or message in the middle, or sections over the whole width. */
+  /** `card`: one form or message in the middle; `sections`: the whole width. */
   readonly width: "card" | "sections";
   readonly content: Html;
 }
 
-/** Nothing but the page's own style loads, no script runs, forms go only to this service. */
+/** Content security policy: only the page's own style, no scripts, forms only to this service. */
 export const WEB_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${new Bun.CryptoHasher("sha256").update(STYLE).digest("base64")}'`,
@@ -32,7 +32,7 @@ export const WEB_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-// A problem begins the title, because that is what a screen reader says first after a form was sent.
+// A problem comes first in the title, because screen readers say the title first after a form was sent.
 export function layout({ heading, viewer, here, problem, notice, lead, width, content }: Frame): string {
   return html`<!doctype html>
 <html lang="en">

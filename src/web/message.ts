@@ -1,4 +1,4 @@
-/** A page that says one thing: a link that has expired, too many tries, nothing here. */
+/** A page with one message: an expired link, too many tries, not found. */
 import { layout } from "./layout.ts";
 import { html } from "./markup.ts";
 

@@ -1,11 +1,11 @@
-/** Nano-dollars as people read them, with the exact amount beside it. */
+/** Amounts of money for people: rounded, with the exact amount as a title. */
 import { type Html, html } from "./markup.ts";
 
 const DECIMALS_EXACT = 9;
 const DECIMALS_MIN = 2;
 const CENT = 10_000_000n;
 
-/** Dollars with so many digits after the point, rounded half away from zero: `$1,234.50`, `−$0.02`. */
+/** Dollars with `decimals` decimal places, rounded half away from zero: `$1,234.50`, `−$0.02`. */
 export function dollars(nanoDollars: bigint, decimals: number): string {
   const size = nanoDollars < 0n ? -nanoDollars : nanoDollars;
   const unit = 10n ** BigInt(DECIMALS_EXACT - decimals);
@@ -16,7 +16,7 @@ export function dollars(nanoDollars: bigint, decimals: number): string {
   return `${sign}$${whole}${decimals === 0 ? "" : `.${digits.slice(-decimals)}`}`;
 }
 
-/** To the cent; what is below ten cents and no whole number of them, to two significant digits: `$12.34`, `$0.0013`. */
+/** In whole cents; below ten cents to two significant digits where cents do not suffice: `$12.34`, `$0.0013`. */
 export function moneyText(nanoDollars: bigint): string {
   const size = nanoDollars < 0n ? -nanoDollars : nanoDollars;
   if (size >= 10n * CENT || size % CENT === 0n) return dollars(nanoDollars, DECIMALS_MIN);
@@ -24,12 +24,12 @@ export function moneyText(nanoDollars: bigint): string {
   return dollars(nanoDollars, places);
 }
 
-/** Every digit that there is: `$99.999958000`. */
+/** All nine decimal places: `$99.999958000`. */
 export function exactMoneyText(nanoDollars: bigint): string {
   return dollars(nanoDollars, DECIMALS_EXACT);
 }
 
-/** The amount for people; its title holds the exact one. */
+/** The rounded amount; its title is the exact one. */
 export function money(nanoDollars: bigint): Html {
   const exact = exactMoneyText(nanoDollars);
   return html`<data value="${exact.replace(/[$,]/g, "").replace("−", "-")}" title="${exact}">${moneyText(nanoDollars)}</data>`;

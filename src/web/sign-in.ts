@@ -1,4 +1,4 @@
-/** The pages before anyone is signed in: sign in, sign up, and the one-time link that makes or restores an account. */
+/** The pages for people who are not signed in: sign in, sign up, and the page of a one-time link. */
 import { field, hidden, newPassword } from "./field.ts";
 import { layout } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
@@ -56,9 +56,9 @@ ${newPassword({ label: "Password", charsMin: passwordCharsMin, problem: problem 
 export interface WelcomePage {
   token: string;
   email: string;
-  /** The link was made for this address. */
+  /** The e-mail belongs to the link and cannot be changed. */
   emailFixed: boolean;
-  /** The link makes the account of whoever runs this service. */
+  /** The link makes the operator's account. */
   operator: boolean;
   problem?: string;
   passwordCharsMin: number;
@@ -89,7 +89,7 @@ function emailField(email: string, problem: boolean, fixed = false): Html {
     value: email,
     problem,
     ...(fixed ? { hint: "The link was made for this address." } : {}),
-    // Password managers file the password under the field that is marked as the user's name.
+    // Password managers save the password with the field that is marked as the user name.
     attributes: {
       autocomplete: "username",
       autocapitalize: "none",

@@ -1,4 +1,4 @@
-/** Moments and days as the pages write them: UTC, to the minute. */
+/** Times and days as the pages show them: UTC, to the minute. */
 import { type Html, html } from "./markup.ts";
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -16,7 +16,7 @@ export function ago(seconds: number): string {
   return `${Math.floor(seconds / 60)} minutes ago`;
 }
 
-/** The days that end with `today`, oldest first, as `2026-11-21`. */
+/** The last `count` days up to `today`, oldest first, as `2026-11-21`. */
 export function lastDays(today: string, count: number): string[] {
   const last = Date.parse(`${today}T00:00:00Z`);
   return Array.from({ length: count }, (_, at) =>

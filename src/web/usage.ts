@@ -1,4 +1,4 @@
-/** Rows of usage put together: by model, by day, and as the few series that a chart can show. */
+/** Sums of usage: by model, and as the few series that a chart can show. */
 
 export interface UsageRow {
   /** UTC: `2026-11-21`. */
@@ -25,7 +25,7 @@ export function totalOf(rows: readonly UsageRow[]): Total {
   });
 }
 
-/** The dearest model first. */
+/** Sorted by cost, highest first. */
 export function byModel(rows: readonly UsageRow[]): ModelTotal[] {
   return [...Map.groupBy(rows, ({ model }) => model)]
     .map(([model, its]) => ({ model, ...totalOf(its) }))
@@ -39,7 +39,7 @@ export interface Series {
 
 const SERIES_MAX = 6;
 
-/** One series for each model; where there are too many, the last holds all the cheap ones. */
+/** One series per model; with too many models the last series is the sum of the cheapest. */
 export function seriesOf(rows: readonly UsageRow[]): Series[] {
   const models = byModel(rows).map(({ model }) => model);
   const alone = models.length <= SERIES_MAX ? models : models.slice(0, SERIES_MAX - 1);

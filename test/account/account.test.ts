@@ -98,7 +98,7 @@ test("--dev keeps its key when the store cannot verify it", async () => {
   await using dir = await temporaryFolder();
   const store = fakeStore();
   const first = await made(store, dir.path);
-  // The look-up fails once; a new key could be made and would replace the good one.
+  // The look-up fails once; that must not replace the valid key by a new one.
   const { keyByPublicId } = store;
   store.keyByPublicId = async () => new StoreDown("disk full");
   expect(await devAccount(store, dir.path, new FakeClock())).toMatchObject({
@@ -173,7 +173,7 @@ test("a credentials file of another user, or one that is no regular file, is ref
   for (const odd of [folder, pipe, "/dev/null"]) {
     expect(await readCredentials(odd)).toMatchObject({ message: expect.stringContaining("not a regular file") });
   }
-  // What counts is the file behind the name.
+  // The checks apply to the target of a link.
   await symlink(path, link);
   expect(await readCredentials(link)).toEqual({ api_key: "a" });
   await chmod(path, 0o644);

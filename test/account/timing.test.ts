@@ -1,4 +1,4 @@
-/** A prober of keys does not learn from time how much of a secret is right. */
+/** The time of a check of a key does not depend on how much of its secret is right. */
 import { expect, test } from "bun:test";
 import { authenticate } from "../../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
@@ -54,9 +54,9 @@ test("a wrong secret takes as long whether its first or its last character is wr
     (share) => share > 0.4 && share < 0.6,
   );
   expect(halfway).toBe(true);
-  // What a look-up costs says that an id exists, which the safe prefix says as well; the secret stays unknown.
+  // The time of a look-up may tell that a public id exists, which is no secret.
   expect(await authenticate(`Bearer ${unknown}`, keys)).toEqual(await authenticate(`Bearer ${first}`, keys));
-  // The measure would see a difference that is there.
+  // The measurement can detect a difference where there is one.
   const slower = async () => {
     await ask(first)();
     for (let turn = 0; turn < 20; turn += 1) keyDigest(key);

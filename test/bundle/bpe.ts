@@ -27,7 +27,7 @@ export class Bpe {
     return this.vocab.get(token);
   }
 
-  /** Joins the pair of lowest rank, the leftmost first, until none is left. A space is put before a text that begins without one. */
+  /** Merges the pair of lowest rank, the leftmost first, until none is left. A text that does not begin with a space gets one. */
   encode(text: string): number[] {
     const spaced = text === "" || text.startsWith(" ") ? text : ` ${text}`;
     const tokens = [...new TextEncoder().encode(spaced)].map((byte) => present(this.bytes[byte], "byte"));
@@ -43,7 +43,7 @@ export class Bpe {
     }
   }
 
-  /** The text of byte tokens and joined pairs. */
+  /** The text of byte tokens and merged pairs. */
   decode(ids: readonly number[]): string {
     const characters = ids.flatMap((id) => [...present(this.texts.get(id), `token ${id}`)]);
     return new TextDecoder().decode(Uint8Array.from(characters, (character) => this.bytes.indexOf(character)));

@@ -1,4 +1,4 @@
-/** Model folders that nobody has thought of: a family's facts with other cameras, sizes, rows and steps. A folder, and no code. */
+/** Folders of new models: a family's facts with other cameras, sizes, rows and steps. A folder, no code. */
 import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
@@ -55,7 +55,7 @@ function worldAction({ image }: Writable<ModelFile>) {
   };
 }
 
-/** One observation of the right shape; nobody has computed its rows. */
+/** One observation of the right shape, without expected rows. */
 async function withoutRows(dir: string, { cameras, action }: Writable<ModelFile>): Promise<Parity> {
   const parity = JSON.parse(await readFile(join(dir, "parity/chunk.json"), "utf8")) as Parity;
   const [first] = parity.observations;

@@ -3,7 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { bundleCheck, checkLines, folderCheck, libraryCheck, lockCheck, machineChecks } from "../../src/cli/checks.ts";
 import { type Machine, readMachine, versionAtLeast } from "../../src/cli/machine.ts";
-import { childEnvironment } from "../../src/config/config.ts";
+import { childEnvironment } from "../../src/config/environment.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 const MODEL = "vendorB/molmoact2:yam";

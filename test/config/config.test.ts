@@ -1,7 +1,11 @@
 import { expect, test } from "bun:test";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { clientConfig, type Environment, folders, type ServeFlags, serveConfig } from "../../src/config/config.ts";
+import { clientConfig } from "../../src/config/client.ts";
+import type { Environment } from "../../src/config/environment.ts";
+import { folders } from "../../src/config/folders.ts";
+import { ROBOT_DEFAULT } from "../../src/config/robot.ts";
+import { type ServeFlags, serveConfig } from "../../src/config/serve.ts";
 import { Problem } from "../../src/error/problem.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
@@ -95,6 +99,16 @@ test("defaults without any file; the result is frozen", async () => {
   expect(Object.isFrozen(config)).toBe(true);
 });
 
+test("a table without any key has every default; a price for cached tokens above the others is refused", async () => {
+  const config = await read('[robot."a/b"]');
+  if (config instanceof Problem) throw new Error(config.message);
+  expect(config.robot.get("a/b")).toEqual(ROBOT_DEFAULT);
+  expect(Object.isFrozen(config.robot.get("a/b"))).toBe(true);
+  expect(await message('[robot."a/b"]\ncached_prompt_usd_per_mtok = "0.501"')).toMatch(
+    /^2 .*\[robot."a\/b"\]: cached_prompt_usd_per_mtok is above prompt_usd_per_mtok/,
+  );
+});
+
 test("flags win over TENDON_* variables, which win over the file", async () => {
   const toml = 'port = 1\nhost = "file"\nchunk_seconds = 3.5\nops_addr = "[::1]:7"\n';
   const env = { TENDON_PORT: "2", TENDON_HOST: "", TENDON_OPS_ADDR: "127.0.0.1:0" };
@@ -154,6 +168,9 @@ test("every configuration error exits with 2 and says what was expected", async 
   for (const text of messages) expect(text).toMatch(/^2 ./);
   expect(messages[2]).toContain("TENDON_PORT must be a whole number from 0 to 65535");
   expect(messages[3]).toContain("--port must be a whole number");
+  expect(messages[9]).toEndWith('tables, each of the form [robot."ID"], not 5');
+  expect(messages[10]).toEndWith('[robot."x"] must be a table, not 5');
+  expect(messages[11]).toEndWith('[robot."a/b"]: replicas must be a whole number from 1 to 64, not 0');
   expect(messages[15]).toContain('in quotes with at most three decimal places, such as "0.60"');
 });
 

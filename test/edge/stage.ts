@@ -9,6 +9,7 @@ import { Meter } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/http/ingress.ts";
+import { serviceMetrics } from "../../src/edge/ops/service-metrics.ts";
 import { Sockets } from "../../src/edge/robot-socket/sockets.ts";
 import { Admission } from "../../src/robot/admission.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
@@ -17,7 +18,6 @@ import { SlotPool } from "../../src/robot/session/slots.ts";
 import { SessionTable } from "../../src/robot/session/table.ts";
 import { type Parts, surfacesOf } from "../../src/service/surfaces.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
-import { Counter, Recent } from "../../src/std/metrics.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { FakeClock } from "../std/fake-clock.ts";
@@ -90,7 +90,7 @@ export async function stage(
   const service: Service = {
     clock,
     people,
-    devices: new DeviceLogins(store, people, clock),
+    deviceLogins: new DeviceLogins(store, people, clock),
     log: { info: note, error: note },
     store,
     keys: new Keys(store, clock),
@@ -104,8 +104,7 @@ export async function stage(
     sockets: new Sockets(),
     drills,
     authFails: () => drills.strikes("auth_unavailable"),
-    requests: new Counter(),
-    starts: { chat: new Recent(), episode: new Recent() },
+    ...serviceMetrics(),
     chunkMs: 10_000,
   };
   const app = publicApp(service, surfacesOf(service), options.silentSeconds);

@@ -1,4 +1,4 @@
-/** The C ABI itself: layout as generated, and every call's answer to right and wrong use. */
+/** The C ABI itself: the generated layout, and every call's answer to right and wrong use. */
 
 import { JSCallback, type Pointer, ptr } from "bun:ffi";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,4 +1,4 @@
-/** Episode memory on the native engine: what it keeps, what it forgets, and that nothing else leaves a trace in it. */
+/** Episode memory on the native engine: what it keeps and discards, and that nothing else changes it. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { ChunkResult } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";

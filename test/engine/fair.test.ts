@@ -1,4 +1,4 @@
-/** Turns, cancellation and what waits together, on the native engine. */
+/** Fairness between accounts, cancellation and batching, on the native engine. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import sharp from "sharp";
 import type { Run } from "../../src/engine/engine.ts";
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(async () => await cpu.engine.close());
 
-/** Waits for the outcome, gives the run back, and says in which order it came. */
+/** Waits for the outcome, ends the run, and notes in which order it came. */
 async function finished(run: Run, name: string, order: string[]): Promise<void> {
   await run.result;
   order.push(name);
@@ -42,7 +42,7 @@ test("with 64 runs of one account queued, another account's robot waits at most 
 }, 60_000);
 
 test("frames take turns too: one account's many do not hold up another's", async () => {
-  // Large enough that all are put before the first few are decoded.
+  // Large images, so that all are queued before the first few are decoded.
   const random = new RandomStream("frame");
   const pixels = Uint8Array.from({ length: 640 * 360 * 3 }, () => random.word() & 0xff);
   const raw = { width: 640, height: 360, channels: 3 } as const;
@@ -61,7 +61,7 @@ test("frames take turns too: one account's many do not hold up another's", async
   const { framesDecoded } = cpu.engine.stats();
   frames.push(put(2, "robot"));
   await Promise.all(frames);
-  // What was decoded already, what the threads had taken, and a round.
+  // Those already decoded, those that the threads had taken, and one round.
   expect(order.indexOf("robot") - (framesDecoded - decodedBefore)).toBeLessThan(20);
 });
 

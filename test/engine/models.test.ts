@@ -1,4 +1,4 @@
-/** Several models in one engine: their frames, runs and ends do not meet. */
+/** Several models in one engine: frames, runs and unloading of one do not affect the others. */
 import { expect, test } from "bun:test";
 import { LIMITS } from "../../src/limits.ts";
 import { parityOf } from "../bundle/built.ts";

@@ -1,4 +1,4 @@
-/** The native engine through its TypeScript face: what it computes, what it refuses, what it gives back. */
+/** The native engine through its TypeScript interface: results, refusals, and that all slots are freed. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/error/core.ts";
 import { EVERY } from "../../src/error/every-route.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
   await cpu.engine.close();
 });
 
-/** All slots are back: nothing leaked, nothing is under way. */
+/** All slots are free: nothing leaked, nothing runs. */
 function expectIdle({ engine }: Opened): void {
   const { framesFree, chunksFree } = engine.stats();
   expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
@@ -107,7 +107,7 @@ describe("a chunk", () => {
 
   test("after warm-up our library allocates nothing for it", async () => {
     for (const opened of [cpu, echo]) {
-      // Warm is each decode thread that has seen these sizes; which thread takes a frame is the system's choice.
+      // A decode thread is warm once it has decoded these sizes; the system chooses which thread takes a frame.
       const batches: number[] = [];
       do {
         const before = opened.engine.stats().allocations;
@@ -168,7 +168,7 @@ describe("what is refused", () => {
     const results = await Promise.all(runs.map((run) => run.result));
     expect(results.every((result) => result instanceof Failure && result.code === "engine_unavailable")).toBe(true);
     for (const run of runs) run.abort();
-    // The native side still has to come to each of them.
+    // The native side still has to process each of them.
     while (cpu.engine.stats().chunksFree < LIMITS.chunksMax) await Bun.sleep(1);
     expectIdle(cpu);
   });
@@ -235,7 +235,7 @@ describe("ends", () => {
     for (const result of await results) {
       if (result instanceof Failure) expect(result.code).toBe("engine_unavailable");
     }
-    // What is still in somebody's hands went with the engine: giving it back does nothing.
+    // The engine's end has freed everything: freeing it again does nothing.
     for (const run of runs) run.abort();
     frame?.drop();
   });

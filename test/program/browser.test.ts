@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { testRequirement } from "../../src/config/config.ts";
+import { testRequirement } from "../../src/config/environment.ts";
 import { Place, requestOf, type Server } from "./program.ts";
 import { footage } from "./robot.ts";
 

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join, resolve } from "node:path";
-import { testRequirement } from "../../src/config/config.ts";
+import { testRequirement } from "../../src/config/environment.ts";
 import { chunkOf, Place, type Server } from "./program.ts";
 import { footage, framesAt, observe, ROBOTS, type RobotFacts } from "./robot.ts";
 

@@ -1,6 +1,6 @@
 /** What was answered is on the disk: in the order of system calls, after kill -9, after a restart. */
 import { beforeAll, describe, expect, test } from "bun:test";
-import { testRequirement } from "../../src/config/config.ts";
+import { testRequirement } from "../../src/config/environment.ts";
 import { killRounds } from "./kill.ts";
 import { Place, requestOf } from "./program.ts";
 import { footage } from "./robot.ts";

@@ -1,6 +1,6 @@
 /** Whole episodes over HTTP on every model that ships. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { testRequirement } from "../../src/config/config.ts";
+import { testRequirement } from "../../src/config/environment.ts";
 import { Place, type Server } from "./program.ts";
 import { episode, footage, framesAt, observe, ROBOTS } from "./robot.ts";
 

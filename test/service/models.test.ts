@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config/config.ts";
+import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config/robot.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
 import { ROBOT } from "../../src/error/robot.ts";

@@ -8,6 +8,7 @@ import { Meter } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/http/ingress.ts";
+import { serviceMetrics } from "../../src/edge/ops/service-metrics.ts";
 import { Episode } from "../../src/edge/robot-socket/episode.ts";
 import { Outbox } from "../../src/edge/robot-socket/outbox.ts";
 import { Sockets } from "../../src/edge/robot-socket/sockets.ts";
@@ -22,7 +23,6 @@ import { SessionTable } from "../../src/robot/session/table.ts";
 import { type Parts, surfacesOf } from "../../src/service/surfaces.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
-import { Counter, Recent } from "../../src/std/metrics.ts";
 import { type Store, StoreDown } from "../../src/store/store.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeWire } from "../edge/robot-socket/fake-wire.ts";
@@ -130,7 +130,7 @@ export class World {
     this.service = {
       clock,
       people,
-      devices: new DeviceLogins(store, people, clock),
+      deviceLogins: new DeviceLogins(store, people, clock),
       store,
       keys: new Keys(store, clock),
       meter: new Meter({
@@ -150,8 +150,7 @@ export class World {
       admission: new Admission({ ...LIMITS, chunksMax: 3, accountChunksMax: 2, earlyFramesMax: EARLY_FRAMES_MAX }),
       drills: new Drills(),
       authFails: () => false,
-      requests: new Counter(),
-      starts: { chat: new Recent(), episode: new Recent() },
+      ...serviceMetrics(),
       chunkMs: 10_000,
     };
     this.app = publicApp(this.service, surfacesOf(this.service));

@@ -48,7 +48,7 @@ export class FakeClock implements Clock {
     this.nowMs = end;
   }
 
-  /** Nothing that is armed will fire: whoever waited for it is gone. */
+  /** Disarms all timers, as the end of the process would. */
   forget(): void {
     this.timers.clear();
   }

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/std/clock.ts";
 import { readText, writePrivate } from "../../src/std/file.ts";
 import { isAnonId, makeId } from "../../src/std/ids.ts";
 import { makeLog } from "../../src/std/log.ts";
-import { Counter, exposition } from "../../src/std/metrics.ts";
+import { Metrics } from "../../src/std/metrics.ts";
 import { nearest } from "../../src/std/nearest.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 import { FakeClock } from "./fake-clock.ts";
@@ -49,15 +49,26 @@ test("a log line is one line, as text or as JSON", () => {
   ]);
 });
 
-test("metrics are Prometheus text", () => {
-  const counter = new Counter();
-  counter.add({ route: "chat", status: "200" });
-  counter.add({ route: "chat", status: "200" });
-  counter.add({ route: 'a"b\\\n', status: "404" });
-  const samples = counter.samples();
-  expect(exposition([{ name: "n_total", help: "Help.", type: "counter", samples }])).toBe(
+test("metrics are Prometheus text", async () => {
+  const metrics = new Metrics();
+  const counter = metrics.counter("n_total", "Help.", ["route", "status"]);
+  counter.inc({ route: "chat", status: "200" });
+  counter.inc({ route: "chat", status: "200" });
+  counter.inc({ route: 'a"b\\\n', status: "404" });
+  expect(await metrics.text()).toBe(
     '# HELP n_total Help.\n# TYPE n_total counter\nn_total{route="chat",status="200"} 2\nn_total{route="a\\"b\\\\\\n",status="404"} 1\n',
   );
+});
+
+test("durations fill cumulative buckets; a series is there before its first value", async () => {
+  const metrics = new Metrics();
+  const durations = metrics.durations("d_ms", "Help.", { bucketsMs: [1, 3], label: "route", values: ["a", "b"] });
+  for (const ms of [0.5, 1, 2, 5]) durations("a").add(ms);
+  const text = await metrics.text();
+  expect(text).toContain(
+    'd_ms_bucket{le="1",route="a"} 2\nd_ms_bucket{le="3",route="a"} 3\nd_ms_bucket{le="+Inf",route="a"} 4\nd_ms_sum{route="a"} 8.5\nd_ms_count{route="a"} 4\n',
+  );
+  expect(text).toContain('d_ms_count{route="b"} 0\n');
 });
 
 test("the nearest word", () => {
@@ -87,7 +98,9 @@ test("the system clock goes on, and its timers fire and are cancelled", async ()
   const fired = Promise.withResolvers<void>();
   systemClock.after(0, () => fired.reject(new Error("cancelled timers do not fire")))();
   const stop = systemClock.every(1, () => fired.resolve());
-  await new Promise<void>((resolve) => void systemClock.after(1, resolve));
+  await new Promise<void>((resolve) => {
+    systemClock.after(1, resolve);
+  });
   await fired.promise;
   stop();
   expect(systemClock.monotonicMs()).toBeGreaterThan(before);

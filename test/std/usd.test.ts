@@ -23,7 +23,7 @@ describe("an amount of US dollars", () => {
     [" 1 ", 1_000_000_000n],
   ])("%p is read as %p nano-dollars", (text, nanos) => expect(nanosOf(text)).toBe(nanos));
 
-  // A tenth decimal is not rounded away: nobody would know which amount was meant.
+  // A tenth decimal is refused, not rounded.
   test.each([
     "",
     "-",

@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import postgres from "postgres";
-import { testRequirement } from "../../src/config/config.ts";
+import { testRequirement } from "../../src/config/environment.ts";
 import { Problem } from "../../src/error/problem.ts";
 import { openPostgresStore } from "../../src/store/postgres.ts";
 import { openSqliteStore } from "../../src/store/sqlite.ts";

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { chmod, copyFile, mkdir, readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { testRequirement } from "../../src/config/config.ts";
+import { testRequirement } from "../../src/config/environment.ts";
 import { Problem } from "../../src/error/problem.ts";
 import { lookAtDatabase } from "../../src/store/look.ts";
 import { STEPS } from "../../src/store/schema.ts";

@@ -1,4 +1,4 @@
-//! Reads a JPEG's markers, so that size, depth and completeness are known before a pixel is allocated.
+//! Reads a JPEG's markers, so that size, depth and completeness are known before pixels are allocated.
 //!
 //! One walk over all segments and scans (ITU-T T.81 annex B). It refuses what the decoder would refuse late or
 //! half-way: sizes out of bounds, CMYK, 12-bit, arithmetic and lossless coding, and files that end before their
@@ -6,13 +6,13 @@
 
 use crate::layout::JPEG_EDGE_MAX;
 
-/// Scans of one file; a progressive JPEG of a camera or encoder has about ten, an attack hundreds.
+/// Scans of one file: a progressive JPEG of a camera or encoder has about ten, an attack hundreds.
 pub const SCANS_MAX: u32 = 64;
 
-/// Pixels × scans of one file: ten scans, as encoders make them, of the largest picture. A decoder's time goes with them.
+/// Pixels × scans of one file, which a decoder's time is proportional to: ten scans of the largest image.
 const SCANNED_PIXELS_MAX: u64 = 10 * (JPEG_EDGE_MAX as u64) * (JPEG_EDGE_MAX as u64);
 
-/// What the decoder needs to know beforehand.
+/// What the decoder must know before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Pixels, 1 to `JPEG_EDGE_MAX`.
@@ -80,7 +80,7 @@ fn truncated() -> String {
     "it is truncated: it ends before its end-of-image marker".into()
 }
 
-/// The next marker byte; `at` moves behind it. Bytes between segments that are no marker are skipped, as decoders do.
+/// The next marker byte; `at` moves past it. Other bytes between segments are skipped, as decoders do.
 fn next_marker(jpeg: &[u8], at: &mut usize) -> Option<u8> {
     loop {
         *at += jpeg.get(*at..)?.iter().position(|&byte| byte == 0xFF)? + 1;
@@ -100,7 +100,7 @@ fn stands_alone(marker: u8) -> bool {
     matches!(marker, 0x01 | 0xD0..=0xD8)
 }
 
-/// The payload of the segment at `at`; `at` moves behind it.
+/// The payload of the segment at `at`; `at` moves past it.
 fn segment<'a>(jpeg: &'a [u8], at: &mut usize) -> Result<&'a [u8], String> {
     let length = jpeg.get(*at..*at + 2).ok_or_else(truncated)?;
     let length = u16::from_be_bytes([length[0], length[1]]) as usize;

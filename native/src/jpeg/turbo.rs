@@ -57,9 +57,8 @@ impl Library {
 
 /// Decodes with a fresh decompressor for each picture.
 ///
-/// A libjpeg decompressor keeps quantisation and Huffman tables from one picture to the next: a file without tables of
-/// its own would then be decoded with those of another robot's frame, and a damaged one could spoil the next. Making one
-/// costs a few microseconds.
+/// A libjpeg decompressor keeps quantisation and Huffman tables from one image to the next: a file without tables would be
+/// decoded with those of another robot's frame, and a damaged file could spoil the next. A new one costs a few microseconds.
 pub struct Decoder {
     library: Arc<Library>,
 }
@@ -114,7 +113,7 @@ impl Decoder {
 
     /// Decodes into `rgb`: `height` rows of `width` × 3 bytes, tightly packed. The error is a sentence part.
     ///
-    /// Damaged data that libjpeg would paint over is refused.
+    /// Damaged data, which libjpeg would decode with a warning, is refused.
     pub fn decode(&mut self, jpeg: &[u8], header: Header, rgb: &mut [u8]) -> Result<(), String> {
         let (width, height) = (header.width as usize, header.height as usize);
         let decompressor = Decompressor::new(&self.library)?;
@@ -140,8 +139,8 @@ impl Decoder {
 
 /// A few stray bytes before the end-of-image marker, which cheap cameras send: all pixels have been decoded by then.
 ///
-/// libjpeg keeps the text of its first warning only, so any other one, also a stray byte further up, may stand before
-/// real damage; and many bytes before the end are data that fell out of step.
+/// Only this warning is accepted. libjpeg keeps the text of its first warning only, so any other first warning may hide real
+/// damage; and many stray bytes before the end mean that decoding lost synchronisation.
 fn is_harmless(warning: &str) -> bool {
     let count =
         || warning.split_once(" extraneous bytes before marker 0xd9")?.0.rsplit(' ').next()?.parse::<u32>().ok();

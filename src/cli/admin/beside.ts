@@ -1,7 +1,7 @@
 /** What the `admin` commands share: their flags, the store beside a service, and what they say when it does not answer. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { serveConfig } from "../../config/config.ts";
+import { serveConfig } from "../../config/serve.ts";
 import { EXIT, Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
 import { DATABASE_FILE } from "../../store/folder.ts";

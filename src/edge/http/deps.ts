@@ -13,7 +13,7 @@ export interface HttpDeps {
   /** The budget of request bodies in memory. */
   readonly ingress: Ingress;
   /** Answered requests by `route` and `status`. */
-  readonly requests: Counter;
+  readonly requests: Counter<"route" | "status">;
   readonly keys: Keys;
   /** A drill: whether keys cannot be verified just now. */
   readonly authFails: () => boolean;

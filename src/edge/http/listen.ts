@@ -1,6 +1,6 @@
 /** Opening and closing a listening socket for an app. */
 import type { AnyElysia } from "elysia";
-import type { Address } from "../../config/config.ts";
+import type { Address } from "../../config/fields.ts";
 import { Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
 import { systemClock } from "../../std/clock.ts";

@@ -47,7 +47,7 @@ export async function answer(
   }
   if (outcome instanceof Failure) note(deps, requestId, outcome);
   const { status, body, headers } = outcome instanceof Failure ? failureReply(outcome, form) : outcome;
-  deps.requests.add({ route: name, status: String(status) });
+  deps.requests.inc({ route: name, status: String(status) });
   const [type, sent] = typed(deps, requestId, body);
   return new Response(sent, {
     status,

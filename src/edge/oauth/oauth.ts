@@ -5,7 +5,7 @@
 import { CLIENT_ID, DEVICE_GRANT, type DeviceLogins } from "../../account/device-login.ts";
 import { keyMatches, keyPublicId } from "../../account/key.ts";
 import type { Keys } from "../../account/keys.ts";
-import { Refusal } from "../../account/people.ts";
+import { PageRefusal } from "../../account/people.ts";
 import { Failure } from "../../error/core.ts";
 import { OAUTH, OAUTH_ANSWERS } from "../../error/oauth.ts";
 import { LIMITS } from "../../limits.ts";
@@ -23,7 +23,7 @@ export interface OauthDeps {
   readonly clock: Clock;
   readonly store: Pick<Store, "keyByPublicId" | "keyRevoke">;
   readonly keys: Pick<Keys, "refresh">;
-  readonly devices: Pick<DeviceLogins, "begin" | "poll">;
+  readonly deviceLogins: Pick<DeviceLogins, "begin" | "poll">;
 }
 
 type FormCall = Call<undefined, Form>;
@@ -58,11 +58,11 @@ export function oauth(deps: OauthDeps): Surface {
   };
 }
 
-async function deviceAuthorization({ devices }: OauthDeps, call: FormCall): Promise<Reply | Failure> {
+async function deviceAuthorization({ deviceLogins }: OauthDeps, call: FormCall): Promise<Reply | Failure> {
   const { request, body } = call;
   const address = addressOf(request, peerOf(call));
-  const begun = await devices.begin({ deviceName: body("device_name"), address, network: networkOf(address) });
-  if (begun instanceof Refusal) {
+  const begun = await deviceLogins.begin({ deviceName: body("device_name"), address, network: networkOf(address) });
+  if (begun instanceof PageRefusal) {
     const { text, retryAfterSeconds = 1 } = begun;
     return new Failure(OAUTH.temporarily_unavailable, text, { retryAfterSeconds });
   }
@@ -77,11 +77,11 @@ async function deviceAuthorization({ devices }: OauthDeps, call: FormCall): Prom
   });
 }
 
-async function token({ devices }: OauthDeps, { body }: FormCall): Promise<Reply | Failure> {
+async function token({ deviceLogins }: OauthDeps, { body }: FormCall): Promise<Reply | Failure> {
   if (body("grant_type") !== DEVICE_GRANT) {
     return new Failure(OAUTH.unsupported_grant_type, `grant_type is not ${DEVICE_GRANT}, the only one there is`);
   }
-  const outcome = await devices.poll(body("device_code"));
+  const outcome = await deviceLogins.poll(body("device_code"));
   if (outcome instanceof StoreDown) return down(outcome);
   if (typeof outcome === "object") return done({ access_token: outcome.key, token_type: "Bearer" });
   const [error, description] = POLLED[outcome];

@@ -1,7 +1,7 @@
 /** `/account`: keys, credit, spend limit, usage, password of the person who is signed in. */
 import { KEY_REFUSALS } from "../../account/device-login.ts";
 import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
-import { type Person, Refusal, unavailable } from "../../account/people.ts";
+import { PageRefusal, type Person, unavailable } from "../../account/people.ts";
 import { PAGE } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
 import { dayOf, dayText, monthOf } from "../../std/calendar.ts";
@@ -49,7 +49,7 @@ type Change = (
   person: Person,
   form: Form,
   network: string,
-) => Promise<keyof typeof NOTICES | Said | Refusal>;
+) => Promise<keyof typeof NOTICES | Said | PageRefusal>;
 
 export function changeAccount(change: Change): (from: FormVisit) => Promise<Reply> {
   return async (from) => {
@@ -57,7 +57,7 @@ export function changeAccount(change: Change): (from: FormVisit) => Promise<Repl
     if (!("token" in who)) return who;
     const outcome = await change(from.deps, who, from.form, from.network);
     if (typeof outcome === "string") return elsewhere(`/account?done=${outcome}`);
-    if (!(outcome instanceof Refusal)) return await account(from.deps, who, outcome);
+    if (!(outcome instanceof PageRefusal)) return await account(from.deps, who, outcome);
     return await account(from.deps, who, { problem: outcome.text }, PAGE[outcome.kind].status);
   };
 }
@@ -67,33 +67,37 @@ export async function createKey(
   { store, clock }: PagesDeps,
   { accountId }: Person,
   form: Form,
-): Promise<Said | Refusal> {
+): Promise<Said | PageRefusal> {
   const name = form("name").trim();
   const wrong = keyNameProblem(name);
-  if (wrong) return new Refusal(`The key is not made: ${wrong}.`);
+  if (wrong) return new PageRefusal(`The key is not made: ${wrong}.`);
   const key = makeKey();
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name };
   const added = await store.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
   if (added === "added") return { newKey: { key, name } };
-  if (typeof added === "string" && added !== "id_taken") return new Refusal(KEY_REFUSALS[added]);
+  if (typeof added === "string" && added !== "id_taken") return new PageRefusal(KEY_REFUSALS[added]);
   return unavailable();
 }
 
-export async function revokeKey(deps: PagesDeps, { accountId }: Person, form: Form): Promise<"revoked" | Refusal> {
+export async function revokeKey(deps: PagesDeps, { accountId }: Person, form: Form): Promise<"revoked" | PageRefusal> {
   const publicId = publicIdOf(form("prefix")) ?? "";
   const at = Math.floor(deps.clock.unixMs() / 1000);
   const revoked = await deps.store.keyRevoke({ publicId, accountId, at });
   if (revoked instanceof StoreDown) return unavailable();
-  if (revoked === "unknown") return new Refusal("The account has no such key.");
+  if (revoked === "unknown") return new PageRefusal("The account has no such key.");
   await deps.keys.refresh();
   return "revoked";
 }
 
-export async function changeLimit({ store }: PagesDeps, { accountId }: Person, form: Form): Promise<"limit" | Refusal> {
+export async function changeLimit(
+  { store }: PagesDeps,
+  { accountId }: Person,
+  form: Form,
+): Promise<"limit" | PageRefusal> {
   const typed = form("usd").trim().replace(/^\$/, "");
   const limit = typed === "" ? undefined : nanosOf(typed);
   if (typed !== "" && (limit === undefined || limit < 0n)) {
-    return new Refusal("The spend limit is no amount of dollars: write it like 12.50, or leave it empty for none.");
+    return new PageRefusal("The spend limit is no amount of dollars: write it like 12.50, or leave it empty for none.");
   }
   const changed = await store.spendLimit({ accountId, limit });
   return changed instanceof StoreDown ? unavailable() : "limit";
@@ -104,7 +108,7 @@ export async function changePassword(
   who: Person,
   form: Form,
   network: string,
-): Promise<"password" | Refusal> {
+): Promise<"password" | PageRefusal> {
   const typed = { current: form("current"), password: form("password"), network };
   return (await people.changePassword(who, typed)) ?? "password";
 }

@@ -1,5 +1,5 @@
 /** `/device`: a person compares the code on the terminal, sees what asks and from where, and decides. */
-import { Refusal } from "../../account/people.ts";
+import { PageRefusal } from "../../account/people.ts";
 import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../web/device.ts";
 import type { Reply } from "../http/reply.ts";
 import { again, type FormVisit, formPerson, person, shown, type Visit, viewer } from "./page.ts";
@@ -16,9 +16,9 @@ export async function enterCode(from: FormVisit): Promise<Reply> {
   const person = await formPerson(from, "/device");
   if (!("token" in person)) return person;
   const typed = from.form("user_code");
-  const found = await from.deps.devices.find(person, typed, from.network);
+  const found = await from.deps.deviceLogins.find(person, typed, from.network);
   const who = viewer(person);
-  if (found instanceof Refusal) {
+  if (found instanceof PageRefusal) {
     return again(deviceEnterPage({ viewer: who, userCode: typed, problem: found.text }), found);
   }
   const { login, userCode } = found;
@@ -35,8 +35,8 @@ export async function decide(from: FormVisit): Promise<Reply> {
   const typed = from.form("user_code");
   const refused =
     decision === "approve" || decision === "deny"
-      ? await from.deps.devices.decide(person, typed, from.network, decision === "approve")
-      : new Refusal("Choose one of the two buttons.");
+      ? await from.deps.deviceLogins.decide(person, typed, from.network, decision === "approve")
+      : new PageRefusal("Choose one of the two buttons.");
   if (refused) return again(deviceEnterPage({ viewer: who, userCode: typed, problem: refused.text }), refused);
   return shown(deviceDonePage({ viewer: who, decision: decision === "approve" ? "approved" : "denied" }));
 }

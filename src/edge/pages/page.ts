@@ -1,7 +1,7 @@
 /** What all pages for people share: headers, cookies, who is signed in, and that a form comes from our own page. */
 import type { DeviceLogins } from "../../account/device-login.ts";
 import type { Keys } from "../../account/keys.ts";
-import { type People, type Person, Refusal, unavailable } from "../../account/people.ts";
+import { PageRefusal, type People, type Person, unavailable } from "../../account/people.ts";
 import { formToken, sameText } from "../../account/secret.ts";
 import type { Failure } from "../../error/core.ts";
 import { PAGE } from "../../error/page.ts";
@@ -21,7 +21,7 @@ export interface PagesDeps {
   readonly store: Pick<Store, "accountById" | "keyAdd" | "keyRevoke" | "keysOf" | "spendLimit" | "usageDays">;
   readonly keys: Pick<Keys, "flush" | "refresh">;
   readonly people: People;
-  readonly devices: Pick<DeviceLogins, "find" | "decide">;
+  readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;
 }
 
 /** One visit of a page. */
@@ -56,13 +56,13 @@ export function elsewhere(location: string, headers: Record<string, string> = {}
 }
 
 /** A page that says why something was not done. */
-export function message(heading: string, refusal: Refusal): Reply {
+export function message(heading: string, refusal: PageRefusal): Reply {
   const link = { href: "/account", text: "To your account" };
   return again(messagePage({ heading, text: refusal.text, link }), refusal);
 }
 
 /** The page of a form again, with what was wrong. */
-export function again(html: string, { kind, retryAfterSeconds }: Refusal): Reply {
+export function again(html: string, { kind, retryAfterSeconds }: PageRefusal): Reply {
   return shown(
     html,
     PAGE[kind].status,
@@ -89,7 +89,7 @@ export async function person({ deps, request }: Visit, next: string): Promise<Pe
   const cookies = (request.headers.get("cookie") ?? "").split(/;\s*/);
   const token = cookies.find((one) => one.startsWith(name))?.slice(name.length);
   const found = await deps.people.person(token);
-  if (found instanceof Refusal) return message("Sorry", found);
+  if (found instanceof PageRefusal) return message("Sorry", found);
   return found ?? elsewhere(`/sign-in?next=${encodeURIComponent(next)}`);
 }
 
@@ -108,12 +108,12 @@ export async function formPerson(from: FormVisit, next: string): Promise<Person 
 export function foreign(): Reply {
   const text =
     "This form did not come from a page of this service, or the page is old. Open the page again and send it once more.";
-  return message("Not done", new Refusal(text, "forbidden"));
+  return message("Not done", new PageRefusal(text, "forbidden"));
 }
 
 /** A form that was refused before it was read, as a page. */
 export function unreadable({ row }: Failure): Reply {
   if (row === PAGE.unavailable) return message("Not done", unavailable());
   const text = row === PAGE.tooLarge ? "The form is too large." : "The form cannot be read.";
-  return message("Not done", new Refusal(text, row === PAGE.tooLarge ? "tooLarge" : "refused"));
+  return message("Not done", new PageRefusal(text, row === PAGE.tooLarge ? "tooLarge" : "refused"));
 }

@@ -1,5 +1,5 @@
 /** `/sign-in`, `/sign-out`, `/sign-up`, and `/welcome`, where one-time links lead. */
-import { type LinkFor, Refusal } from "../../account/people.ts";
+import { type LinkFor, PageRefusal } from "../../account/people.ts";
 import { LIMITS } from "../../limits.ts";
 import { signInPage, signUpPage, welcomePage } from "../../web/sign-in.ts";
 import type { Reply } from "../http/reply.ts";
@@ -36,7 +36,7 @@ export async function signOut(from: FormVisit): Promise<Reply> {
 
 export async function showSignUp({ deps }: Visit): Promise<Reply> {
   if (deps.people.signUpOpen) return shown(signUpPage({ email: "", passwordCharsMin }));
-  return message("No sign-up here", new Refusal("Accounts of this service are made by its operator.", "notFound"));
+  return message("No sign-up here", new PageRefusal("Accounts of this service are made by its operator.", "notFound"));
 }
 
 export async function signUp(from: FormVisit): Promise<Reply> {
@@ -51,7 +51,7 @@ export async function signUp(from: FormVisit): Promise<Reply> {
 export async function showWelcome({ deps, request }: Visit): Promise<Reply> {
   const token = new URL(request.url).searchParams.get("token") ?? "";
   const link = await deps.people.link(token);
-  if (link instanceof Refusal) return message("This link does not work", link);
+  if (link instanceof PageRefusal) return message("This link does not work", link);
   return shown(welcomePage({ token, ...linkFields(link), passwordCharsMin }));
 }
 
@@ -62,7 +62,7 @@ export async function welcome(from: FormVisit): Promise<Reply> {
   const signedIn = await people.redeem(typed);
   if (typeof signedIn === "string") return elsewhere("/account", cookie(from.request, signedIn));
   const link = await people.link(typed.token);
-  if (link instanceof Refusal) return message("This link does not work", link);
+  if (link instanceof PageRefusal) return message("This link does not work", link);
   const fields = { ...linkFields(link), ...(link.operator ? { email: typed.email } : {}) };
   const html = welcomePage({ token: typed.token, ...fields, problem: signedIn.text, passwordCharsMin });
   return again(html, signedIn);

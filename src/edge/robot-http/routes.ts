@@ -2,7 +2,7 @@
 import { ROBOT, ROBOT_ANSWERS } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
 import type { RobotDeps } from "../../robot/deps.ts";
-import type { Recent } from "../../std/metrics.ts";
+import type { Durations } from "../../std/metrics.ts";
 import { EXAMPLE } from "../docs/example.ts";
 import { json, NO_BODY } from "../http/body-rules.ts";
 import { KEY } from "../http/principal.ts";
@@ -16,7 +16,7 @@ import { ROBOT_HEADERS, ROBOT_SCHEMAS } from "./schemas.ts";
 export interface RobotHttpDeps {
   readonly robot: RobotDeps;
   /** From an observation's arrival to the model's start, milliseconds. */
-  readonly starts: Recent;
+  readonly starts: Durations;
 }
 
 export function robotHttp(deps: RobotHttpDeps): Surface {

@@ -281,7 +281,7 @@ export class Episode implements Holder {
   }
 
   private count(status: number): void {
-    this.service.requests.add({ route: "episode", status: String(status) });
+    this.service.requests.inc({ route: "episode", status: String(status) });
   }
 
   /** Our own bug ends the connection; the log has the stack. */

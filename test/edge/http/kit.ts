@@ -7,11 +7,12 @@ import { Ingress } from "../../../src/edge/http/ingress.ts";
 import { listen } from "../../../src/edge/http/listen.ts";
 import type { Route } from "../../../src/edge/http/route.ts";
 import type { Surface } from "../../../src/edge/http/surface.ts";
+import { serviceMetrics } from "../../../src/edge/ops/service-metrics.ts";
 import { type Answers, row, table } from "../../../src/error/core.ts";
 import { Problem } from "../../../src/error/problem.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { Lifecycle } from "../../../src/std/lifecycle.ts";
-import { Counter } from "../../../src/std/metrics.ts";
+import type { Metrics } from "../../../src/std/metrics.ts";
 import { fakeStore, funded } from "../../account/fake-store.ts";
 
 /** Failures of a surface that no product has. */
@@ -35,6 +36,7 @@ export function fakeSurface(routes: readonly Route[]): Surface {
 export interface Kit {
   readonly deps: HttpDeps;
   readonly key: string;
+  readonly metrics: Metrics;
   readonly logged: { event: string; facts: Record<string, unknown> }[];
 }
 
@@ -49,16 +51,17 @@ export async function kit(options: Partial<Pick<HttpDeps, "clock" | "ingress">> 
   const note = (event: string, facts: object = {}) => {
     logged.push({ event, facts: { ...facts } });
   };
+  const { metrics, requests } = serviceMetrics();
   const deps: HttpDeps = {
     clock,
     log: { info: note, error: note },
     lifecycle: new Lifecycle(),
     ingress,
-    requests: new Counter(),
+    requests,
     keys: new Keys(store, clock),
     authFails: () => false,
   };
-  return { deps, key, logged };
+  return { deps, key, logged, metrics };
 }
 
 /** The routes on a port of their own. */

@@ -132,6 +132,8 @@ test("GET /metrics only on the operations listener", async () => {
   const text = await response.text();
   expect(response.headers.get("content-type")).toStartWith("text/plain; version=0.0.4");
   expect(text).toContain('tendon_requests_total{route="chat",status="200"} 1\n');
+  expect(text).toContain("# TYPE tendon_start_ms histogram\n");
+  expect(text).toContain('tendon_start_ms_count{route="chat"} 1\n');
   expect(text).toContain("# TYPE tendon_engine_chunks_run_total counter\ntendon_engine_chunks_run_total 1\n");
   expect((await fetch(`${server.url}/healthz`)).status).toBe(404);
 });

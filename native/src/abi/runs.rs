@@ -1,0 +1,78 @@
+//! The calls of a run: observe, cancel, withdraw, commit, abort, slot_free. The rules of `abi.rs` apply.
+
+use super::{answer, done, engine, text, ticket};
+use crate::engine::Engine;
+use crate::layout::ObserveRequest;
+use crate::status::{Failure, Status, Ticket};
+
+/// Queues one run on decoded frames. Returns the run's ticket; its low 16 bits are the index for `tendon_result`. The
+/// frames belong to the run from here on. `Busy` and `TooLong` leave them with the caller.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_observe(
+    handle: *const Engine,
+    request: *const ObserveRequest,
+    instruction: *const u8,
+    instruction_len: u32,
+) -> i32 {
+    answer(|| {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            let request = request.as_ref().ok_or_else(|| Failure::new(Status::Misuse, "the request is null"))?;
+            ticket(engine(handle)?.observe(request, text(instruction, instruction_len)?))
+        }
+    })
+}
+
+/// Asks a run to stop: a queued one is not started, a running one ends before its next flow step, a finished one stays as it
+/// is. The completion says `Cancelled`, or how the run had ended before.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.cancel(Ticket(run))) })
+}
+
+/// Cancels a run that has not started. Returns 1, and its completion says `Cancelled`; or 0 if it has started or ended.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { Ok(i32::from(engine(handle)?.withdraw(Ticket(run)))) })
+}
+
+/// Keeps what a run with a chunk adds to its episode's memory.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_commit(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run), true)) })
+}
+
+/// Discards what an ended run would add to its episode's memory.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_abort(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run), false)) })
+}
+
+/// Frees the result slot of a committed or aborted run; its result may be overwritten from now on.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, run: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.slot_free(Ticket(run))) })
+}

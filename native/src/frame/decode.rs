@@ -1,0 +1,110 @@
+//! Decodes a pending frame: JPEG → RGB → resized, normalised tensor in the frame's slot.
+
+use super::{FAILED, FREE, FrameData, FrameSlots, FrameSpec, PENDING, READY};
+use crate::jpeg::{self, Decoder, Header};
+use crate::layout::JPEG_EDGE_MAX;
+use crate::memory::Block;
+use crate::resize::{Mode, Resizer, SLACK};
+use crate::status::Ticket;
+use crate::sync::lock;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// How one decode ended.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Decoded {
+    /// The tensor is ready.
+    Ready,
+    /// It cannot be decoded; the slot's error text says why.
+    Refused,
+    /// It was dropped meanwhile; the slot is free.
+    Dropped,
+}
+
+/// What a decode thread owns.
+pub struct Worker {
+    decoder: Decoder,
+    resizer: Resizer,
+    /// Address space for the largest image; memory is used only where it was written.
+    rgb: Block<u8>,
+}
+
+/// Pixel memory that a thread keeps between frames; the rest is returned to the system after a large image.
+const RGB_KEEP_BYTES: usize = 8 << 20;
+
+impl Worker {
+    /// A worker with its scratch memory.
+    pub fn new(decoder: Decoder) -> Result<Worker, String> {
+        let edge = JPEG_EDGE_MAX as usize;
+        Ok(Worker { decoder, resizer: Resizer::new(), rgb: Block::lazy(edge * edge * 3 + SLACK)? })
+    }
+
+    /// Decodes the pending frame of `ticket`.
+    pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> Decoded {
+        let Some((index, slot)) = slots.slot(ticket) else { return Decoded::Dropped };
+        let mut decoded = Decoded::Dropped;
+        if slot.state.load(Ordering::Acquire) == PENDING {
+            let mut data = lock(&slot.data);
+            let FrameData { jpeg, tensor, done, .. } = &mut *data;
+            decoded = match self.tensor(&slots.spec, jpeg, tensor) {
+                Ok(()) => Decoded::Ready,
+                Err(reason) => {
+                    lock(&slot.error).set(format_args!("{reason}"));
+                    Decoded::Refused
+                }
+            };
+            *done = Instant::now();
+        }
+        let next = if decoded == Decoded::Ready { READY } else { FAILED };
+        match slot.state.compare_exchange(PENDING, next, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => decoded,
+            Err(_) => {
+                slot.state.store(FREE, Ordering::Release);
+                slots.release(index);
+                Decoded::Dropped
+            }
+        }
+    }
+
+    /// JPEG → RGB → resized, normalised `[3, height, width]`. The error is a sentence part.
+    pub fn tensor(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut [f32]) -> Result<(), String> {
+        let Header { width, height, .. } = self.pixels(jpeg)?;
+        let (source, target) = ((width as usize, height as usize), (spec.width, spec.height));
+        let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
+        let plane = target.0 * target.1;
+        if spec.mode == Mode::Pad {
+            // Black bars; the image is written over the middle.
+            for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&spec.normal) {
+                channel.fill(normal[0]);
+            }
+        }
+        let (red, rest) = tensor.split_at_mut(plane);
+        let (green, blue) = rest.split_at_mut(plane);
+        self.resizer.run(spec.mode, rgb, source, target, |x, y, row| {
+            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
+            let pixels = row.chunks_exact(3);
+            let planes = red[from..to].iter_mut().zip(&mut green[from..to]).zip(&mut blue[from..to]);
+            for (((red, green), blue), pixel) in planes.zip(pixels) {
+                *red = spec.normal[0][pixel[0] as usize];
+                *green = spec.normal[1][pixel[1] as usize];
+                *blue = spec.normal[2][pixel[2] as usize];
+            }
+        });
+        if source.0 * source.1 * 3 > RGB_KEEP_BYTES {
+            self.rgb.release_beyond(RGB_KEEP_BYTES);
+        }
+        Ok(())
+    }
+
+    /// Decodes only, for benches: the pixels are `rgb()[..width × height × 3]`.
+    pub fn pixels(&mut self, jpeg: &[u8]) -> Result<Header, String> {
+        let header = jpeg::inspect(jpeg)?;
+        self.decoder.decode(jpeg, header, &mut self.rgb)?;
+        Ok(header)
+    }
+
+    /// The pixel memory.
+    pub fn rgb(&self) -> &[u8] {
+        &self.rgb
+    }
+}

@@ -1,0 +1,183 @@
+//! The work of one batch: frames, prompt, state and noise into bound tensors, the graphs, rows into result slots.
+
+use super::Replica;
+use crate::allocator::thread_mallocs;
+use crate::episode::{Entry, Pass};
+use crate::layout::{OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
+use crate::model::NO_MEMORY;
+use crate::run::Job;
+use crate::status::{Status, Ticket};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How a batch's native part ended, and its times.
+pub(super) struct BatchTimes {
+    pub(super) prefill: Duration,
+    pub(super) denoise: Duration,
+}
+
+/// The part of a job that a run needs, copied out of its lock.
+struct Snapshot {
+    frames: [u32; OBSERVATION_FRAMES_MAX],
+    frames_len: usize,
+    /// Its memory slot on this replica.
+    slot: Option<usize>,
+    state: [f32; STATE_VALUES_MAX],
+    instruction: Option<Arc<[u32]>>,
+    step: u32,
+    seed: u64,
+    submitted: Instant,
+}
+
+impl Snapshot {
+    fn of(job: &Job) -> Snapshot {
+        let Job { frames, frames_len, state, instruction, step, seed, submitted, episode, .. } = job;
+        Snapshot {
+            frames: *frames,
+            frames_len: *frames_len,
+            slot: episode.as_ref().map(|(_, slot)| *slot),
+            state: *state,
+            instruction: instruction.clone(),
+            step: *step,
+            seed: *seed,
+            submitted: *submitted,
+        }
+    }
+}
+
+impl Replica {
+    /// Fills the bound tensors, runs prefill or extend, then the flow loop. None if it was stopped between steps.
+    pub(super) fn compute(&mut self, batch: &[u16], stop: impl Fn() -> bool) -> Result<Option<BatchTimes>, String> {
+        let start = Instant::now();
+        let (model, most) = (self.model.clone(), self.model.manifest.batch);
+        self.failed.fill(false);
+        // A model with memory runs one observation at a time, on the variant of its slot.
+        let (mut variant, mut pass) = (batch.len() - 1, NO_MEMORY);
+        for (row, &index) in batch.iter().enumerate() {
+            // Copied out of the lock, so that a cancel does not wait while pixels are copied.
+            let observed = Snapshot::of(&self.runs.job(index));
+            if let Some(slot) = observed.slot {
+                let episodes = &model.episodes[self.index];
+                episodes.begin(slot);
+                pass = episodes.plan(slot).ok_or("the memory slot is gone")?;
+                variant = slot;
+            }
+            let (first, last) = self.feed(row, pass, &observed)?;
+            // Its frames are free: their tickets must not be used again.
+            self.runs.job(index).frames_len = 0;
+            let instruction = observed.instruction.as_deref().unwrap_or(&[]);
+            let state = &observed.state[..model.manifest.state.columns.len()];
+            let mut result = self.runs.result(index);
+            result.prompt_tokens = model.prompt_tokens(pass, instruction.len(), Some(state)) as u32;
+            result.cached_tokens = model.manifest.memory.map_or(0, |memory| pass.kept * memory.tokens) as u32;
+            result.cache_reset = u32::from(pass.entry == Entry::Reset);
+            result.decode_us = micros(last.duration_since(first));
+            result.queue_us = micros(start.duration_since(observed.submitted));
+            result.batch = batch.len() as u32;
+        }
+        let Some(network) = &mut self.network else {
+            for (failed, &index) in self.failed.iter_mut().zip(batch) {
+                *failed = self.runs.job(index).fail_step < model.manifest.flow.steps;
+            }
+            return Ok(Some(BatchTimes { prefill: Duration::ZERO, denoise: Duration::ZERO }));
+        };
+        let before = thread_mallocs();
+        network.read(pass.entry, variant)?;
+        let prefilled = Instant::now();
+        let (runs, failed) = (&self.runs, &mut self.failed);
+        let whole = network.denoise(variant, batch.len(), most, |step| {
+            for (failed, &index) in failed.iter_mut().zip(batch) {
+                *failed |= runs.job(index).fail_step == step;
+            }
+            !stop() && batch.iter().zip(&*failed).any(|(&index, failed)| !failed && !runs.cancelled(index))
+        })?;
+        if let (Some(before), Some(after)) = (before, thread_mallocs()) {
+            self.runs.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
+        }
+        let prefill = prefilled.duration_since(start);
+        Ok(whole.then(|| BatchTimes { prefill, denoise: prefilled.elapsed() }))
+    }
+
+    /// Writes one observation's frames, prompt, state and noise into row `row`, and frees its frames. Returns when its first frame
+    /// was put and when its last was decoded.
+    fn feed(&mut self, row: usize, pass: Pass, observed: &Snapshot) -> Result<(Instant, Instant), String> {
+        let Replica { model, network, .. } = self;
+        let (manifest, most) = (&model.manifest, model.manifest.batch);
+        let Snapshot { frames, frames_len, state, instruction, step, seed, .. } = observed;
+        let frames = &frames[..*frames_len];
+        let given = frames.len() / manifest.cameras.len();
+        let read = if pass.entry == Entry::Later { given } else { manifest.frames.first };
+        let mut span: Option<(Instant, Instant)> = None;
+        for (index, &ticket) in frames.iter().enumerate() {
+            let ticket = Ticket(ticket);
+            let frame = model.frames.claimed(ticket).ok_or("a frame of the run is gone")?;
+            span = span
+                .map_or(Some((frame.put, frame.done)), |(put, done)| Some((put.min(frame.put), done.max(frame.done))));
+            let (camera, age) = (index / given, index % given);
+            // A window that starts anew reads the last frames of each camera.
+            if let (Some(network), true) = (&mut *network, age + read >= given) {
+                let place = camera * read + age + read - given;
+                let values = manifest.frame_values();
+                network.images(pass.entry, row, most)[place * values..][..values].copy_from_slice(&frame.tensor);
+            }
+            drop(frame);
+            model.frames.finish(ticket);
+        }
+        if let Some(network) = network {
+            let state = &state[..manifest.state.columns.len()];
+            for branch in 0..network.branches() {
+                let text = if branch == 0 { instruction.as_deref().unwrap_or(&[]) } else { model.prompt.empty() };
+                let (tokens, mask) = network.prompt(pass.entry, row, most, branch);
+                model.prompt.write(text, state, tokens, mask);
+            }
+            network.state(row, most, |to| model.prompt.write_state(state, to));
+            let latent = network.latent(row, most);
+            let actions = latent.len();
+            crate::noise::fill(latent, 0, model.noise_key, *step, *seed);
+            if let Some(video) = network.video_latent() {
+                crate::noise::fill(video, actions, model.noise_key, *step, *seed);
+            }
+            network.lengths(pass, manifest.memory.map_or(0, |memory| memory.tokens));
+        }
+        span.ok_or_else(|| "an observation has no frames".into())
+    }
+
+    /// The rows of one run, in robot units, into its result; returns how many values were clamped.
+    pub(super) fn encode(&mut self, row: usize, index: u16, times: &BatchTimes) -> Result<u32, (Status, String)> {
+        let model = &*self.model;
+        let begun = Instant::now();
+        let job = self.runs.job(index);
+        let mut result = self.runs.result(index);
+        let (chunk_rows, columns) = model.encoder.size();
+        let values = &mut result.values[..chunk_rows * columns];
+        if let Some((episodes, slot)) = &job.episode {
+            // The block that the run has written may be kept.
+            let gone = || (Status::Model, "the memory slot is gone".to_string());
+            let pass = episodes.plan(*slot).ok_or_else(gone)?;
+            episodes.stage(*slot, pass);
+        }
+        let clamped = match &mut self.network {
+            Some(network) => {
+                let latent = network.latent(row, model.manifest.batch);
+                model.encoder.encode(latent, &job.state, values).map_err(|text| (Status::Model, text))?
+            }
+            None => {
+                values.fill(0.0);
+                0
+            }
+        };
+        result.rows = chunk_rows as u32;
+        result.columns = columns as u32;
+        result.clamped = clamped;
+        result.prefill_us = micros(times.prefill);
+        result.denoise_us = micros(times.denoise);
+        result.encode_us = micros(begun.elapsed());
+        Ok(clamped)
+    }
+}
+
+/// Whole microseconds, saturating.
+fn micros(duration: Duration) -> u32 {
+    duration.as_micros().min(u128::from(u32::MAX)) as u32
+}

@@ -1,0 +1,41 @@
+/** Checks configuration against its TypeBox schemas. Messages say which key, what was expected and what was given. */
+import type { StaticDecode, TObject, TSchema } from "@sinclair/typebox";
+import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
+import { EXIT, Problem } from "../error/problem.ts";
+import { nearest } from "../std/nearest.ts";
+
+/** What `table` says, with the defaults of what it does not say. `where` is its name in messages. */
+export function readTable<S extends TObject>(schema: S, table: object, where: string): StaticDecode<S> | Problem {
+  const value = Value.Default(schema, table);
+  if (Value.Check(schema, value)) return Value.Decode(schema, value);
+  const faults = [...Value.Errors(schema, value)];
+  // A misspelt key also leaves the right one missing: the misspelt one is the cause.
+  const fault = faults.find(({ type }) => type === ValueErrorType.ObjectAdditionalProperties) ?? faults[0];
+  return new Problem(`${where}: ${fault === undefined ? "not understood" : sentence(fault)}`, EXIT.usage);
+}
+
+/** `must be …, not …`, or undefined for a good value. */
+export function fieldFault(schema: TSchema, value: unknown): string | undefined {
+  return Value.Check(schema, value) ? undefined : expectation(schema, value);
+}
+
+function expectation(schema: TSchema, value: unknown): string {
+  return `must be ${schema.expected ?? "a table"}, not ${JSON.stringify(value)}`;
+}
+
+function sentence({ type, path, schema: field, value }: ValueError): string {
+  const keys = path
+    .split("/")
+    .slice(1)
+    .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const key = keys.at(-1) ?? "";
+  // Of the tables at the top, the second key is an id: [robot."ID"].
+  const [kind, id] = keys;
+  const table = id === undefined ? "" : `[${kind}."${id}"]`;
+  const inside = keys.length > 2 ? `${table}: ` : "";
+  if (type === ValueErrorType.ObjectAdditionalProperties) {
+    return `${inside}unknown key '${key}'; did you mean '${nearest(key, Object.keys(field.properties ?? {}))}'?`;
+  }
+  if (type === ValueErrorType.ObjectRequiredProperty) return `${inside}the key '${key}' is missing`;
+  return `${keys.length === 2 ? table : inside + key} ${expectation(field, value)}`;
+}

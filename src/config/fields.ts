@@ -1,0 +1,77 @@
+/**
+ * The kinds of fields that configuration tables have, as TypeBox schemas. `expected` is how messages describe a good value;
+ * a default stands in the schema, as it would be written in the file.
+ */
+import { FormatRegistry, Type } from "@sinclair/typebox";
+
+/** Where an HTTP server listens; port 0 picks a free one. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+const HOST_PORT = /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/;
+
+FormatRegistry.Set("http-address", (text) => /^https?:\/\//.test(text) && URL.canParse(text));
+FormatRegistry.Set("host-port", (text) => Number(HOST_PORT.exec(text)?.[2] ?? Number.NaN) <= 65_535);
+
+export function text(fallback?: string) {
+  return Type.String({ minLength: 1, expected: "a text that is not empty", ...defaultOf(fallback) });
+}
+
+export function flag(fallback: boolean) {
+  return Type.Boolean({ expected: "true or false", default: fallback });
+}
+
+export function whole(minimum: number, maximum: number, fallback?: number) {
+  const expected = `a whole number from ${minimum} to ${maximum}`;
+  return Type.Integer({ minimum, maximum, expected, ...defaultOf(fallback) });
+}
+
+export function seconds(maximum: number, fallback: number) {
+  const expected = `a number of seconds from 0.001 to ${maximum}`;
+  return Type.Number({ minimum: 0.001, maximum, expected, default: fallback });
+}
+
+export function either<A extends string, B extends string>(one: A, other: B, fallback?: A | B) {
+  const expected = `"${one}" or "${other}"`;
+  return Type.Union([Type.Literal(one), Type.Literal(other)], { expected, ...defaultOf(fallback) });
+}
+
+export function httpAddress() {
+  return Type.String({ format: "http-address", expected: "an http:// or https:// address" });
+}
+
+export function hostPort(fallback: string) {
+  const options = { format: "host-port", expected: 'HOST:PORT, such as "127.0.0.1:9464"', default: fallback };
+  return Type.Transform(Type.String(options))
+    .Decode((given): Address => {
+      const [, host = "", port] = HOST_PORT.exec(given) ?? [];
+      return { host: host.replace(/^\[|\]$/g, ""), port: Number(port) };
+    })
+    .Encode(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`);
+}
+
+/**
+ * US dollars per million units, as nano-dollars per unit: times 1000, so at most three decimal places. Text, because a
+ * TOML number would be a binary fraction.
+ */
+export function rate(fallback?: string) {
+  return Type.Transform(
+    Type.String({
+      pattern: "^\\d{1,9}(\\.\\d{1,3})?$",
+      expected: 'an amount in quotes with at most three decimal places, such as "0.60"',
+      ...defaultOf(fallback),
+    }),
+  )
+    .Decode((given) => {
+      const [dollars = "", places = ""] = given.split(".");
+      return BigInt(dollars + places.padEnd(3, "0"));
+    })
+    .Encode((nanos) => `${nanos / 1000n}.${String(nanos % 1000n).padStart(3, "0")}`);
+}
+
+/** A key without a default is required, so an absent one must not be there as `undefined`. */
+function defaultOf<T>(fallback: T | undefined): { default?: T } {
+  return fallback === undefined ? {} : { default: fallback };
+}

@@ -1,0 +1,156 @@
+/**
+ * Everything that `serve` takes from flags, environment and tendon.toml. Flags win over `TENDON_*` variables, which win over
+ * the file. Strict: an unknown key is a problem that names the nearest known one. The result is frozen.
+ */
+import { join, resolve } from "node:path";
+import { type StaticDecode, type TSchema, Type } from "@sinclair/typebox";
+import { type Drills, readDrills } from "../drill.ts";
+import { EXIT, Problem } from "../error/problem.ts";
+import { LIMITS } from "../limits.ts";
+import { fieldFault, readTable } from "./check.ts";
+import { clientConfig } from "./client.ts";
+import { type Environment, environment } from "./environment.ts";
+import { either, hostPort, seconds, text, whole } from "./fields.ts";
+import { readToml } from "./file.ts";
+import { folders } from "./folders.ts";
+import { LlmTable, llmConfig } from "./llm.ts";
+import { RobotTable, rateFault, robotConfig } from "./robot.ts";
+
+/** The flags of `serve`, as typed. */
+export interface ServeFlags {
+  readonly host?: string | undefined;
+  readonly port?: string | undefined;
+  readonly data?: string | undefined;
+  readonly models?: string | undefined;
+  readonly config?: string | undefined;
+  readonly dev: boolean;
+  readonly json: boolean;
+}
+
+export const DEFAULTS = { host: "127.0.0.1", port: 8080 } as const;
+
+/** Keys at the top of the file. Each has a variable, `TENDON_` and its name in capitals; some have a flag. */
+const SETTINGS = {
+  host: text(DEFAULTS.host),
+  port: whole(0, 65_535, DEFAULTS.port),
+  data: Type.Optional(text()),
+  models: Type.Optional(text()),
+  ops_addr: hostPort("127.0.0.1:9464"),
+  chunk_seconds: seconds(LIMITS.chunkSecondsMax, LIMITS.chunkSecondsDefault),
+  signup: either("open", "closed", "closed"),
+  response_days: whole(1, 36_500, 30),
+  usage_days: whole(1, 36_500, 400),
+};
+
+/** `table` has a default of its own: TypeBox fills in the defaults inside a record only then. */
+const tables = <S extends TSchema>(kind: string, table: S) =>
+  Type.Record(Type.String(), table, { expected: `tables, each of the form [${kind}."ID"]`, default: {} });
+
+const FILE = Type.Object(
+  { ...SETTINGS, llm: tables("llm", LlmTable), robot: tables("robot", RobotTable) },
+  { additionalProperties: false },
+);
+
+export type ServeConfig = ReturnType<typeof serveSettings>;
+
+/** Everything that `serve` needs to know, or the first thing that is wrong. */
+export async function serveConfig(flags: ServeFlags, env: Environment = environment()): Promise<ServeConfig | Problem> {
+  const unsupported = UNSUPPORTED.find((name) => env[name]);
+  if (unsupported) {
+    return new Problem(`${unsupported} is set, but this build does not support it; unset it`, EXIT.usage);
+  }
+  const databaseUrl = databaseUrlOf(env);
+  if (databaseUrl instanceof Problem) return databaseUrl;
+  const drills = drillsOf(env.TENDON_FAULTS || "", flags.dev);
+  if (drills instanceof Problem) return drills;
+  const named = flags.config ?? (env.TENDON_CONFIG || undefined);
+  const path = resolve(named ?? join(folders(env).config, "tendon.toml"));
+  const file = await readToml(path, named !== undefined);
+  if (file instanceof Problem) return file;
+  const overrides = overridesOf(flags, env);
+  if (overrides instanceof Problem) return overrides;
+  const settings = readTable(FILE, { ...file, ...overrides }, path);
+  if (settings instanceof Problem) return settings;
+  const config = serveSettings(settings, { flags, env, databaseUrl, drills });
+  for (const [id, robot] of config.robot) {
+    const fault = rateFault(robot);
+    if (fault !== undefined) return new Problem(`${path}: [robot."${id}"]: ${fault}`, EXIT.usage);
+  }
+  return config;
+}
+
+/** Variables of stores that this build does not have: refused, because ignoring them would lose data. */
+const UNSUPPORTED = ["REDIS_URL", "TENDON_BLOBS"] as const;
+
+function databaseUrlOf(env: Environment): string | undefined | Problem {
+  const url = env.DATABASE_URL || undefined;
+  if (url === undefined || (/^postgres(ql)?:\/\//.test(url) && URL.canParse(url))) return url;
+  return new Problem(
+    "DATABASE_URL is not a postgres:// address; unset it to keep everything in the data folder",
+    EXIT.usage,
+  );
+}
+
+function drillsOf(faults: string, dev: boolean): Drills | Problem {
+  if (faults === "" || dev) return readDrills(faults);
+  return new Problem("TENDON_FAULTS is set, but drills are for serve --dev alone; unset it", EXIT.usage);
+}
+
+/** What flags and variables say, in the types of the file; each is checked here, so that a message names its source. */
+function overridesOf(flags: ServeFlags, env: Environment): Record<string, string | number> | Problem {
+  const typed: Readonly<Record<string, string | undefined>> = {
+    host: flags.host,
+    port: flags.port,
+    data: flags.data,
+    models: flags.models,
+  };
+  const overrides: Record<string, string | number> = {};
+  for (const [key, schema] of Object.entries<TSchema>(SETTINGS)) {
+    const variable = `TENDON_${key.toUpperCase()}`;
+    const said = typed[key] ?? (env[variable] || undefined);
+    if (said === undefined) continue;
+    const isNumber = (schema.type === "integer" || schema.type === "number") && /^\d+(\.\d+)?$/.test(said);
+    const value = isNumber ? Number(said) : said;
+    const fault = fieldFault(schema, value);
+    if (fault !== undefined) {
+      return new Problem(`${typed[key] === undefined ? variable : `--${key}`} ${fault}`, EXIT.usage);
+    }
+    overrides[key] = value;
+  }
+  return overrides;
+}
+
+interface Beside {
+  readonly flags: ServeFlags;
+  readonly env: Environment;
+  readonly databaseUrl: string | undefined;
+  readonly drills: Drills;
+}
+
+function serveSettings(file: StaticDecode<typeof FILE>, { flags, env, databaseUrl, drills }: Beside) {
+  return Object.freeze({
+    listen: Object.freeze({ host: file.host, port: file.port }),
+    ops: Object.freeze(file.ops_addr),
+    /** Absolute path of the data folder. */
+    dataDir: resolve(file.data ?? folders(env).data),
+    /** Address of a PostgreSQL database; undefined: the store is in the data folder. A secret: it may hold a password. */
+    databaseUrl,
+    /** Absolute path of the bundles' folder; undefined: those that ship with the executable. */
+    modelsDir: file.models === undefined ? undefined : resolve(file.models),
+    chunkSeconds: file.chunk_seconds,
+    signup: file.signup,
+    responseDays: file.response_days,
+    usageDays: file.usage_days,
+    dev: flags.dev,
+    /** Failures to rehearse; none without `--dev`. */
+    drills,
+    json: flags.json,
+    credentialsPath: clientConfig(env).credentialsPath,
+    llm: mapped(file.llm, llmConfig),
+    robot: mapped(file.robot, robotConfig),
+  });
+}
+
+function mapped<T, R>(record: Readonly<Record<string, T>>, each: (value: T) => R): ReadonlyMap<string, R> {
+  return new Map(Object.entries(record).map(([id, value]) => [id, each(value)]));
+}

@@ -1,0 +1,24 @@
+/** Failures of a model that are answered in the same words wherever they are met. */
+import { Failure } from "../error/core.ts";
+import { ROBOT } from "../error/robot.ts";
+
+export function busy(what: string): Failure {
+  return new Failure(ROBOT.engine_unavailable, `the service is busy: ${what}; retry in a moment`, {
+    retryAfterSeconds: 1,
+  });
+}
+
+export function unloading(): Failure {
+  return busy("the model is being unloaded");
+}
+
+export function tooLong(): Failure {
+  return new Failure(
+    ROBOT.instruction_too_long,
+    "the instruction is longer than the model's prompt; send a shorter one (nothing is cut off)",
+  );
+}
+
+export function cancelled(): Failure {
+  return new Failure(ROBOT.engine_unavailable, "the run was cancelled; retry in a moment", { retryAfterSeconds: 1 });
+}

@@ -1,0 +1,86 @@
+/** The open engine's handle, and the completions that its native threads report. */
+import { JSCallback, type Pointer, ptr } from "bun:ffi";
+import { Problem } from "../error/problem.ts";
+import { LIMITS } from "../limits.ts";
+import { assert, present } from "../std/assert.ts";
+import { ABI_VERSION, OpenOptions, STATUS } from "./abi.ts";
+import { type Calls, errorText, lastError } from "./binding.ts";
+
+/** Shared by the engine, its models and their runs. */
+export class Channel {
+  private handle: Pointer | undefined;
+  private readonly waiting = new Map<number, (status: number) => void>();
+  private readonly callback: JSCallback;
+
+  constructor(readonly calls: Calls) {
+    this.callback = new JSCallback((ticket: number, status: number) => this.complete(ticket, status), {
+      args: ["u32", "i32"],
+      returns: "void",
+      threadsafe: true,
+    });
+  }
+
+  /** The open engine. */
+  get engine(): Pointer {
+    return present(this.handle, "an open engine");
+  }
+
+  open(decodeThreads: number, runtimePath: string, jpegPath: string): Problem | undefined {
+    const options = new DataView(new ArrayBuffer(OpenOptions.size));
+    options.setUint32(OpenOptions.abi_version, ABI_VERSION, true);
+    options.setUint32(OpenOptions.decode_threads, decodeThreads, true);
+    options.setUint32(OpenOptions.chunks_max, LIMITS.chunksMax, true);
+    options.setUint32(OpenOptions.frames_max, LIMITS.framesMax, true);
+    const [runtime, jpeg] = [Buffer.from(runtimePath), Buffer.from(jpegPath)];
+    const out = new BigUint64Array(1);
+    const status = this.calls.tendon_open(
+      new Uint8Array(options.buffer),
+      runtime,
+      runtime.length,
+      jpeg,
+      jpeg.length,
+      present(this.callback.ptr, "the callback's address"),
+      ptr(out),
+    );
+    if (status !== STATUS.ok) return new Problem(`the engine cannot be opened: ${lastError(this.calls)}`);
+    this.handle = Number(out[0]) as Pointer;
+    return undefined;
+  }
+
+  /** Calls `done` once with the status of the ticket's completion. */
+  wait(ticket: number, done: (status: number) => void): void {
+    assert(!this.waiting.has(ticket), "a ticket is waited for once");
+    this.waiting.set(ticket, done);
+  }
+
+  /** Throws for the status of a call that can only fail by a bug of ours. */
+  expect(status: number, call: string): void {
+    if (status < 0) throw new Error(`assertion failed: ${call}: ${lastError(this.calls)}`);
+  }
+
+  /** The text of a failure that a completion reported. */
+  errorText(ticket: number, model = 0): string {
+    return errorText(this.calls, this.engine, model, ticket);
+  }
+
+  /** False once the engine is closed: all its memory is free then, so nothing may be given back. */
+  get isOpen(): boolean {
+    return this.handle !== undefined;
+  }
+
+  async close(): Promise<void> {
+    this.expect(this.calls.tendon_close(this.engine), "close");
+    this.handle = undefined;
+    // The native threads have ended; completions that they have already reported are handled in the next turn of the event loop.
+    await new Promise((done) => setImmediate(done));
+    for (const [ticket] of [...this.waiting]) this.complete(ticket, STATUS.cancelled);
+    this.callback.close();
+  }
+
+  private complete(ticket: number, status: number): void {
+    assert(status !== STATUS.panic, "the native engine panicked");
+    const done = present(this.waiting.get(ticket), "the callback of a ticket");
+    this.waiting.delete(ticket);
+    done(status);
+  }
+}

@@ -1,0 +1,104 @@
+/** A run over its slot in the native library. */
+import { Failure } from "../error/core.ts";
+import { ROBOT } from "../error/robot.ts";
+import { assert } from "../std/assert.ts";
+import { STATUS } from "./abi.ts";
+import type { Calls } from "./binding.ts";
+import { cancelled } from "./busy.ts";
+import type { Channel } from "./channel.ts";
+import type { ChunkResult, Run } from "./engine.ts";
+import type { ResultSlots } from "./result.ts";
+
+export class NativeRun implements Run {
+  readonly result: Promise<ChunkResult | Failure>;
+  readonly released: Promise<void>;
+  private readonly outcome = Promise.withResolvers<ChunkResult | Failure>();
+  private readonly over = Promise.withResolvers<void>();
+  private native: "running" | "done" = "running";
+  private settled = false;
+  /** The result is a chunk. */
+  private gave = false;
+  /** The caller's decision; done once the native run has ended. */
+  private verdict: "commit" | "abort" | undefined;
+
+  constructor(
+    private readonly calls: Calls,
+    private readonly channel: Channel,
+    private readonly results: ResultSlots,
+    private readonly ticket: number,
+  ) {
+    this.result = this.outcome.promise;
+    this.released = this.over.promise;
+    channel.wait(ticket, (status) => this.ended(status));
+  }
+
+  /** `result` settles at once; the native run ends before its next flow step and frees its slot then. */
+  cancel(): void {
+    if (this.settled) return;
+    if (this.channel.isOpen) this.channel.expect(this.calls.tendon_cancel(this.channel.engine, this.ticket), "cancel");
+    this.finish(cancelled());
+  }
+
+  withdraw(): boolean {
+    if (this.settled || !this.channel.isOpen) return false;
+    const taken = this.calls.tendon_withdraw(this.channel.engine, this.ticket);
+    this.channel.expect(taken, "withdraw");
+    if (taken === 1) this.finish(cancelled());
+    return taken === 1;
+  }
+
+  commit(): void {
+    this.decide("commit");
+  }
+
+  abort(): void {
+    this.decide("abort");
+  }
+
+  private decide(verdict: "commit" | "abort"): void {
+    assert(this.settled && this.verdict === undefined, "commit or abort is called once, after the result");
+    assert(verdict === "abort" || this.gave, "a run that gave no chunk is not committed");
+    this.verdict = verdict;
+    if (this.native === "done") this.release(verdict);
+  }
+
+  private ended(status: number): void {
+    this.native = "done";
+    if (this.settled) {
+      if (this.verdict !== undefined) this.release("abort");
+      return;
+    }
+    this.finish(status === STATUS.ok ? this.results.read(this.ticket) : this.failed(status));
+  }
+
+  private finish(result: ChunkResult | Failure): void {
+    this.settled = true;
+    this.gave = !(result instanceof Failure);
+    this.outcome.resolve(result);
+  }
+
+  private failed(status: number): Failure {
+    if (status === STATUS.cancelled) {
+      return cancelled();
+    }
+    assert(status === STATUS.model, `a run ends as done, cancelled or failed, not ${status}`);
+    // The native text names tensors and graph nodes: it is for the log, not for a client.
+    return new Failure(
+      ROBOT.model_failure,
+      "the model failed on this observation; retry, and tell the operator if it goes on",
+      {
+        detail: this.channel.errorText(this.ticket),
+      },
+    );
+  }
+
+  private release(verdict: "commit" | "abort"): void {
+    if (this.channel.isOpen) {
+      const { engine } = this.channel;
+      if (verdict === "commit") this.channel.expect(this.calls.tendon_commit(engine, this.ticket), "commit");
+      else this.channel.expect(this.calls.tendon_abort(engine, this.ticket), "abort");
+      this.channel.expect(this.calls.tendon_slot_free(engine, this.ticket), "slot_free");
+    }
+    this.over.resolve();
+  }
+}

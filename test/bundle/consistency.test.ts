@@ -1,0 +1,144 @@
+/** Manifests that contradict themselves are refused with path, found and expected. */
+import { expect, test } from "bun:test";
+import type { Manifest } from "../../src/bundle/manifest.ts";
+import { present } from "../../src/std/assert.ts";
+import { edited } from "./damaged.ts";
+
+test("shapes and names that contradict the facts", async () => {
+  const cases: [(m: Manifest) => unknown, string][] = [
+    [
+      (m) => {
+        m.action.rows = 29;
+      },
+      "/graphs/denoise/inputs/0/shape: found",
+    ],
+    [
+      (m) => {
+        m.cameras.push("back");
+      },
+      "/graphs/prefill/inputs/0/shape: found",
+    ],
+    [
+      (m) => {
+        m.cameras[1] = "top";
+      },
+      "/cameras/1: found top",
+    ],
+    [
+      (m) => {
+        m.image.tokens = 63;
+      },
+      "/graphs/prefill/outputs/0/shape",
+    ],
+    [
+      (m) => {
+        m.prompt.tokens_max = 16;
+      },
+      "/prompt/tokens_max: found 16, expected more than the 16",
+    ],
+    [
+      (m) => {
+        m.prompt.tokens_max = 95;
+      },
+      "/graphs/prefill/inputs/1/shape",
+    ],
+    [
+      (m) => {
+        m.frames.later = 4;
+      },
+      "/frames/first: found 1, expected 4",
+    ],
+    [
+      (m) => {
+        m.action.width = 13;
+      },
+      "/action/columns: found 14 columns, expected 13 at most",
+    ],
+    [
+      (m) => {
+        (m.action.columns[0] as { relative_to: number }).relative_to = 14;
+      },
+      "/action/columns/0/relative_to",
+    ],
+    [
+      (m) => {
+        (m.graphs.denoise.inputs[3] as { from: string }).from = "past_q_0";
+      },
+      "/graphs/denoise/inputs/3/from",
+    ],
+    [
+      (m) => {
+        m.graphs.prefill.outputs.pop();
+      },
+      "/graphs/denoise/inputs/10/from",
+    ],
+    [
+      (m) => {
+        m.tokenizer = "other.json";
+      },
+      "/tokenizer: found other.json",
+    ],
+    [
+      (m) => {
+        m.export_id = "0".repeat(64);
+      },
+      "/export_id: found 0000",
+    ],
+    [
+      (m) => {
+        m.state.columns.push({ ...present(m.state.columns[0], "column"), name: "again" });
+      },
+      "/state/columns/14",
+    ],
+    [
+      (m) => {
+        m.stateful = true;
+      },
+      "/stateful: found true, expected false",
+    ],
+    [
+      (m) => {
+        m.stateful = true;
+        m.memory = { window: 4, tokens: 192, first: 1, later: 1 };
+      },
+      "/graphs/extend: found nothing, expected a graph",
+    ],
+    [
+      (m) => {
+        m.graphs.extend = m.graphs.prefill;
+      },
+      "/graphs/extend: found a graph, expected nothing",
+    ],
+    [
+      (m) => {
+        m.guidance = { scale: 2, apply: [] };
+      },
+      "/guidance: found",
+    ],
+    [
+      (m) => {
+        m.state.width = 13;
+      },
+      "/state/columns: found 14 columns, expected 13 at most",
+    ],
+    [
+      (m) => {
+        m.action.rotation6d = [9];
+      },
+      "/action/rotation6d/0: found 9, expected six columns of its own",
+    ],
+    [
+      (m) => {
+        m.action.rotation6d = [0, 5];
+      },
+      "/action/rotation6d/1: found 5, expected six columns of its own",
+    ],
+  ];
+  for (const [edit, expected] of cases) {
+    expect(
+      await edited((m) => {
+        edit(m);
+      }),
+    ).toContain(expected);
+  }
+});
