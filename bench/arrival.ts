@@ -9,17 +9,18 @@
  *
  * The robot sends again as soon as it has its chunk, so caches and cores are warm; the proof `episodes` tells the same of 64 at 30 Hz.
  */
-import { startChild } from "../src/cli/child.ts";
-import { CAPTURE_AHEAD_MS } from "../src/cli/control-loop.ts";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { EpisodeSocket, frameMessage } from "../src/cli/episode-socket.ts";
-import { measure } from "../src/cli/load.ts";
-import { repeatable } from "../src/cli/robot-sockets.ts";
+
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { median, type Summary, summary } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
+import { EpisodeSocket, frameMessage } from "../src/client/episode-socket.ts";
 import { Problem } from "../src/error/problem.ts";
+import { startChild } from "../src/measure/child.ts";
+import { measure } from "../src/measure/chunk/load.ts";
+import { CAPTURE_AHEAD_MS } from "../src/measure/episode/control-loop.ts";
+import { repeatable } from "../src/measure/episode/robot-sockets.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { median, type Summary, summary } from "../src/measure/stats.ts";
 import { systemClock } from "../src/std/clock.ts";
+import { table } from "../src/std/text-table.ts";
 import { type ModelStart, modelStart } from "./model-start.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 

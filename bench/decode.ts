@@ -10,13 +10,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { median } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
 import type { Model } from "../src/engine/engine.ts";
 import { locateLibraries } from "../src/engine/library.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { median } from "../src/measure/stats.ts";
+import { table } from "../src/std/text-table.ts";
 import { openModel } from "./engine.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 

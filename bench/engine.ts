@@ -1,5 +1,5 @@
 /** The engine with the sample's model loaded, in this process, for proofs that look below HTTP. */
-import { installedBundles } from "../src/cli/installed.ts";
+import { installedBundles } from "../src/bundle/installed.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../src/cli/sample.ts";
 import type { Engine, Frame, Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";

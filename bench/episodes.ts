@@ -8,12 +8,13 @@
  * Two arms: robots that begin at random moments of a chunk's time, which is judged, and robots that all begin within one period, the
  * worst that can happen: that one is told. Memory: socket-memory.ts, each part in a service of its own.
  */
-import { CHUNK_MS, driveEpisodes, measureEpisodes } from "../src/cli/bench-episode.ts";
-import { type LoopFigures, PERIOD_MS } from "../src/cli/control-loop.ts";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { loopSummary } from "../src/cli/episode-report.ts";
-import { table } from "../src/cli/table.ts";
+
 import { Problem } from "../src/error/problem.ts";
+import { type LoopFigures, PERIOD_MS } from "../src/measure/episode/control-loop.ts";
+import { loopSummary } from "../src/measure/episode/report.ts";
+import { CHUNK_MS, driveEpisodes, measureEpisodes } from "../src/measure/episode/suite.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { table } from "../src/std/text-table.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
 import { modelStart } from "./model-start.ts";
 import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";

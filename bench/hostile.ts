@@ -2,11 +2,11 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { type Child, startChild } from "../src/cli/child.ts";
 import { SAMPLE_MODEL } from "../src/cli/sample.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
 import { LIMITS } from "../src/limits.ts";
+import { type Child, startChild } from "../src/measure/child.ts";
+import { table } from "../src/std/text-table.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
 const ROUNDS = { small: 2, full: 50 } as const;

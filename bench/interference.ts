@@ -8,12 +8,12 @@
  * has more is the ledger's.
  */
 import { availableParallelism } from "node:os";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { measure } from "../src/cli/load.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { median, type Summary, summary } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
+import { measure } from "../src/measure/chunk/load.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { median, type Summary, summary } from "../src/measure/stats.ts";
+import { table } from "../src/std/text-table.ts";
 import { absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
 import { type Neighbor, startNeighbor } from "./neighbor.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";

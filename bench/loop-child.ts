@@ -1,8 +1,8 @@
 /** The measured process of bench/loop.ts: `bun bench/loop-child.ts DEVICE CHUNKS`, one JSON object to standard output. */
 import { readFile } from "node:fs/promises";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { print } from "../src/cli/print.ts";
+import { print } from "../src/cli/frame/print.ts";
 import { Problem } from "../src/error/problem.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { type Timed, timeForeignCalls, timeOne } from "./timed-ffi.ts";
 
 const WARMUP_CHUNKS = 20;

@@ -9,9 +9,9 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { percentile } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
+import { percentile } from "../src/measure/stats.ts";
+import { table } from "../src/std/text-table.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
 const CHUNKS = { small: 10, full: 1000 } as const;

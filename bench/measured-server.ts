@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { type Child, startChild } from "../src/cli/child.ts";
 import { SAMPLE_MODEL } from "../src/cli/sample.ts";
 import { Problem } from "../src/error/problem.ts";
+import { type Child, startChild } from "../src/measure/child.ts";
 
 /** What server-child.ts answers to "memory". */
 const Reading = Type.Object({ rss_bytes: Type.Integer() });

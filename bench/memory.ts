@@ -11,13 +11,13 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { measure } from "../src/cli/load.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { median } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
 import { childEnvironment } from "../src/config/config.ts";
 import { Problem } from "../src/error/problem.ts";
+import { measure } from "../src/measure/chunk/load.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { median } from "../src/measure/stats.ts";
+import { table } from "../src/std/text-table.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
 import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
 

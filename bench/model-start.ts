@@ -1,5 +1,5 @@
 /** What a service tells of `tendon_start_ms`: from the arrival of an observation to its model's start, the last 1024 of a route. */
-import type { Child } from "../src/cli/child.ts";
+import type { Child } from "../src/measure/child.ts";
 
 export interface ModelStart {
   readonly p50: number;

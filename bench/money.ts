@@ -1,6 +1,7 @@
 /** Is money taken once, whatever is killed or stopped? See test/program/outage.ts. */
-import { table } from "../src/cli/table.ts";
+
 import { Problem } from "../src/error/problem.ts";
+import { table } from "../src/std/text-table.ts";
 import { paidKillRounds, stopRounds, type Tally } from "../test/program/outage.ts";
 import { smallFrames } from "../test/program/payers.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";

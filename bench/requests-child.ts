@@ -4,7 +4,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { summary } from "../src/cli/stats.ts";
+import { summary } from "../src/measure/stats.ts";
 
 const Order = Type.Object({ url: Type.String(), apiKey: Type.String(), body: Type.String(), perSecond: Type.Number() });
 

@@ -3,7 +3,7 @@
  * the message "memory" with its resident memory after a full collection, and "late" with the greatest lateness of a 1 ms timer
  * since it was asked last.
  */
-import { given } from "../src/cli/command.ts";
+import { given } from "../src/cli/frame/command.ts";
 import { serve } from "../src/cli/serve.ts";
 import { Problem } from "../src/error/problem.ts";
 

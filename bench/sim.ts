@@ -1,5 +1,5 @@
 /** Does the robot route keep its promises over random histories? See test/sim. */
-import { table } from "../src/cli/table.ts";
+import { table } from "../src/std/text-table.ts";
 import { fakeGround, nativeGround, Outcomes, runHistory } from "../test/sim/sim.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 

@@ -2,11 +2,11 @@
 import { copyFile, cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ownProgram, startChild } from "../src/cli/child.ts";
 import { SAMPLE_MODEL } from "../src/cli/sample.ts";
-import { median } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
+import { ownProgram, startChild } from "../src/measure/child.ts";
+import { median } from "../src/measure/stats.ts";
+import { table } from "../src/std/text-table.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
 
 const EXECUTABLE = join(import.meta.dir, "../dist/tendon");

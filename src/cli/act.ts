@@ -1,20 +1,27 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { installedManifest } from "../bundle/installed.ts";
+import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace } from "../client/chunk.ts";
+import { CHAT_ROUTE, descriptionOf } from "../client/description.ts";
+import { post, type Service } from "../client/http.ts";
+import { type RobotRequest, requestBody } from "../client/request.ts";
+import { signedIn } from "../client/sign-in.ts";
 import { STATIONS } from "../edge/robot/chunk.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
-import { actOverSocket } from "./act-socket.ts";
-import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace } from "./chunk.ts";
-import { post, type Service } from "./client.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
-import { CHAT_ROUTE, descriptionOf } from "./description.ts";
-import { type CameraFiles, cameraFiles, inModelOrder, orderInDescription, readFrames, readState } from "./images.ts";
-import { installedManifest } from "./installed.ts";
-import { plotSvg } from "./plot.ts";
-import { print, printable, printJson, printNote } from "./print.ts";
-import { type RobotRequest, requestBody } from "./request.ts";
+import { plotSvg } from "../measure/plot/svg.ts";
+import {
+  type CameraFiles,
+  cameraFiles,
+  inModelOrder,
+  orderInDescription,
+  readFrames,
+  readState,
+} from "./act/cameras.ts";
+import { actOverSocket } from "./act/socket.ts";
+import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { print, printable, printJson, printNote } from "./frame/print.ts";
 import { wholeNumber } from "./sample.ts";
-import { signedIn } from "./sign-in.ts";
 
 export const act: Command = {
   name: "act",

@@ -4,14 +4,14 @@
  */
 import { rename } from "node:fs/promises";
 import { EXIT, Problem } from "../error/problem.ts";
-import { runChunkSuite } from "./bench-chunk.ts";
-import { runEpisodeSuite } from "./bench-episode.ts";
-import type { BenchTarget } from "./bench-service.ts";
-import { csvText, reportText } from "./chunk-report.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
-import { episodeCsv, episodeJson, episodeText } from "./episode-report.ts";
-import { origin } from "./origin.ts";
-import { print, printJson } from "./print.ts";
+import { csvText, reportText } from "../measure/chunk/report.ts";
+import { runChunkSuite } from "../measure/chunk/suite.ts";
+import { episodeCsv, episodeJson, episodeText } from "../measure/episode/report.ts";
+import { runEpisodeSuite } from "../measure/episode/suite.ts";
+import { origin } from "../measure/origin.ts";
+import type { BenchTarget } from "../measure/target.ts";
+import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { print, printJson } from "./frame/print.ts";
 import { wholeNumber } from "./sample.ts";
 
 const CHUNKS_DEFAULT = 500;

@@ -5,8 +5,8 @@ import { describe, show } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { readBundle } from "../bundle/read.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
-import { print, printJson } from "./print.ts";
+import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { print, printJson } from "./frame/print.ts";
 
 export const bundle: Command = {
   name: "bundle",

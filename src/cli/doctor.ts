@@ -2,12 +2,14 @@
 import { access, constants, stat, statfs } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { dirname, resolve } from "node:path";
+import { installedBundles } from "../bundle/installed.ts";
 import { type ServeConfig, serveConfig } from "../config/config.ts";
 import type { Engine } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";
 import { Failure } from "../error/core.ts";
 import { EXIT, Problem } from "../error/problem.ts";
+import { readMachine } from "../measure/machine.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { lookAtDatabase } from "../store/look.ts";
@@ -21,11 +23,9 @@ import {
   libraryCheck,
   lockCheck,
   machineChecks,
-} from "./checks.ts";
-import type { Command, Given } from "./command.ts";
-import { installedBundles } from "./installed.ts";
-import { readMachine } from "./machine.ts";
-import { print, printJson } from "./print.ts";
+} from "./doctor/checks.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { print, printJson } from "./frame/print.ts";
 
 /** Far longer than loading and warming all bundles takes. */
 const LOAD_MS_MAX = 600_000;

@@ -1,13 +1,13 @@
 /** `tendon login`: a link and a code, a person who confirms them in a browser, and the key that comes back, saved. */
 import { type Credentials, readCredentials, writeCredentials } from "../account/credentials.ts";
+import { countModels, Refusal } from "../client/http.ts";
+import { awaitKey, beginLogin, deviceName, type PendingLogin, revokeKey } from "../client/oauth.ts";
+import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
 import { clientConfig } from "../config/config.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
-import { countModels, Refusal } from "./client.ts";
-import type { Command, Given } from "./command.ts";
-import { awaitKey, beginLogin, deviceName, type PendingLogin, revokeKey } from "./oauth.ts";
-import { print, printJson, printNote } from "./print.ts";
-import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "./sign-in.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { print, printJson, printNote } from "./frame/print.ts";
 
 export const login: Command = {
   name: "login",

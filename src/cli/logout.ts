@@ -1,12 +1,12 @@
 /** `tendon logout`: revokes the saved key at its service and removes it here; `--local`: removes it here alone. */
 import { type Credentials, readCredentials, removeCredentials } from "../account/credentials.ts";
+import { countModels, Refusal } from "../client/http.ts";
+import { revokeKey } from "../client/oauth.ts";
+import { hasOrigin, isFor, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
 import { clientConfig } from "../config/config.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { countModels, Refusal } from "./client.ts";
-import type { Command, Given } from "./command.ts";
-import { revokeKey } from "./oauth.ts";
-import { print, printJson, printNote } from "./print.ts";
-import { hasOrigin, isFor, owner, safePrefix, serviceUrl } from "./sign-in.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { print, printJson, printNote } from "./frame/print.ts";
 
 export const logout: Command = {
   name: "logout",

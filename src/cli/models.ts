@@ -1,11 +1,11 @@
 /** `tendon models`: every robot id with the facts that a client needs. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { installedManifests } from "../bundle/installed.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import type { Command, Given } from "./command.ts";
-import { installedManifests } from "./installed.ts";
-import { print, printJson } from "./print.ts";
-import { table } from "./table.ts";
+import { table } from "../std/text-table.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { print, printJson } from "./frame/print.ts";
 
 export const models: Command = {
   name: "models",

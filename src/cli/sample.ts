@@ -1,14 +1,14 @@
 /** `tendon sample DIR`: three drawn camera frames, a robot state and a ready request, so that the README's lines run anywhere. */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { requestBody } from "../client/request.ts";
 import { EXAMPLE, EXAMPLE_INSTRUCTION } from "../edge/docs/example.ts";
 import { EXIT, Problem } from "../error/problem.ts";
+import { sampleFrames } from "../measure/sample/drawing.ts";
+import { VIEWS } from "../measure/sample/scene.ts";
 import { present } from "../std/assert.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
-import { sampleFrames } from "./drawing.ts";
-import { print, printJson } from "./print.ts";
-import { requestBody } from "./request.ts";
-import { VIEWS } from "./scene.ts";
+import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { print, printJson } from "./frame/print.ts";
 
 /** The model that the written request asks for; its cameras are the scene's views. */
 export const SAMPLE_MODEL = EXAMPLE.model;

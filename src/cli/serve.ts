@@ -32,8 +32,8 @@ import { type Log, makeLog, standardError } from "../std/log.ts";
 import { Counter, Recent } from "../std/metrics.ts";
 import { openStore } from "../store/open.ts";
 import { type Store, StoreDown } from "../store/store.ts";
-import type { Command, Given } from "./command.ts";
-import { print, printJson } from "./print.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { print, printJson } from "./frame/print.ts";
 
 export const serve: Command = {
   name: "serve",

@@ -1,10 +1,11 @@
 /** `tendon status`: which key is in use, for which service, and whether that service takes it. */
+
+import { countModels, Refusal } from "../client/http.ts";
+import { type SignedIn, safePrefix, signedIn } from "../client/sign-in.ts";
 import { clientConfig } from "../config/config.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { countModels, Refusal } from "./client.ts";
-import type { Command, Given } from "./command.ts";
-import { print, printJson } from "./print.ts";
-import { type SignedIn, safePrefix, signedIn } from "./sign-in.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { print, printJson } from "./frame/print.ts";
 
 export const status: Command = {
   name: "status",

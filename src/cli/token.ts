@@ -1,8 +1,9 @@
 /** `tendon token`: prints the key in use and nothing else, for `curl -H "Authorization: Bearer $(tendon token)"`. */
+
+import { keyInUse } from "../client/sign-in.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import type { Command, Given } from "./command.ts";
-import { print, printJson } from "./print.ts";
-import { keyInUse } from "./sign-in.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { print, printJson } from "./frame/print.ts";
 
 export const token: Command = {
   name: "token",

@@ -3,11 +3,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Credentials, writeCredentials } from "../../src/account/credentials.ts";
+import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/act/cameras.ts";
 import { act } from "../../src/cli/act.ts";
-import { chunkOf, chunkTable, columnsOfSpace } from "../../src/cli/chunk.ts";
-import { given } from "../../src/cli/command.ts";
-import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/images.ts";
-import { keyInUse, signedIn } from "../../src/cli/sign-in.ts";
+import { given } from "../../src/cli/frame/command.ts";
+import { chunkOf, chunkTable, columnsOfSpace } from "../../src/client/chunk.ts";
+import { keyInUse, signedIn } from "../../src/client/sign-in.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
 
 const JPEG = "test/vectors/jpeg/420.jpg";

@@ -3,11 +3,11 @@ import { figureLines, withinLimits } from "../../bench/proof.ts";
 import { PROOFS } from "../../bench/prove.ts";
 import { machineName, mergeResults } from "../../bench/results.ts";
 import { bench } from "../../src/cli/bench.ts";
-import { csvText, type Measurement, reportText } from "../../src/cli/chunk-report.ts";
-import { given } from "../../src/cli/command.ts";
-import { COLUMNS, type ColumnName } from "../../src/cli/load.ts";
-import type { Origin } from "../../src/cli/origin.ts";
+import { given } from "../../src/cli/frame/command.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
+import { COLUMNS, type ColumnName } from "../../src/measure/chunk/load.ts";
+import { csvText, type Measurement, reportText } from "../../src/measure/chunk/report.ts";
+import type { Origin } from "../../src/measure/origin.ts";
 
 const from: Origin = {
   date: "2026-01-02T03:04:05Z",

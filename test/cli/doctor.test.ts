@@ -1,9 +1,16 @@
 import { expect, test } from "bun:test";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { bundleCheck, checkLines, folderCheck, libraryCheck, lockCheck, machineChecks } from "../../src/cli/checks.ts";
-import { type Machine, readMachine, versionAtLeast } from "../../src/cli/machine.ts";
+import {
+  bundleCheck,
+  checkLines,
+  folderCheck,
+  libraryCheck,
+  lockCheck,
+  machineChecks,
+} from "../../src/cli/doctor/checks.ts";
 import { childEnvironment } from "../../src/config/config.ts";
+import { type Machine, readMachine, versionAtLeast } from "../../src/measure/machine.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 const MODEL = "vendorB/molmoact2:yam";

@@ -5,11 +5,11 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { readCredentials, writeCredentials } from "../../src/account/credentials.ts";
 import { keyPublicId, makeKey } from "../../src/account/key.ts";
-import { awaitKey, beginLogin, deviceName, type PendingLogin } from "../../src/cli/oauth.ts";
+import { awaitKey, beginLogin, deviceName, type PendingLogin } from "../../src/client/oauth.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
 import type { Clock } from "../../src/std/clock.ts";
+import { FakeService, refuse } from "../client/fake-service.ts";
 import { type Ended, Place } from "../program/program.ts";
-import { FakeService, refuse } from "./fake-service.ts";
 
 const fileOf = (place: Place) => join(place.home, ".config/tendon/credentials.json");
 const prefixOf = (key: string) => `tdn_${keyPublicId(key)}`;

@@ -1,0 +1,125 @@
+/** The client of device login (RFC 8628) and of revocation (RFC 7009). */
+import { hostname } from "node:os";
+import { CLIENT_ID, DEVICE_GRANT } from "../account/device-login.ts";
+import { keyPublicId } from "../account/key.ts";
+import { printable } from "../cli/frame/print.ts";
+import { EXIT, Problem } from "../error/problem.ts";
+import { LIMITS } from "../limits.ts";
+import type { Clock } from "../std/clock.ts";
+import { form, refusal } from "./http.ts";
+import { numberAt, textAt } from "./json.ts";
+
+const CLIENT = { client_id: CLIENT_ID } as const;
+/** What a `slow_down` adds, by RFC 8628. */
+const SLOW_DOWN_MS = 5_000;
+
+/** A login that waits for a person to confirm it. */
+export interface PendingLogin {
+  readonly deviceCode: string;
+  readonly userCode: string;
+  readonly verificationUri: string;
+  /** The same with the code in it. */
+  readonly verificationUriComplete: string | undefined;
+  readonly expiresInSeconds: number;
+  readonly intervalSeconds: number;
+}
+
+/** Begins a login; `device` is the name under which the person finds the key again. */
+export async function beginLogin(url: string, device: string): Promise<PendingLogin | Problem> {
+  const reply = await form(url, "/oauth/device_authorization", { ...CLIENT, device_name: device });
+  if (reply instanceof Problem) return reply;
+  if (!reply.ok) return new Problem(refusal(url, reply).message, EXIT.failed);
+  const { body } = reply;
+  const deviceCode = textAt(body, "device_code");
+  const userCode = textAt(body, "user_code");
+  const verificationUri = textAt(body, "verification_uri");
+  const complete = textAt(body, "verification_uri_complete");
+  const expiresInSeconds = numberAt(body, "expires_in");
+  if (!deviceCode || !userCode || !verificationUri || expiresInSeconds === undefined) {
+    return new Problem(`the service at ${url} answered without a link and a code; is it a tendon service?`);
+  }
+  const interval = numberAt(body, "interval") ?? LIMITS.loginIntervalSecondsDefault;
+  return {
+    deviceCode,
+    userCode: printable(userCode),
+    verificationUri: printable(verificationUri),
+    verificationUriComplete: complete === undefined ? undefined : printable(complete),
+    expiresInSeconds,
+    intervalSeconds: Math.min(Math.max(interval, LIMITS.loginIntervalSecondsMin), LIMITS.loginIntervalSecondsMax),
+  };
+}
+
+/** Asks until the person has decided or the code has expired. A service that restarts meanwhile is waited for. */
+export async function awaitKey(url: string, login: PendingLogin, clock: Clock): Promise<string | Problem> {
+  const endMs = clock.monotonicMs() + login.expiresInSeconds * 1000;
+  let intervalMs = login.intervalSeconds * 1000;
+  let pauseMs = intervalMs;
+  let last: Outcome = "pending";
+  for (;;) {
+    const leftMs = endMs - clock.monotonicMs();
+    if (leftMs <= 0) return last instanceof NoAnswer ? last.problem : expired();
+    await new Promise<void>((resolve) => void clock.after(Math.min(pauseMs, leftMs), resolve));
+    last = await poll(url, login.deviceCode);
+    if (last instanceof Problem) return last;
+    if (last instanceof NoAnswer) {
+      pauseMs = Math.max(intervalMs, Math.min(2 * pauseMs, LIMITS.loginPauseMsMax));
+    } else if (typeof last === "object") {
+      return last.key;
+    } else {
+      if (last === "slow_down") intervalMs += SLOW_DOWN_MS;
+      pauseMs = intervalMs;
+    }
+  }
+}
+
+/** Revokes a key; one that is revoked already is no problem. */
+export async function revokeKey(url: string, key: string): Promise<Problem | undefined> {
+  const reply = await form(url, "/oauth/revoke", { ...CLIENT, token: key, token_type_hint: "access_token" });
+  if (reply instanceof Problem) return reply;
+  return reply.ok ? undefined : new Problem(refusal(url, reply).message, EXIT.failed);
+}
+
+/** This machine's name as the service takes it. */
+export function deviceName(name = hostname()): string {
+  const chars = [...printable(name).trim()].slice(0, LIMITS.deviceNameCharsMax);
+  return chars.join("") || "unnamed machine";
+}
+
+/** The service is away or overloaded: nothing is decided. */
+class NoAnswer {
+  constructor(readonly problem: Problem) {}
+}
+
+type Outcome = { readonly key: string } | "pending" | "slow_down" | NoAnswer | Problem;
+
+async function poll(url: string, deviceCode: string): Promise<Outcome> {
+  const fields = { ...CLIENT, grant_type: DEVICE_GRANT, device_code: deviceCode };
+  const reply = await form(url, "/oauth/token", fields);
+  if (reply instanceof Problem) return new NoAnswer(reply);
+  if (reply.ok) {
+    const key = textAt(reply.body, "access_token");
+    if (key !== undefined && keyPublicId(key) !== undefined) return { key };
+    return new Problem(`the service at ${url} confirmed the login but sent no key; look for it at ${url}/account`);
+  }
+  switch (textAt(reply.body, "error")) {
+    case "authorization_pending":
+      return "pending";
+    case "slow_down":
+      return "slow_down";
+    case "access_denied":
+      return new Problem(`no key was made: ${printable(textAt(reply.body, "error_description") ?? "it was denied")}`);
+    case "expired_token":
+      return expired();
+    case "invalid_grant":
+      return new Problem(
+        `the service no longer knows this login; run 'tendon login' again, and if you had confirmed it, revoke at ${url}/account the key that it made`,
+      );
+  }
+  const refused = refusal(url, reply);
+  if (reply.status === 429 || reply.status >= 500) return new NoAnswer(refused);
+  return new Problem(refused.message, EXIT.failed);
+}
+
+function expired(): Problem {
+  return new Problem("the code expired before it was confirmed; no key was made; run 'tendon login' for another code");
+}
