@@ -2,7 +2,6 @@
  * The measured process of bench/memory.ts: `LD_PRELOAD=… bun bench/allocation-child.ts DEVICE CHUNKS`.
  * Prints one JSON object: heap allocations of our library and of ONNX Runtime, one number per chunk after warm-up.
  */
-
 import { print } from "../src/cli/frame/print.ts";
 import { Problem } from "../src/error/problem.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";

@@ -9,20 +9,19 @@
  *
  * The robot sends again as soon as it has its chunk, so caches and cores are warm; the proof `episodes` tells the same of 64 at 30 Hz.
  */
-
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { EpisodeSocket, frameMessage } from "../src/client/episode-socket.ts";
+import { frameMessage } from "../src/client/episode-messages.ts";
+import { EpisodeSocket } from "../src/client/episode-socket.ts";
 import { Problem } from "../src/error/problem.ts";
 import { startChild } from "../src/measure/child.ts";
-import { measure } from "../src/measure/chunk/load.ts";
-import { CAPTURE_AHEAD_MS } from "../src/measure/episode/control-loop.ts";
+import { driveChunks } from "../src/measure/chunk/load.ts";
+import { CAPTURE_AHEAD_MS } from "../src/measure/episode/loop-robot.ts";
 import { repeatable } from "../src/measure/episode/robot-sockets.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
 import { systemClock } from "../src/std/clock.ts";
-import { table } from "../src/std/text-table.ts";
 import { type ModelStart, modelStart } from "./model-start.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 /** `tendon_start_ms` tells the last 1024: the warm-up is over by then. */
 const SIZES = {
@@ -66,7 +65,7 @@ export const arrival: Proof = {
       }
     }
     const rows = ARM_NAMES.flatMap((arm) => figures(arm, told[arm], arm === "early"));
-    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+    return judged(rows);
   },
 };
 
@@ -117,15 +116,12 @@ async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Tol
 type Service = Parameters<typeof EpisodeSocket.connect>[0];
 
 async function overHttp(service: Service, plan: Plan, frames: Uint8Array[]): Promise<readonly number[] | Problem> {
-  const done = await measure({
+  const done = await driveChunks({
     service,
-    model: SAMPLE_MODEL,
     robots: 1,
     chunks: plan.chunks,
     warmup: plan.warmup,
     scenes: [frames],
-    instruction: SAMPLE_INSTRUCTION,
-    state: SAMPLE_STATE,
     sessionPrefix: "arrival",
     repeatable: true,
   });

@@ -8,16 +8,14 @@
  * Two arms: robots that begin at random moments of a chunk's time, which is judged, and robots that all begin within one period, the
  * worst that can happen: that one is told. Memory: socket-memory.ts, each part in a service of its own.
  */
-
 import { Problem } from "../src/error/problem.ts";
-import { type LoopFigures, PERIOD_MS } from "../src/measure/episode/control-loop.ts";
+import { type LoopFigures, PERIOD_MS } from "../src/measure/episode/loop-robot.ts";
 import { loopSummary } from "../src/measure/episode/report.ts";
 import { CHUNK_MS, driveEpisodes, measureEpisodes } from "../src/measure/episode/suite.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
-import { table } from "../src/std/text-table.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
 import { modelStart } from "./model-start.ts";
-import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof, type Size } from "./proof.ts";
 import { memoryIdle, memoryInUse } from "./socket-memory.ts";
 
 const SIZES = {
@@ -56,7 +54,7 @@ export const episodes: Proof = {
       if (figures instanceof Problem) return figures;
       rows.push(...figures);
     }
-    return { text: table(figureLines(rows), ["left", "right"]) + NOTE, rows, pass: withinLimits(rows) };
+    return judged(rows, { below: NOTE });
   },
 };
 

@@ -8,15 +8,14 @@
  * has more is the ledger's.
  */
 import { availableParallelism } from "node:os";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
 import { Problem } from "../src/error/problem.ts";
-import { measure } from "../src/measure/chunk/load.ts";
+import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
 import { table } from "../src/std/text-table.ts";
 import { absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
 import { type Neighbor, startNeighbor } from "./neighbor.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 const SIZES = {
   small: { rounds: 1, chunks: 20, warmup: 5, perSecond: 50, settleMs: 100 },
@@ -59,8 +58,7 @@ export const interference: Proof = {
     const rows = found.flatMap(({ name, rounds }) => figures(name, rounds, plan));
     const texts = [...found.map(({ name, rounds }) => roundsText(name, rounds)), ...absentText(found)];
     const about = `service, robot and requests share ${availableParallelism()} cores; models answer at once (echo)\n`;
-    const text = [about, ...texts, table(figureLines(rows), ["left", "right"])].join("\n");
-    return { text, rows, pass: withinLimits(rows) };
+    return judged(rows, { above: [about, ...texts, ""].join("\n") });
   },
 };
 
@@ -104,15 +102,12 @@ async function drive(
   sessionPrefix: string,
   frames: Uint8Array[],
 ): Promise<Summary | Problem> {
-  const driven = await measure({
+  const driven = await driveChunks({
     service: child.service,
-    model: SAMPLE_MODEL,
     robots: 1,
     chunks,
     warmup: 0,
     scenes: [frames],
-    instruction: SAMPLE_INSTRUCTION,
-    state: SAMPLE_STATE,
     sessionPrefix,
   });
   return driven instanceof Problem ? driven : summary(driven.ms.client);

@@ -1,5 +1,4 @@
 /** Is every answer that a client has read there again after kill -9? See test/program/kill.ts. */
-
 import { Problem } from "../src/error/problem.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { table } from "../src/std/text-table.ts";

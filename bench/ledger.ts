@@ -3,9 +3,9 @@
  * PostgreSQL server of our own on the same disk with the settings that it comes with.
  */
 import { join } from "node:path";
-import { SAMPLE_MODEL } from "../src/cli/sample.ts";
 import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
+import { SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
 import { openStore } from "../src/store/open.ts";
 import type { Store } from "../src/store/store.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";

@@ -1,18 +1,21 @@
-/** A service in a child process (server-child.ts) that tells its resident memory: after a full collection it can only be read there. */
+/** A service in a child process (server-child.ts) that answers questions about its own process, which only it can know. */
 import { join } from "node:path";
-import { Type } from "@sinclair/typebox";
+import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { SAMPLE_MODEL } from "../src/cli/sample.ts";
 import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
+import { SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
 
-/** What server-child.ts answers to "memory". */
-const Reading = Type.Object({ rss_bytes: Type.Integer() });
+/** The questions, each with what server-child.ts answers. */
+const Memory = Type.Object({ rss_bytes: Type.Integer() });
+const Late = Type.Object({ late_ms: Type.Number() });
 
 export interface MeasuredServer {
   readonly child: Child;
-  /** After a full collection. */
+  /** Resident memory after a full collection. */
   residentBytes(): Promise<number | Problem>;
+  /** The greatest lateness of a 1 ms timer since this was asked last. */
+  lateMs(): Promise<number | Problem>;
 }
 
 export async function startServer(device: string): Promise<MeasuredServer | Problem> {
@@ -24,15 +27,23 @@ export async function startServer(device: string): Promise<MeasuredServer | Prob
     onMessage: (message) => heard(message),
   });
   if (child instanceof Problem) return child;
+  const ask = async <S extends TSchema>(question: string, schema: S) => {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    heard = resolve;
+    child.send(question);
+    const answer = await promise;
+    if (Value.Check(schema, answer)) return answer;
+    return new Problem(`server-child.ts answered something else to '${question}'`);
+  };
   return {
     child,
     async residentBytes() {
-      const answer = await new Promise<unknown>((resolve) => {
-        heard = resolve;
-        child.send("memory");
-      });
-      if (Value.Check(Reading, answer)) return answer.rss_bytes;
-      return new Problem("server-child.ts answered something else than a reading");
+      const answer = await ask("memory", Memory);
+      return answer instanceof Problem ? answer : answer.rss_bytes;
+    },
+    async lateMs() {
+      const answer = await ask("late", Late);
+      return answer instanceof Problem ? answer : answer.late_ms;
     },
   };
 }

@@ -1,8 +1,8 @@
 /**
  * Does the service's memory grow, and does a chunk allocate?
  *
- * Growth: the service runs in a child process (server-child.ts: `serve` itself, and an ear for our question), because resident
- * memory after a full collection can only be read there. Robots send over HTTP from this process. Readings: five per tenth of the
+ * Growth: the service runs in a child process (server-child.ts), because resident memory after a full collection can only be
+ * read there. Robots send over HTTP from this process. Readings: five per tenth of the
  * requests; the median of the third tenth is compared with that of the last, so warm-up is left out and one odd reading does no harm.
  *
  * Allocations: counted by the native library itself, and for ONNX Runtime by a library that is loaded before it
@@ -10,16 +10,13 @@
  */
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { childEnvironment } from "../src/config/config.ts";
 import { Problem } from "../src/error/problem.ts";
-import { measure } from "../src/measure/chunk/load.ts";
+import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median } from "../src/measure/stats.ts";
-import { table } from "../src/std/text-table.ts";
+import { reportOf } from "./child.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
-import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof, type Size } from "./proof.ts";
 
 const MIB = 2 ** 20;
 /** Asked for: growth of the median from the third tenth to the last. */
@@ -49,19 +46,15 @@ export const memory: Proof = {
       if (grown instanceof Problem) return grown;
       rows.push(...counted, ...grown);
     }
-    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+    return judged(rows);
   },
 };
 
 async function allocations(device: Device, chunks: number): Promise<Figure[] | Problem> {
   if (!(await Bun.file(MALLOC_COUNT).exists())) return new Problem(`${MALLOC_COUNT} is missing; run: npm run setup`);
-  const words = [process.execPath, join(import.meta.dir, "allocation-child.ts"), device, String(chunks)];
-  const env = childEnvironment({ LD_PRELOAD: MALLOC_COUNT });
-  const child = Bun.spawn(words, { env, stdout: "pipe", stderr: "pipe" });
-  const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  if (code !== 0) return new Problem(`allocation-child.ts ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
-  const counts: unknown = JSON.parse(text);
-  if (!Value.Check(Counts, counts)) return new Problem("allocation-child.ts printed something else than its counts");
+  const preload = { LD_PRELOAD: MALLOC_COUNT };
+  const counts = await reportOf("allocation-child.ts", [device, String(chunks)], Counts, preload);
+  if (counts instanceof Problem) return counts;
   const rows: Figure[] = [
     {
       measure: `${device}: allocations of our library in ${chunks} chunks`,
@@ -115,15 +108,12 @@ async function tenthOf(
 ): Promise<number | Problem> {
   const readings: number[] = [];
   for (let reading = 0; reading < READINGS; reading++) {
-    const done = await measure({
+    const done = await driveChunks({
       service: server.child.service,
-      model: SAMPLE_MODEL,
       robots: ROBOTS,
       chunks: Math.max(1, Math.round(requests / READINGS)),
       warmup: 0,
       scenes: [frames],
-      instruction: SAMPLE_INSTRUCTION,
-      state: SAMPLE_STATE,
       sessionPrefix: `memory-${tenth}-${reading}`,
     });
     if (done instanceof Problem) return done;

@@ -1,11 +1,9 @@
 /** Is money taken once, whatever is killed or stopped? See test/program/outage.ts. */
-
 import { Problem } from "../src/error/problem.ts";
-import { table } from "../src/std/text-table.ts";
 import { paidKillRounds, stopRounds, type Tally } from "../test/program/outage.ts";
 import { smallFrames } from "../test/program/payers.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
-import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof, type Size } from "./proof.ts";
 
 const ROUNDS = {
   small: { kills: 1, stops: 1, downMs: 1_800 },
@@ -25,7 +23,7 @@ export const money: Proof = {
       ...(await killed("SQLite", undefined, size)),
       ...(POSTGRES === undefined ? [] : await onServer(size)),
     ];
-    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+    return judged(rows);
   },
 };
 

@@ -11,18 +11,18 @@ import { authenticate } from "../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
 import { Keys } from "../src/account/keys.ts";
 import { Meter } from "../src/charge/charges.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
 import { ROBOT_DEFAULT } from "../src/config/config.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
-import { measure } from "../src/measure/chunk/load.ts";
+import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
 import { median } from "../src/measure/stats.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { table } from "../src/std/text-table.ts";
 import { AT_ONCE } from "./at-once-store.ts";
 import { type Answers, absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 const SIZES = {
   small: { rounds: 1, turns: 2, chunks: 10, warmup: 5 },
@@ -58,8 +58,7 @@ export const overhead: Proof = {
       ...found.flatMap(({ name, bare, rounds }) => figures(name, bare, rounds, ownMs)),
     ];
     const texts = [...found.map(({ name, rounds }) => roundsText(name, rounds)), ...absentText(found)];
-    const text = [...texts, table(figureLines(rows), ["left", "right"])].join("\n");
-    return { text, rows, pass: withinLimits(rows) };
+    return judged(rows, { above: [...texts, ""].join("\n") });
   },
 };
 
@@ -85,16 +84,13 @@ async function inTurns(
   const ms = { "at once": [] as number[], bare: [] as number[], real: [] as number[] };
   for (let turn = 0; turn < plan.turns; turn += 1) {
     for (const [answers, { child }] of services) {
-      const driven = await measure({
+      const driven = await driveChunks({
         service: child.service,
-        model: SAMPLE_MODEL,
         robots: 1,
         chunks: plan.chunks,
         // The first chunk of a session asks whether there was one before, later ones do not.
         warmup: turn === 0 ? plan.warmup : 1,
         scenes,
-        instruction: SAMPLE_INSTRUCTION,
-        state: SAMPLE_STATE,
         sessionPrefix: `overhead-${turn}`,
       });
       if (driven instanceof Problem) return await child.explain(driven);

@@ -7,7 +7,6 @@
  * Idle: a socket has an open session and waits for its first frame. Its cost is what resident memory has more with all of a batch
  * than before it. A second batch opens beside the first: room that the start of the process left in the heap is used up by then.
  */
-
 import { Problem } from "../src/error/problem.ts";
 import { openSessions, withRobots } from "../src/measure/episode/robot-sockets.ts";
 import { median } from "../src/measure/stats.ts";

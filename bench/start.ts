@@ -2,12 +2,11 @@
 import { copyFile, cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SAMPLE_MODEL } from "../src/cli/sample.ts";
 import { Problem } from "../src/error/problem.ts";
 import { ownProgram, startChild } from "../src/measure/child.ts";
+import { SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
 import { median } from "../src/measure/stats.ts";
-import { table } from "../src/std/text-table.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 const EXECUTABLE = join(import.meta.dir, "../dist/tendon");
 /** The bundle of SAMPLE_MODEL. */
@@ -49,7 +48,7 @@ export const start: Proof = {
     }
     const note =
       "Empty HOME each round; the file itself is in the page cache. The window ends when the ready line is read.\n";
-    return { text: table(figureLines(rows), ["left", "right"]) + note, rows, pass: withinLimits(rows) };
+    return judged(rows, { below: note });
   },
 };
 

@@ -1,15 +1,17 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { installedManifest } from "../bundle/installed.ts";
-import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace } from "../client/chunk.ts";
+import { type ActionChunk, chunkOf } from "../client/chunk.ts";
 import { CHAT_ROUTE, descriptionOf } from "../client/description.ts";
 import { post, type Service } from "../client/http.ts";
 import { type RobotRequest, requestBody } from "../client/request.ts";
 import { signedIn } from "../client/sign-in.ts";
-import { STATIONS } from "../edge/robot/chunk.ts";
+import { STATIONS } from "../engine/engine.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import { type Column, chunkTable, columnsOfSpace } from "../measure/plot/columns.ts";
 import { plotSvg } from "../measure/plot/svg.ts";
+import { printable } from "../std/printable.ts";
 import {
   type CameraFiles,
   cameraFiles,
@@ -19,9 +21,9 @@ import {
   readState,
 } from "./act/cameras.ts";
 import { actOverSocket } from "./act/socket.ts";
-import { type Command, type Given, usageProblem } from "./frame/command.ts";
-import { print, printable, printJson, printNote } from "./frame/print.ts";
-import { wholeNumber } from "./sample.ts";
+import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
+import { answer, printNote } from "./frame/print.ts";
+import { wholeNumber } from "./frame/values.ts";
 
 export const act: Command = {
   name: "act",
@@ -34,10 +36,7 @@ export const act: Command = {
     session: { value: "ID", about: "Continue or begin this session." },
     socket: { about: "Send it over a WebSocket, as an episode does, instead of over HTTP." },
     seed: { value: "N", about: "Seed of the noise, 0 to 2^53 - 1 (default 0)." },
-    "base-url": {
-      value: "URL",
-      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
-    },
+    "base-url": BASE_URL_FLAG,
     url: { value: "URL", about: "The same as --base-url." },
     plot: { value: "FILE.svg", about: "Also draw the traces over time." },
     json: { about: "Print the action chunk as one JSON object." },
@@ -79,8 +78,7 @@ async function run(given: Given): Promise<number | Problem> {
   const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
   const drawn = await draw(given.text("plot"), wanted, chunk, columns, reference);
   if (drawn instanceof Problem) return drawn;
-  if (given.on("json")) await printJson(chunk);
-  else await print(`${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
+  await answer(given, chunk, `${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
   if (reference) await printNote(REFERENCE_WARNING);
   return EXIT.done;
 }

@@ -4,9 +4,9 @@ import { buildBundle } from "../bundle/build.ts";
 import { describe, show } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { readBundle } from "../bundle/read.ts";
-import { EXIT, Problem } from "../error/problem.ts";
+import { Problem } from "../error/problem.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
-import { print, printJson } from "./frame/print.ts";
+import { answer } from "./frame/print.ts";
 
 export const bundle: Command = {
   name: "bundle",
@@ -52,9 +52,7 @@ async function showBundle(given: Given, dir: string): Promise<number | Problem> 
   const read = await readBundle(dir);
   if (read instanceof Problem) return read;
   const { manifest } = read;
-  if (given.on("json")) await printJson({ ...manifest, description: describe(manifest) });
-  else await print(show(manifest));
-  return EXIT.done;
+  return answer(given, { ...manifest, description: describe(manifest) }, show(manifest));
 }
 
 /** One line, or one JSON object, about a whole and correct bundle. */
@@ -62,7 +60,5 @@ async function report(given: Given, done: "built" | "verified", manifest: Manife
   const { id, export_id, reference, files } = manifest;
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   const words = `${done} ${id}${reference ? " (reference bundle, random weights)" : ""}: ${files.length} files, ${bytes} bytes, ${dir}`;
-  if (given.on("json")) await printJson({ ok: true, id, export_id, reference, dir, files: files.length, bytes });
-  else await print(words);
-  return EXIT.done;
+  return answer(given, { ok: true, id, export_id, reference, dir, files: files.length, bytes }, words);
 }

@@ -1,22 +1,19 @@
 /** `tendon login`: a link and a code, a person who confirms them in a browser, and the key that comes back, saved. */
 import { type Credentials, readCredentials, writeCredentials } from "../account/credentials.ts";
-import { countModels, Refusal } from "../client/http.ts";
+import { countModels, ErrorReply } from "../client/http.ts";
 import { awaitKey, beginLogin, deviceName, type PendingLogin, revokeKey } from "../client/oauth.ts";
 import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
 import { clientConfig } from "../config/config.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
-import type { Command, Given } from "./frame/command.ts";
+import { BASE_URL_FLAG, type Command, type Given } from "./frame/command.ts";
 import { print, printJson, printNote } from "./frame/print.ts";
 
 export const login: Command = {
   name: "login",
   summary: "Sign this machine in: confirm a code in a browser, and the key that it gets is saved.",
   flags: {
-    "base-url": {
-      value: "URL",
-      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
-    },
+    "base-url": BASE_URL_FLAG,
     json: { about: "Print one JSON object per line: the code, then the end." },
   },
   run,
@@ -56,7 +53,7 @@ interface Here {
 async function keep(saved: Credentials, here: Here): Promise<number | Problem | "dead"> {
   if (!isFor(saved, here.url)) return otherService(saved, here);
   const models = await countModels({ url: here.url, apiKey: saved.api_key });
-  if (models instanceof Refusal && models.status === 401) {
+  if (models instanceof ErrorReply && models.status === 401) {
     // Another service on this machine may have made it, and there it may be good.
     return hasOrigin(saved, here.url) ? "dead" : otherService(saved, here);
   }
@@ -110,7 +107,7 @@ async function undo(key: string, unsaved: Problem, url: string): Promise<Problem
   const active = await revokeKey(url, key);
   const end =
     active === undefined
-      ? "the new key was revoked again; run 'tendon login' once this is mended"
+      ? "the new key was revoked again; run 'tendon login' once this is corrected"
       : `the new key ${safePrefix(key)} could not be revoked again (${active.message}): revoke it at ${url}/account`;
   return new Problem(`${unsaved.message}; ${end}`);
 }

@@ -2,10 +2,10 @@
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { installedManifests } from "../bundle/installed.ts";
 import type { Manifest } from "../bundle/manifest.ts";
-import { EXIT, Problem } from "../error/problem.ts";
+import { Problem } from "../error/problem.ts";
 import { table } from "../std/text-table.ts";
 import type { Command, Given } from "./frame/command.ts";
-import { print, printJson } from "./frame/print.ts";
+import { answer } from "./frame/print.ts";
 
 export const models: Command = {
   name: "models",
@@ -20,9 +20,7 @@ export const models: Command = {
 async function run(given: Given): Promise<number | Problem> {
   const manifests = await installedManifests(given.text("models"));
   if (manifests instanceof Problem) return manifests;
-  if (given.on("json")) await printJson({ data: manifests.map(modelFacts) });
-  else await print(modelsText(manifests));
-  return EXIT.done;
+  return answer(given, { data: manifests.map(modelFacts) }, modelsText(manifests));
 }
 
 /** One model as JSON: contract section 2, Model facts. */

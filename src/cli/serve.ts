@@ -1,5 +1,4 @@
 /** `tendon serve`: puts the service together, says when it is ready, and takes it down in order. */
-
 import { availableParallelism } from "node:os";
 import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
 import { DeviceLogins } from "../account/device-login.ts";

@@ -1,4 +1,4 @@
-/** What a service says of a robot model: its answer to a question without images, which costs nothing and touches no session. */
+/** A robot model as the service describes it: the reply to a message without images, which costs nothing and touches no session. */
 import { Problem } from "../error/problem.ts";
 import { contentOf } from "./chunk.ts";
 import { post, type Service } from "./http.ts";

@@ -1,72 +1,44 @@
 /**
- * A robot's side of an episode: one WebSocket to `/v1/responses`, one session on it. Whatever goes wrong ends it, and every
- * call from then on returns that same problem: nothing is repeated here, because only the robot knows whether it still wants it.
+ * A robot's side of an episode: one WebSocket to `/v1/responses`, one session on it. The first problem ends it, and every later
+ * call returns that same problem. Nothing is sent again here: only the robot knows whether it still wants the answer.
  */
-
-import { printable } from "../cli/frame/print.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
+import { printable } from "../std/printable.ts";
 import { type ActionChunk, chunkOfMessage } from "./chunk.ts";
-import { keyProblem, type Service, upgradeRefusal } from "./http.ts";
-import { numberAt, parseJson, textAt, valueAt } from "./json.ts";
+import { type Opened, type Opening, openedOf, openMessage, rowsOf } from "./episode-messages.ts";
+import { keyProblem, type Service, upgradeProblem } from "./http.ts";
+import { parseJson, textAt, valueAt } from "./json.ts";
 
 const ROUTE = "/v1/responses";
-const FLOAT_BYTES = 4;
-/** Another key is needed (contract section 6). */
+/** Codes that mean that another key is needed (contract section 6). */
 const KEY_CODES = ["missing_api_key", "invalid_api_key"];
-
-/** `session.open`. */
-export interface Opening {
-  readonly model: string;
-  readonly instruction: string;
-  readonly sessionId?: string | undefined;
-  readonly seed?: number | undefined;
-  readonly format: "json" | "f32";
-}
-
-/** `session.opened`, as far as a robot needs it. */
-export interface Opened {
-  readonly sessionId: string;
-  /** Index of the next chunk. */
-  readonly step: number;
-  readonly framesPerCamera: number;
-  readonly cameras: readonly string[];
-  readonly rows: number;
-  /** Seconds between rows. */
-  readonly dt: number;
-}
-
-/** One camera frame as it goes over the socket. */
-export function frameMessage(camera: number, jpeg: Uint8Array): Uint8Array {
-  const message = new Uint8Array(1 + jpeg.length);
-  message[0] = camera;
-  message.set(jpeg, 1);
-  return message;
-}
 
 type MessageType = "session.opened" | "action_chunk" | "session.closed";
 
-/** Somebody who waits for a message: it is for the first of them. */
+/** A call that waits for a message of `type`. Messages answer the calls in their order. */
 interface Waiting {
   readonly type: MessageType;
-  /** The type of what was asked. */
+  /** The type of the message that was sent. */
   readonly question: string;
-  settle(answer: object | Problem): void;
+  /** False when the message lacks a field that its type has; the call then still waits. */
+  answer(message: object): boolean;
+  fail(problem: Problem): void;
 }
 
 export class EpisodeSocket {
   private readonly waiting: Waiting[] = [];
   /** What ended the episode. */
   private over: Problem | undefined;
-  /** What the service said before it closes the connection. */
-  private lastWords: Problem | undefined;
+  /** The reason that the service gave before it closes the connection; it is reported with the close code. */
+  private reason: Problem | undefined;
   /** An `action_chunk` whose rows come in the next message. */
   private head: object | undefined;
   private format: Opening["format"] = "json";
-  /** Once it is open. */
+  /** Set once the session is open. */
   private sessionId: string | undefined;
-  /** Ends the time that the first of those who wait has. */
+  /** Cancels the timer of the first call that waits. */
   private disarm = () => {};
   private readonly gone = Promise.withResolvers<void>();
 
@@ -82,61 +54,50 @@ export class EpisodeSocket {
   static async connect(service: Service, clock: Clock = systemClock): Promise<EpisodeSocket | Problem> {
     const wrong = keyProblem(service);
     if (wrong !== undefined) return wrong;
-    // The service compresses nothing: JPEG does not get smaller, and a chunk must not wait for it.
+    // No compression: JPEG does not get smaller, and a chunk must not wait for it.
     const options = { headers: { authorization: `Bearer ${service.apiKey}` }, perMessageDeflate: false };
     const socket = new WebSocket(`${service.url.replace(/^http/, "ws")}${ROUTE}`, options);
     socket.binaryType = "arraybuffer";
     const { promise, resolve } = Promise.withResolvers<"open" | "refused" | "silent">();
     socket.onopen = () => resolve("open");
     socket.onclose = () => resolve("refused");
-    // What it says is told better by the service itself.
+    // A close follows, and `upgradeProblem` has the better message.
     socket.onerror = () => {};
     const cancel = clock.after(LIMITS.clientAnswerMs, () => resolve("silent"));
     const end = await promise;
     cancel();
     if (end === "open") return new EpisodeSocket(socket, service, clock);
-    if (end === "refused") return await upgradeRefusal(service, ROUTE);
+    if (end === "refused") return await upgradeProblem(service, ROUTE);
     socket.terminate();
     return silent(service, "a WebSocket handshake");
   }
 
-  async open({ model, instruction, sessionId, seed, format }: Opening): Promise<Opened | Problem> {
-    this.format = format;
-    const answer = await this.ask("session.opened", {
-      ...{ type: "session.open", model, instruction, actions_format: format },
-      ...(sessionId === undefined ? {} : { session_id: sessionId }),
-      ...(seed === undefined ? {} : { seed }),
-    });
-    if (answer instanceof Problem) return answer;
-    const opened = openedOf(answer);
-    if (opened === undefined) {
-      return this.end(new Problem(`${this.name} said session.opened without the fields that it has`));
-    }
-    this.sessionId = opened.sessionId;
+  async open(opening: Opening): Promise<Opened | Problem> {
+    this.format = opening.format;
+    const opened = await this.ask("session.opened", openMessage(opening), openedOf);
+    if (!(opened instanceof Problem)) this.sessionId = opened.sessionId;
     return opened;
   }
 
-  /** One frame, made with `frameMessage`; what is wrong with it is told by the next call that waits. */
+  /** One frame, made with `frameMessage`. If the service refuses it, the next call that waits returns the problem. */
   frame(message: Uint8Array): void {
     if (this.over === undefined) this.socket.send(message);
   }
 
   /** An observation with the frames sent before it. Several may be under way: they are answered in their order. */
-  async observe(fields: object): Promise<ActionChunk | Problem> {
-    const answer = await this.ask("action_chunk", { type: "observation", ...fields });
-    // The rows of a binary message are there already.
-    return answer instanceof Problem ? answer : (answer as ActionChunk);
+  observe(fields: object): Promise<ActionChunk | Problem> {
+    return this.ask("action_chunk", { type: "observation", ...fields }, chunkOfMessage);
   }
 
   /**
-   * Ends the session, so that its slot is free and its id is used up, and the connection with it. After a refusal that left the
-   * connection open too: then what was refused is returned once more.
+   * Ends the session, so that its slot is free and its id is used up, and then the connection. After an error that left the
+   * connection open the session is ended too, and that error is returned once more.
    */
   async close(): Promise<Problem | undefined> {
     const message = { type: "session.close" };
-    // Nobody waits for an answer any more, but the slot shall not stay taken.
+    // `ask` sends nothing after a problem, but the slot must not stay taken.
     if (this.over !== undefined) this.socket.send(JSON.stringify(message));
-    const answer = await this.ask("session.closed", message);
+    const answer = await this.ask("session.closed", message, (closed) => closed);
     await this.leave();
     return answer instanceof Problem ? answer : undefined;
   }
@@ -157,16 +118,26 @@ export class EpisodeSocket {
     return `the service at ${this.service.url}`;
   }
 
-  private ask(type: MessageType, message: object): Promise<object | Problem> {
+  /** Sends `message` and waits for one of `type`; `read` gives undefined for a message that lacks a field. */
+  private ask<T>(
+    type: MessageType,
+    message: { readonly type: string },
+    read: (message: object) => T | undefined,
+  ): Promise<T | Problem> {
     if (this.over !== undefined) return Promise.resolve(this.over);
-    const { promise, resolve } = Promise.withResolvers<object | Problem>();
-    this.waiting.push({ type, question: String(valueAt(message, "type")), settle: resolve });
+    const { promise, resolve } = Promise.withResolvers<T | Problem>();
+    const answer = (heard: object): boolean => {
+      const value = read(heard);
+      if (value !== undefined) resolve(value);
+      return value !== undefined;
+    };
+    this.waiting.push({ type, question: message.type, answer, fail: resolve });
     if (this.waiting.length === 1) this.arm();
     this.socket.send(JSON.stringify(message));
     return promise;
   }
 
-  /** Answers come one after another: the time of a question begins when it is the next to be answered. */
+  /** The time limit of a call begins when it is the next to be answered. */
   private arm(): void {
     this.disarm();
     const [first] = this.waiting;
@@ -188,56 +159,35 @@ export class EpisodeSocket {
     if (typeof message !== "object" || message === null || type === undefined) this.strange("a message without a type");
     else if (type === "error") this.refused(message);
     else if (type === "action_chunk" && this.format === "f32") this.head = message;
-    else if (type === "action_chunk") this.chunk(chunkOfMessage(message));
     else if (type === "session.closed" && this.waiting[0]?.type !== type) {
       const reason = textAt(message, "reason") ?? "no reason given";
-      this.lastWords = new Problem(`the service ended the session: ${printable(reason)}`);
-    } else this.answer(type, message);
+      this.reason = new Problem(`the service ended the session: ${printable(reason)}`);
+    } else this.answered(type, message);
   }
 
-  /** Little-endian float32, row-major. */
   private rows(data: unknown): void {
     const { head } = this;
     this.head = undefined;
-    const [rows, columns] = [numberAt(head, "rows") ?? 0, numberAt(head, "action_dim") ?? 0];
-    const fits = data instanceof ArrayBuffer && data.byteLength === rows * columns * FLOAT_BYTES;
-    if (head === undefined || !fits) {
-      this.strange("a binary message that holds not the rows of a chunk");
-      return;
-    }
-    const view = new DataView(data);
-    const value = (index: number): number => view.getFloat32(index * FLOAT_BYTES, true);
-    const row = (at: number): number[] => Array.from({ length: columns }, (_, column) => value(at * columns + column));
-    this.chunk(
-      chunkOfMessage(
-        head,
-        Array.from({ length: rows }, (_, at) => row(at)),
-      ),
-    );
+    const actions = head === undefined ? undefined : rowsOf(head, data);
+    if (actions === undefined) this.strange("a binary message that holds not the rows of a chunk");
+    else this.answered("action_chunk", { ...head, actions });
   }
 
-  private chunk(chunk: ActionChunk | undefined): void {
-    if (chunk === undefined) this.strange("an action_chunk that is none");
-    else this.answer("action_chunk", chunk);
-  }
-
-  private answer(type: string, message: object): void {
+  private answered(type: string, message: object): void {
     const [first] = this.waiting;
     if (first?.type !== type) {
       this.strange(`'${printable(type)}' ${first === undefined ? "unasked" : `in place of '${first.type}'`}`);
-      return;
-    }
-    this.waiting.shift();
-    this.arm();
-    first.settle(message);
+    } else if (first.answer(message)) {
+      this.waiting.shift();
+      this.arm();
+    } else this.strange(`${type} without the fields that it has`);
   }
 
   private refused(message: object): void {
     const [code, words] = [textAt(message, "code") ?? "an error without a code", textAt(message, "message")];
     const told = printable(words === undefined ? code : `${code}: ${words}`);
     const problem = new Problem(told, KEY_CODES.includes(code) ? EXIT.notSignedIn : EXIT.failed);
-    // The code with which it closes belongs to what is told.
-    if (valueAt(message, "closing") === true) this.lastWords = problem;
+    if (valueAt(message, "closing") === true) this.reason = problem;
     else this.end(problem);
   }
 
@@ -246,42 +196,31 @@ export class EpisodeSocket {
     this.socket.terminate();
   }
 
-  private closed(code: number, reason: string): void {
-    const { lastWords, sessionId } = this;
+  private closed(code: number, text: string): void {
+    const { reason, sessionId } = this;
     const how = `the connection ${code === 1006 ? "broke off (1006)" : `was closed with code ${code}`}`;
-    const why = reason === "" ? "" : ` (${printable(reason)})`;
+    const why = text === "" ? "" : ` (${printable(text)})`;
     const kept =
       sessionId === undefined
         ? "no session was open; connect again"
         : `nothing was repeated; ${this.name} keeps session '${printable(sessionId)}' for a minute: connect again with that id to go on`;
-    const lost = `${how}${why}; ${kept}`;
     this.end(
-      lastWords === undefined
-        ? new Problem(lost, EXIT.unreachable)
-        : new Problem(`${lastWords.message} (${how})`, lastWords.exit),
+      reason === undefined
+        ? new Problem(`${how}${why}; ${kept}`, EXIT.unreachable)
+        : new Problem(`${reason.message} (${how})`, reason.exit),
     );
     this.gone.resolve();
   }
 
-  /** Once: the first problem is the cause of the others. */
-  private end(problem: Problem): Problem {
+  /** Only the first problem is kept: it is the cause of the others. */
+  private end(problem: Problem): void {
     this.over ??= problem;
     this.disarm();
-    for (const { settle } of this.waiting.splice(0)) settle(this.over);
-    return this.over;
+    for (const { fail } of this.waiting.splice(0)) fail(this.over);
   }
 }
 
 function silent({ url }: Service, question: string): Problem {
   const seconds = LIMITS.clientAnswerMs / 1000;
   return new Problem(`the service at ${url} did not answer ${question} within ${seconds} s`, EXIT.unreachable);
-}
-
-function openedOf(message: object): Opened | undefined {
-  const [sessionId, step] = [textAt(message, "session_id"), numberAt(message, "step")];
-  const framesPerCamera = numberAt(message, "next_frames_per_camera");
-  const [rows, dt, cameras] = [numberAt(message, "rows"), numberAt(message, "dt"), valueAt(message, "cameras")];
-  if (sessionId === undefined || step === undefined || framesPerCamera === undefined) return undefined;
-  if (rows === undefined || dt === undefined || !Array.isArray(cameras)) return undefined;
-  return { sessionId, step, framesPerCamera, rows, dt, cameras: cameras.map(String) };
 }

@@ -1,10 +1,10 @@
-/** One call to a running service, with every way it can fail as a `Problem` and its exit code (contract section 6). */
-
-import { printable } from "../cli/frame/print.ts";
+/** One HTTP call to a running service, with every way it can fail as a `Problem` and its exit code (contract section 6). */
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import { printable } from "../std/printable.ts";
 import { parseJson, textAt, valueAt } from "./json.ts";
 
+/** Where a service is and the key that is sent to it. */
 export interface Service {
   /** Base address without a slash at its end, for example `http://127.0.0.1:8080`. */
   readonly url: string;
@@ -22,8 +22,8 @@ interface Reply extends Answer {
   readonly status: number;
 }
 
-/** What the service refused, with the code that a command branches on. */
-export class Refusal extends Problem {
+/** A reply other than 200, with the status and the code that a command branches on. */
+export class ErrorReply extends Problem {
   constructor(
     message: string,
     readonly status: number,
@@ -33,18 +33,28 @@ export class Refusal extends Problem {
   }
 }
 
+interface Request {
+  readonly method: "GET" | "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
 /** `POST path` with a JSON text; a reply other than 200 is a problem that says `code: message`. */
 export function post(service: Service, path: string, json: string): Promise<Answer | Problem> {
   return callSigned(service, path, { method: "POST", headers: { "content-type": "application/json" }, body: json });
 }
 
-/** `POST path` with the fields of a form and no key; OAuth's errors are for the caller to read. */
-export function form(url: string, path: string, fields: Readonly<Record<string, string>>): Promise<Reply | Problem> {
+/** `POST path` with the fields of a form and no key; the caller reads OAuth's errors. */
+export function postForm(
+  url: string,
+  path: string,
+  fields: Readonly<Record<string, string>>,
+): Promise<Reply | Problem> {
   const headers = { "content-type": "application/x-www-form-urlencoded" };
   return call(url, path, { method: "POST", headers, body: new URLSearchParams(fields).toString() });
 }
 
-/** How many models the service offers: the call that tells whether a key is good. */
+/** How many models the service offers. Of all routes this one is the cheapest that tells whether a key is good. */
 export async function countModels(service: Service): Promise<number | Problem> {
   const answer = await callSigned(service, "/v1/models", { method: "GET", headers: {} });
   if (answer instanceof Problem) return answer;
@@ -53,33 +63,26 @@ export async function countModels(service: Service): Promise<number | Problem> {
   return new Problem(`the service at ${service.url} answered without a list of models; is it a tendon service?`);
 }
 
-/** A reply other than 200 in the words of the service, in the form of its own errors or in that of OAuth. */
-export function refusal(url: string, reply: Reply): Refusal {
-  const { body, status } = reply;
+/** A reply other than 200 in the service's words, from its own form of errors or from that of OAuth. */
+export function errorReply(url: string, { body, status, headers }: Reply): ErrorReply {
   const code = textAt(body, "error", "code") ?? textAt(body, "error");
   const message = textAt(body, "error", "message") ?? textAt(body, "error_description");
   if (code !== undefined) {
-    return new Refusal(printable(message === undefined ? code : `${code}: ${message}`), status, printable(code));
+    return new ErrorReply(printable(message === undefined ? code : `${code}: ${message}`), status, printable(code));
   }
-  const elsewhere = reply.headers.get("location");
+  const elsewhere = headers.get("location");
   const what =
     elsewhere === null
       ? `HTTP ${status} without an error object; is it a tendon service?`
       : `that it is at ${printable(elsewhere)}; name that address with --base-url`;
-  return new Refusal(`the service at ${url} answered ${what}`, status, undefined);
+  return new ErrorReply(`the service at ${url} answered ${what}`, status, undefined);
 }
 
-interface Request {
-  readonly method: "GET" | "POST";
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
-}
-
-/** Why the service makes no WebSocket of `path`: the platform's client tells nothing of such an answer. */
-export async function upgradeRefusal(service: Service, path: string): Promise<Problem> {
+/** Why the service does not accept a WebSocket at `path`. Bun's client does not show the refused handshake's reply. */
+export async function upgradeProblem(service: Service, path: string): Promise<Problem> {
   const headers = { connection: "Upgrade", upgrade: "websocket" };
   const answer = await callSigned(service, path, { method: "GET", headers });
-  const told = answer instanceof Problem && !(answer instanceof Refusal && answer.code === "not_found");
+  const told = answer instanceof Problem && !(answer instanceof ErrorReply && answer.code === "not_found");
   if (told) return answer;
   return new Problem(
     `the service at ${service.url} did not make a WebSocket of ${path}; it was busy a moment ago (try again), or a proxy in between lets no upgrades through`,
@@ -87,11 +90,11 @@ export async function upgradeRefusal(service: Service, path: string): Promise<Pr
   );
 }
 
-/** A key that no header can carry. The platform's complaint about it would show the key. */
+/** A key that no header can carry. `fetch` would put the key into its error message. */
 export function keyProblem({ apiKey }: Service): Problem | undefined {
   if (/^[\x21-\x7e]+$/.test(apiKey)) return undefined;
   return new Problem(
-    "the API key is empty or has a character that no key has, such as a space; mend TENDON_API_KEY or sign in again",
+    "the API key is empty or has a character that no key has, such as a space; correct TENDON_API_KEY or sign in again",
     EXIT.notSignedIn,
   );
 }
@@ -102,14 +105,14 @@ async function callSigned(service: Service, path: string, request: Request): Pro
   const headers = { ...request.headers, authorization: `Bearer ${service.apiKey}` };
   const reply = await call(service.url, path, { ...request, headers });
   if (reply instanceof Problem || reply.ok) return reply;
-  return refusal(service.url, reply);
+  return errorReply(service.url, reply);
 }
 
 async function call(url: string, path: string, request: Request): Promise<Reply | Problem> {
   try {
     const response = await fetch(`${url}${path}`, {
       ...request,
-      // A key goes to the address that it is for, not to where that address points.
+      // A redirect is not followed: the key is for this address alone.
       redirect: "manual",
       signal: AbortSignal.timeout(LIMITS.clientAnswerMs),
     });

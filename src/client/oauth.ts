@@ -1,34 +1,34 @@
-/** The client of device login (RFC 8628) and of revocation (RFC 7009). */
+/** The client's side of device login (RFC 8628) and of revocation (RFC 7009). */
 import { hostname } from "node:os";
-import { CLIENT_ID, DEVICE_GRANT } from "../account/device-login.ts";
 import { keyPublicId } from "../account/key.ts";
-import { printable } from "../cli/frame/print.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth-client.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
-import { form, refusal } from "./http.ts";
+import { printable } from "../std/printable.ts";
+import { errorReply, postForm } from "./http.ts";
 import { numberAt, textAt } from "./json.ts";
 
 const CLIENT = { client_id: CLIENT_ID } as const;
 /** What a `slow_down` adds, by RFC 8628. */
 const SLOW_DOWN_MS = 5_000;
 
-/** A login that waits for a person to confirm it. */
+/** A login that a person has not confirmed yet. */
 export interface PendingLogin {
   readonly deviceCode: string;
   readonly userCode: string;
   readonly verificationUri: string;
-  /** The same with the code in it. */
+  /** The same address with the code in it. */
   readonly verificationUriComplete: string | undefined;
   readonly expiresInSeconds: number;
   readonly intervalSeconds: number;
 }
 
-/** Begins a login; `device` is the name under which the person finds the key again. */
+/** Begins a login; `device` becomes the name of the key. */
 export async function beginLogin(url: string, device: string): Promise<PendingLogin | Problem> {
-  const reply = await form(url, "/oauth/device_authorization", { ...CLIENT, device_name: device });
+  const reply = await postForm(url, "/oauth/device_authorization", { ...CLIENT, device_name: device });
   if (reply instanceof Problem) return reply;
-  if (!reply.ok) return new Problem(refusal(url, reply).message, EXIT.failed);
+  if (!reply.ok) return new Problem(errorReply(url, reply).message, EXIT.failed);
   const { body } = reply;
   const deviceCode = textAt(body, "device_code");
   const userCode = textAt(body, "user_code");
@@ -49,7 +49,7 @@ export async function beginLogin(url: string, device: string): Promise<PendingLo
   };
 }
 
-/** Asks until the person has decided or the code has expired. A service that restarts meanwhile is waited for. */
+/** Polls until the person has decided or the code has expired; a service that is down meanwhile does not end it. */
 export async function awaitKey(url: string, login: PendingLogin, clock: Clock): Promise<string | Problem> {
   const endMs = clock.monotonicMs() + login.expiresInSeconds * 1000;
   let intervalMs = login.intervalSeconds * 1000;
@@ -58,7 +58,9 @@ export async function awaitKey(url: string, login: PendingLogin, clock: Clock): 
   for (;;) {
     const leftMs = endMs - clock.monotonicMs();
     if (leftMs <= 0) return last instanceof NoAnswer ? last.problem : expired();
-    await new Promise<void>((resolve) => void clock.after(Math.min(pauseMs, leftMs), resolve));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    clock.after(Math.min(pauseMs, leftMs), resolve);
+    await promise;
     last = await poll(url, login.deviceCode);
     if (last instanceof Problem) return last;
     if (last instanceof NoAnswer) {
@@ -74,9 +76,9 @@ export async function awaitKey(url: string, login: PendingLogin, clock: Clock): 
 
 /** Revokes a key; one that is revoked already is no problem. */
 export async function revokeKey(url: string, key: string): Promise<Problem | undefined> {
-  const reply = await form(url, "/oauth/revoke", { ...CLIENT, token: key, token_type_hint: "access_token" });
+  const reply = await postForm(url, "/oauth/revoke", { ...CLIENT, token: key, token_type_hint: "access_token" });
   if (reply instanceof Problem) return reply;
-  return reply.ok ? undefined : new Problem(refusal(url, reply).message, EXIT.failed);
+  return reply.ok ? undefined : new Problem(errorReply(url, reply).message, EXIT.failed);
 }
 
 /** This machine's name as the service takes it. */
@@ -85,7 +87,7 @@ export function deviceName(name = hostname()): string {
   return chars.join("") || "unnamed machine";
 }
 
-/** The service is away or overloaded: nothing is decided. */
+/** The service is unreachable or overloaded: nothing is decided, the next poll may work. */
 class NoAnswer {
   constructor(readonly problem: Problem) {}
 }
@@ -94,7 +96,7 @@ type Outcome = { readonly key: string } | "pending" | "slow_down" | NoAnswer | P
 
 async function poll(url: string, deviceCode: string): Promise<Outcome> {
   const fields = { ...CLIENT, grant_type: DEVICE_GRANT, device_code: deviceCode };
-  const reply = await form(url, "/oauth/token", fields);
+  const reply = await postForm(url, "/oauth/token", fields);
   if (reply instanceof Problem) return new NoAnswer(reply);
   if (reply.ok) {
     const key = textAt(reply.body, "access_token");
@@ -115,7 +117,7 @@ async function poll(url: string, deviceCode: string): Promise<Outcome> {
         `the service no longer knows this login; run 'tendon login' again, and if you had confirmed it, revoke at ${url}/account the key that it made`,
       );
   }
-  const refused = refusal(url, reply);
+  const refused = errorReply(url, reply);
   if (reply.status === 429 || reply.status >= 500) return new NoAnswer(refused);
   return new Problem(refused.message, EXIT.failed);
 }

@@ -10,7 +10,7 @@ export interface SignedIn extends Service {
   readonly source: "environment" | "credentials";
 }
 
-/** The key in use, wherever it is sent to. Exit 3 without one. */
+/** The key in use, for whatever address. Exit 3 without one. */
 export async function keyInUse(env?: Environment): Promise<string | Problem> {
   const source = await readSource(env);
   return source instanceof Problem ? source : source.apiKey;

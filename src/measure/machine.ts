@@ -2,7 +2,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { join } from "node:path";
-import { printable } from "../cli/frame/print.ts";
+import { printable } from "../std/printable.ts";
 
 export interface Machine {
   /** `process.platform` and `process.arch`. */
@@ -50,7 +50,7 @@ async function readOr(path: string): Promise<string> {
   try {
     return await readFile(path, "utf8");
   } catch {
-    // Absent on machines without the device or the kernel feature: an empty text says so to every caller.
+    // Absent on machines without the device or the kernel feature; to every caller that is the same as an empty text.
     return "";
   }
 }
@@ -79,14 +79,4 @@ async function gpuNames(folder: string): Promise<string[]> {
 function lockable(limits: string): number {
   const soft = /^Max locked memory\s+(\S+)/m.exec(limits)?.[1];
   return soft === undefined ? 0 : soft === "unlimited" ? Number.POSITIVE_INFINITY : Number(soft);
-}
-
-/** True when version `found` (numbers and dots) is at least `wanted`. */
-export function versionAtLeast(found: string, wanted: string): boolean {
-  const [a, b] = [found, wanted].map((text) => text.split(".").map(Number));
-  for (let index = 0; index < (b?.length ?? 0); index++) {
-    const difference = (a?.[index] ?? 0) - (b?.[index] ?? 0);
-    if (difference !== 0) return difference > 0;
-  }
-  return true;
 }

@@ -1,7 +1,4 @@
-/**
- * Where and from what a measurement comes: machine, commit, versions, date. Without these a figure is worth nothing.
- * How the reports of `tendon bench` tell it: lines at the head of a text, cells at the beginning of each line of CSV.
- */
+/** Where a measurement comes from: machine, commit, versions, date. Without these its figures cannot be compared. */
 import { join } from "node:path";
 import { version } from "../../package.json" with { type: "json" };
 import { PREBUILT } from "../engine/library.ts";
@@ -63,25 +60,4 @@ async function git(...words: string[]): Promise<string> {
 export function versionsText({ versions }: Origin): string {
   const { tendon, bun, onnxruntime, libjpeg_turbo } = versions;
   return `tendon ${tendon}, Bun ${bun}, ONNX Runtime ${onnxruntime}, libjpeg-turbo ${libjpeg_turbo}`;
-}
-
-/** The head of every report. */
-export function originLines(suite: string, from: Origin): string[] {
-  const { machine } = from;
-  return [
-    `tendon bench ${suite}   ${from.date}   commit ${from.commit}`,
-    versionsText(from),
-    `machine: ${machine.cpu}, ${machine.cores} cores, ${machine.memory_gib} GiB, GPU ${machine.gpu}`,
-  ];
-}
-
-/** The first cells of every line: date, commit, versions and machine. */
-export function originCells(from: Origin): (string | number)[] {
-  const { cpu, cores, gpu } = from.machine;
-  return [from.date, from.commit, versionsText(from), cpu, cores, gpu];
-}
-
-export function csvCell(value: string | number): string {
-  const text = String(value);
-  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

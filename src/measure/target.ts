@@ -1,15 +1,12 @@
-/** What the suites of `tendon bench` measure: a service of their own or one that runs already, and what they show it. */
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
-import { printNote } from "../cli/frame/print.ts";
-import { SAMPLE_MODEL } from "../cli/sample.ts";
+/** What the suites of `tendon bench` measure: services of their own or one that runs already, and what robots send to it. */
 import type { Service } from "../client/http.ts";
 import { signedIn } from "../client/sign-in.ts";
 import { Problem } from "../error/problem.ts";
 import { startChild } from "./child.ts";
-import { sampleFrames } from "./sample/drawing.ts";
+import { SAMPLE_MODEL } from "./sample/observation.ts";
+import { drawnScenes, type Scenes, scenesIn } from "./sample/scenes.ts";
 
-/** Different observations that the robots take turns with. */
+/** Different observations that the robots send in turn. */
 const SCENES = 4;
 
 /** The part of a plan that all suites have. */
@@ -20,23 +17,30 @@ export interface BenchTarget {
   readonly url?: string | undefined;
   readonly frames?: string | undefined;
   readonly models?: string | undefined;
+  /** Told before each measurement which one it is. */
+  readonly progress?: (line: string) => Promise<void>;
 }
 
-/** The devices to measure; a service that runs already has its own. */
-function devicesOf({ url, devices }: BenchTarget): readonly string[] {
-  return url === undefined ? devices : ["as configured"];
+/** What every suite says of a measurement. */
+export interface Measurement {
+  readonly model: string;
+  /** `echo`, `cpu`, or `as configured` for a service that was already running. */
+  readonly device: string;
+  readonly robots: number;
+  /** The weights are random numbers. */
+  readonly reference: boolean;
 }
 
-/** A measurement of each number of robots on each device, one after the other; `told` says on standard error which it is. */
-export async function measureEach<T extends object>(
+/** A measurement of each number of robots on each device, one after the other. */
+export async function measureEach<T extends Pick<Measurement, "reference">>(
   target: BenchTarget,
   told: string,
   work: (service: Service, robots: number) => Promise<T | Problem>,
-): Promise<(T & { model: string; device: string; robots: number })[] | Problem> {
-  const measurements: (T & { model: string; device: string; robots: number })[] = [];
-  for (const device of devicesOf(target)) {
+): Promise<(T & Measurement)[] | Problem> {
+  const measurements: (T & Measurement)[] = [];
+  for (const device of target.url === undefined ? target.devices : ["as configured"]) {
     for (const robots of target.robots) {
-      await printNote(`measuring: device ${device}, robots ${robots}, ${told}`);
+      await target.progress?.(`measuring: device ${device}, robots ${robots}, ${told}`);
       const done = await withService(target, device, (service) => work(service, robots));
       if (done instanceof Problem) return done;
       measurements.push({ ...done, model: SAMPLE_MODEL, device, robots });
@@ -65,32 +69,6 @@ async function withService<T>(
   }
 }
 
-/** Observations to take turns with: the frames of each in the model's camera order. */
-export type Scenes = readonly (readonly Uint8Array[])[];
-
-export async function scenesFor({ frames }: BenchTarget): Promise<Scenes | Problem> {
-  return frames === undefined ? await drawnScenes() : await scenesOf(frames);
-}
-
-async function drawnScenes(): Promise<Scenes | Problem> {
-  const scenes: Uint8Array[][] = [];
-  for (let seed = 0; seed < SCENES; seed++) {
-    const frames = await sampleFrames(seed);
-    if (frames instanceof Problem) return frames;
-    scenes.push(frames);
-  }
-  return scenes;
-}
-
-/** The JPEG files of a folder in the order of their names, three per observation; a last incomplete one is left out. */
-async function scenesOf(folder: string): Promise<Scenes | Problem> {
-  try {
-    const names = (await readdir(folder)).filter((name) => /\.jpe?g$/i.test(name)).sort();
-    const frames = await Promise.all(names.map((name) => Bun.file(join(folder, name)).bytes()));
-    const scenes = Array.from({ length: Math.floor(frames.length / 3) }, (_, at) => frames.slice(at * 3, at * 3 + 3));
-    if (scenes.length > 0) return scenes;
-    return new Problem(`'${folder}' holds ${frames.length} JPEG files; at least three are needed, one per camera`);
-  } catch (error) {
-    return new Problem(`cannot read the frames in '${folder}': ${(error as Error).message}`);
-  }
+export function scenesFor({ frames }: BenchTarget): Promise<Scenes | Problem> {
+  return frames === undefined ? drawnScenes(SCENES) : scenesIn(frames);
 }

@@ -6,9 +6,10 @@ import { type Credentials, writeCredentials } from "../../src/account/credential
 import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/act/cameras.ts";
 import { act } from "../../src/cli/act.ts";
 import { given } from "../../src/cli/frame/command.ts";
-import { chunkOf, chunkTable, columnsOfSpace } from "../../src/client/chunk.ts";
+import { chunkOf } from "../../src/client/chunk.ts";
 import { keyInUse, signedIn } from "../../src/client/sign-in.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
+import { chunkTable, columnsOfSpace } from "../../src/measure/plot/columns.ts";
 
 const JPEG = "test/vectors/jpeg/420.jpg";
 const chunk = {

@@ -6,7 +6,8 @@ import { bench } from "../../src/cli/bench.ts";
 import { given } from "../../src/cli/frame/command.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
 import { COLUMNS, type ColumnName } from "../../src/measure/chunk/load.ts";
-import { csvText, type Measurement, reportText } from "../../src/measure/chunk/report.ts";
+import { chunkReport } from "../../src/measure/chunk/report.ts";
+import type { ChunkMeasurement } from "../../src/measure/chunk/suite.ts";
 import type { Origin } from "../../src/measure/origin.ts";
 
 const from: Origin = {
@@ -15,7 +16,7 @@ const from: Origin = {
   versions: { tendon: "0.1.0", bun: "1.4.5", onnxruntime: "1.30.0", libjpeg_turbo: "3.1.3" },
   machine: { cpu: "Maker(R) Chip, 7B13 @ 2 GHz", cores: 2, memory_gib: 8, gpu: "none" },
 };
-const measurement: Measurement = {
+const measurement: ChunkMeasurement = {
   model: "a/b",
   device: "cpu",
   robots: 8,
@@ -29,7 +30,7 @@ const measurement: Measurement = {
 };
 
 test("the report names machine, commit, date, versions, output hash and what is outside the window", () => {
-  const text = reportText(from, [measurement]);
+  const text = chunkReport(from, [measurement]).text;
   for (const part of [
     "abc1234",
     "2026-01-02",
@@ -48,7 +49,7 @@ test("the report names machine, commit, date, versions, output hash and what is 
 });
 
 test("the CSV has one line per station, as many cells as its head", () => {
-  const [head, ...lines] = csvText(from, [measurement]).trimEnd().split("\n");
+  const [head, ...lines] = chunkReport(from, [measurement]).csv.trimEnd().split("\n");
   expect(lines).toHaveLength(COLUMNS.length);
   // The processor's name holds a comma and is quoted.
   for (const line of lines) expect(line.replace(/"[^"]*"/g, "x").split(",")).toHaveLength(head?.split(",").length ?? 0);

@@ -4,13 +4,14 @@ import { join } from "node:path";
 import {
   bundleCheck,
   checkLines,
-  folderCheck,
   libraryCheck,
   lockCheck,
   machineChecks,
+  versionAtLeast,
 } from "../../src/cli/doctor/checks.ts";
+import { folderCheck } from "../../src/cli/doctor/data-folder.ts";
 import { childEnvironment } from "../../src/config/config.ts";
-import { type Machine, readMachine, versionAtLeast } from "../../src/measure/machine.ts";
+import { type Machine, readMachine } from "../../src/measure/machine.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 const MODEL = "vendorB/molmoact2:yam";

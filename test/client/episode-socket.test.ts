@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { ServerWebSocket } from "bun";
-import { EpisodeSocket, frameMessage } from "../../src/client/episode-socket.ts";
+import { frameMessage } from "../../src/client/episode-messages.ts";
+import { EpisodeSocket } from "../../src/client/episode-socket.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
 import type { Clock } from "../../src/std/clock.ts";

@@ -1,6 +1,6 @@
 /** The `--image CAMERA=FILE` flags of `tendon act`: read, checked, and put into the model's camera order. */
 import { EXIT, Problem } from "../../error/problem.ts";
-import { printable } from "../frame/print.ts";
+import { printable } from "../../std/printable.ts";
 
 export interface CameraFiles {
   readonly camera: string;

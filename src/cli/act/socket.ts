@@ -1,7 +1,7 @@
 /** `tendon act --socket`: the same observation and the same chunk, over a socket of `/v1/responses`. */
-
 import type { ActionChunk } from "../../client/chunk.ts";
-import { EpisodeSocket, frameMessage } from "../../client/episode-socket.ts";
+import { frameMessage } from "../../client/episode-messages.ts";
+import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { Service } from "../../client/http.ts";
 import { Problem } from "../../error/problem.ts";
 

@@ -1,18 +1,15 @@
-/** `tendon admin account create` and `account list`, and which account `--account` means. */
+/** `tendon admin account create`. */
 import { readEmail } from "../../account/email.ts";
 import { EXIT, Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
-import { table } from "../../std/text-table.ts";
-import { usdText } from "../../std/usd.ts";
-import { type Account, type Store, StoreDown } from "../../store/store.ts";
-import { amountOf } from "../frame/amount.ts";
+import { printable } from "../../std/printable.ts";
+import { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "../frame/command.ts";
-import { printable } from "../frame/print.ts";
-import { answer, needed, notRead, notWritten, now, STORE_FLAGS, withStore } from "../frame/store.ts";
-
-export const ACCOUNT_FLAG = { value: "A", about: "The account: its id or its e-mail." };
+import { answer } from "../frame/print.ts";
+import { notWritten, now, STORE_FLAGS, withStore } from "../frame/store.ts";
+import { amountOf, needed } from "../frame/values.ts";
 
 export const accountCreate: Command = {
   name: "admin account create",
@@ -24,17 +21,10 @@ export const accountCreate: Command = {
     "payment-method": { about: "It pays later: it may have keys before it has credit." },
     ...STORE_FLAGS,
   },
-  run: create,
+  run,
 };
 
-export const accountList: Command = {
-  name: "admin account list",
-  summary: "Lists every account with its money, in US dollars.",
-  flags: STORE_FLAGS,
-  run: list,
-};
-
-async function create(given: Given): Promise<number | Problem> {
+async function run(given: Given): Promise<number | Problem> {
   const typed = needed(accountCreate, given, "email");
   if (typed instanceof Problem) return typed;
   const email = emailOf(typed);
@@ -68,47 +58,4 @@ function emailOf(text: string): string | Problem {
       EXIT.usage,
     )
   );
-}
-
-async function list(given: Given): Promise<number | Problem> {
-  return await withStore(given, "refuse", async (store) => {
-    const accounts = await store.accounts("all");
-    if (accounts instanceof StoreDown) return notRead(accounts);
-    const data = accounts.map(shown);
-    const head = ["id", "e-mail", "credits", "settled", "held", "balance", "available", "spend limit", "pays later"];
-    const rows = data.map((one) => [
-      one.id,
-      printable(one.email),
-      ...[one.credits, one.settled, one.held, one.balance, one.available, one.spend_limit ?? "none"],
-      one.payment_method ? "yes" : "no",
-    ]);
-    const text = table([head, ...rows], ["left", "left", "right", "right", "right", "right", "right", "right", "left"]);
-    return answer(given, { data }, data.length === 0 ? "there are no accounts" : text);
-  });
-}
-
-/** An account as the interface has it. */
-function shown({ id, email, credits, settled, held, spendLimit, paymentMethod }: Account) {
-  return {
-    id,
-    email,
-    credits: usdText(credits),
-    settled: usdText(settled),
-    held: usdText(held),
-    balance: usdText(credits - settled),
-    available: usdText(credits - settled - held),
-    spend_limit: spendLimit === undefined ? null : usdText(spendLimit),
-    payment_method: paymentMethod,
-  };
-}
-
-/** The account of that id or e-mail. */
-export async function accountNamed(store: Store, name: string): Promise<Account | Problem> {
-  const found = await (name.includes("@") ? store.accountByEmail(name.toLowerCase()) : store.accountById(name));
-  if (found instanceof StoreDown) return notRead(found);
-  return found ?? accountUnknown(name);
-}
-
-export function accountUnknown(name: string): Problem {
-  return new Problem(`there is no account '${printable(name)}'; see: tendon admin account list`);
 }

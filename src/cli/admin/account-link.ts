@@ -4,9 +4,11 @@ import { serviceUrl } from "../../client/sign-in.ts";
 import { Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
 import { StoreDown } from "../../store/store.ts";
+import { ACCOUNT_FLAG, accountNamed } from "../frame/account.ts";
 import type { Command, Given } from "../frame/command.ts";
-import { answer, needed, now, STORE_FLAGS, withStore } from "../frame/store.ts";
-import { ACCOUNT_FLAG, accountNamed } from "./account-create.ts";
+import { answer } from "../frame/print.ts";
+import { now, STORE_FLAGS, withStore } from "../frame/store.ts";
+import { needed } from "../frame/values.ts";
 
 export const accountLink: Command = {
   name: "admin account link",

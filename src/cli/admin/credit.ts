@@ -1,30 +1,24 @@
-/** `tendon admin credit` and `limit`: what an account has, and what it may spend in a month. */
+/** `tendon admin credit`. */
 import { Problem } from "../../error/problem.ts";
 import { monthOf } from "../../std/calendar.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
 import { usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
-import { amountOf } from "../frame/amount.ts";
+import { ACCOUNT_FLAG, accountNamed, accountUnknown } from "../frame/account.ts";
 import type { Command, Given } from "../frame/command.ts";
-import { answer, needed, notWritten, now, STORE_FLAGS, withStore } from "../frame/store.ts";
-import { ACCOUNT_FLAG, accountNamed, accountUnknown } from "./account-create.ts";
+import { answer } from "../frame/print.ts";
+import { notWritten, now, STORE_FLAGS, withStore } from "../frame/store.ts";
+import { amountOf, needed } from "../frame/values.ts";
 
 export const credit: Command = {
   name: "admin credit",
   summary: "Pays credit in, or takes it back where the amount is negative.",
   flags: { account: ACCOUNT_FLAG, usd: { value: "N", about: "US dollars, such as 10 or -2.5." }, ...STORE_FLAGS },
-  run: pay,
+  run,
 };
 
-export const limit: Command = {
-  name: "admin limit",
-  summary: "Sets the most that the account may spend in a month (UTC).",
-  flags: { account: ACCOUNT_FLAG, usd: { value: "N|none", about: "US dollars, or none." }, ...STORE_FLAGS },
-  run: setLimit,
-};
-
-async function pay(given: Given): Promise<number | Problem> {
+async function run(given: Given): Promise<number | Problem> {
   const name = needed(credit, given, "account");
   if (name instanceof Problem) return name;
   const usd = needed(credit, given, "usd");
@@ -49,24 +43,5 @@ async function pay(given: Given): Promise<number | Problem> {
     const balance = usdText(after.credits - after.settled);
     const text = `${account.email}: ${usdText(amount)} USD booked; credits ${credits}, balance ${balance}`;
     return answer(given, { account: account.id, credits, balance }, text);
-  });
-}
-
-async function setLimit(given: Given): Promise<number | Problem> {
-  const name = needed(limit, given, "account");
-  if (name instanceof Problem) return name;
-  const usd = needed(limit, given, "usd");
-  if (usd instanceof Problem) return usd;
-  const amount = usd === "none" ? undefined : amountOf(usd, "usd", "not negative", ", or none");
-  if (amount instanceof Problem) return amount;
-  return await withStore(given, "refuse", async (store) => {
-    const account = await accountNamed(store, name);
-    if (account instanceof Problem) return account;
-    const changed = await store.spendLimit({ accountId: account.id, limit: amount });
-    if (changed instanceof StoreDown) return notWritten(changed, "the limit was set", "account list");
-    if (changed === "account_unknown") return accountUnknown(name);
-    const spendLimit = amount === undefined ? null : usdText(amount);
-    const text = `${account.email}: ${spendLimit === null ? "no spend limit" : `at most ${spendLimit} USD a month`}`;
-    return answer(given, { account: account.id, spend_limit: spendLimit }, text);
   });
 }

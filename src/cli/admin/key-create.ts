@@ -1,13 +1,13 @@
-/** `tendon admin key create`, `key list` and `key revoke`. */
-import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
+/** `tendon admin key create`. */
+import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey } from "../../account/key.ts";
 import { EXIT, Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
-import { table } from "../../std/text-table.ts";
-import { type KeyRecord, StoreDown } from "../../store/store.ts";
-import { type Command, type Given, usageProblem } from "../frame/command.ts";
-import { printable } from "../frame/print.ts";
-import { answer, needed, notRead, notWritten, now, STORE_FLAGS, withStore } from "../frame/store.ts";
-import { ACCOUNT_FLAG, accountNamed, accountUnknown } from "./account-create.ts";
+import { StoreDown } from "../../store/store.ts";
+import { ACCOUNT_FLAG, accountNamed, accountUnknown } from "../frame/account.ts";
+import type { Command, Given } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
+import { notWritten, now, STORE_FLAGS, withStore } from "../frame/store.ts";
+import { needed } from "../frame/values.ts";
 
 export const keyCreate: Command = {
   name: "admin key create",
@@ -17,25 +17,10 @@ export const keyCreate: Command = {
     name: { value: "N", about: "What the key is for (default: tendon admin)." },
     ...STORE_FLAGS,
   },
-  run: create,
+  run,
 };
 
-export const keyList: Command = {
-  name: "admin key list",
-  summary: "Lists the account's keys, the revoked ones too.",
-  flags: { account: ACCOUNT_FLAG, ...STORE_FLAGS },
-  run: list,
-};
-
-export const keyRevoke: Command = {
-  name: "admin key revoke",
-  summary: "Ends a key for good, on every node within a second.",
-  positionals: "PREFIX",
-  flags: STORE_FLAGS,
-  run: revoke,
-};
-
-async function create(given: Given): Promise<number | Problem> {
+async function run(given: Given): Promise<number | Problem> {
   const account = needed(keyCreate, given, "account");
   if (account instanceof Problem) return account;
   const name = given.text("name") ?? "tendon admin";
@@ -64,59 +49,5 @@ async function create(given: Given): Promise<number | Problem> {
     if (added === "id_taken") return new Problem("no key was made, its id is another key's; run the command again");
     const made = { id: publicId, prefix: keyPrefix(publicId), key, account: owner.id, created_at: createdAt };
     return answer(given, made, `${key}\nshown this once; for ${owner.email}, revoke it as ${made.prefix}`);
-  });
-}
-
-async function list(given: Given): Promise<number | Problem> {
-  const account = needed(keyList, given, "account");
-  if (account instanceof Problem) return account;
-  return await withStore(given, "refuse", async (store) => {
-    const owner = await accountNamed(store, account);
-    if (owner instanceof Problem) return owner;
-    const keys = await store.keysOf(owner.id);
-    if (keys instanceof StoreDown) return notRead(keys);
-    return answer(given, { data: keys.map(shown) }, keysText(keys));
-  });
-}
-
-function shown({ publicId, name, createdAt, lastUsedAt, revokedAt }: KeyRecord): object {
-  return {
-    id: publicId,
-    prefix: keyPrefix(publicId),
-    name,
-    created_at: createdAt,
-    last_used_at: lastUsedAt ?? null,
-    revoked_at: revokedAt ?? null,
-  };
-}
-
-function keysText(keys: readonly KeyRecord[]): string {
-  if (keys.length === 0) return "the account has no keys";
-  const time = (at: number | undefined) =>
-    at === undefined ? "never" : new Date(at * 1000).toISOString().replace(".000", "");
-  const rows = keys.map(({ publicId, name, createdAt, lastUsedAt, revokedAt }) => [
-    keyPrefix(publicId),
-    printable(name),
-    ...[createdAt, lastUsedAt, revokedAt].map(time),
-  ]);
-  return table([["prefix", "name", "created", "last used", "revoked"], ...rows]);
-}
-
-async function revoke(given: Given): Promise<number | Problem> {
-  const [typed, ...rest] = given.positionals;
-  if (typed === undefined || rest.length > 0) {
-    return usageProblem(keyRevoke, "expected one PREFIX, as 'tendon admin key list' shows it");
-  }
-  // A text that is no prefix is looked for as it is, and not found.
-  const publicId = publicIdOf(typed) ?? "";
-  return await withStore(given, "refuse", async (store) => {
-    const revoked = await store.keyRevoke({ publicId, at: now() });
-    if (revoked instanceof StoreDown) return notWritten(revoked, "the key was revoked", "key list --account A");
-    const prefix = keyPrefix(publicId);
-    if (revoked === "revoked") return answer(given, { revoked: true, prefix }, `revoked ${prefix}`);
-    // What was typed is not said again: it may be a whole key.
-    return new Problem(
-      "there is no key with that prefix; expected tdn_ and 12 characters, as 'tendon admin key list --account A' shows them",
-    );
   });
 }

@@ -1,10 +1,11 @@
 /** `tendon admin ledger check`: the proof of all money. */
 import { EXIT, type Problem } from "../../error/problem.ts";
+import { printable } from "../../std/printable.ts";
 import { usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "../frame/command.ts";
-import { printable } from "../frame/print.ts";
-import { answer, notRead, STORE_FLAGS, withStore } from "../frame/store.ts";
+import { answer } from "../frame/print.ts";
+import { notRead, STORE_FLAGS, withStore } from "../frame/store.ts";
 
 export const ledgerCheck: Command = {
   name: "admin ledger check",

@@ -1,5 +1,5 @@
-/** The judgements of `tendon doctor`, apart from the probing: facts in, green or red lines out, each red one with what to do. */
-import { type Machine, versionAtLeast } from "../../measure/machine.ts";
+/** The checks of `tendon doctor` as functions: facts in, green or red lines out, each red one with what to do. */
+import type { Machine } from "../../measure/machine.ts";
 
 export interface Check {
   readonly name: string;
@@ -38,6 +38,16 @@ export function machineChecks(machine: Machine): Check[] {
   ];
 }
 
+/** True when version `found` (numbers and dots) is at least `wanted`. */
+export function versionAtLeast(found: string, wanted: string): boolean {
+  const [a, b] = [found, wanted].map((text) => text.split(".").map(Number));
+  for (let index = 0; index < (b?.length ?? 0); index++) {
+    const difference = (a?.[index] ?? 0) - (b?.[index] ?? 0);
+    if (difference !== 0) return difference > 0;
+  }
+  return true;
+}
+
 function glibcCheck(glibc: string | undefined): Check {
   const ok = glibc !== undefined && versionAtLeast(glibc, GLIBC_MIN);
   return {
@@ -50,7 +60,7 @@ function glibcCheck(glibc: string | undefined): Check {
   };
 }
 
-/** No GPU is no fault; devices without their driver are. */
+/** A machine without a GPU is green; devices without their driver are. */
 function gpuCheck({ gpus, gpuDriver }: Machine): Check {
   if (gpus.length === 0) return { name: "GPU", ok: true, found: "none; models run on the processor" };
   const found = `${gpus.join(", ")}, driver ${gpuDriver ?? "not loaded"}`;
@@ -92,41 +102,6 @@ export function bundleCheck(bundle: {
     found: `${weights}, runs on ${bundle.device}`,
     ...(refusals.length === 0 ? {} : { todo: refusals.join("; ") }),
   };
-}
-
-/** The data folder as the file system shows it. */
-export interface DataFolder {
-  readonly path: string;
-  readonly state: "absent" | "usable" | "not a folder" | "not writable";
-  /** Permission bits, 0 to 0o777. */
-  readonly mode: number;
-  readonly freeBytes: number;
-}
-
-const FREE_BYTES_MIN = 256 * MIB;
-
-export function folderCheck({ path, state, mode, freeBytes }: DataFolder): Check {
-  const open = state === "usable" && (mode & 0o077) !== 0;
-  const full = freeBytes < FREE_BYTES_MIN;
-  const found = `${path}: ${state === "absent" ? "made at the first start" : state}, ${(freeBytes / 2 ** 30).toFixed(1)} GiB free`;
-  if (state === "not a folder" || state === "not writable") {
-    return {
-      name: "data folder",
-      ok: false,
-      found,
-      todo: "name a folder that you may write to with --data or TENDON_DATA",
-    };
-  }
-  if (full)
-    return {
-      name: "data folder",
-      ok: false,
-      found,
-      todo: "free at least 256 MiB on that disk, or name another with --data",
-    };
-  if (open)
-    return { name: "data folder", ok: false, found: `${found}, open to other users`, todo: `chmod 700 ${path}` };
-  return { name: "data folder", ok: true, found };
 }
 
 function count(value: number, noun: string): string {

@@ -1,14 +1,20 @@
-/** What a command is, and the one parser of its flags. Each command is a file of this folder. */
+/** What a command is, and the parser of its flags. Each command is a file of `src/cli/` or, in a group, of the group's folder. */
 import { parseArgs } from "node:util";
 import { EXIT, Problem } from "../../error/problem.ts";
-import { printable } from "./print.ts";
+import { printable } from "../../std/printable.ts";
 
-/** One flag: `value` is the word shown in `--help`; without it the flag is a switch. */
+/** One flag: `value` is the word shown in `--help`; a flag without it is a switch. */
 interface Flag {
   readonly value?: string;
   readonly multiple?: boolean;
   readonly about: string;
 }
+
+/** The flag of all commands that call a service. */
+export const BASE_URL_FLAG: Flag = {
+  value: "URL",
+  about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
+};
 
 export interface Command {
   readonly name: string;
@@ -21,7 +27,7 @@ export interface Command {
   run(given: Given): Promise<number | Problem>;
 }
 
-/** Flags and positionals as typed by the user, known to be in the command's table. */
+/** Flags and positionals as typed, checked against the command's table. */
 export class Given {
   constructor(
     private readonly values: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>,
@@ -54,7 +60,7 @@ export function optionsOf({ flags }: Pick<Command, "flags">): Options {
   return options;
 }
 
-/** `--usd -5` as `--usd=-5`: parseArgs takes whatever begins with a dash for a flag, and no flag begins with a digit. */
+/** `--usd -5` as `--usd=-5`: parseArgs takes every word with a dash for a flag, and no flag begins with a digit. */
 export function joinNegatives(argv: readonly string[], options: Options): string[] {
   const joined: string[] = [];
   for (const [index, word] of argv.entries()) {

@@ -2,8 +2,8 @@
 import { parseArgs } from "node:util";
 import { EXIT, Problem } from "../../error/problem.ts";
 import { nearest } from "../../std/nearest.ts";
+import { printable } from "../../std/printable.ts";
 import { type Command, flagLines, helpText, joinNegatives, optionsOf } from "./command.ts";
-import { printable } from "./print.ts";
 
 export interface CommandGroup {
   readonly name: string;

@@ -1,14 +1,13 @@
-/** What the `admin` commands share: their flags, the store beside a service, and what they say when it does not answer. */
+/** The store that the `admin` commands open, also while a service uses it, and what they say when it does not answer. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { serveConfig } from "../../config/config.ts";
-import { EXIT, Problem } from "../../error/problem.ts";
+import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
 import { DATABASE_FILE } from "../../store/folder.ts";
 import { openStore } from "../../store/open.ts";
 import type { Store, StoreDown } from "../../store/store.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
-import { print, printJson } from "./print.ts";
+import type { Command, Given } from "./command.ts";
 
 export const STORE_FLAGS: Command["flags"] = {
   data: { value: "DIR", about: "Data folder (default $XDG_DATA_HOME/tendon; TENDON_DATA). DATABASE_URL wins over it." },
@@ -17,15 +16,15 @@ export const STORE_FLAGS: Command["flags"] = {
 };
 
 /**
- * Opens the store that `serve` would use, and closes it however `work` ends. `absent`: whether an embedded store that is not
- * there is made.
+ * Opens the store that `serve` would use, and closes it however `work` ends. `absent`: whether an embedded store that does not
+ * exist yet is made.
  */
 export async function withStore(
   given: Given,
   absent: "make" | "refuse",
   work: (store: Store) => Promise<number | Problem>,
 ): Promise<number | Problem> {
-  // `dev`: drills in the environment are the service's business.
+  // `dev` allows drills in the environment: they are for the service and do not matter here.
   const config = await serveConfig({
     data: given.text("data"),
     config: given.text("config"),
@@ -60,20 +59,6 @@ export function notWritten(down: StoreDown, what: string, look: string): Problem
 
 export function notRead(down: StoreDown): Problem {
   return new Problem(`the store cannot be read: ${down.reason}; try again once it works`);
-}
-
-/** The value of a flag that must be there. */
-export function needed(command: Command, given: Given, flag: string): string | Problem {
-  const value = given.text(flag);
-  if (value !== undefined && value !== "") return value;
-  return usageProblem(command, `--${flag} ${command.flags[flag]?.value ?? ""} is missing`);
-}
-
-/** The value with `--json`, else the text for people. */
-export async function answer(given: Given, value: object, text: string): Promise<number> {
-  if (given.on("json")) await printJson(value);
-  else await print(text);
-  return EXIT.done;
 }
 
 /** Unix seconds. */

@@ -2,7 +2,7 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../../limits.ts";
 import { LLM_IDS } from "../../llm/models.ts";
-import { STATIONS } from "../robot/chunk.ts";
+import { STATIONS } from "../../engine/engine.ts";
 import { observationSchema, questionSchema } from "../robot-http/checks.ts";
 import { OAUTH_MEANINGS } from "./meanings.ts";
 

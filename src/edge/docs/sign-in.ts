@@ -1,6 +1,6 @@
 /** The OAuth routes in words. */
 import { Type } from "@sinclair/typebox";
-import { CLIENT_ID, DEVICE_GRANT } from "../../account/device-login.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../../account/oauth-client.ts";
 import { oauthStatus } from "../../error/oauth.ts";
 import { LIMITS } from "../../limits.ts";
 import { headers } from "./headers.ts";

@@ -1,9 +1,9 @@
 /** The response of the robot route as JSON text, put together from parts that are printed once. */
 import type { Manifest } from "../../bundle/manifest.ts";
-import type { StationMicros } from "../../engine/engine.ts";
+import { STATIONS, type StationMicros } from "../../engine/engine.ts";
 import type { Form } from "../../robot/attempt.ts";
 import { rowsText } from "../../std/float32.ts";
-import { chunkFields, chunkUsage, millis, STATIONS, usageObject } from "../robot/chunk.ts";
+import { chunkFields, chunkUsage, millis, usageObject } from "../robot/chunk.ts";
 
 export interface ReplyFacts {
   readonly generationId: string;

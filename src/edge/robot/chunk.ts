@@ -1,16 +1,7 @@
 /** The parts of an action chunk that every transport prints. */
 import type { Manifest } from "../../bundle/manifest.ts";
-import type { StationMicros } from "../../engine/engine.ts";
+import { STATIONS, type StationMicros } from "../../engine/engine.ts";
 import type { Chunk } from "../../robot/attempt.ts";
-
-/** The stations of `timing_ms`, in the order of the work. */
-export const STATIONS = [
-  "decode",
-  "queue",
-  "prefill",
-  "denoise",
-  "encode",
-] as const satisfies readonly (keyof StationMicros)[];
 
 interface Usage {
   readonly promptTokens: number;

@@ -1,29 +1,27 @@
 /**
- * The load generator of `tendon bench`: robots that each wait for their chunk before they send the next observation.
- * It runs in another process than the service, so that the client's JSON and base64 work never stands in the server's time.
+ * Load over HTTP: robots that each wait for their chunk before they send the next observation. It runs in another process than the
+ * service, so that the client's JSON and base64 work is never part of the server's time.
  */
 import { createHash } from "node:crypto";
 import { type ActionChunk, chunkOf } from "../../client/chunk.ts";
 import { CHAT_ROUTE, isReference } from "../../client/description.ts";
 import { post, type Service } from "../../client/http.ts";
 import { requestBody } from "../../client/request.ts";
-import { STATIONS } from "../../edge/robot/chunk.ts";
+import { STATIONS } from "../../engine/engine.ts";
 import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
+import type { Scenes } from "../sample/scenes.ts";
 
-export interface Load {
+interface Load {
   readonly service: Service;
-  readonly model: string;
   /** Robots at once, each in a session of its own. */
   readonly robots: number;
   /** Chunks in the measurement, over all robots. */
   readonly chunks: number;
   /** Chunks of each robot before it. */
   readonly warmup: number;
-  /** Observations to take turns with: the frames of each in the model's camera order. */
-  readonly scenes: readonly (readonly Uint8Array[])[];
-  readonly instruction: string;
-  readonly state: object;
+  readonly scenes: Scenes;
   /** Beginning of the session ids; another one for each measurement against the same service. */
   readonly sessionPrefix: string;
   /** Every observation has its observation_id and expected_step, so that it may be repeated. */
@@ -32,6 +30,7 @@ export interface Load {
 
 export const COLUMNS = [...STATIONS, "rest", "client"] as const;
 export type ColumnName = (typeof COLUMNS)[number];
+type Times = Readonly<Record<ColumnName, number[]>>;
 
 export interface Measured {
   /**
@@ -45,27 +44,34 @@ export interface Measured {
   readonly reference: boolean;
 }
 
-export async function measure(load: Load): Promise<Measured | Problem> {
-  const ms = Object.fromEntries(COLUMNS.map((name): [string, number[]] => [name, []])) as Record<ColumnName, number[]>;
+export async function driveChunks(load: Load): Promise<Measured | Problem> {
   const robots = Array.from({ length: load.robots }, (_, index) => new Robot(load, index));
-  const warm = await Promise.all(robots.map((robot) => robot.drive(load.warmup, undefined)));
-  const before = systemClock.monotonicMs();
+  const warm = await driveAll(robots, () => load.warmup, undefined);
+  if (warm !== undefined) return warm;
+  const ms: Times = { decode: [], queue: [], prefill: [], denoise: [], encode: [], rest: [], client: [] };
+  const beforeMs = systemClock.monotonicMs();
   const share = (index: number): number =>
     Math.floor(load.chunks / load.robots) + (index < load.chunks % load.robots ? 1 : 0);
-  const driven =
-    warm.find((end) => end instanceof Problem) === undefined
-      ? await Promise.all(robots.map((robot, index) => robot.drive(share(index), ms)))
-      : warm;
-  const problem = driven.find((end) => end instanceof Problem);
-  if (problem !== undefined) return problem;
+  const driven = await driveAll(robots, share, ms);
+  if (driven !== undefined) return driven;
   const digest = createHash("sha256");
   for (const robot of robots) digest.update(robot.digest());
   return {
     ms,
-    seconds: (systemClock.monotonicMs() - before) / 1000,
+    seconds: (systemClock.monotonicMs() - beforeMs) / 1000,
     actionsSha256: digest.digest("hex"),
     reference: robots.some((robot) => robot.reference),
   };
+}
+
+/** `count` observations of each robot, all robots side by side; the first problem. */
+async function driveAll(
+  robots: readonly Robot[],
+  count: (index: number) => number,
+  ms: Times | undefined,
+): Promise<Problem | undefined> {
+  const ends = await Promise.all(robots.map((robot, index) => robot.drive(count(index), ms)));
+  return ends.find((end) => end !== undefined);
 }
 
 class Robot {
@@ -79,16 +85,17 @@ class Robot {
     private readonly index: number,
   ) {
     const sessionId = `${load.sessionPrefix}-${index}`;
-    this.bodies = load.scenes.map((frames) => JSON.stringify(requestBody({ ...load, frames, sessionId })));
+    const request = { model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, state: SAMPLE_STATE, sessionId };
+    this.bodies = load.scenes.map((frames) => JSON.stringify(requestBody({ ...request, frames })));
   }
 
   /** Sends `count` observations, one after the other; times go to `ms` if it is given. */
-  async drive(count: number, ms: Record<ColumnName, number[]> | undefined): Promise<Problem | undefined> {
+  async drive(count: number, ms: Times | undefined): Promise<Problem | undefined> {
     for (let chunk = 0; chunk < count; chunk++) {
       const body = this.nextBody();
-      const before = systemClock.monotonicMs();
+      const beforeMs = systemClock.monotonicMs();
       const answer = await post(this.load.service, CHAT_ROUTE, body);
-      const clientMs = systemClock.monotonicMs() - before;
+      const clientMs = systemClock.monotonicMs() - beforeMs;
       if (answer instanceof Problem) return answer;
       const read = chunkOf(answer.body);
       if (read === undefined)
@@ -112,7 +119,7 @@ class Robot {
   }
 }
 
-function record(ms: Record<ColumnName, number[]>, chunk: ActionChunk, clientMs: number): void {
+function record(ms: Times, chunk: ActionChunk, clientMs: number): void {
   let stationsMs = 0;
   for (const station of STATIONS) {
     const value = chunk.timing_ms[station];

@@ -1,17 +1,13 @@
 /** The figures of `tendon bench episode` as a table for people, as JSON and as CSV. */
-
 import { type Align, table } from "../../std/text-table.ts";
-import { csvCell, type Origin, originCells, originLines } from "../origin.ts";
+import type { Origin } from "../origin.ts";
+import { type Report, reportCsv, reportText } from "../report.ts";
 import { summary } from "../stats.ts";
-import { CAPTURE_AHEAD_MS, COMMAND_HZ, type LoopFigures, MARGIN_ROWS, PERIOD_MS } from "./control-loop.ts";
+import type { Measurement } from "../target.ts";
+import { CAPTURE_AHEAD_MS, COMMAND_HZ, type LoopFigures, MARGIN_ROWS, PERIOD_MS } from "./loop-robot.ts";
 
-export interface EpisodeMeasurement {
-  readonly model: string;
-  /** `echo`, `cpu`, or `as configured` for a service that was already running. */
-  readonly device: string;
-  readonly robots: number;
+export interface EpisodeMeasurement extends Measurement {
   readonly seconds: number;
-  readonly reference: boolean;
   readonly service: LoopFigures;
   /** The same loop without any traffic. */
   readonly control: LoopFigures;
@@ -33,7 +29,38 @@ const MEANING = [
   "what is late in it is the machine's own.",
 ];
 
-const ARMS = ["service", "control"] as const;
+const ALIGN: Align[] = ["left", "right", "right"];
+
+export function episodeReport(from: Origin, measurements: readonly EpisodeMeasurement[]): Report {
+  const told = measurements.map((one) => ({
+    ...one,
+    service: loopSummary(one.service),
+    control: loopSummary(one.control),
+  }));
+  const [first] = told;
+  const names = first === undefined ? [] : Object.keys(first.service);
+  return {
+    json: { suite: "episode", ...from, rule: MEANING.join(" "), measurements: told },
+    csv: reportCsv(["seconds", "loop", ...names], from, told, ({ seconds, service, control }) =>
+      Object.entries({ service, control }).map(([loop, figures]) => [seconds, loop, ...csvFigures(figures)]),
+    ),
+    text: reportText(
+      "episode",
+      from,
+      told,
+      ({ seconds, service, control }) => ({
+        length: `${seconds} s`,
+        lines: [table(loopLines(service, control), ALIGN).trimEnd()],
+      }),
+      MEANING,
+    ),
+  };
+}
+
+/** Six digits are more than a clock's resolution; a figure that was not measured is an empty cell. */
+function csvFigures(figures: LoopSummary): (string | number)[] {
+  return Object.values(figures).map((value) => (Number.isFinite(value) ? Number(value.toPrecision(6)) : ""));
+}
 
 /** The figures of one loop, as they are told everywhere. */
 export function loopSummary(figures: LoopFigures) {
@@ -58,18 +85,6 @@ export function loopSummary(figures: LoopFigures) {
     tick_lateness_max_ms: ticks.max,
   };
 }
-
-export function episodeText(from: Origin, measurements: readonly EpisodeMeasurement[]): string {
-  const parts = originLines("episode", from);
-  for (const one of measurements) {
-    const note = one.reference ? ", reference bundle (random weights)" : "";
-    parts.push("", `${one.model} on ${one.device}${note}: robots ${one.robots}, ${one.seconds} s`);
-    parts.push(table(loopLines(loopSummary(one.service), loopSummary(one.control)), ALIGN).trimEnd());
-  }
-  return `${[...parts, "", ...MEANING].join("\n")}\n`;
-}
-
-const ALIGN: Align[] = ["left", "right", "right"];
 
 type LoopSummary = ReturnType<typeof loopSummary>;
 
@@ -102,30 +117,4 @@ function loopLines(service: LoopSummary, control: LoopSummary): string[][] {
 /** A measurement that is shorter than a chunk takes has no latency. */
 function shown(value: number, digits: number): string {
   return Number.isFinite(value) ? value.toFixed(digits) : "-";
-}
-
-export function episodeJson(from: Origin, measurements: readonly EpisodeMeasurement[]): object {
-  const told = measurements.map((one) => ({
-    ...one,
-    service: loopSummary(one.service),
-    control: loopSummary(one.control),
-  }));
-  return { suite: "episode", ...from, rule: MEANING.join(" "), measurements: told };
-}
-
-const HEAD = "date,commit,versions,cpu,cores,gpu,model,device,robots,seconds,loop";
-
-export function episodeCsv(from: Origin, measurements: readonly EpisodeMeasurement[]): string {
-  const lines = measurements.flatMap((one) =>
-    ARMS.map((arm) => {
-      const figures = Object.values(loopSummary(one[arm])).map((value) =>
-        Number.isFinite(value) ? Number(value.toPrecision(6)) : "",
-      );
-      const { model, device, robots, seconds } = one;
-      return [...originCells(from), model, device, robots, seconds, arm, ...figures].map(csvCell).join(",");
-    }),
-  );
-  const [first] = measurements;
-  const names = first === undefined ? [] : Object.keys(loopSummary(first.service));
-  return `${[[HEAD, ...names].join(","), ...lines].join("\n")}\n`;
 }

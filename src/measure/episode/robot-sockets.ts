@@ -1,12 +1,12 @@
-/** The robots of `tendon bench episode`: each is a session on a socket of its own, and sends observation after observation. */
-
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../cli/sample.ts";
-import { EpisodeSocket, frameMessage, type Opened } from "../../client/episode-socket.ts";
+/** Robots on sockets of their own: each is one session and sends observation after observation. */
+import { frameMessage, type Opened } from "../../client/episode-messages.ts";
+import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { Service } from "../../client/http.ts";
 import { Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
-import type { Scenes } from "../target.ts";
-import { COMMAND_HZ, type Connection, PERIOD_MS } from "./control-loop.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
+import type { Scenes } from "../sample/scenes.ts";
+import { COMMAND_HZ, type Connection, PERIOD_MS } from "./loop-robot.ts";
 
 /** Rows of a chunk of the model that is measured. */
 export const ROWS = 30;
@@ -16,7 +16,7 @@ interface OpenSocket {
   readonly opened: Opened;
 }
 
-/** Robots' connections for the time of `work`, with every session ended behind it. */
+/** Connects robots for the time of `work`, and ends every session afterwards. */
 export async function withRobots<T>(
   service: Service,
   count: number,
@@ -25,14 +25,14 @@ export async function withRobots<T>(
 ): Promise<T | Problem> {
   const sockets = await openSessions(service, count);
   if (sockets instanceof Problem) return sockets;
-  // Ready messages, the same for all: a camera's driver makes its frames elsewhere.
+  // Made once, before the measurement: on a robot the camera's driver makes its frames elsewhere.
   const messages = scenes.map((frames) => frames.map((jpeg, camera) => frameMessage(camera, jpeg)));
-  const done = await work(sockets.map(({ socket, opened }, index) => new Robot(socket, opened, messages, index)));
+  const done = await work(sockets.map(({ socket, opened }, index) => new SocketRobot(socket, opened, messages, index)));
   const ends = await Promise.all(sockets.map(({ socket }) => socket.close()));
   return done instanceof Problem ? done : (ends.find((end) => end !== undefined) ?? done);
 }
 
-/** Sockets with a session each; none is left open where one cannot be had. */
+/** Sockets with a session each. If one cannot be opened, all are closed. */
 export async function openSessions(service: Service, count: number): Promise<OpenSocket[] | Problem> {
   const outcomes = await Promise.all(Array.from({ length: count }, () => openSession(service)));
   const problem = outcomes.find((one) => one instanceof Problem);
@@ -59,13 +59,13 @@ function isAsMeasured({ rows, dt, cameras }: Opened): boolean {
   return rows === ROWS && Math.abs(dt * 1000 - PERIOD_MS) < 1e-6 && cameras.length === 3;
 }
 
-/** What an observation says, so that it may be sent again after a broken connection: as the documented clients have it. */
+/** The fields with which an observation may be sent again after a broken connection, as the documented clients send them. */
 export function repeatable(step: number) {
   return { observation_id: String(step), expected_step: step };
 }
 
 /** A robot's frames and observations, scene after scene. */
-class Robot implements Connection {
+class SocketRobot implements Connection {
   private framesPerCamera: number;
   private captured: number;
   private step: number;
@@ -73,7 +73,7 @@ class Robot implements Connection {
   constructor(
     private readonly socket: EpisodeSocket,
     opened: Opened,
-    /** As messages. */
+    /** Each frame as a message. */
     private readonly scenes: Scenes,
     index: number,
   ) {

@@ -1,16 +1,17 @@
 /** `tendon bench episode`: does a robot's 30 Hz control loop always have a row to command? Each robot is a session on a socket. */
-
-import { SAMPLE_MODEL } from "../../cli/sample.ts";
 import { descriptionOf } from "../../client/description.ts";
 import type { Service } from "../../client/http.ts";
 import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
-import { type BenchTarget, measureEach, type Scenes, scenesFor } from "../target.ts";
-import { type Connection, type LoopFigures, type LoopPlan, PERIOD_MS, runLoop } from "./control-loop.ts";
+import { SAMPLE_MODEL } from "../sample/observation.ts";
+import type { Scenes } from "../sample/scenes.ts";
+import { type BenchTarget, measureEach, scenesFor } from "../target.ts";
+import { type LoopPlan, runLoop } from "./control-loop.ts";
+import { type Connection, type LoopFigures, PERIOD_MS } from "./loop-robot.ts";
 import type { EpisodeMeasurement } from "./report.ts";
 import { ROWS, withRobots } from "./robot-sockets.ts";
 
-/** A robot's period: over it, robots that know nothing of each other begin. */
+/** How long a chunk plays: robots that are not synchronized begin within this time. */
 export const CHUNK_MS = ROWS * PERIOD_MS;
 /** Connections, caches and the compilers of both sides warm up. */
 const WARMUP_MS = 2_000;
@@ -60,7 +61,7 @@ function loopOf({ seconds, spreadMs, rowsAhead }: EpisodeLoad) {
   return { clock: systemClock, spreadMs, rowsAhead, warmupMs: WARMUP_MS, measuredMs: seconds * 1000 };
 }
 
-/** Robots whose chunks are there at once, for nothing: what is late then is the machine's and the loop's own. */
+/** Robots whose chunks come at once without a service: a row that is late then shows the machine's and the loop's own lateness. */
 function idleConnections(robots: number): Connection[] {
   return Array.from({ length: robots }, () => ({ capture: () => {}, observe: () => Promise.resolve(ROWS) }));
 }

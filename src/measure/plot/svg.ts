@@ -3,7 +3,7 @@
  *
  * No scripts and no outside fonts; colours follow the viewer's light or dark setting.
  */
-import { type Column, nameParts } from "../../client/chunk.ts";
+import { type Column, nameParts } from "./columns.ts";
 
 export interface Plot {
   readonly title: string;

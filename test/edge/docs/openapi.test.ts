@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import type { AnyElysia } from "elysia";
 import sharp from "sharp";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../../src/cli/sample.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../../src/measure/sample/observation.ts";
 import { requestBody } from "../../../src/client/request.ts";
 import { publicApp } from "../../../src/edge/app.ts";
 import { EXAMPLE, EXAMPLE_FRAMES } from "../../../src/edge/docs/example.ts";

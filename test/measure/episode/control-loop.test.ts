@@ -1,15 +1,14 @@
 import { expect, test } from "bun:test";
 import { Problem } from "../../../src/error/problem.ts";
+import { type LoopPlan, runLoop } from "../../../src/measure/episode/control-loop.ts";
 import {
   adaptiveRowsAhead,
   CAPTURE_AHEAD_MS,
   type Connection,
   type LoopFigures,
-  type LoopPlan,
   MARGIN_ROWS,
   PERIOD_MS,
-  runLoop,
-} from "../../../src/measure/episode/control-loop.ts";
+} from "../../../src/measure/episode/loop-robot.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 
 const ROWS = 30;

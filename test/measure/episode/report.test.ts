@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import type { LoopFigures } from "../../../src/measure/episode/control-loop.ts";
-import { type EpisodeMeasurement, episodeCsv, episodeJson, episodeText } from "../../../src/measure/episode/report.ts";
+import type { LoopFigures } from "../../../src/measure/episode/loop-robot.ts";
+import { type EpisodeMeasurement, episodeReport } from "../../../src/measure/episode/report.ts";
 import type { Origin } from "../../../src/measure/origin.ts";
 
 const from: Origin = {
@@ -25,7 +25,7 @@ const measurement: EpisodeMeasurement = {
 };
 
 test("the report tells chunk latency, rows late by their cause and the longest gap, of the service and of the idle control", () => {
-  const text = episodeText(from, [measurement]);
+  const text = episodeReport(from, [measurement]).text;
   for (const line of [
     "a/b on echo, reference bundle (random weights): robots 8, 10 s",
     /^chunk latency p50, ms +12\.0 +-$/m,
@@ -47,9 +47,11 @@ test("the report tells chunk latency, rows late by their cause and the longest g
 
 test("JSON and CSV have the same figures; what was not measured is null, an empty cell and a dash", () => {
   const silent = { ...measurement, service: { ...service, latenciesMs: [] } };
-  const json = JSON.parse(JSON.stringify(episodeJson(from, [silent]))) as { measurements: Record<string, object>[] };
+  const json = JSON.parse(JSON.stringify(episodeReport(from, [silent]).json)) as {
+    measurements: Record<string, object>[];
+  };
   expect(json.measurements[0]?.service).toMatchObject({ chunks: 0, chunk_latency_p50_ms: null, rows_late: 6 });
-  const [head, ...lines] = episodeCsv(from, [silent]).trimEnd().split("\n");
+  const [head, ...lines] = episodeReport(from, [silent]).csv.trimEnd().split("\n");
   const cells = lines.map((line) => line.replace(/"[^"]*"/g, "x").split(","));
   const names = head?.split(",") ?? [];
   const of = (name: string) => cells.map((line) => line[names.indexOf(name)]);
@@ -57,5 +59,5 @@ test("JSON and CSV have the same figures; what was not measured is null, an empt
   expect(of("loop")).toEqual(["service", "control"]);
   expect(of("chunk_latency_p50_ms")).toEqual(["", "12"]);
   expect(of("late_share")).toEqual(["0.0025", "0"]);
-  expect(episodeText(from, [silent])).toMatch(/^chunk latency p99, ms +- +-$/m);
+  expect(episodeReport(from, [silent]).text).toMatch(/^chunk latency p99, ms +- +-$/m);
 });

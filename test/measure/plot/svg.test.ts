@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { columnsOfSpace } from "../../../src/client/chunk.ts";
+import { columnsOfSpace } from "../../../src/measure/plot/columns.ts";
 import { plotSvg } from "../../../src/measure/plot/svg.ts";
 
 const columns = columnsOfSpace("joint_position", 14);
