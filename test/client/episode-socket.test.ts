@@ -20,7 +20,7 @@ const OPENING = { model: "a/b", instruction: "go" };
 
 type Wire = ServerWebSocket<undefined>;
 /** Answers each text message of a client by its type. */
-type Script = Readonly<Record<string, (wire: Wire) => void>>;
+type Script = Readonly<Record<string, (wire: Wire) => unknown>>;
 
 class Service implements AsyncDisposable {
   readonly heard: (string | Uint8Array)[] = [];
@@ -63,7 +63,9 @@ class Service implements AsyncDisposable {
   }
 }
 
-const say = (message: object) => (wire: Wire) => void wire.send(JSON.stringify(message));
+const say = (message: object) => (wire: Wire) => {
+  wire.send(JSON.stringify(message));
+};
 const open = { "session.open": say(OPENED) };
 
 test("an episode: session.open, frames, observation, session.close; the chunk is the one that HTTP would have given", async () => {
@@ -206,7 +208,7 @@ test("only an open session is told to be kept, with the id to go on with it", as
 test("observations sent ahead are answered one after another: the time of each begins when it is the next", async () => {
   const clock = new FakeClock();
   const wires: Wire[] = [];
-  await using service = new Service({ ...open, observation: (wire) => void wires.push(wire) });
+  await using service = new Service({ ...open, observation: (wire) => wires.push(wire) });
   const socket = await service.opened("json", clock);
   const [first, second] = [socket.observe({ n: 1 }), socket.observe({ n: 2 })];
   while (wires.length < 2) await Bun.sleep(1);
@@ -215,13 +217,14 @@ test("observations sent ahead are answered one after another: the time of each b
   expect(await first).toMatchObject({ step: 0 });
   clock.advance(LIMITS.clientAnswerMs - 1);
   let settled = false;
-  void second.then(() => {
+  const watched = second.then((answer) => {
     settled = true;
+    return answer;
   });
   await Bun.sleep(1);
   expect(settled).toBe(false);
   clock.advance(1);
-  expect(await second).toMatchObject({ message: expect.stringContaining("did not answer 'observation' within") });
+  expect(await watched).toMatchObject({ message: expect.stringContaining("did not answer 'observation' within") });
 });
 
 test("a handshake that is refused is told in the service's words; nobody there exits with 4", async () => {
@@ -237,4 +240,17 @@ test("a handshake that is refused is told in the service's words; nobody there e
   await using plain = Bun.serve({ port: 0, fetch: () => new Response("hello") });
   const page = await EpisodeSocket.connect({ url: `http://127.0.0.1:${plain.port}`, apiKey: "k" });
   expect(page).toMatchObject({ message: expect.stringContaining("did not make a WebSocket") });
+});
+
+test("a message that lacks a field of its type ends the episode", async () => {
+  const { cameras: _cameras, ...short } = OPENED;
+  await using service = new Service({ "session.open": say(short) });
+  const socket = await EpisodeSocket.connect(service.at());
+  if (socket instanceof Problem) throw new Error(socket.message);
+  const refused = await socket.open({ ...OPENING, format: "json" });
+  expect(refused).toMatchObject({ message: expect.stringContaining("said session.opened without the fields") });
+  expect(await socket.observe({})).toBe(refused as never);
+  await using ragged = new Service({ ...open, observation: say({ ...CHUNK, actions: [[1, 2]] }) });
+  const end = await (await ragged.opened()).observe({});
+  expect(end).toMatchObject({ message: expect.stringContaining("said action_chunk without the fields") });
 });

@@ -39,7 +39,9 @@ class FakeConnection implements Connection {
     const latency = this.latenciesMs[this.observations.length] ?? this.latenciesMs.at(-1) ?? 0;
     this.observations.push(this.clock.monotonicMs());
     if (latency instanceof Problem) return Promise.resolve(latency);
-    return new Promise((resolve) => void this.clock.after(latency, () => resolve(ROWS)));
+    const { promise, resolve } = Promise.withResolvers<number>();
+    this.clock.after(latency, () => resolve(ROWS));
+    return promise;
   }
 }
 
@@ -49,17 +51,18 @@ async function play(
   plan: Partial<LoopPlan> & Pick<LoopPlan, "connections">,
   each: (ms: number) => void = () => {},
 ): Promise<LoopFigures | Problem> {
-  let outcome: LoopFigures | Problem | undefined;
-  void runLoop({ clock, spreadMs: 0, rowsAhead: "adaptive", warmupMs: 510, measuredMs: 3000, ...plan }).then((end) => {
-    outcome = end;
+  let ended = false;
+  const loop = { clock, spreadMs: 0, rowsAhead: "adaptive", warmupMs: 510, measuredMs: 3000, ...plan } as const;
+  const outcome = runLoop(loop).finally(() => {
+    ended = true;
   });
-  for (let ms = 0; outcome === undefined && ms < 20_000; ms += 1) {
+  for (let ms = 0; !ended && ms < 20_000; ms += 1) {
     clock.advance(1);
     each(ms);
     for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
   }
-  if (outcome === undefined) throw new Error("the loop did not end");
-  return outcome;
+  if (!ended) throw new Error("the loop did not end");
+  return await outcome;
 }
 
 async function figures(...args: Parameters<typeof play>): Promise<LoopFigures> {

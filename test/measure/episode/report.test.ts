@@ -1,14 +1,8 @@
 import { expect, test } from "bun:test";
 import type { LoopFigures } from "../../../src/measure/episode/loop-robot.ts";
 import { type EpisodeMeasurement, episodeReport } from "../../../src/measure/episode/report.ts";
-import type { Origin } from "../../../src/measure/origin.ts";
+import { from } from "../origin.ts";
 
-const from: Origin = {
-  date: "2026-01-02T03:04:05Z",
-  commit: "abc1234",
-  versions: { tendon: "0.1.0", bun: "1.4.5", onnxruntime: "1.30.0", libjpeg_turbo: "3.1.3" },
-  machine: { cpu: "Maker(R) Chip, 7B13 @ 2 GHz", cores: 2, memory_gib: 8, gpu: "none" },
-};
 const service: LoopFigures = {
   latenciesMs: [12, 10, 30.25],
   rowsDue: 2400,
