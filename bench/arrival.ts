@@ -101,7 +101,7 @@ function figures(arm: Arm, told: readonly Told[], judged: boolean): Figure[] {
 }
 
 async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Told | Problem> {
-  const child = await startChild({ model: SAMPLE_MODEL, device: "echo" });
+  const child = await startChild({ device: "echo" });
   if (child instanceof Problem) return child;
   try {
     const client =

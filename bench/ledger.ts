@@ -5,7 +5,6 @@
 import { join } from "node:path";
 import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
-import { SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
 import { openStore } from "../src/store/open.ts";
 import type { Store } from "../src/store/store.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
@@ -100,5 +99,5 @@ async function onPostgres(databaseUrl: string, answers: Answers): Promise<Measur
 
 function startService(answers: Answers, environment: Record<string, string>): Promise<Child | Problem> {
   const program = answers === "real" ? {} : { program: [...OTHER_PROGRAM, answers] };
-  return startChild({ ...program, model: SAMPLE_MODEL, device: "echo", environment });
+  return startChild({ ...program, device: "echo", environment });
 }

@@ -4,7 +4,6 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
-import { SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
 
 /** The questions, each with what server-child.ts answers. */
 const Memory = Type.Object({ rss_bytes: Type.Integer() });
@@ -22,7 +21,6 @@ export async function startServer(device: string): Promise<MeasuredServer | Prob
   let heard: (message: unknown) => void = () => undefined;
   const child = await startChild({
     program: [process.execPath, join(import.meta.dir, "server-child.ts")],
-    model: SAMPLE_MODEL,
     device,
     onMessage: (message) => heard(message),
   });

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Problem } from "../src/error/problem.ts";
 import { ownProgram, startChild } from "../src/measure/child.ts";
-import { SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
 import { median } from "../src/measure/stats.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
@@ -69,7 +68,7 @@ async function firstAndLater(
     const times: number[] = [];
     for (let time = 0; time < 2; time++) {
       const environment = { HOME: home, XDG_CACHE_HOME: join(home, ".cache") };
-      const child = await startChild({ program, model: SAMPLE_MODEL, device: "cpu", modelsDir, environment });
+      const child = await startChild({ program, device: "cpu", modelsDir, environment });
       if (child instanceof Problem) return child;
       times.push(child.readyMs);
       await child.stop();

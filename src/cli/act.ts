@@ -1,10 +1,8 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { installedManifest } from "../bundle/installed.ts";
-import { type ActionChunk, chunkOf } from "../client/chunk.ts";
-import { CHAT_ROUTE, descriptionOf } from "../client/description.ts";
-import { post, type Service } from "../client/http.ts";
-import { type RobotRequest, requestBody } from "../client/request.ts";
+import type { ActionChunk } from "../client/chunk.ts";
+import { descriptionOf } from "../client/description.ts";
 import { signedIn } from "../client/sign-in.ts";
 import { STATIONS } from "../engine/engine.ts";
 import { EXIT, Problem } from "../error/problem.ts";
@@ -20,7 +18,7 @@ import {
   readFrames,
   readState,
 } from "./act/cameras.ts";
-import { actOverSocket } from "./act/socket.ts";
+import { sendOverHttp, sendOverSocket } from "./act/send.ts";
 import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
@@ -66,12 +64,10 @@ async function run(given: Given): Promise<number | Problem> {
   if (cameras instanceof Problem) return cameras;
   const frames = await readFrames(cameras);
   if (frames instanceof Problem) return frames;
-  const observation = { ...wanted, state, cameras: byCamera(cameras, frames) };
-  const chunk = given.on("socket")
-    ? await actOverSocket(service, observation)
-    : await actOverHttp(service, { ...wanted, state, frames });
+  const send = given.on("socket") ? sendOverSocket : sendOverHttp;
+  const chunk = await send(service, { ...wanted, state, cameras: frames });
   if (chunk instanceof Problem) return chunk;
-  // The bundle, if it is installed here, names the columns; what was sent and received does not depend on it.
+  // A bundle that is installed here names the columns; nothing that was sent or received depends on it.
   const manifest = await installedManifest(wanted.model);
   const { reference } = description;
   const known = manifest?.action.columns.map(({ name, unit, min, max }) => ({ name, unit: shownUnit(unit, min, max) }));
@@ -104,15 +100,6 @@ function wantedOf(given: Given): Wanted | Problem {
   };
 }
 
-async function actOverHttp(service: Service, request: RobotRequest): Promise<ActionChunk | Problem> {
-  const answer = await post(service, CHAT_ROUTE, JSON.stringify(requestBody(request)));
-  if (answer instanceof Problem) return answer;
-  return (
-    chunkOf(answer.body) ??
-    new Problem(`the service at ${service.url} answered without an action chunk; is '${request.model}' a robot model?`)
-  );
-}
-
 /** The frames in the camera order that the service describes. */
 function inOrder(wanted: Wanted, description: string): readonly CameraFiles[] | Problem {
   const names = wanted.cameras.map((item) => item.camera);
@@ -124,16 +111,7 @@ function inOrder(wanted: Wanted, description: string): readonly CameraFiles[] | 
   );
 }
 
-/** Camera-major frames, camera by camera. */
-function byCamera(cameras: readonly CameraFiles[], frames: readonly Uint8Array[]): readonly (readonly Uint8Array[])[] {
-  let taken = 0;
-  return cameras.map(({ files }) => {
-    taken += files.length;
-    return frames.slice(taken - files.length, taken);
-  });
-}
-
-/** A manifest writes `1` for "no unit"; a person reads more from the range of a fraction. */
+/** A manifest writes `1` for "no unit"; for a fraction its range is shown instead. */
 function shownUnit(unit: string, min: number, max: number): string {
   if (unit !== "1") return unit;
   return min === 0 && max === 1 ? "0-1" : "";

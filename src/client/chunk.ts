@@ -14,6 +14,8 @@ export interface ActionChunk {
   readonly actions: readonly (readonly number[])[];
   readonly next_frames_per_camera: number;
   readonly timing_ms: Readonly<Record<(typeof STATIONS)[number], number>>;
+  /** The model forgot what it had seen before this chunk. */
+  readonly cache_reset?: boolean;
 }
 
 /** The chunk inside a chat completion; undefined when the body holds none, for example a model's description. */

@@ -1,6 +1,6 @@
 /**
- * A service of our own in a fresh process, for measurements: the same executable or sources, a data folder of its own,
- * ports that the system picks, nothing taken from or written to the user's own folders but the cache of libraries.
+ * A service in a fresh process, for measurements: the same executable or sources, a data folder of its own, free ports. Of the
+ * user's own folders it uses only the cache of libraries.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,6 +10,7 @@ import { parseJson, textAt } from "../client/json.ts";
 import { childEnvironment } from "../config/config.ts";
 import { Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
+import { SAMPLE_MODEL } from "./sample/observation.ts";
 
 /** Loading and warming a bundle on a slow core takes a second or two. */
 const READY_MS_MAX = 60_000;
@@ -18,7 +19,7 @@ const STOP_MS_MAX = 10_000;
 export interface ChildOptions {
   /** The command before `serve`: this executable by default. */
   readonly program?: readonly string[];
-  readonly model: string;
+  /** Of the sample's model. */
   readonly device: string;
   readonly modelsDir?: string | undefined;
   /** Added to the child's environment. */
@@ -55,9 +56,9 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
   const folder = await mkdtemp(join(tmpdir(), "tendon-bench-"));
   const config = join(folder, "tendon.toml");
   const dataDir = join(folder, "data");
-  // Prices of zero: a long measurement must not end at the credit of the dev account.
+  // Prices of zero: the dev account must not run out of credit in a long measurement.
   const rates = 'prompt_usd_per_mtok = "0"\ncached_prompt_usd_per_mtok = "0"\nrow_usd_per_mrow = "0"\n';
-  await Bun.write(config, `[robot."${options.model}"]\ndevice = "${options.device}"\n${rates}`);
+  await Bun.write(config, `[robot."${SAMPLE_MODEL}"]\ndevice = "${options.device}"\n${rates}`);
   const models = options.modelsDir === undefined ? [] : ["--models", options.modelsDir];
   const flags = ["--dev", "--json", "--port", "0", "--data", dataDir, "--config", config, ...models];
   const before = systemClock.monotonicMs();
@@ -112,22 +113,21 @@ function readyOf(line: string): Pick<Child, "service" | "opsUrl"> | undefined {
   return { service: { url: url.replace(/\/$/, ""), apiKey }, opsUrl };
 }
 
-/** The first line of a stream, without its end; undefined when the stream ends before one. The rest is thrown away. */
-function firstLine(stream: ReadableStream<Uint8Array>): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const read = async (): Promise<void> => {
-      const decoder = new TextDecoder();
-      let text = "";
-      // Read to the end, so that the pipe never fills; only the first line is kept.
-      for await (const bytes of stream) {
-        if (text.includes("\n")) continue;
-        text += decoder.decode(bytes, { stream: true });
-        const end = text.indexOf("\n");
-        if (end >= 0) resolve(text.slice(0, end));
-      }
-    };
-    read()
-      .catch(() => undefined)
-      .finally(() => resolve(undefined));
-  });
+/** The first line of a stream, without its end; undefined when the stream ends before one. */
+export async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string | undefined> {
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  const read = async (): Promise<void> => {
+    const decoder = new TextDecoder();
+    let text = "";
+    // Read to its end, although only the first line is used: the pipe must not fill up.
+    for await (const bytes of stream) {
+      if (text.includes("\n")) continue;
+      text += decoder.decode(bytes, { stream: true });
+      const end = text.indexOf("\n");
+      if (end >= 0) resolve(text.slice(0, end));
+    }
+    resolve(undefined);
+  };
+  read().catch(() => resolve(undefined));
+  return await promise;
 }

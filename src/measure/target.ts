@@ -59,7 +59,7 @@ async function withService<T>(
     const service = await signedIn(target.url);
     return service instanceof Problem ? service : work(service);
   }
-  const child = await startChild({ model: SAMPLE_MODEL, device, modelsDir: target.models });
+  const child = await startChild({ device, modelsDir: target.models });
   if (child instanceof Problem) return child;
   try {
     const done = await work(child.service);

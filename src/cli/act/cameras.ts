@@ -1,4 +1,4 @@
-/** The `--image CAMERA=FILE` flags of `tendon act`: read, checked, and put into the model's camera order. */
+/** What `tendon act` sends, from files: the frames of the `--image CAMERA=FILE` flags in the model's camera order, and the state. */
 import { EXIT, Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
 
@@ -8,7 +8,7 @@ export interface CameraFiles {
   readonly files: readonly string[];
 }
 
-/** Groups the flags by camera, in the order in which the cameras were first named; the word that was wrong otherwise. */
+/** Groups the flags by camera, in the order in which the cameras were first named; or the flag that is wrong. */
 export function cameraFiles(flags: readonly string[]): CameraFiles[] | { wrong: string } {
   const cameras = new Map<string, string[]>();
   for (const flag of flags) {
@@ -38,8 +38,8 @@ export function inModelOrder(
 
 /**
  * The camera order by the service's own description, never by a bundle that happens to be installed here: a chunk from
- * swapped cameras would look like any other. A tendon service has a line for it; in another text the order is the one
- * in which it lists exactly these cameras ("top, left, right"). Undefined when it does not.
+ * swapped cameras looks like any other. A tendon service has a line for it; in any other text it is the order in which exactly
+ * these cameras are listed ("top, left, right"). Undefined when they are not.
  */
 export function orderInDescription(cameras: readonly string[], description: string): string[] | undefined {
   const line = /^Cameras, in this order: (.+)\.$/m.exec(description)?.[1];
@@ -61,18 +61,22 @@ function permutations(items: readonly string[]): string[][] {
   );
 }
 
-/** The bytes of all frames, camera-major. Only that they are JPEG files is checked here; the service decodes them. */
-export async function readFrames(cameras: readonly CameraFiles[]): Promise<Uint8Array[] | Problem> {
-  const frames: Uint8Array[] = [];
-  for (const path of cameras.flatMap((item) => item.files)) {
-    const bytes = await readBytes(path);
-    if (bytes instanceof Problem) return bytes;
-    if (!(bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff)) {
-      return new Problem(`'${path}' is not a JPEG file; camera frames are sent as JPEG`);
+/** The frames of each camera. Only that they are JPEG files is checked here; the service decodes them. */
+export async function readFrames(cameras: readonly CameraFiles[]): Promise<Uint8Array[][] | Problem> {
+  const read: Uint8Array[][] = [];
+  for (const { files } of cameras) {
+    const frames: Uint8Array[] = [];
+    for (const path of files) {
+      const bytes = await readBytes(path);
+      if (bytes instanceof Problem) return bytes;
+      if (!(bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff)) {
+        return new Problem(`'${path}' is not a JPEG file; camera frames are sent as JPEG`);
+      }
+      frames.push(bytes);
     }
-    frames.push(bytes);
+    read.push(frames);
   }
-  return frames;
+  return read;
 }
 
 /** The state file as a JSON object; the service checks its arrays. */
@@ -83,7 +87,7 @@ export async function readState(path: string): Promise<object | Problem> {
     const state: unknown = JSON.parse(new TextDecoder().decode(bytes));
     if (typeof state === "object" && state !== null && !Array.isArray(state)) return state;
   } catch {
-    // Told below, together with the other wrong shapes.
+    // The same message as for JSON of another shape, below.
   }
   return new Problem(
     `'${path}' is not a JSON object with the robot's state, for example {"joint_position":[…],"gripper_position":[…]}`,
