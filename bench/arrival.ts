@@ -1,16 +1,17 @@
 /**
  * How long does an observation wait for its model's start?
  *
- * One robot, three drawn frames of 640×360 per observation, the echo device; in each round a fresh service for each arm: on a
- * socket with the frames sent some milliseconds before the observation, as cameras do (early); on a socket with the frames right
- * before it (together); over HTTP (http). Every observation has its observation_id and expected_step, as the documented clients
- * send them. The service's clock: `tendon_start_ms`, from the arrival of the observation to the model's start. The client's: from
- * sending the observation to its chunk, which the model, the durable record and the way back are part of.
+ * One robot, three drawn frames of 640×360 per observation, the echo device. In each round three arms, each with a fresh
+ * service: on a socket with the frames sent some milliseconds before the observation, as cameras do (early); on a socket with the
+ * frames right before it (together); over HTTP (http). Every observation has its observation_id and expected_step, as the
+ * documented clients send them. Two clocks: the service's `tendon_start_ms`, from the arrival of the observation to the model's
+ * start; the client's, from sending the observation to its chunk, which includes the model, the durable record and the reply.
  *
- * The robot sends again as soon as it has its chunk, so caches and cores are warm; the proof `episodes` tells the same of 64 at 30 Hz.
+ * The robot sends again as soon as it has its chunk, so caches and cores are warm. The proof `episodes` has 64 robots at 30 Hz.
  */
 import { frameMessage } from "../src/client/episode-messages.ts";
 import { EpisodeSocket } from "../src/client/episode-socket.ts";
+import type { Service } from "../src/client/http.ts";
 import { Problem } from "../src/error/problem.ts";
 import { startChild } from "../src/measure/child.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
@@ -23,7 +24,7 @@ import { systemClock } from "../src/std/clock.ts";
 import { type ModelStart, modelStart } from "./model-start.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
-/** `tendon_start_ms` tells the last 1024: the warm-up is over by then. */
+/** `tendon_start_ms` covers the last 1024 observations: as many as are measured after the warm-up. */
 const SIZES = {
   small: { rounds: 1, chunks: 20, warmup: 5 },
   full: { rounds: 5, chunks: 1024, warmup: 200 },
@@ -112,8 +113,6 @@ async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Tol
     await child.stop();
   }
 }
-
-type Service = Parameters<typeof EpisodeSocket.connect>[0];
 
 async function overHttp(service: Service, plan: Plan, frames: Uint8Array[]): Promise<readonly number[] | Problem> {
   const done = await driveChunks({

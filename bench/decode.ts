@@ -90,7 +90,7 @@ async function sideBySide(frames: readonly Uint8Array[], rounds: number): Promis
     await one.close();
     return two;
   }
-  // As in a server: without a handle of its own Bun's loop does not sleep while it waits, and takes a core from the decoders.
+  // Without a timer or socket Bun's event loop spins while it waits, and takes a core from the decoders; a server has sockets.
   const alive = setInterval(() => undefined, 1000);
   const turns = [
     { model: one.model, times: [] as number[] },

@@ -4,8 +4,8 @@
  * Models answer zeros at once (echo), for the robot and for the other account: the question is the ledger, not the model. In each
  * round, each time with a fresh process and an empty ledger: the robot alone (A), alone again (A'), beside the other account's
  * requests (B). As a control the same without a ledger, that is with one that answers at once from memory: alone (C) and beside the
- * requests (D). D / C is what HTTP, JSON, decoding and the cores that service, robot and requests share do to the robot; what B / A
- * has more is the ledger's.
+ * requests (D). D / C is the effect of HTTP, JSON, decoding and the cores that service, robot and requests share; what B / A is
+ * above that is the effect of the ledger.
  */
 import { availableParallelism } from "node:os";
 import { Problem } from "../src/error/problem.ts";
@@ -86,7 +86,7 @@ async function driveArm(
 ): Promise<Driven | Problem> {
   const neighbor = beside ? await startNeighbor(measured, plan.perSecond) : undefined;
   if (neighbor instanceof Problem) return neighbor;
-  // The same pause without requests: a service does its first housekeeping meanwhile.
+  // Also without requests, so that both arms have the same pause: a new service does its first upkeep then.
   await Bun.sleep(plan.settleMs);
   const warm = await drive(measured, plan.warmup, "warm", frames);
   neighbor?.count();
@@ -139,7 +139,7 @@ function figures(name: string, rounds: readonly Round[], { perSecond }: Plan): F
       return figure(`${arm}, ${ARMS[arm].about}, ${order}`, value, "ms");
     }),
   );
-  // Both runs alone are what B is compared with: neither is the truer one.
+  // B is compared with the mean of both runs alone.
   const alone = (round: Round): number => (round.A.chunk.p99 + round["A'"].chunk.p99) / 2;
   const ratios = (of: (round: Round) => number): number[] => rounds.map(of);
   const apart = ratios((round) => {

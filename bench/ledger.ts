@@ -1,5 +1,5 @@
 /**
- * The two engines that the ledger can stand on, for measurements: SQLite in the data folder of the measured service, and a
+ * The two engines of the ledger, for measurements: SQLite in the data folder of the measured service, and a
  * PostgreSQL server of our own on the same disk with the settings that it comes with.
  */
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** What a service tells of `tendon_start_ms`: from the arrival of an observation to its model's start, the last 1024 of a route. */
+/** `tendon_start_ms` of a service: from the arrival of an observation to its model's start, over the last 1024 of a route. */
 import type { Child } from "../src/measure/child.ts";
 
 export interface ModelStart {
@@ -7,7 +7,7 @@ export interface ModelStart {
   readonly max: number;
 }
 
-/** NaN for what is not there. */
+/** NaN for a figure that is missing. */
 export async function modelStart({ opsUrl }: Child, route: "chat" | "episode"): Promise<ModelStart> {
   const metrics = await (await fetch(`${opsUrl}/metrics`)).text();
   const at = (quantile: string) =>

@@ -41,7 +41,7 @@ async function onServer(size: Size): Promise<Figure[]> {
     rows.push(
       ...figures(`PostgreSQL ${outage}`, tally),
       { measure: `PostgreSQL ${outage}: refused meanwhile`, value: tally.refused, unit: "1" },
-      // The limit with what client and service that share a machine add to it stands in outage.ts.
+      // Its limit, with an allowance for client and service on one machine, is in outage.ts.
       { measure: `PostgreSQL ${outage}: longest answer meanwhile`, value: tally.longestDownMs, unit: "ms" },
       { measure: `PostgreSQL ${outage}: slowest return to service`, value: tally.slowestBackMs, unit: "ms" },
     );

@@ -1,4 +1,4 @@
-/** Another account and its load: the cheapest paid request there is, at a fixed rate, from a process of its own (requests-child.ts). */
+/** Another account and its load: the cheapest paid request, at a fixed rate, from a process of its own (requests-child.ts). */
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";

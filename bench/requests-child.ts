@@ -1,6 +1,7 @@
 /**
- * Requests at a fixed rate, whether earlier ones are answered or not (open loop), from a process of their own. It is told where to and what by its
- * first message, begins to count anew at "count", and at "stop" waits for all answers, says what became of those counted, and ends.
+ * Requests at a fixed rate, whether earlier ones are answered or not (open loop), from a process of their own. Its first message
+ * is the order: address, key, body and rate. "count" begins the count anew; at "stop" it waits for all answers, sends the figures
+ * of the counted requests, and ends.
  */
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";

@@ -1,7 +1,7 @@
 /**
- * The measured process of bench/memory.ts and bench/hostile.ts: `bun bench/server-child.ts serve FLAGS…` is `tendon serve`, and answers
- * the message "memory" with its resident memory after a full collection, and "late" with the greatest lateness of a 1 ms timer
- * since it was asked last.
+ * The process behind bench/measured-server.ts: `bun bench/server-child.ts serve FLAGS…` is `tendon serve`, and answers the message
+ * "memory" with its resident memory after a full collection, and "late" with the greatest lateness of a 1 ms timer since "late"
+ * was asked last.
  */
 import { given } from "../src/cli/frame/command.ts";
 import { serve } from "../src/cli/serve.ts";

@@ -1,4 +1,4 @@
-/** How long from starting the executable to its ready line, bundle loaded and warmed, with an empty and with a filled cache folder? */
+/** How long does the executable take to its ready line, bundle loaded and warmed, with an empty and with a filled cache folder? */
 import { copyFile, cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ export const start: Proof = {
     }
     const rounds = size === "full" ? 5 : 1;
     const rows: Figure[] = [];
-    // What was asked for was asked for one model; the others are told.
+    // The limits were set for one model; with all models the later start is reported only.
     for (const [name, bundle, asked] of [
       ["one model", ONE_BUNDLE, { first: { limit: FIRST_MS }, later: { limit: LATER_MS } }],
       ["all that ship", undefined, { first: { limit: FIRST_MS }, later: {} }],
@@ -58,7 +58,7 @@ async function firstAndLater(
 ): Promise<readonly [number, number] | Problem> {
   const folder = await mkdtemp(join(tmpdir(), "tendon-start-"));
   try {
-    // Alone in a folder, as a user would have it: nothing of the checkout may be found beside it.
+    // Alone in a folder, as for a user: it must find nothing of the checkout.
     const program = executable === undefined ? ownProgram() : [join(folder, "tendon")];
     if (executable !== undefined) await copyFile(executable, join(folder, "tendon"));
     const home = join(folder, "home");

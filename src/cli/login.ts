@@ -54,11 +54,11 @@ async function keep(saved: Credentials, here: Here): Promise<number | Problem | 
   if (!isFor(saved, here.url)) return otherService(saved, here);
   const models = await countModels({ url: here.url, apiKey: saved.api_key });
   if (models instanceof ErrorReply && models.status === 401) {
-    // Another service on this machine may have made it, and there it may be good.
+    // Another service on this machine may have made the key and still take it.
     return hasOrigin(saved, here.url) ? "dead" : otherService(saved, here);
   }
   if (models instanceof Problem) return models;
-  // Same key, and its service is found at this address from now on.
+  // The key stays; the address of its service may have changed.
   const unsaved =
     saved.base_url === here.url
       ? undefined
@@ -94,7 +94,7 @@ async function signIn(before: Credentials | undefined, here: Here): Promise<numb
   return EXIT.done;
 }
 
-/** Minutes have passed: a key that somebody else has saved meanwhile is not overwritten. */
+/** A login takes minutes: a key that another program saved meanwhile is not overwritten. */
 async function save(made: Credentials, before: Credentials | undefined, path: string): Promise<Problem | undefined> {
   const now = await readCredentials(path);
   if (now instanceof Problem) return now;
@@ -102,7 +102,7 @@ async function save(made: Credentials, before: Credentials | undefined, path: st
   return new Problem(`${path} was changed during the login, and is left as it is`);
 }
 
-/** A key that nobody keeps must not stay active. */
+/** A key that could not be saved is revoked again: it must not stay active. */
 async function undo(key: string, unsaved: Problem, url: string): Promise<Problem> {
   const active = await revokeKey(url, key);
   const end =

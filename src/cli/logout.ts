@@ -50,7 +50,7 @@ async function revoke(saved: Credentials | Problem, flag: string | undefined, pa
   const url = serviceUrl(flag, saved.base_url);
   if (url instanceof Problem) return url;
   if (!isFor(saved, url)) return otherService(saved, url, path);
-  // Revoking what a service does not know is no error, so it is asked first: another program may have its port.
+  // A service answers 200 when it revokes a key that it does not know (RFC 7009), so first ask whether it knows this one.
   const models = await countModels({ url, apiKey: saved.api_key });
   const dead = models instanceof ErrorReply && models.status === 401;
   if (dead && !hasOrigin(saved, url)) return otherService(saved, url, path);

@@ -48,7 +48,7 @@ export function modelFacts(manifest: Manifest): object {
   };
 }
 
-/** For people: one line per model, and below it what a line cannot hold. */
+/** For people: a table of models, then their titles and licences. */
 export function modelsText(manifests: readonly Manifest[]): string {
   if (manifests.length === 0) return "no bundles; build one with: tendon bundle build MODEL_DIR --out DIR\n";
   const head = ["id", "state", "cameras", "frames", "rows", "dt", "action", "stateful", "weights"];

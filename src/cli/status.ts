@@ -21,7 +21,7 @@ async function run(given: Given): Promise<number | Problem> {
   if (service instanceof Problem) return service;
   const models = await countModels(service);
   const refused = models instanceof ErrorReply && models.status === 401 ? models : undefined;
-  // The key is shown whatever the service says, or does not say.
+  // The key is shown also when the service refuses it or cannot be reached.
   const valid = models instanceof Problem ? (refused ? false : undefined) : true;
   const code = models instanceof ErrorReply ? models.code : undefined;
   await answer(given, facts(service, valid, code), lines(service, valid));

@@ -63,7 +63,7 @@ export function hasOrigin(file: Credentials, url: string): boolean {
   return home !== undefined && URL.canParse(home) && new URL(home).origin === new URL(url).origin;
 }
 
-/** Whose key the file holds, in words. */
+/** The service that the saved key is for, in words. */
 export function owner(file: Credentials): string {
   return file.base_url ?? "services on this machine";
 }
@@ -89,7 +89,7 @@ interface Source {
 async function readSource(env: Environment | undefined): Promise<Source | Problem> {
   const config = clientConfig(env);
   const saved = await readCredentials(config.credentialsPath);
-  // A broken file matters only where it would have been needed.
+  // With a key from the environment, a broken credentials file does not matter.
   const file = saved instanceof Problem ? undefined : saved;
   const savedUrl = file?.base_url;
   if (config.apiKey !== undefined) return { apiKey: config.apiKey, file: undefined, savedUrl };

@@ -32,14 +32,14 @@ async function run(given: Given): Promise<number | Problem> {
     const token = makeToken();
     const expiresAt = now() + LIMITS.linkSeconds;
     const added = await store.linkAdd({
-      // Only its hash is kept: who reads the store cannot follow the link.
+      // Only the hash is stored: a reader of the database cannot use the link.
       tokenSha256: sha256(token),
       kind: "password",
       accountId: account.id,
       expiresAt,
     });
     if (added instanceof StoreDown) {
-      // There is nothing to look for: a link that nobody has seen does no harm.
+      // Unlike other writes, it need not be looked up: a link that nobody has seen does no harm.
       const outcome = added.outcomeUnknown ? "it is not known whether a link was made" : "no link was made";
       return new Problem(`${outcome}: ${added.reason}; once the store works, make another`);
     }

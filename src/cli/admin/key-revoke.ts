@@ -19,14 +19,14 @@ async function run(given: Given): Promise<number | Problem> {
   if (typed === undefined || rest.length > 0) {
     return usageProblem(keyRevoke, "expected one PREFIX, as 'tendon admin key list' shows it");
   }
-  // A text that is no prefix is looked for as it is, and not found.
+  // No key has an empty id: a text that is no prefix is answered below like one that is not found.
   const publicId = publicIdOf(typed) ?? "";
   return await withStore(given, "refuse", async (store) => {
     const revoked = await store.keyRevoke({ publicId, at: now() });
     if (revoked instanceof StoreDown) return notWritten(revoked, "the key was revoked", "key list --account A");
     const prefix = keyPrefix(publicId);
     if (revoked === "revoked") return answer(given, { revoked: true, prefix }, `revoked ${prefix}`);
-    // What was typed is not said again: it may be a whole key.
+    // The message must not repeat what was typed: it may be a whole key.
     return new Problem(
       "there is no key with that prefix; expected tdn_ and 12 characters, as 'tendon admin key list --account A' shows them",
     );

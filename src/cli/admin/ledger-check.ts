@@ -1,4 +1,4 @@
-/** `tendon admin ledger check`: the proof of all money. */
+/** `tendon admin ledger check`: compares every total with its entries. */
 import { EXIT, type Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
 import { usdText } from "../../std/usd.ts";

@@ -79,7 +79,7 @@ export function libraryCheck(source: "built" | "cache" | "memory", dir: string):
   return { name: "libraries", ok: true, found, ...(source === "memory" ? { todo } : {}) };
 }
 
-/** Page-locking is best effort: never red. */
+/** Never red: the service runs without locked pages, less steadily. */
 export function lockCheck(lockedBytes: number, tensorBytes: number, lockableBytes: number): Check {
   const found = `${(lockedBytes / MIB).toFixed(1)} of ${(tensorBytes / MIB).toFixed(1)} MiB of tensor memory`;
   const limit = Number.isFinite(lockableBytes) ? `${(lockableBytes / MIB).toFixed(0)} MiB` : "unlimited";

@@ -62,7 +62,7 @@ function csvFigures(figures: LoopSummary): (string | number)[] {
   return Object.values(figures).map((value) => (Number.isFinite(value) ? Number(value.toPrecision(6)) : ""));
 }
 
-/** The figures of one loop, as they are told everywhere. */
+/** The figures of one loop, under the names of JSON and CSV. */
 export function loopSummary(figures: LoopFigures) {
   const { latenciesMs, rowsDue, rowsWithoutChunk, rowsTickedLate, longestGapMs, tickLatenessMs, observationAgesMs } =
     figures;
@@ -88,7 +88,7 @@ export function loopSummary(figures: LoopFigures) {
 
 type LoopSummary = ReturnType<typeof loopSummary>;
 
-/** A line per measure, a column per loop; a latency without a service says nothing. */
+/** A line per measure, a column per loop; the idle control has no service, so no latency. */
 function loopLines(service: LoopSummary, control: LoopSummary): string[][] {
   const both = (name: string, read: (told: LoopSummary) => number, digits = 0) => [
     name,
@@ -114,7 +114,7 @@ function loopLines(service: LoopSummary, control: LoopSummary): string[][] {
   ];
 }
 
-/** A measurement that is shorter than a chunk takes has no latency. */
+/** A measurement shorter than a chunk takes has no latency: NaN is shown as a dash. */
 function shown(value: number, digits: number): string {
   return Number.isFinite(value) ? value.toFixed(digits) : "-";
 }
