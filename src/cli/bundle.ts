@@ -18,7 +18,7 @@ export const bundle: Command = {
   },
   async run(given) {
     const [action, dir, ...rest] = given.positionals;
-    if (action === undefined || !Object.hasOwn(ACTIONS, action)) {
+    if (!isAction(action)) {
       return usageProblem(
         bundle,
         `expected build, verify or show, found ${action === undefined ? "nothing" : `'${action}'`}`,
@@ -28,11 +28,15 @@ export const bundle: Command = {
     if (rest.length > 0) return usageProblem(bundle, `unexpected argument '${rest[0]}'`);
     if (action !== "build" && given.text("out") !== undefined)
       return usageProblem(bundle, "--out belongs to 'bundle build'");
-    return await ACTIONS[action as keyof typeof ACTIONS](given, resolve(dir));
+    return await ACTIONS[action](given, resolve(dir));
   },
 };
 
 const ACTIONS = { build, verify, show: showBundle } as const;
+
+function isAction(word: string | undefined): word is keyof typeof ACTIONS {
+  return word !== undefined && Object.hasOwn(ACTIONS, word);
+}
 
 async function build(given: Given, modelDir: string): Promise<number | Problem> {
   const out = given.text("out");

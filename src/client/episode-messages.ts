@@ -1,5 +1,7 @@
 /** The messages of an episode's socket as a client writes and reads them. */
-import { numberAt, textAt, valueAt } from "./json.ts";
+import { type Static, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { numberAt } from "./json.ts";
 
 const FLOAT_BYTES = 4;
 
@@ -21,25 +23,21 @@ export function openMessage({ model, instruction, sessionId, seed, format }: Ope
 }
 
 /** `session.opened`, as far as a robot needs it. */
-export interface Opened {
-  readonly sessionId: string;
+const Opened = Type.Object({
+  session_id: Type.String(),
   /** Index of the next chunk. */
-  readonly step: number;
-  readonly framesPerCamera: number;
-  readonly cameras: readonly string[];
-  readonly rows: number;
+  step: Type.Number(),
+  next_frames_per_camera: Type.Number(),
+  cameras: Type.Array(Type.String()),
+  rows: Type.Number(),
   /** Seconds between rows. */
-  readonly dt: number;
-}
+  dt: Type.Number(),
+});
+export type Opened = Static<typeof Opened>;
 
 /** Undefined when a field is missing or of another type. */
 export function openedOf(message: object): Opened | undefined {
-  const [sessionId, step] = [textAt(message, "session_id"), numberAt(message, "step")];
-  const framesPerCamera = numberAt(message, "next_frames_per_camera");
-  const [rows, dt, cameras] = [numberAt(message, "rows"), numberAt(message, "dt"), valueAt(message, "cameras")];
-  if (sessionId === undefined || step === undefined || framesPerCamera === undefined) return undefined;
-  if (rows === undefined || dt === undefined || !Array.isArray(cameras)) return undefined;
-  return { sessionId, step, framesPerCamera, rows, dt, cameras: cameras.map(String) };
+  return Value.Check(Opened, message) ? message : undefined;
 }
 
 /** One camera frame: the camera's index, then the JPEG. */

@@ -75,7 +75,7 @@ export class EpisodeSocket {
   async open(opening: Opening): Promise<Opened | Problem> {
     this.format = opening.format;
     const opened = await this.ask("session.opened", openMessage(opening), openedOf);
-    if (!(opened instanceof Problem)) this.sessionId = opened.sessionId;
+    if (!(opened instanceof Problem)) this.sessionId = opened.session_id;
     return opened;
   }
 

@@ -1,5 +1,7 @@
 /** The client's side of device login (RFC 8628) and of revocation (RFC 7009). */
 import { hostname } from "node:os";
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 import { keyPublicId } from "../account/key.ts";
 import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth-client.ts";
 import { EXIT, Problem } from "../error/problem.ts";
@@ -7,11 +9,22 @@ import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import { errorReply, postForm } from "./http.ts";
-import { numberAt, textAt } from "./json.ts";
+import { textAt } from "./json.ts";
 
 const CLIENT = { client_id: CLIENT_ID } as const;
 /** What a `slow_down` adds, by RFC 8628. */
 const SLOW_DOWN_MS = 5_000;
+
+const text = Type.String({ minLength: 1 });
+/** The reply to a device authorization request (RFC 8628, section 3.2). */
+const Begun = Type.Object({
+  device_code: text,
+  user_code: text,
+  verification_uri: text,
+  verification_uri_complete: Type.Optional(text),
+  expires_in: Type.Number(),
+  interval: Type.Optional(Type.Number()),
+});
 
 /** A login that a person has not confirmed yet. */
 export interface PendingLogin {
@@ -30,21 +43,17 @@ export async function beginLogin(url: string, device: string): Promise<PendingLo
   if (reply instanceof Problem) return reply;
   if (!reply.ok) return new Problem(errorReply(url, reply).message, EXIT.failed);
   const { body } = reply;
-  const deviceCode = textAt(body, "device_code");
-  const userCode = textAt(body, "user_code");
-  const verificationUri = textAt(body, "verification_uri");
-  const complete = textAt(body, "verification_uri_complete");
-  const expiresInSeconds = numberAt(body, "expires_in");
-  if (!deviceCode || !userCode || !verificationUri || expiresInSeconds === undefined) {
+  if (!Value.Check(Begun, body)) {
     return new Problem(`the service at ${url} answered without a link and a code; is it a tendon service?`);
   }
-  const interval = numberAt(body, "interval") ?? LIMITS.loginIntervalSecondsDefault;
+  const complete = body.verification_uri_complete;
+  const interval = body.interval ?? LIMITS.loginIntervalSecondsDefault;
   return {
-    deviceCode,
-    userCode: printable(userCode),
-    verificationUri: printable(verificationUri),
+    deviceCode: body.device_code,
+    userCode: printable(body.user_code),
+    verificationUri: printable(body.verification_uri),
     verificationUriComplete: complete === undefined ? undefined : printable(complete),
-    expiresInSeconds,
+    expiresInSeconds: body.expires_in,
     intervalSeconds: Math.min(Math.max(interval, LIMITS.loginIntervalSecondsMin), LIMITS.loginIntervalSecondsMax),
   };
 }

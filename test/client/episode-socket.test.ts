@@ -54,7 +54,7 @@ class Service implements AsyncDisposable {
   async opened(format: "json" | "f32" = "json", clock?: Clock): Promise<EpisodeSocket> {
     const socket = await EpisodeSocket.connect(this.at(), clock);
     if (socket instanceof Problem) throw new Error(socket.message);
-    expect(await socket.open({ ...OPENING, format })).toMatchObject({ sessionId: "s", step: 0, cameras: ["top"] });
+    expect(await socket.open({ ...OPENING, format })).toMatchObject({ session_id: "s", step: 0, cameras: ["top"] });
     return socket;
   }
 

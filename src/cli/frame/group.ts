@@ -22,7 +22,9 @@ interface Chosen {
 /** The command that `argv` means. Its words may stand between flags. */
 export function choose(named: Command | CommandGroup, argv: readonly string[]): Chosen | Problem {
   if (!("commands" in named)) return { command: named, argv };
-  const options = Object.assign({}, ...named.commands.map(optionsOf)) as ReturnType<typeof optionsOf>;
+  const options = optionsOf({
+    flags: Object.fromEntries(named.commands.flatMap(({ flags }) => Object.entries(flags))),
+  });
   const args = joinNegatives(argv, options);
   // Not strict: the flags are judged by the table of the command, once it is known.
   const { tokens } = parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true });

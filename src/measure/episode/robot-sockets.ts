@@ -77,7 +77,7 @@ class SocketRobot implements Connection {
     private readonly scenes: Scenes,
     index: number,
   ) {
-    this.framesPerCamera = opened.framesPerCamera;
+    this.framesPerCamera = opened.next_frames_per_camera;
     this.step = opened.step;
     this.captured = index;
   }
