@@ -12,6 +12,7 @@ import { Problem } from "../src/error/problem.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
+import { present } from "../src/std/assert.ts";
 import { table } from "../src/std/text-table.ts";
 import { absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
 import { type Neighbor, startNeighbor } from "./neighbor.ts";
@@ -62,20 +63,22 @@ export const interference: Proof = {
   },
 };
 
+/** The arms one after the other. */
 async function measuredRound(ledger: Ledger, plan: Plan, frames: Uint8Array[]): Promise<Round | Problem> {
-  const round: Partial<Record<ArmName, Driven>> = {};
+  const round = new Map<ArmName, Driven>();
   for (const name of ARM_NAMES) {
     const measured = await ledger.start(ARMS[name].kind);
     if (measured instanceof Problem) return measured;
     try {
       const driven = await driveArm(measured, ARMS[name].beside, plan, frames);
       if (driven instanceof Problem) return await measured.child.explain(driven);
-      round[name] = driven;
+      round.set(name, driven);
     } finally {
       await measured.child.stop();
     }
   }
-  return round as Round;
+  const of = (name: ArmName) => present(round.get(name), `arm ${name}`);
+  return { A: of("A"), "A'": of("A'"), B: of("B"), C: of("C"), D: of("D") };
 }
 
 async function driveArm(

@@ -1,4 +1,4 @@
-/** The bundles at hand: those that ship with tendon, or those in a folder that the user names. */
+/** The installed bundles: those that ship with tendon, or those in a folder that the user names. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bundle } from "../engine/engine.ts";
@@ -13,9 +13,7 @@ export function installedBundles(dir: string | undefined): Promise<Bundle[] | Pr
   return dir === undefined ? readShipped() : readBundles(dir);
 }
 
-/**
- * Manifests alone, for commands that show a model's facts; the other files are not looked at, they may be gigabytes.
- * All in `dir`, or of the bundles that ship with tendon, in the order of their ids. */
+/** Manifests alone, in the order of their ids: other files of a bundle may be gigabytes and are not read. */
 export async function installedManifests(dir: string | undefined): Promise<Manifest[] | Problem> {
   const paths = await (dir === undefined ? shippedPaths() : pathsIn(dir));
   if (paths instanceof Problem) return paths;

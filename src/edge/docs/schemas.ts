@@ -1,8 +1,8 @@
 /** What this service answers, as JSON Schema. The replies are printed by hand for speed; a test checks them against these. */
 import { type TSchema, Type } from "@sinclair/typebox";
+import { STATIONS } from "../../engine/engine.ts";
 import { LIMITS } from "../../limits.ts";
 import { LLM_IDS } from "../../llm/models.ts";
-import { STATIONS } from "../../engine/engine.ts";
 import { observationSchema, questionSchema } from "../robot-http/checks.ts";
 import { OAUTH_MEANINGS } from "./meanings.ts";
 

@@ -2,8 +2,9 @@
  * The OAuth routes of the command line's sign-in: device authorization (RFC 8628), token, and revocation (RFC 7009). Their
  * errors have the form of RFC 6749: `{error, error_description}`.
  */
-import { CLIENT_ID, DEVICE_GRANT } from "../../account/oauth-client.ts";
+
 import { keyMatches, keyPublicId } from "../../account/key.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../../account/oauth-client.ts";
 import { Refusal } from "../../account/people.ts";
 import { Failure } from "../../error/core.ts";
 import { type OauthError, oauthStatus } from "../../error/oauth.ts";

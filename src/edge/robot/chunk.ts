@@ -1,6 +1,6 @@
 /** The parts of an action chunk that every transport prints. */
 import type { Manifest } from "../../bundle/manifest.ts";
-import { STATIONS, type StationMicros } from "../../engine/engine.ts";
+import type { STATIONS, StationMicros } from "../../engine/engine.ts";
 import type { Chunk } from "../../robot/attempt.ts";
 
 interface Usage {

@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import type { AnyElysia } from "elysia";
 import sharp from "sharp";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../../src/measure/sample/observation.ts";
 import { requestBody } from "../../../src/client/request.ts";
 import { publicApp } from "../../../src/edge/app.ts";
 import { EXAMPLE, EXAMPLE_FRAMES } from "../../../src/edge/docs/example.ts";
@@ -14,6 +13,7 @@ import { Problem } from "../../../src/error/problem.ts";
 import { ROBOT } from "../../../src/error/robot.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { sampleFrames } from "../../../src/measure/sample/drawing.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../../src/measure/sample/observation.ts";
 import { RandomStream } from "../../../src/std/random.ts";
 import { html, prose } from "../../../src/web/markup.ts";
 import {
