@@ -1,28 +1,29 @@
 /**
  * How long does an observation wait for its model's start?
  *
- * One robot, three drawn frames of 640×360 per observation, the echo device; in each round a fresh service for each arm: on a
- * socket with the frames sent some milliseconds before the observation, as cameras do (early); on a socket with the frames right
- * before it (together); over HTTP (http). Every observation has its observation_id and expected_step, as the documented clients
- * send them. The service's clock: `tendon_start_ms`, from the arrival of the observation to the model's start. The client's: from
- * sending the observation to its chunk, which the model, the durable record and the way back are part of.
+ * One robot, three drawn frames of 640×360 per observation, the echo device. In each round three arms, each with a fresh
+ * service: on a socket with the frames sent some milliseconds before the observation, as cameras do (early); on a socket with the
+ * frames right before it (together); over HTTP (http). Every observation has its observation_id and expected_step, as the
+ * documented clients send them. Two clocks: the service's `tendon_start_ms`, from the arrival of the observation to the model's
+ * start; the client's, from sending the observation to its chunk, which includes the model, the durable record and the reply.
  *
- * The robot sends again as soon as it has its chunk, so caches and cores are warm; the proof `episodes` tells the same of 64 at 30 Hz.
+ * The robot sends again as soon as it has its chunk, so caches and cores are warm. The proof `episodes` has 64 robots at 30 Hz.
  */
-import { CAPTURE_AHEAD_MS } from "../src/cli/control-loop.ts";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { EpisodeSocket, frameMessage } from "../src/cli/episode-socket.ts";
-import { measure } from "../src/cli/load.ts";
-import { repeatable } from "../src/cli/robot-sockets.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { median, type Summary, summary } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
+import { frameMessage } from "../src/client/episode-messages.ts";
+import { EpisodeSocket } from "../src/client/episode-socket.ts";
+import type { Service } from "../src/client/http.ts";
 import { Problem } from "../src/error/problem.ts";
+import { driveChunks } from "../src/measure/chunk/load.ts";
+import { CAPTURE_AHEAD_MS } from "../src/measure/episode/loop-robot.ts";
+import { repeatable } from "../src/measure/episode/robot-sockets.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
+import { median, type Summary, summary } from "../src/measure/stats.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { startServer } from "./measured-server.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
-/** The start times are the last 1024: the warm-up is over by then. */
+/** The start times are those of the last 1024 observations: as many as are measured after the warm-up. */
 const SIZES = {
   small: { rounds: 1, chunks: 20, warmup: 5 },
   full: { rounds: 5, chunks: 1024, warmup: 200 },
@@ -64,7 +65,7 @@ export const arrival: Proof = {
       }
     }
     const rows = ARM_NAMES.flatMap((arm) => figures(arm, told[arm], arm === "early"));
-    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+    return judged(rows);
   },
 };
 
@@ -114,18 +115,13 @@ async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Tol
   }
 }
 
-type Service = Parameters<typeof EpisodeSocket.connect>[0];
-
 async function overHttp(service: Service, plan: Plan, frames: Uint8Array[]): Promise<readonly number[] | Problem> {
-  const done = await measure({
+  const done = await driveChunks({
     service,
-    model: SAMPLE_MODEL,
     robots: 1,
     chunks: plan.chunks,
     warmup: plan.warmup,
     scenes: [frames],
-    instruction: SAMPLE_INSTRUCTION,
-    state: SAMPLE_STATE,
     sessionPrefix: "arrival",
     repeatable: true,
   });

@@ -1,5 +1,5 @@
 /** The service with another store in its ledger's place (at-once-store.ts): `at-once-child.ts bare serve FLAGS…` is else `serve`. */
-import { given } from "../src/cli/command.ts";
+import { given } from "../src/cli/frame/command.ts";
 import { serve, serveWith } from "../src/cli/serve.ts";
 import { Problem } from "../src/error/problem.ts";
 import { openInstead } from "./at-once-store.ts";

@@ -1,7 +1,7 @@
 /**
  * Stores to compare the ledger with. `at once`: the operations on a robot's path answer from memory, the service without its
- * ledger. `bare`: the same, but a settlement is one bare durable write where the ledger would be, so that whatever makes that
- * write slow or fast does so on both sides. All else, such as the account that `serve --dev` makes, is the configured store's.
+ * ledger. `bare`: the same, but a settlement is one durable write to the place where the ledger would be, so that the speed of
+ * the disk is the same on both sides. Other operations, such as making the account of `serve --dev`, go to the configured store.
  */
 import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -41,7 +41,7 @@ export function openInstead(kind: "at once" | "bare"): typeof openStore {
   };
 }
 
-/** Writes over a page that the file has already and makes it durable: less than this no commit to a log can do. */
+/** Overwrites a page that the file already has and makes it durable: the least that a commit to a log has to do. */
 function bareSync(folder: string): () => Promise<void> {
   const file = openSync(join(folder, "bare-sync"), "w");
   const page = new Uint8Array(PAGE_BYTES);

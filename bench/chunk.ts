@@ -1,11 +1,10 @@
 /** Where does the time of a chunk go, at 1 robot and at 8, without a model (echo) and with the bundle on the CPU? */
-
-import { runChunkSuite } from "../src/cli/bench-chunk.ts";
-import { reportText } from "../src/cli/chunk-report.ts";
-import { COLUMNS } from "../src/cli/load.ts";
-import { origin } from "../src/cli/origin.ts";
-import { summary } from "../src/cli/stats.ts";
 import { Problem } from "../src/error/problem.ts";
+import { COLUMNS } from "../src/measure/chunk/load.ts";
+import { chunkReport } from "../src/measure/chunk/report.ts";
+import { runChunkSuite } from "../src/measure/chunk/suite.ts";
+import { origin } from "../src/measure/origin.ts";
+import { summary } from "../src/measure/stats.ts";
 import type { Figure, Proof } from "./proof.ts";
 
 const SIZES = {
@@ -30,6 +29,6 @@ export const chunk: Proof = {
         }));
       }),
     );
-    return { text: reportText(await origin(), measurements), rows };
+    return { text: chunkReport(await origin(), measurements).text, rows };
   },
 };

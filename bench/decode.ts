@@ -8,17 +8,16 @@
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { median } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
+import { type Static, Type } from "@sinclair/typebox";
 import type { Model } from "../src/engine/engine.ts";
 import { locateLibraries } from "../src/engine/library.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { median } from "../src/measure/stats.ts";
+import { reportsOf } from "./child.ts";
 import { openModel } from "./engine.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 /** Asked for: decode + resize + normalise of one 640×360 frame ≤ 1.15 × bare decode + 0.6 ms. */
 const FACTOR = 1.15;
@@ -39,7 +38,6 @@ export const decode: Proof = {
     if (lines instanceof Problem) return lines;
     const rows: Figure[] = [];
     for (const line of lines) {
-      if (!Value.Check(Line, line)) return new Problem("decode_bench printed something else than its figures");
       const limit = Math.round(FACTOR * line.decode_us + EXTRA_US);
       rows.push({ measure: `${line.file} bare decode`, value: line.decode_us, unit: "us" });
       rows.push({ measure: `${line.file} decode + resize + normalise`, value: line.tensor_us, unit: "us", limit });
@@ -50,7 +48,7 @@ export const decode: Proof = {
     rows.push({ measure: "three frames, one decode thread", value: one, unit: "us" });
     rows.push({ measure: "three frames, two decode threads", value: two, unit: "us" });
     rows.push({ measure: "three frames, two threads / one thread", value: two / one, unit: "1", limit: SIDE_BY_SIDE });
-    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+    return judged(rows);
   },
 };
 
@@ -68,7 +66,7 @@ async function framesToMeasure(): Promise<Map<string, Uint8Array> | Problem> {
   return new Map(drawn.map((jpeg, index) => [`drawn-${index}.jpg`, jpeg]));
 }
 
-async function runDecodeBench(frames: ReadonlyMap<string, Uint8Array>): Promise<unknown[] | Problem> {
+async function runDecodeBench(frames: ReadonlyMap<string, Uint8Array>): Promise<Static<typeof Line>[] | Problem> {
   const installed = await locateLibraries();
   if (installed instanceof Problem) return installed;
   const folder = await mkdtemp(join(tmpdir(), "tendon-decode-"));
@@ -77,15 +75,7 @@ async function runDecodeBench(frames: ReadonlyMap<string, Uint8Array>): Promise<
     const files = [...frames.keys()].map((name) => join(folder, name));
     const build = ["cargo", "run", "--release", "--quiet", "--bin", "decode_bench", "--"];
     const words = [...build, installed.jpeg, ...files];
-    const child = Bun.spawn(words, { cwd: join(import.meta.dir, "../native"), stdout: "pipe", stderr: "pipe" });
-    const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-    if (code !== 0) return new Problem(`decode_bench ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
-    return text
-      .trim()
-      .split("\n")
-      .map((line): unknown => JSON.parse(line));
-  } catch (error) {
-    return new Problem(`decode_bench could not be run: ${(error as Error).message}`);
+    return await reportsOf({ name: "decode_bench", words, cwd: join(import.meta.dir, "../native") }, Line);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -100,7 +90,7 @@ async function sideBySide(frames: readonly Uint8Array[], rounds: number): Promis
     await one.close();
     return two;
   }
-  // As in a server: without a handle of its own Bun's loop does not sleep while it waits, and takes a core from the decoders.
+  // Without a timer or socket Bun's event loop spins while it waits, and takes a core from the decoders; a server has sockets.
   const alive = setInterval(() => undefined, 1000);
   const turns = [
     { model: one.model, times: [] as number[] },

@@ -1,10 +1,10 @@
 /** The engine with the sample's model loaded, in this process, for proofs that look below HTTP. */
-import { installedBundles } from "../src/cli/installed.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../src/cli/sample.ts";
+import { installedBundles } from "../src/bundle/installed.ts";
 import type { Engine, Frame, Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
 
 export interface OpenModel {
   readonly engine: Engine;

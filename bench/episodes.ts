@@ -1,21 +1,20 @@
 /**
- * Do 64 robots on sockets always have a row to command, does memory stay flat meanwhile, and what does a socket cost that says nothing?
+ * Do 64 robots on sockets always have a row to command, does memory stay flat meanwhile, and what does an idle socket cost?
  *
  * The robots are those of `tendon bench episode`: 30 Hz, an observation per chunk, inference beside execution, and before it the same
- * loop without traffic. Other than there a robot does not adapt to a slow service: it asks when three rows are left. The service runs
+ * loop without traffic. Unlike there, a robot does not adapt to a slow service: it asks when three rows are left. The service runs
  * in a child process, models answer at once (echo), all on this machine's cores.
  *
  * Two arms: robots that begin at random moments of a chunk's time, which is judged, and robots that all begin within one period, the
- * worst that can happen: that one is told. Memory: socket-memory.ts, each part in a service of its own.
+ * worst that can happen, which is reported only. Memory: socket-memory.ts, each part in a service of its own.
  */
-import { CHUNK_MS, driveEpisodes, measureEpisodes } from "../src/cli/bench-episode.ts";
-import { type LoopFigures, PERIOD_MS } from "../src/cli/control-loop.ts";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { loopSummary } from "../src/cli/episode-report.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
+import { type LoopFigures, PERIOD_MS } from "../src/measure/episode/loop-robot.ts";
+import { loopSummary } from "../src/measure/episode/report.ts";
+import { CHUNK_MS, driveEpisodes, measureEpisodes } from "../src/measure/episode/suite.ts";
+import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
-import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof, type Size } from "./proof.ts";
 import { memoryIdle, memoryInUse } from "./socket-memory.ts";
 
 const SIZES = {
@@ -23,7 +22,6 @@ const SIZES = {
   full: { robots: 64, seconds: 120, warmupSeconds: 5, togetherSeconds: 20, chunks: 50_000, sockets: 500 },
 } as const satisfies Record<Size, object>;
 type Plan = (typeof SIZES)[Size];
-type Scenes = readonly (readonly Uint8Array[])[];
 
 /** 100 ms of rows, beside which capture, transport and inference have to be done. */
 const ROWS_AHEAD = 3;
@@ -41,9 +39,8 @@ export const episodes: Proof = {
   question: "Do robots on sockets always have a row to command, is memory flat, and what does an idle socket cost?",
   async run(size) {
     const plan = SIZES[size];
-    const frames = await sampleFrames(0);
-    if (frames instanceof Problem) return frames;
-    const scenes = [frames];
+    const scenes = await drawnScenes(1);
+    if (scenes instanceof Problem) return scenes;
     const rows: Figure[] = [];
     for (const part of [
       (server: MeasuredServer) => robotsFigures(server, plan, scenes),
@@ -54,7 +51,7 @@ export const episodes: Proof = {
       if (figures instanceof Problem) return figures;
       rows.push(...figures);
     }
-    return { text: table(figureLines(rows), ["left", "right"]) + NOTE, rows, pass: withinLimits(rows) };
+    return judged(rows, { below: NOTE });
   },
 };
 

@@ -1,21 +1,15 @@
 /** How long do hostile bodies hold the event loop? A 1 ms timer in the server's process says how late it came. */
-import { join } from "node:path";
-import { Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
-import { type Child, startChild } from "../src/cli/child.ts";
-import { SAMPLE_MODEL } from "../src/cli/sample.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
 import { LIMITS } from "../src/limits.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import type { Child } from "../src/measure/child.ts";
+import { type MeasuredServer, startServer } from "./measured-server.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 const ROUNDS = { small: 2, full: 50 } as const;
 /** Asked for. */
 const LATE_MS_MAX = 20;
 
-const Late = Type.Object({ late_ms: Type.Number() });
-
-/** Bodies, and the code that each must get; those without a limit are there to be seen. */
+/** Bodies; those that are not judged are reported only. */
 function bodies(): { name: string; body: string; judged: boolean }[] {
   const most = LIMITS.robotBodyBytesMax;
   return [
@@ -37,54 +31,47 @@ export const hostile: Proof = {
   name: "hostile",
   question: "How long do hostile JSON bodies hold the event loop?",
   async run(size) {
-    let heard: (message: unknown) => void = () => undefined;
-    const child = await startChild({
-      program: [process.execPath, join(import.meta.dir, "server-child.ts")],
-      model: SAMPLE_MODEL,
-      device: "echo",
-      onMessage: (message) => heard(message),
-    });
-    if (child instanceof Problem) return child;
-    const late = async (): Promise<number> => {
-      const answer = await new Promise<unknown>((resolve) => {
-        heard = resolve;
-        child.send("late");
-      });
-      return Value.Check(Late, answer) ? answer.late_ms : Number.NaN;
-    };
+    const server = await startServer("echo");
+    if (server instanceof Problem) return server;
     try {
-      const rows: Figure[] = [];
-      for (const { name, body, judged } of bodies()) {
-        const bytes = Buffer.from(body);
-        // Once for the compiler.
-        const first = await post(child, bytes);
-        if (first instanceof Problem) return first;
-        await late();
-        let worst = 0;
-        for (let round = 0; round < ROUNDS[size]; round += 1) {
-          const posted = await post(child, bytes);
-          if (posted instanceof Problem) return posted;
-          worst = Math.max(worst, await late());
-        }
-        const asked = judged ? { limit: LATE_MS_MAX } : {};
-        rows.push({
-          measure: `${name}: greatest lateness, ${ROUNDS[size]} bodies`,
-          value: worst,
-          unit: "ms",
-          ...asked,
-        });
-      }
-      await Bun.sleep(500);
-      await late();
-      await Bun.sleep(ROUNDS[size] * 40);
-      rows.push({ measure: "no request at all: greatest lateness", value: await late(), unit: "ms" });
-      return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+      const rows = await lateness(server, ROUNDS[size]);
+      return rows instanceof Problem ? rows : judged(rows);
     } finally {
-      await child.stop();
+      await server.child.stop();
     }
   },
 };
 
+async function lateness(server: MeasuredServer, rounds: number): Promise<Figure[] | Problem> {
+  const rows: Figure[] = [];
+  for (const { name, body, judged } of bodies()) {
+    const worst = await worstOf(server, Buffer.from(body), rounds);
+    if (worst instanceof Problem) return worst;
+    const limit = judged ? { limit: LATE_MS_MAX } : {};
+    rows.push({ measure: `${name}: greatest lateness, ${rounds} bodies`, value: worst, unit: "ms", ...limit });
+  }
+  await Bun.sleep(500);
+  await server.lateMs();
+  await Bun.sleep(rounds * 40);
+  const idle = await server.lateMs();
+  if (idle instanceof Problem) return idle;
+  return [...rows, { measure: "no request at all: greatest lateness", value: idle, unit: "ms" }];
+}
+
+/** The greatest lateness while the body is handled. The first of them is for the compiler and does not count. */
+async function worstOf(server: MeasuredServer, body: Uint8Array, rounds: number): Promise<number | Problem> {
+  let worst = 0;
+  for (let round = -1; round < rounds; round += 1) {
+    const refused = await post(server.child, body);
+    if (refused !== undefined) return refused;
+    const late = await server.lateMs();
+    if (late instanceof Problem) return late;
+    if (round >= 0) worst = Math.max(worst, late);
+  }
+  return worst;
+}
+
+/** The problem, unless the service refuses the body with the code that it must give. */
 async function post(child: Child, body: Uint8Array): Promise<undefined | Problem> {
   const { url, apiKey } = child.service;
   const response = await fetch(`${url}/v1/chat/completions`, {

@@ -4,19 +4,19 @@
  * Models answer zeros at once (echo), for the robot and for the other account: the question is the ledger, not the model. In each
  * round, each time with a fresh process and an empty ledger: the robot alone (A), alone again (A'), beside the other account's
  * requests (B). As a control the same without a ledger, that is with one that answers at once from memory: alone (C) and beside the
- * requests (D). D / C is what HTTP, JSON, decoding and the cores that service, robot and requests share do to the robot; what B / A
- * has more is the ledger's.
+ * requests (D). D / C is the effect of HTTP, JSON, decoding and the cores that service, robot and requests share; what B / A is
+ * above that is the effect of the ledger.
  */
 import { availableParallelism } from "node:os";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { measure } from "../src/cli/load.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { median, type Summary, summary } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
+import { driveChunks } from "../src/measure/chunk/load.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { median, type Summary, summary } from "../src/measure/stats.ts";
+import { present } from "../src/std/assert.ts";
+import { table } from "../src/std/text-table.ts";
 import { absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
 import { type Neighbor, startNeighbor } from "./neighbor.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 const SIZES = {
   small: { rounds: 1, chunks: 20, warmup: 5, perSecond: 50, settleMs: 100 },
@@ -59,25 +59,26 @@ export const interference: Proof = {
     const rows = found.flatMap(({ name, rounds }) => figures(name, rounds, plan));
     const texts = [...found.map(({ name, rounds }) => roundsText(name, rounds)), ...absentText(found)];
     const about = `service, robot and requests share ${availableParallelism()} cores; models answer at once (echo)\n`;
-    const text = [about, ...texts, table(figureLines(rows), ["left", "right"])].join("\n");
-    return { text, rows, pass: withinLimits(rows) };
+    return judged(rows, { above: [about, ...texts, ""].join("\n") });
   },
 };
 
+/** The arms one after the other. */
 async function measuredRound(ledger: Ledger, plan: Plan, frames: Uint8Array[]): Promise<Round | Problem> {
-  const round: Partial<Record<ArmName, Driven>> = {};
+  const round = new Map<ArmName, Driven>();
   for (const name of ARM_NAMES) {
     const measured = await ledger.start(ARMS[name].kind);
     if (measured instanceof Problem) return measured;
     try {
       const driven = await driveArm(measured, ARMS[name].beside, plan, frames);
       if (driven instanceof Problem) return await measured.child.explain(driven);
-      round[name] = driven;
+      round.set(name, driven);
     } finally {
       await measured.child.stop();
     }
   }
-  return round as Round;
+  const of = (name: ArmName) => present(round.get(name), `arm ${name}`);
+  return { A: of("A"), "A'": of("A'"), B: of("B"), C: of("C"), D: of("D") };
 }
 
 async function driveArm(
@@ -88,7 +89,7 @@ async function driveArm(
 ): Promise<Driven | Problem> {
   const neighbor = beside ? await startNeighbor(measured, plan.perSecond) : undefined;
   if (neighbor instanceof Problem) return neighbor;
-  // The same pause without requests: a service does its first housekeeping meanwhile.
+  // Also without requests, so that both arms have the same pause: a new service does its first upkeep then.
   await Bun.sleep(plan.settleMs);
   const warm = await drive(measured, plan.warmup, "warm", frames);
   neighbor?.count();
@@ -104,15 +105,12 @@ async function drive(
   sessionPrefix: string,
   frames: Uint8Array[],
 ): Promise<Summary | Problem> {
-  const driven = await measure({
+  const driven = await driveChunks({
     service: child.service,
-    model: SAMPLE_MODEL,
     robots: 1,
     chunks,
     warmup: 0,
     scenes: [frames],
-    instruction: SAMPLE_INSTRUCTION,
-    state: SAMPLE_STATE,
     sessionPrefix,
   });
   return driven instanceof Problem ? driven : summary(driven.ms.client);
@@ -144,7 +142,7 @@ function figures(name: string, rounds: readonly Round[], { perSecond }: Plan): F
       return figure(`${arm}, ${ARMS[arm].about}, ${order}`, value, "ms");
     }),
   );
-  // Both runs alone are what B is compared with: neither is the truer one.
+  // B is compared with the mean of both runs alone.
   const alone = (round: Round): number => (round.A.chunk.p99 + round["A'"].chunk.p99) / 2;
   const ratios = (of: (round: Round) => number): number[] => rounds.map(of);
   const apart = ratios((round) => {

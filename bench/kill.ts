@@ -1,7 +1,7 @@
 /** Is every answer that a client has read there again after kill -9? See test/program/kill.ts. */
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { table } from "../src/std/text-table.ts";
 import { killRounds } from "../test/program/kill.ts";
 import { type Figure, figureLines, type Proof } from "./proof.ts";
 

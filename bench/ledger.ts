@@ -1,11 +1,10 @@
 /**
- * The two engines that the ledger can stand on, for measurements: SQLite in the data folder of the measured service, and a
+ * The two engines of the ledger, for measurements: SQLite in the data folder of the measured service, and a
  * PostgreSQL server of our own on the same disk with the settings that it comes with.
  */
 import { join } from "node:path";
-import { type Child, startChild } from "../src/cli/child.ts";
-import { SAMPLE_MODEL } from "../src/cli/sample.ts";
 import { Problem } from "../src/error/problem.ts";
+import { type Child, startChild } from "../src/measure/child.ts";
 import { openStore } from "../src/store/open.ts";
 import type { Store } from "../src/store/store.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
@@ -100,5 +99,5 @@ async function onPostgres(databaseUrl: string, answers: Answers): Promise<Measur
 
 function startService(answers: Answers, environment: Record<string, string>): Promise<Child | Problem> {
   const program = answers === "real" ? {} : { program: [...OTHER_PROGRAM, answers] };
-  return startChild({ ...program, model: SAMPLE_MODEL, device: "echo", environment });
+  return startChild({ ...program, device: "echo", environment });
 }

@@ -1,12 +1,12 @@
 /** The measured process of bench/loop.ts: `bun bench/loop-child.ts DEVICE CHUNKS`, one JSON object to standard output. */
 import { readFile } from "node:fs/promises";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { print } from "../src/cli/print.ts";
+import { print } from "../src/cli/frame/print.ts";
 import { Problem } from "../src/error/problem.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { type Timed, timeForeignCalls, timeOne } from "./timed-ffi.ts";
 
 const WARMUP_CHUNKS = 20;
-/** The timer alone, without any chunk: what the machine and Bun do by themselves. */
+/** The timer alone, without any chunk: lateness that is not ours. */
 const IDLE_MS_MAX = 2000;
 
 const log = timeForeignCalls();
@@ -37,7 +37,7 @@ async function waitedMs(): Promise<number> {
 /** Calls and callbacks of one chunk of three frames, and about as long as its longest ones take. */
 const CONTROL = { windows: 10, us: 20, pauseMs: 25 } as const;
 
-/** What the longest of ten windows of 20 µs takes that only look at the clock, at a chunk's pace: the machine by itself. */
+/** The longest of ten windows of 20 µs that only read the clock, at the pace of chunks: interruptions by the machine alone. */
 async function control(rounds: number): Promise<number[]> {
   const longest: number[] = [];
   const log: Timed[] = [];

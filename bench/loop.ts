@@ -6,13 +6,11 @@
  * interrupts counts with the interruption; a control that calls nothing shows how long those are. One robot, one chunk
  * after the other, two decode threads and one replica on this machine's cores.
  */
-import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
-import { percentile } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { percentile } from "../src/measure/stats.ts";
+import { reportOf } from "./child.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 const CHUNKS = { small: 10, full: 1000 } as const;
 /** Asked for: the longest call or callback of a chunk at p99.9. */
@@ -44,17 +42,13 @@ export const loop: Proof = {
       if (figures instanceof Problem) return figures;
       rows.push(...figures);
     }
-    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+    return judged(rows);
   },
 };
 
 async function onDevice(device: string, chunks: number): Promise<Figure[] | Problem> {
-  const words = [process.execPath, join(import.meta.dir, "loop-child.ts"), device, String(chunks)];
-  const child = Bun.spawn(words, { stdout: "pipe", stderr: "pipe" });
-  const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  if (code !== 0) return new Problem(`loop-child.ts ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
-  const report: unknown = JSON.parse(text);
-  if (!Value.Check(Report, report)) return new Problem("loop-child.ts printed something else than its report");
+  const report = await reportOf("loop-child.ts", [device, String(chunks)], Report);
+  if (report instanceof Problem) return report;
   const rows: Figure[] = [
     {
       measure: `${device}: longest call or callback of a chunk, p99.9 of ${chunks}`,

@@ -1,31 +1,23 @@
 /**
  * Does the service's memory grow, and does a chunk allocate?
  *
- * Growth: the service runs in a child process (server-child.ts: `serve` itself, and an ear for our question), because resident
- * memory after a full collection can only be read there. Robots send over HTTP from this process. Readings: five per tenth of the
- * requests; the median of the third tenth is compared with that of the last, so warm-up is left out and one odd reading does no harm.
+ * Growth: the service runs in a child process (server-child.ts), because resident memory after a full collection can only be
+ * read there. Robots send over HTTP from this process. Readings: growth.ts.
  *
  * Allocations: counted by the native library itself, and for ONNX Runtime by a library that is loaded before it
  * (native/malloc-count); in a process of their own (allocation-child.ts), chunk by chunk, without HTTP.
  */
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { measure } from "../src/cli/load.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { median } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
-import { childEnvironment } from "../src/config/environment.ts";
 import { Problem } from "../src/error/problem.ts";
-import { type MeasuredServer, startServer } from "./measured-server.ts";
-import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
+import { driveChunks } from "../src/measure/chunk/load.ts";
+import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { median } from "../src/measure/stats.ts";
+import { reportOf } from "./child.ts";
+import { growth } from "./growth.ts";
+import { startServer } from "./measured-server.ts";
+import { type Figure, judged, type Proof, type Size } from "./proof.ts";
 
-const MIB = 2 ** 20;
-/** Asked for: growth of the median from the third tenth to the last. */
-const GROWTH_MIB_MAX = 8;
-const TENTHS = 10;
-const READINGS = 5;
 const ROBOTS = 4;
 const MALLOC_COUNT = join(import.meta.dir, "../native/target/release/libtendon_malloc_count.so");
 
@@ -45,23 +37,19 @@ export const memory: Proof = {
     for (const device of DEVICES) {
       const counted = await allocations(device, COUNTED_CHUNKS[size]);
       if (counted instanceof Problem) return counted;
-      const grown = await growth(device, REQUESTS[size][device]);
-      if (grown instanceof Problem) return grown;
-      rows.push(...counted, ...grown);
+      const growing = await grown(device, REQUESTS[size][device]);
+      if (growing instanceof Problem) return growing;
+      rows.push(...counted, ...growing);
     }
-    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+    return judged(rows);
   },
 };
 
 async function allocations(device: Device, chunks: number): Promise<Figure[] | Problem> {
   if (!(await Bun.file(MALLOC_COUNT).exists())) return new Problem(`${MALLOC_COUNT} is missing; run: npm run setup`);
-  const words = [process.execPath, join(import.meta.dir, "allocation-child.ts"), device, String(chunks)];
-  const env = childEnvironment({ LD_PRELOAD: MALLOC_COUNT });
-  const child = Bun.spawn(words, { env, stdout: "pipe", stderr: "pipe" });
-  const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-  if (code !== 0) return new Problem(`allocation-child.ts ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
-  const counts: unknown = JSON.parse(text);
-  if (!Value.Check(Counts, counts)) return new Problem("allocation-child.ts printed something else than its counts");
+  const preload = { LD_PRELOAD: MALLOC_COUNT };
+  const counts = await reportOf("allocation-child.ts", [device, String(chunks)], Counts, preload);
+  if (counts instanceof Problem) return counts;
   const rows: Figure[] = [
     {
       measure: `${device}: allocations of our library in ${chunks} chunks`,
@@ -76,7 +64,7 @@ async function allocations(device: Device, chunks: number): Promise<Figure[] | P
   const growth = median(counts.runtime.slice(half)) - median(counts.runtime.slice(0, half));
   const measure = `${device}: allocations of ONNX Runtime in a chunk`;
   rows.push({ measure: `${measure}, median`, value: median(counts.runtime), unit: "1" });
-  // Least and most are told, not judged: a stray one or two are the runtime's own matter, growth is not.
+  // Least and most are reported only: the runtime may allocate once in a while, but the median must not grow.
   rows.push({ measure: `${measure}, least`, value: Math.min(...counts.runtime), unit: "1" });
   rows.push({ measure: `${measure}, most`, value: Math.max(...counts.runtime), unit: "1" });
   rows.push({ measure: `${measure}, median of the second half - of the first`, value: growth, unit: "1", limit: 0 });
@@ -87,61 +75,26 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-async function growth(device: Device, requests: number): Promise<Figure[] | Problem> {
+async function grown(device: Device, requests: number): Promise<Figure[] | Problem> {
   const frames = await sampleFrames(0);
   if (frames instanceof Problem) return frames;
   const server = await startServer(device);
   if (server instanceof Problem) return server;
   const { child } = server;
   try {
-    const tenths: number[] = [];
-    for (let tenth = 0; tenth < TENTHS; tenth++) {
-      const rss = await tenthOf(server, frames, Math.round(requests / TENTHS), tenth);
-      if (rss instanceof Problem) return await child.explain(rss);
-      tenths.push(rss / MIB);
-    }
-    return figures(tenths, device, requests);
+    const figures = await growth({
+      server,
+      count: requests,
+      name: device,
+      tenth: (number) => `RSS after collection, tenth ${number} of ${requests} requests`,
+      drive: async (chunks, part) => {
+        const load = { service: child.service, robots: ROBOTS, chunks, warmup: 0, scenes: [frames] };
+        const done = await driveChunks({ ...load, sessionPrefix: `memory-${part}` });
+        return done instanceof Problem ? done : undefined;
+      },
+    });
+    return figures instanceof Problem ? await child.explain(figures) : figures;
   } finally {
     await child.stop();
   }
-}
-
-/** Sends a tenth of the requests; the median resident memory, bytes, of the readings in between. */
-async function tenthOf(
-  server: MeasuredServer,
-  frames: readonly Uint8Array[],
-  requests: number,
-  tenth: number,
-): Promise<number | Problem> {
-  const readings: number[] = [];
-  for (let reading = 0; reading < READINGS; reading++) {
-    const done = await measure({
-      service: server.child.service,
-      model: SAMPLE_MODEL,
-      robots: ROBOTS,
-      chunks: Math.max(1, Math.round(requests / READINGS)),
-      warmup: 0,
-      scenes: [frames],
-      instruction: SAMPLE_INSTRUCTION,
-      state: SAMPLE_STATE,
-      sessionPrefix: `memory-${tenth}-${reading}`,
-    });
-    if (done instanceof Problem) return done;
-    const rss = await server.residentBytes();
-    if (rss instanceof Problem) return rss;
-    readings.push(rss);
-  }
-  return median(readings);
-}
-
-function figures(tenths: readonly number[], device: Device, requests: number): Figure[] {
-  const [third = Number.NaN, last = Number.NaN] = [tenths[2], tenths.at(-1)];
-  return [
-    ...tenths.map((value, index) => ({
-      measure: `${device}: RSS after collection, tenth ${index + 1} of ${requests} requests`,
-      value,
-      unit: "MiB",
-    })),
-    { measure: `${device}: RSS growth, third tenth to last`, value: last - third, unit: "MiB", limit: GROWTH_MIB_MAX },
-  ];
 }

@@ -1,10 +1,9 @@
 /** Is money taken once, whatever is killed or stopped? See test/program/outage.ts. */
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
 import { paidKillRounds, stopRounds, type Tally } from "../test/program/outage.ts";
 import { smallFrames } from "../test/program/payers.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
-import { type Figure, figureLines, type Proof, type Size, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof, type Size } from "./proof.ts";
 
 const ROUNDS = {
   small: { kills: 1, stops: 1, downMs: 1_800 },
@@ -24,7 +23,7 @@ export const money: Proof = {
       ...(await killed("SQLite", undefined, size)),
       ...(POSTGRES === undefined ? [] : await onServer(size)),
     ];
-    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+    return judged(rows);
   },
 };
 
@@ -42,7 +41,7 @@ async function onServer(size: Size): Promise<Figure[]> {
     rows.push(
       ...figures(`PostgreSQL ${outage}`, tally),
       { measure: `PostgreSQL ${outage}: refused meanwhile`, value: tally.refused, unit: "1" },
-      // The limit with what client and service that share a machine add to it stands in outage.ts.
+      // Its limit, with an allowance for client and service on one machine, is in outage.ts.
       { measure: `PostgreSQL ${outage}: longest answer meanwhile`, value: tally.longestDownMs, unit: "ms" },
       { measure: `PostgreSQL ${outage}: slowest return to service`, value: tally.slowestBackMs, unit: "ms" },
     );

@@ -1,20 +1,20 @@
-/** Another account and its load: the cheapest paid request there is, at a fixed rate, from a process of its own (requests-child.ts). */
+/** Another account and its load: the cheapest paid request, at a fixed rate, from a process of its own (requests-child.ts). */
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import sharp from "sharp";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
-import { requestBody } from "../src/cli/request.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
+import { requestBody } from "../src/client/request.ts";
 import { childEnvironment } from "../src/config/environment.ts";
 import { Problem } from "../src/error/problem.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { makeId } from "../src/std/ids.ts";
 import type { Measured } from "./ledger.ts";
 
 const EDGE_PX = 32;
 const CAMERAS = 3;
-/** Nano-dollars; a run costs nothing here, but who has no credit may not run. */
+/** Nano-dollars. A chunk costs nothing here, but an account without credit may not ask for one. */
 const CREDIT = 1_000_000_000n;
 
 const Sent = Type.Object({
@@ -41,12 +41,13 @@ export async function startNeighbor(
   if (apiKey instanceof Problem) return apiKey;
   const body = JSON.stringify(await smallRequest());
   const answer = Promise.withResolvers<unknown>();
+  const lost = (how: string) => answer.resolve(new Problem(`requests-child.ts ended with ${how} and no answer`));
   const sender = Bun.spawn([process.execPath, join(import.meta.dir, "requests-child.ts")], {
     env: childEnvironment({}),
     stdio: ["ignore", "ignore", "inherit"],
     ipc: (message) => answer.resolve(message),
+    onExit: (_sender, code, signal) => lost(String(code ?? signal)),
   });
-  void sender.exited.then((code) => answer.resolve(new Problem(`requests-child.ts ended with ${code} and no answer`)));
   sender.send({ url: `${child.service.url}/v1/chat/completions`, apiKey, body, perSecond });
   return {
     count: () => sender.send("count"),

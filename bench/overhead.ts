@@ -1,28 +1,27 @@
 /**
  * What do authentication, hold and settlement add to a chunk?
  *
- * One robot sends episodes over HTTP to three services, in turns of some chunks, so that a disk or a machine that changes its pace
- * does so for all of them: one whose ledger answers at once from memory (A), one where a settlement is nothing but one bare durable
- * write (B), and the real one (C). B - A is what such a write costs in its place; C - B is what the ledger costs beyond it. Each
- * round has fresh processes and an empty ledger. The work that all do (digest of the key, prices) is measured in this process
- * and added.
+ * One robot sends episodes over HTTP to three services, in turns of some chunks, so that a disk or a machine that
+ * gets slower does so for all of them: one whose ledger answers at once from memory (A), one whose settlement is a single durable
+ * write (B), and the real one (C). B - A is what such a write costs; C - B is what the ledger costs beyond it. Each round has fresh
+ * processes and an empty ledger. Work that all three do (digest of the key, prices) is measured in this process and added.
  */
 import { authenticate } from "../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
 import { Keys } from "../src/account/keys.ts";
 import { Meter } from "../src/charge/charges.ts";
-import { sampleFrames } from "../src/cli/drawing.ts";
-import { measure } from "../src/cli/load.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
-import { median } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
 import { ROBOT_DEFAULT } from "../src/config/robot.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
+import { driveChunks } from "../src/measure/chunk/load.ts";
+import { SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
+import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
+import { median } from "../src/measure/stats.ts";
 import { systemClock } from "../src/std/clock.ts";
+import { table } from "../src/std/text-table.ts";
 import { AT_ONCE } from "./at-once-store.ts";
 import { type Answers, absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 const SIZES = {
   small: { rounds: 1, turns: 2, chunks: 10, warmup: 5 },
@@ -44,12 +43,8 @@ export const overhead: Proof = {
   question: "What do authentication, hold and settlement add to a chunk?",
   async run(size) {
     const plan = SIZES[size];
-    const scenes: Uint8Array[][] = [];
-    for (let seed = 0; seed < SCENES; seed += 1) {
-      const frames = await sampleFrames(seed);
-      if (frames instanceof Problem) return frames;
-      scenes.push(frames);
-    }
+    const scenes = await drawnScenes(SCENES);
+    if (scenes instanceof Problem) return scenes;
     const ownMs = await ownCostMs(plan.turns * plan.chunks);
     const found = await measuredLedgers(plan.rounds, (ledger) => measuredRound(ledger, plan, scenes));
     if (found instanceof Problem) return found;
@@ -58,12 +53,11 @@ export const overhead: Proof = {
       ...found.flatMap(({ name, bare, rounds }) => figures(name, bare, rounds, ownMs)),
     ];
     const texts = [...found.map(({ name, rounds }) => roundsText(name, rounds)), ...absentText(found)];
-    const text = [...texts, table(figureLines(rows), ["left", "right"])].join("\n");
-    return { text, rows, pass: withinLimits(rows) };
+    return judged(rows, { above: [...texts, ""].join("\n") });
   },
 };
 
-async function measuredRound(ledger: Ledger, plan: Plan, scenes: Uint8Array[][]): Promise<Round | Problem> {
+async function measuredRound(ledger: Ledger, plan: Plan, scenes: Scenes): Promise<Round | Problem> {
   const services = new Map<Answers, Measured>();
   try {
     for (const answers of ANSWERS) {
@@ -77,24 +71,17 @@ async function measuredRound(ledger: Ledger, plan: Plan, scenes: Uint8Array[][])
   }
 }
 
-async function inTurns(
-  services: ReadonlyMap<Answers, Measured>,
-  plan: Plan,
-  scenes: Uint8Array[][],
-): Promise<Round | Problem> {
+async function inTurns(services: ReadonlyMap<Answers, Measured>, plan: Plan, scenes: Scenes): Promise<Round | Problem> {
   const ms = { "at once": [] as number[], bare: [] as number[], real: [] as number[] };
   for (let turn = 0; turn < plan.turns; turn += 1) {
     for (const [answers, { child }] of services) {
-      const driven = await measure({
+      const driven = await driveChunks({
         service: child.service,
-        model: SAMPLE_MODEL,
         robots: 1,
         chunks: plan.chunks,
-        // The first chunk of a session asks whether there was one before, later ones do not.
+        // Each turn is a new session, whose first chunk looks for an earlier session of that name.
         warmup: turn === 0 ? plan.warmup : 1,
         scenes,
-        instruction: SAMPLE_INSTRUCTION,
-        state: SAMPLE_STATE,
         sessionPrefix: `overhead-${turn}`,
       });
       if (driven instanceof Problem) return await child.explain(driven);
@@ -104,7 +91,7 @@ async function inTurns(
   return { "at once": median(ms["at once"]), bare: median(ms.bare), real: median(ms.real) };
 }
 
-/** The median of authentication, hold and settlement themselves, where no store keeps them waiting. */
+/** The median of authentication, hold and settlement with a store that answers at once. */
 async function ownCostMs(count: number): Promise<number> {
   const clock = systemClock;
   const key = makeKey();
@@ -151,7 +138,7 @@ function roundsText(name: string, rounds: readonly Round[]): string {
   return table([head, ...lines], ["left", ...head.slice(1).map(() => "right" as const)]);
 }
 
-/** Differences are taken within a round, so that what changes slowly is in both of its sides. */
+/** Differences are taken within a round, so that slow changes of the machine are in both sides. */
 function figures(name: string, bare: string, rounds: readonly Round[], ownMs: number): Figure[] {
   const middle = (of: (round: Round) => number): number => median(rounds.map(of));
   const measured = [

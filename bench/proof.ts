@@ -1,5 +1,6 @@
 /** What a proof is: a question, an answer in figures, and whether the figures are good enough. */
 import type { Problem } from "../src/error/problem.ts";
+import { table } from "../src/std/text-table.ts";
 
 /** `small` runs inside `bun test` so that a proof cannot rot, and judges nothing by the clock; `full` is the proof. */
 export type Size = "small" | "full";
@@ -28,6 +29,11 @@ export interface Proof {
   readonly name: string;
   readonly question: string;
   run(size: Size): Promise<Outcome | Problem>;
+}
+
+/** The figures as a table between two texts, judged by their limits. */
+export function judged(rows: readonly Figure[], { above = "", below = "" } = {}): Outcome {
+  return { text: above + table(figureLines(rows), ["left", "right"]) + below, rows, pass: withinLimits(rows) };
 }
 
 /** True when every figure keeps its limit; a missing figure (NaN) does not. */

@@ -6,9 +6,9 @@
 import { mkdir } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { dirname, join } from "node:path";
-import { origin } from "../src/cli/origin.ts";
-import { print, printNote } from "../src/cli/print.ts";
+import { print, printNote } from "../src/cli/frame/print.ts";
 import { EXIT, Problem } from "../src/error/problem.ts";
+import { origin } from "../src/measure/origin.ts";
 import { arrival } from "./arrival.ts";
 import { chunk } from "./chunk.ts";
 import { decode } from "./decode.ts";

@@ -1,10 +1,11 @@
 /**
- * Requests at a fixed rate, whether earlier ones are answered or not (open loop), from a process of their own. It is told where to and what by its
- * first message, begins to count anew at "count", and at "stop" waits for all answers, says what became of those counted, and ends.
+ * Requests at a fixed rate, whether earlier ones are answered or not (open loop), from a process of their own. Its first message
+ * is the order: address, key, body and rate. "count" begins the count anew; at "stop" it waits for all answers, sends the figures
+ * of the counted requests, and ends.
  */
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { summary } from "../src/cli/stats.ts";
+import { summary } from "../src/measure/stats.ts";
 
 const Order = Type.Object({ url: Type.String(), apiKey: Type.String(), body: Type.String(), perSecond: Type.Number() });
 
@@ -48,9 +49,9 @@ function start(order: unknown): () => void {
       if (dueMs > performance.now()) return;
       sent += 1;
       count.sent += 1;
-      const answered = send(count, dueMs);
+      // `send` does not reject: whatever fails is counted.
+      const answered = send(count, dueMs).finally(() => underWay.delete(answered));
       underWay.add(answered);
-      void answered.then(() => underWay.delete(answered));
     }
   }, 1);
   return () => clearInterval(timer);

@@ -1,5 +1,5 @@
 /** `bench/results/<machine>.csv`: one line per figure, newest run of each proof. */
-import { type Origin, versionsText } from "../src/cli/origin.ts";
+import { type Origin, versionsText } from "../src/measure/origin.ts";
 import type { Figure } from "./proof.ts";
 
 const HEAD = "proof,measure,value,unit,limit,date,commit,versions,cpu,cores,gpu";

@@ -1,9 +1,9 @@
 /**
- * The measured process of several proofs: `bun bench/server-child.ts serve FLAGS…` is `tendon serve`, and answers the messages
- * "memory" with its resident memory after a full collection, "late" with the greatest lateness of a 1 ms timer since it was asked
- * last (the first one starts the timer), "starts ROUTE" with the last values of `tendon_start_ms`.
+ * The process behind bench/measured-server.ts: `bun bench/server-child.ts serve FLAGS…` is `tendon serve`, and answers the messages
+ * "memory" with its resident memory after a full collection, "late" with the greatest lateness of a 1 ms timer since "late" was
+ * asked last (the first one starts the timer), "starts ROUTE" with the last values of `tendon_start_ms`.
  */
-import { given } from "../src/cli/command.ts";
+import { given } from "../src/cli/frame/command.ts";
 import { serve } from "../src/cli/serve.ts";
 import { Problem } from "../src/error/problem.ts";
 import { recordStarts } from "./start-times.ts";

@@ -1,7 +1,6 @@
 /** Does the robot route keep its promises over random histories? See test/sim. */
-import { table } from "../src/cli/table.ts";
 import { fakeGround, nativeGround, Outcomes, runHistory } from "../test/sim/sim.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 const HISTORIES = { small: { fake: 5, native: 2 }, full: { fake: 10_000, native: 1_000 } } as const;
 
@@ -21,6 +20,6 @@ export const sim: Proof = {
       rows.push({ measure: `${ground.name}: outcomes never met`, value: outcomes.missing.length, unit: "1", limit: 0 });
     }
     await native.engine.close();
-    return { text: table(figureLines(rows), ["left", "right"]), rows, pass: withinLimits(rows) };
+    return judged(rows);
   },
 };

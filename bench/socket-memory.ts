@@ -1,66 +1,52 @@
 /**
  * The memory of a service with open sockets, read after a full collection.
  *
- * In use: robots whose sockets stay open the whole time send one observation after the other, without a clock. Readings: five per
- * tenth of the chunks, between two observations; the median of the third tenth is compared with that of the last.
+ * In use: robots whose sockets stay open the whole time send one observation after the other, without a clock. Readings:
+ * growth.ts, between two observations.
  *
- * Idle: a socket has an open session and waits for its first frame. Its cost is what resident memory has more with all of a batch
- * than before it. A second batch opens beside the first: room that the start of the process left in the heap is used up by then.
+ * Idle: a socket has an open session and waits for its first frame. Its cost is the growth of resident memory by a batch of
+ * sockets. A second batch opens beside the first: free heap that the start of the process left is used up by then.
  */
-import { openSessions, withRobots } from "../src/cli/robot-sockets.ts";
-import { median } from "../src/cli/stats.ts";
 import { Problem } from "../src/error/problem.ts";
+import type { Connection } from "../src/measure/episode/loop-robot.ts";
+import { openSessions, withRobots } from "../src/measure/episode/robot-sockets.ts";
+import type { Scenes } from "../src/measure/sample/scenes.ts";
+import { median } from "../src/measure/stats.ts";
+import { growth, MIB } from "./growth.ts";
 import type { MeasuredServer } from "./measured-server.ts";
 import type { Figure } from "./proof.ts";
 
-const MIB = 2 ** 20;
-const TENTHS = 10;
 const READINGS = 5;
-/** Between two readings that nothing happens between. */
+/** Pause before each reading of idle sockets. */
 const READING_MS = 200;
-/** "Flat": what the memory proof grants. */
-const GROWTH_MIB_MAX = 8;
 /** Asked for. */
 const SOCKET_KB_MAX = 50;
-/** Opened and closed before the first reading, so that what the first sockets bring into memory is no cost of the others. */
+/** Opened and closed before the first reading, so that one-time costs of the first sockets are not counted. */
 const SOCKETS_BEFORE = 20;
 const BATCHES = ["first", "second"];
-
-type Connections = Parameters<Parameters<typeof withRobots>[3]>[0];
 
 export async function memoryInUse(
   server: MeasuredServer,
   robots: number,
   chunks: number,
-  scenes: readonly (readonly Uint8Array[])[],
+  scenes: Scenes,
 ): Promise<Figure[] | Problem> {
-  return await withRobots(server.child.service, robots, scenes, async (connections) => {
-    const tenths: number[] = [];
-    for (let tenth = 0; tenth < TENTHS; tenth += 1) {
-      const readings: number[] = [];
-      for (let reading = 0; reading < READINGS; reading += 1) {
-        const lost = await drive(connections, Math.max(1, Math.round(chunks / TENTHS / READINGS)));
-        if (lost !== undefined) return lost;
-        const bytes = await server.residentBytes();
-        if (bytes instanceof Problem) return bytes;
-        readings.push(bytes);
-      }
-      tenths.push(median(readings) / MIB);
-    }
-    const [third = Number.NaN, last = Number.NaN] = [tenths[2], tenths.at(-1)];
-    const name = `${robots} open sockets, ${chunks} chunks`;
-    return [
-      ...tenths.map((value, index) => ({ measure: `${name}: RSS, tenth ${index + 1}`, value, unit: "MiB" })),
-      { measure: `${name}: RSS growth, third tenth to last`, value: last - third, unit: "MiB", limit: GROWTH_MIB_MAX },
-    ];
-  });
+  return await withRobots(server.child.service, robots, scenes, (connections) =>
+    growth({
+      server,
+      count: chunks,
+      name: `${robots} open sockets, ${chunks} chunks`,
+      tenth: (number) => `RSS, tenth ${number}`,
+      drive: (count) => drive(connections, count),
+    }),
+  );
 }
 
-/** So many observations over all robots: each takes the next one as soon as it has its chunk. */
-async function drive(connections: Connections, chunks: number): Promise<Problem | undefined> {
+/** `chunks` observations over all robots; each sends the next one as soon as it has its chunk. */
+async function drive(connections: readonly Connection[], chunks: number): Promise<Problem | undefined> {
   let left = chunks;
   let problem: Problem | undefined;
-  const work = async (connection: Connections[number]): Promise<void> => {
+  const work = async (connection: Connection): Promise<void> => {
     while (left > 0 && problem === undefined) {
       left -= 1;
       connection.capture();
@@ -96,7 +82,7 @@ export async function memoryIdle(server: MeasuredServer, sockets: number): Promi
       { measure: `${name}: each`, value: eachKb, unit: "kB", limit: SOCKET_KB_MAX, least: 0 },
     );
   }
-  // One that was lost meanwhile would have cost nothing.
+  // A socket that broke meanwhile would make the average too low.
   const ends = await Promise.all(open.map(({ socket }) => socket.close()));
   return ends.find((end) => end !== undefined) ?? figures;
 }

@@ -1,13 +1,11 @@
-/** How long from starting the executable to its ready line, bundle loaded and warmed, with an empty and with a filled cache folder? */
+/** How long does the executable take to its ready line, bundle loaded and warmed, with an empty and with a filled cache folder? */
 import { copyFile, cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ownProgram, startChild } from "../src/cli/child.ts";
-import { SAMPLE_MODEL } from "../src/cli/sample.ts";
-import { median } from "../src/cli/stats.ts";
-import { table } from "../src/cli/table.ts";
 import { Problem } from "../src/error/problem.ts";
-import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
+import { ownProgram, startChild } from "../src/measure/child.ts";
+import { median } from "../src/measure/stats.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
 
 const EXECUTABLE = join(import.meta.dir, "../dist/tendon");
 /** The bundle of SAMPLE_MODEL. */
@@ -27,7 +25,7 @@ export const start: Proof = {
     }
     const rounds = size === "full" ? 5 : 1;
     const rows: Figure[] = [];
-    // What was asked for was asked for one model; the others are told.
+    // The limits were set for one model; with all models the later start is reported only.
     for (const [name, bundle, asked] of [
       ["one model", ONE_BUNDLE, { first: { limit: FIRST_MS }, later: { limit: LATER_MS } }],
       ["all that ship", undefined, { first: { limit: FIRST_MS }, later: {} }],
@@ -49,7 +47,7 @@ export const start: Proof = {
     }
     const note =
       "Empty HOME each round; the file itself is in the page cache. The window ends when the ready line is read.\n";
-    return { text: table(figureLines(rows), ["left", "right"]) + note, rows, pass: withinLimits(rows) };
+    return judged(rows, { below: note });
   },
 };
 
@@ -60,7 +58,7 @@ async function firstAndLater(
 ): Promise<readonly [number, number] | Problem> {
   const folder = await mkdtemp(join(tmpdir(), "tendon-start-"));
   try {
-    // Alone in a folder, as a user would have it: nothing of the checkout may be found beside it.
+    // Alone in a folder, as for a user: it must find nothing of the checkout.
     const program = executable === undefined ? ownProgram() : [join(folder, "tendon")];
     if (executable !== undefined) await copyFile(executable, join(folder, "tendon"));
     const home = join(folder, "home");
@@ -70,7 +68,7 @@ async function firstAndLater(
     const times: number[] = [];
     for (let time = 0; time < 2; time++) {
       const environment = { HOME: home, XDG_CACHE_HOME: join(home, ".cache") };
-      const child = await startChild({ program, model: SAMPLE_MODEL, device: "cpu", modelsDir, environment });
+      const child = await startChild({ program, device: "cpu", modelsDir, environment });
       if (child instanceof Problem) return child;
       times.push(child.readyMs);
       await child.stop();

@@ -16,7 +16,7 @@ export interface Timed {
 type AnyFunction = (...args: never[]) => unknown;
 
 const THREAD_CPU_TIME = 3;
-// Not by an import: the first one copies the names of the module, and what is wrapped below would never be seen.
+// Not imported: an import copies the names of the module, and later imports would not see the wrapped ones.
 const libc = (import.meta.require("bun:ffi") as typeof import("bun:ffi")).dlopen("libc.so.6", {
   clock_gettime: { args: ["int", "ptr"], returns: "int" },
 }).symbols;
@@ -28,7 +28,7 @@ function threadUs(): number {
   return Number(clock[0]) * 1e6 + Number(clock[1]) / 1e3;
 }
 
-/** Times `call`, and says so in `log`. */
+/** Times `call` and adds an entry to `log`. */
 export function timeOne<T>(log: Timed[], name: string, call: () => T): T {
   const cpu = threadUs();
   const before = performance.now();
@@ -40,7 +40,7 @@ export function timeOne<T>(log: Timed[], name: string, call: () => T): T {
   }
 }
 
-/** Returns the list that grows with each call from now on; the caller empties it as it likes. */
+/** Wraps `bun:ffi`. Returns the list to which each call from now on is added; the caller empties it. */
 export function timeForeignCalls(): Timed[] {
   const log: Timed[] = [];
   const timed =

@@ -1,8 +1,8 @@
 /** `tendon`: the command line's words to a command. */
 import { version } from "../package.json" with { type: "json" };
-import { type Command, given } from "./cli/command.ts";
-import { type CommandGroup, choose, helpOf } from "./cli/group.ts";
-import { print, printNote } from "./cli/print.ts";
+import { type Command, given } from "./cli/frame/command.ts";
+import { type CommandGroup, choose, helpOf } from "./cli/frame/group.ts";
+import { print, printNote } from "./cli/frame/print.ts";
 import { EXIT, Problem } from "./error/problem.ts";
 import { systemClock } from "./std/clock.ts";
 import { makeLog, standardError } from "./std/log.ts";

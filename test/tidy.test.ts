@@ -35,7 +35,9 @@ function users(pattern: RegExp): string[] {
 
 /** Folders of src/ from top to bottom; a folder imports its own, those of lower levels, and the files at the root. */
 const LEVELS = [
-  ["cli", "measure", "setup"],
+  ["cli", "setup"],
+  ["measure"],
+  ["client"],
   ["service"],
   ["edge"],
   ["robot", "llm", "runs", "account", "web"],
@@ -50,13 +52,18 @@ function levelOf(folder: string): number {
   return LEVELS.findIndex((folders) => folders.includes(folder));
 }
 
+/** Paths of the project's own files that a file imports. */
+function targetsOf(path: string, source: string): string[] {
+  return importsOf(source)
+    .filter((specifier) => specifier.startsWith("."))
+    .map((specifier) => relative(ROOT, normalize(join(ROOT, dirname(path), specifier))));
+}
+
 /** What of a file's imports breaks the direction. */
 function upward(path: string, source: string): string[] {
   const folder = path.split("/")[1] ?? "";
   if (levelOf(folder) < 0) return [];
-  return importsOf(source)
-    .filter((specifier) => specifier.startsWith("."))
-    .map((specifier) => relative(ROOT, normalize(join(ROOT, dirname(path), specifier))))
+  return targetsOf(path, source)
     .filter((target) => {
       const other = target.split("/")[1] ?? "";
       if (target.split("/").length < 3 || other === folder) return false;
@@ -82,6 +89,15 @@ describe("imports", () => {
     expect(sources.flatMap(([path, source]) => upward(path, source))).toEqual([]);
   });
 
+  test("the client knows the service by its wire alone: it imports nothing of how requests are answered", () => {
+    const allowed = /^src\/(client|account|config|error|std)\/|^src\/limits\.ts$/;
+    const strays = sources
+      .filter(([path]) => path.startsWith("src/client/"))
+      .flatMap(([path, source]) => targetsOf(path, source).map((target) => `${path} → ${target}`))
+      .filter((edge) => !allowed.test(edge.split(" → ")[1] ?? ""));
+    expect(strays).toEqual([]);
+  });
+
   test("the rule above can fail", () => {
     expect(upward("src/std/x.ts", 'import { y } from "../edge/y.ts";')).toEqual(["src/std/x.ts → src/edge/y.ts"]);
     expect(upward("src/runs/x.ts", 'await import("../robot/y.ts");')).toEqual(["src/runs/x.ts → src/robot/y.ts"]);
@@ -93,10 +109,10 @@ describe("imports", () => {
     "@elysiajs/openapi": /^src\/edge\/docs\//,
     "bun:sqlite": /^src\/store\//,
     "bun:ffi": /^src\/engine\//,
-    sharp: /^src\/cli\/drawing\.ts$/,
+    sharp: /^src\/measure\/sample\/drawing\.ts$/,
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
     marked: /^src\/edge\/docs\/markdown\.ts$/,
-    "@sinclair/typebox": /^src\/(account|bundle|cli|config|edge|service)\//,
+    "@sinclair/typebox": /^src\/(account|bundle|client|config|edge|service)\//,
     "onnxruntime-node": /^$/,
     ioredis: /^src\/store\//,
     postgres: /^src\/store\//,

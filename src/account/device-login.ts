@@ -1,17 +1,14 @@
 /** Device login (RFC 8628): a program without a browser gets an API key once a signed-in person has confirmed its code. */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
+import { printable } from "../std/printable.ts";
 import type { DeviceLogin, DevicePoll } from "../store/people.ts";
 import { type Store, StoreDown } from "../store/store.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
 import { PageRefusal, type People, type Person, unavailable } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
 
-/** The one public client. */
-export const CLIENT_ID = "tendon-cli";
-export const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code";
-
-/** No vowels, so that no code spells a word, and no letters that look alike or like digits (RFC 8628, section 6.1). */
+/** Without vowels no word comes out, and no letter looks like another one or like a digit (RFC 8628, section 6.1). */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARS = 8;
 /** The largest multiple of the number of letters below 256; larger bytes are thrown away, or some letters would be likelier. */
@@ -42,7 +39,8 @@ export class DeviceLogins {
         deviceSha256: sha256(deviceCode),
         userCodeSha256: sha256(userCode),
         deviceName:
-          [...printable(asked.deviceName)].slice(0, LIMITS.deviceNameCharsMax).join("") || "a device without a name",
+          [...printable(asked.deviceName).trim()].slice(0, LIMITS.deviceNameCharsMax).join("") ||
+          "a device without a name",
         address: asked.address,
         createdAt: now,
         expiresAt: now + LIMITS.deviceLoginSeconds,
@@ -141,8 +139,4 @@ function readUserCode(typed: string): string | undefined {
   const letters = typed.toUpperCase().replace(/[^A-Z0-9]/g, "");
   const good = letters.length === CODE_CHARS && [...letters].every((letter) => LETTERS.includes(letter));
   return good ? `${letters.slice(0, 4)}-${letters.slice(4)}` : undefined;
-}
-
-function printable(text: string): string {
-  return text.replace(/\p{C}/gu, " ").trim();
 }

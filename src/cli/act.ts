@@ -1,20 +1,27 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { installedManifest } from "../bundle/installed.ts";
+import type { ActionChunk } from "../client/chunk.ts";
+import { descriptionOf } from "../client/description.ts";
+import { signedIn } from "../client/sign-in.ts";
+import { STATIONS } from "../engine/engine.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
-import { STATIONS } from "../robot/answer.ts";
-import { actOverSocket } from "./act-socket.ts";
-import { type ActionChunk, type Column, chunkOf, chunkTable, columnsOfSpace } from "./chunk.ts";
-import { post, type Service } from "./client.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
-import { CHAT_ROUTE, descriptionOf } from "./description.ts";
-import { type CameraFiles, cameraFiles, inModelOrder, orderInDescription, readFrames, readState } from "./images.ts";
-import { installedManifest } from "./installed.ts";
-import { plotSvg } from "./plot.ts";
-import { print, printable, printJson, printNote } from "./print.ts";
-import { type RobotRequest, requestBody } from "./request.ts";
-import { wholeNumber } from "./sample.ts";
-import { signedIn } from "./sign-in.ts";
+import { type Column, chunkTable, columnsOfSpace } from "../measure/plot/columns.ts";
+import { plotSvg } from "../measure/plot/svg.ts";
+import { printable } from "../std/printable.ts";
+import {
+  type CameraFiles,
+  cameraFiles,
+  inModelOrder,
+  orderInDescription,
+  readFrames,
+  readState,
+} from "./act/cameras.ts";
+import { sendOverHttp, sendOverSocket } from "./act/send.ts";
+import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
+import { answer, printNote } from "./frame/print.ts";
+import { wholeNumber } from "./frame/values.ts";
 
 export const act: Command = {
   name: "act",
@@ -27,10 +34,7 @@ export const act: Command = {
     session: { value: "ID", about: "Continue or begin this session." },
     socket: { about: "Send it over a WebSocket, as an episode does, instead of over HTTP." },
     seed: { value: "N", about: "Seed of the noise, 0 to 2^53 - 1 (default 0)." },
-    "base-url": {
-      value: "URL",
-      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
-    },
+    "base-url": BASE_URL_FLAG,
     url: { value: "URL", about: "The same as --base-url." },
     plot: { value: "FILE.svg", about: "Also draw the traces over time." },
     json: { about: "Print the action chunk as one JSON object." },
@@ -60,20 +64,17 @@ async function run(given: Given): Promise<number | Problem> {
   if (cameras instanceof Problem) return cameras;
   const frames = await readFrames(cameras);
   if (frames instanceof Problem) return frames;
-  const observation = { ...wanted, state, cameras: byCamera(cameras, frames) };
-  const chunk = given.on("socket")
-    ? await actOverSocket(service, observation)
-    : await actOverHttp(service, { ...wanted, state, frames });
+  const send = given.on("socket") ? sendOverSocket : sendOverHttp;
+  const chunk = await send(service, { ...wanted, state, cameras: frames });
   if (chunk instanceof Problem) return chunk;
-  // The bundle, if it is installed here, names the columns; what was sent and received does not depend on it.
+  // A bundle that is installed here names the columns; nothing that was sent or received depends on it.
   const manifest = await installedManifest(wanted.model);
   const { reference } = description;
   const known = manifest?.action.columns.map(({ name, unit, min, max }) => ({ name, unit: shownUnit(unit, min, max) }));
   const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
   const drawn = await draw(given.text("plot"), wanted, chunk, columns, reference);
   if (drawn instanceof Problem) return drawn;
-  if (given.on("json")) await printJson(chunk);
-  else await print(`${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
+  await answer(given, chunk, `${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
   if (reference) await printNote(REFERENCE_WARNING);
   return EXIT.done;
 }
@@ -99,15 +100,6 @@ function wantedOf(given: Given): Wanted | Problem {
   };
 }
 
-async function actOverHttp(service: Service, request: RobotRequest): Promise<ActionChunk | Problem> {
-  const answer = await post(service, CHAT_ROUTE, JSON.stringify(requestBody(request)));
-  if (answer instanceof Problem) return answer;
-  return (
-    chunkOf(answer.body) ??
-    new Problem(`the service at ${service.url} answered without an action chunk; is '${request.model}' a robot model?`)
-  );
-}
-
 /** The frames in the camera order that the service describes. */
 function inOrder(wanted: Wanted, description: string): readonly CameraFiles[] | Problem {
   const names = wanted.cameras.map((item) => item.camera);
@@ -119,16 +111,7 @@ function inOrder(wanted: Wanted, description: string): readonly CameraFiles[] | 
   );
 }
 
-/** Camera-major frames, camera by camera. */
-function byCamera(cameras: readonly CameraFiles[], frames: readonly Uint8Array[]): readonly (readonly Uint8Array[])[] {
-  let taken = 0;
-  return cameras.map(({ files }) => {
-    taken += files.length;
-    return frames.slice(taken - files.length, taken);
-  });
-}
-
-/** A manifest writes `1` for "no unit"; a person reads more from the range of a fraction. */
+/** A manifest writes `1` for "no unit"; for a fraction its range is shown instead. */
 function shownUnit(unit: string, min: number, max: number): string {
   if (unit !== "1") return unit;
   return min === 0 && max === 1 ? "0-1" : "";

@@ -1,27 +1,28 @@
 /**
  * `tendon bench SUITE`: `chunk`, where the time of a chunk goes; `episode`, whether a robot's control loop ever lacks a row.
- * At 1 robot and at 8, against the echo device and the bundle on the CPU. Not a load test: robots do what robots do.
+ * At 1 robot and at 8, against the echo device and the bundle on the CPU. Not a load test: robots send no faster than they play.
  */
 import { rename } from "node:fs/promises";
 import { EXIT, Problem } from "../error/problem.ts";
-import { runChunkSuite } from "./bench-chunk.ts";
-import { runEpisodeSuite } from "./bench-episode.ts";
-import type { BenchTarget } from "./bench-service.ts";
-import { csvText, reportText } from "./chunk-report.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
-import { episodeCsv, episodeJson, episodeText } from "./episode-report.ts";
-import { origin } from "./origin.ts";
-import { print, printJson } from "./print.ts";
-import { wholeNumber } from "./sample.ts";
+import { chunkReport } from "../measure/chunk/report.ts";
+import { runChunkSuite } from "../measure/chunk/suite.ts";
+import { episodeReport } from "../measure/episode/report.ts";
+import { runEpisodeSuite } from "../measure/episode/suite.ts";
+import { origin } from "../measure/origin.ts";
+import type { Report } from "../measure/report.ts";
+import type { BenchTarget } from "../measure/target.ts";
+import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { print, printJson, printNote } from "./frame/print.ts";
+import { wholeNumber } from "./frame/values.ts";
 
 const CHUNKS_DEFAULT = 500;
 const CHUNKS_MAX = 10_000_000;
 const SECONDS_DEFAULT = 10;
-/** The lateness of every tick of 64 robots is kept until the end: 7 million numbers. */
+/** The lateness of every tick is kept until the end: 7 million numbers with 64 robots. */
 const SECONDS_MAX = 3_600;
 const ROBOTS_MAX = 64;
 
-/** How long a measurement is: of each suite, its flag. */
+/** The suites, each with the flag that says how long a measurement is. */
 const SUITES = {
   chunk: { flag: "chunks", usual: CHUNKS_DEFAULT, max: CHUNKS_MAX, run: chunkSuite },
   episode: { flag: "seconds", usual: SECONDS_DEFAULT, max: SECONDS_MAX, run: episodeSuite },
@@ -65,13 +66,6 @@ interface Plan extends BenchTarget {
   readonly length: number;
 }
 
-/** What a suite has to say, in each form. */
-interface Report {
-  readonly json: object;
-  readonly csv: string;
-  readonly text: string;
-}
-
 async function run(given: Given): Promise<number | Problem> {
   const plan = planOf(given);
   if (plan instanceof Problem) return plan;
@@ -86,24 +80,12 @@ async function run(given: Given): Promise<number | Problem> {
 
 async function chunkSuite(plan: Plan): Promise<Report | Problem> {
   const measurements = await runChunkSuite({ ...plan, chunks: plan.length });
-  if (measurements instanceof Problem) return measurements;
-  const from = await origin();
-  return {
-    json: { suite: "chunk", ...from, measurements },
-    csv: csvText(from, measurements),
-    text: reportText(from, measurements),
-  };
+  return measurements instanceof Problem ? measurements : chunkReport(await origin(), measurements);
 }
 
 async function episodeSuite(plan: Plan): Promise<Report | Problem> {
   const measurements = await runEpisodeSuite({ ...plan, seconds: plan.length });
-  if (measurements instanceof Problem) return measurements;
-  const from = await origin();
-  return {
-    json: episodeJson(from, measurements),
-    csv: episodeCsv(from, measurements),
-    text: episodeText(from, measurements),
-  };
+  return measurements instanceof Problem ? measurements : episodeReport(await origin(), measurements);
 }
 
 function planOf(given: Given): Plan | Problem {
@@ -132,6 +114,7 @@ function planOf(given: Given): Plan | Problem {
     url,
     frames: given.text("frames"),
     models: given.text("models"),
+    progress: printNote,
   };
 }
 
@@ -156,7 +139,7 @@ async function writeFiles(given: Given, json: string, csv: string): Promise<Prob
   for (const { path, text } of files) {
     if (path === undefined || path === "-") continue;
     try {
-      // Whole or not at all: an interrupted measurement must not leave half a table behind.
+      // Renamed when complete: an interrupted run must not leave half a table.
       await Bun.write(`${path}.partial`, text);
       await rename(`${path}.partial`, path);
     } catch (error) {

@@ -4,9 +4,9 @@ import { buildBundle } from "../bundle/build.ts";
 import { describe, show } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { readBundle } from "../bundle/read.ts";
-import { EXIT, Problem } from "../error/problem.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
-import { print, printJson } from "./print.ts";
+import { Problem } from "../error/problem.ts";
+import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { answer } from "./frame/print.ts";
 
 export const bundle: Command = {
   name: "bundle",
@@ -18,7 +18,7 @@ export const bundle: Command = {
   },
   async run(given) {
     const [action, dir, ...rest] = given.positionals;
-    if (action === undefined || !Object.hasOwn(ACTIONS, action)) {
+    if (!isAction(action)) {
       return usageProblem(
         bundle,
         `expected build, verify or show, found ${action === undefined ? "nothing" : `'${action}'`}`,
@@ -28,11 +28,15 @@ export const bundle: Command = {
     if (rest.length > 0) return usageProblem(bundle, `unexpected argument '${rest[0]}'`);
     if (action !== "build" && given.text("out") !== undefined)
       return usageProblem(bundle, "--out belongs to 'bundle build'");
-    return await ACTIONS[action as keyof typeof ACTIONS](given, resolve(dir));
+    return await ACTIONS[action](given, resolve(dir));
   },
 };
 
 const ACTIONS = { build, verify, show: showBundle } as const;
+
+function isAction(word: string | undefined): word is keyof typeof ACTIONS {
+  return word !== undefined && Object.hasOwn(ACTIONS, word);
+}
 
 async function build(given: Given, modelDir: string): Promise<number | Problem> {
   const out = given.text("out");
@@ -52,9 +56,7 @@ async function showBundle(given: Given, dir: string): Promise<number | Problem> 
   const read = await readBundle(dir);
   if (read instanceof Problem) return read;
   const { manifest } = read;
-  if (given.on("json")) await printJson({ ...manifest, description: describe(manifest) });
-  else await print(show(manifest));
-  return EXIT.done;
+  return answer(given, { ...manifest, description: describe(manifest) }, show(manifest));
 }
 
 /** One line, or one JSON object, about a whole and correct bundle. */
@@ -62,7 +64,5 @@ async function report(given: Given, done: "built" | "verified", manifest: Manife
   const { id, export_id, reference, files } = manifest;
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   const words = `${done} ${id}${reference ? " (reference bundle, random weights)" : ""}: ${files.length} files, ${bytes} bytes, ${dir}`;
-  if (given.on("json")) await printJson({ ok: true, id, export_id, reference, dir, files: files.length, bytes });
-  else await print(words);
-  return EXIT.done;
+  return answer(given, { ok: true, id, export_id, reference, dir, files: files.length, bytes }, words);
 }

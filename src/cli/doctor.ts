@@ -1,31 +1,21 @@
 /** `tendon doctor`: is this machine able to serve, what would the service run on, and what to do about each red line. */
-import { access, constants, stat, statfs } from "node:fs/promises";
 import { availableParallelism } from "node:os";
-import { dirname, resolve } from "node:path";
+import { installedBundles } from "../bundle/installed.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
 import type { Engine } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";
 import { Failure } from "../error/core.ts";
 import { EXIT, Problem } from "../error/problem.ts";
+import { readMachine } from "../measure/machine.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { lookAtDatabase } from "../store/look.ts";
 import { lookAtPostgres } from "../store/postgres.ts";
-import {
-  bundleCheck,
-  type Check,
-  checkLines,
-  type DataFolder,
-  folderCheck,
-  libraryCheck,
-  lockCheck,
-  machineChecks,
-} from "./checks.ts";
-import type { Command, Given } from "./command.ts";
-import { installedBundles } from "./installed.ts";
-import { readMachine } from "./machine.ts";
-import { print, printJson } from "./print.ts";
+import { bundleCheck, type Check, checkLines, libraryCheck, lockCheck, machineChecks } from "./doctor/checks.ts";
+import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { answer } from "./frame/print.ts";
 
 /** Far longer than loading and warming all bundles takes. */
 const LOAD_MS_MAX = 600_000;
@@ -47,7 +37,7 @@ async function run(given: Given): Promise<number | Problem> {
   const settings = await serveConfig({ models, data, config, dev: false, json: false });
   const machine = await readMachine();
   const checks = machineChecks(machine);
-  // Without the right processor or C library the native library would end this process instead of saying why.
+  // On a wrong processor or C library the native library would crash this process instead of saying why.
   if (checks.every((check) => check.ok || check.name === "GPU")) {
     const served: Served = settings instanceof Problem ? { modelsDir: models, robot: new Map() } : settings;
     checks.push(...(await engineChecks(served, machine.lockableBytes)));
@@ -55,15 +45,14 @@ async function run(given: Given): Promise<number | Problem> {
   if (settings instanceof Problem) checks.push(red("configuration", settings.message));
   else checks.push(folderCheck(await dataFolder(settings.dataDir)), await databaseCheck(settings));
   const ok = checks.every((check) => check.ok);
-  if (given.on("json")) await printJson({ ok, checks });
-  else await print(checkLines(checks, process.stdout.isTTY));
+  await answer(given, { ok, checks }, checkLines(checks, process.stdout.isTTY));
   return ok ? EXIT.done : EXIT.failed;
 }
 
-/** A problem's message already says what to do: after its first semicolon, if it has one. */
+/** A problem's message says what to do after its first semicolon, if it has one. */
 function red(name: string, message: string): Check {
   const cut = message.indexOf("; ");
-  if (cut < 0) return { name, ok: false, found: message, todo: "mend this and run doctor again" };
+  if (cut < 0) return { name, ok: false, found: message, todo: "correct this and run doctor again" };
   return { name, ok: false, found: message.slice(0, cut), todo: message.slice(cut + 2) };
 }
 
@@ -85,7 +74,7 @@ async function engineChecks(served: Served, lockableBytes: number): Promise<Chec
   const checks = [libraryCheck(libraries.source, libraries.dir)];
   const engine = await openEngine({ decodeThreads: Math.min(2, availableParallelism()) });
   if (engine instanceof Problem) return [...checks, red("engine", engine.message)];
-  // Waiting for the engine's callback alone would not keep this process alive; a timer does.
+  // The engine's callback does not keep the process alive while a model loads; a timer does.
   const release = systemClock.after(LOAD_MS_MAX, () => undefined);
   try {
     const { version, runtimeVersion, jpegVersion } = engine;
@@ -101,7 +90,7 @@ async function engineChecks(served: Served, lockableBytes: number): Promise<Chec
   }
 }
 
-/** Leaves the models loaded: their memory is looked at next, and the engine's end unloads them. */
+/** Leaves the models loaded: their memory is checked next, and closing the engine unloads them. */
 async function bundleChecks(engine: Engine, { modelsDir, robot }: Served): Promise<Check[]> {
   const bundles = await installedBundles(modelsDir);
   if (bundles instanceof Problem) return [red("bundles", bundles.message)];
@@ -116,27 +105,4 @@ async function bundleChecks(engine: Engine, { modelsDir, robot }: Served): Promi
     else checks.push(bundleCheck({ id, reference, device: model.device, refused: model.refused }));
   }
   return checks;
-}
-
-/** The folder as it is, or where it would be made: asked without making or changing anything. */
-async function dataFolder(dir: string): Promise<DataFolder> {
-  const path = resolve(dir);
-  let place = path;
-  for (;;) {
-    const found = await stat(place).catch(() => undefined);
-    if (found === undefined && place !== dirname(place)) {
-      place = dirname(place);
-      continue;
-    }
-    const writable = await access(place, constants.W_OK | constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    const disk = await statfs(place).catch(() => undefined);
-    const freeBytes = disk === undefined ? 0 : disk.bavail * disk.bsize;
-    const mode = (found?.mode ?? 0) & 0o777;
-    if (!found?.isDirectory()) return { path, state: "not a folder", mode, freeBytes };
-    if (!writable) return { path, state: "not writable", mode, freeBytes };
-    return { path, state: place === path ? "usable" : "absent", mode, freeBytes };
-  }
 }

@@ -1,22 +1,19 @@
 /** `tendon login`: a link and a code, a person who confirms them in a browser, and the key that comes back, saved. */
 import { type Credentials, readCredentials, writeCredentials } from "../account/credentials.ts";
+import { countModels, ErrorReply } from "../client/http.ts";
+import { awaitKey, beginLogin, deviceName, type PendingLogin, revokeKey } from "../client/oauth.ts";
+import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
 import { clientConfig } from "../config/client.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
-import { countModels, Refusal } from "./client.ts";
-import type { Command, Given } from "./command.ts";
-import { awaitKey, beginLogin, deviceName, type PendingLogin, revokeKey } from "./oauth.ts";
-import { print, printJson, printNote } from "./print.ts";
-import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "./sign-in.ts";
+import { BASE_URL_FLAG, type Command, type Given } from "./frame/command.ts";
+import { print, printJson, printNote } from "./frame/print.ts";
 
 export const login: Command = {
   name: "login",
   summary: "Sign this machine in: confirm a code in a browser, and the key that it gets is saved.",
   flags: {
-    "base-url": {
-      value: "URL",
-      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
-    },
+    "base-url": BASE_URL_FLAG,
     json: { about: "Print one JSON object per line: the code, then the end." },
   },
   run,
@@ -56,12 +53,12 @@ interface Here {
 async function keep(saved: Credentials, here: Here): Promise<number | Problem | "dead"> {
   if (!isFor(saved, here.url)) return otherService(saved, here);
   const models = await countModels({ url: here.url, apiKey: saved.api_key });
-  if (models instanceof Refusal && models.status === 401) {
-    // Another service on this machine may have made it, and there it may be good.
+  if (models instanceof ErrorReply && models.status === 401) {
+    // Another service on this machine may have made the key and still take it.
     return hasOrigin(saved, here.url) ? "dead" : otherService(saved, here);
   }
   if (models instanceof Problem) return models;
-  // Same key, and its service is found at this address from now on.
+  // The key stays; the address of its service may have changed.
   const unsaved =
     saved.base_url === here.url
       ? undefined
@@ -97,7 +94,7 @@ async function signIn(before: Credentials | undefined, here: Here): Promise<numb
   return EXIT.done;
 }
 
-/** Minutes have passed: a key that somebody else has saved meanwhile is not overwritten. */
+/** A login takes minutes: a key that another program saved meanwhile is not overwritten. */
 async function save(made: Credentials, before: Credentials | undefined, path: string): Promise<Problem | undefined> {
   const now = await readCredentials(path);
   if (now instanceof Problem) return now;
@@ -105,12 +102,12 @@ async function save(made: Credentials, before: Credentials | undefined, path: st
   return new Problem(`${path} was changed during the login, and is left as it is`);
 }
 
-/** A key that nobody keeps must not stay active. */
+/** A key that could not be saved is revoked again: it must not stay active. */
 async function undo(key: string, unsaved: Problem, url: string): Promise<Problem> {
   const active = await revokeKey(url, key);
   const end =
     active === undefined
-      ? "the new key was revoked again; run 'tendon login' once this is mended"
+      ? "the new key was revoked again; run 'tendon login' once this is corrected"
       : `the new key ${safePrefix(key)} could not be revoked again (${active.message}): revoke it at ${url}/account`;
   return new Problem(`${unsaved.message}; ${end}`);
 }

@@ -1,22 +1,19 @@
 /** `tendon logout`: revokes the saved key at its service and removes it here; `--local`: removes it here alone. */
 import { type Credentials, readCredentials, removeCredentials } from "../account/credentials.ts";
+import { countModels, ErrorReply } from "../client/http.ts";
+import { revokeKey } from "../client/oauth.ts";
+import { hasOrigin, isFor, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
 import { clientConfig } from "../config/client.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { countModels, Refusal } from "./client.ts";
-import type { Command, Given } from "./command.ts";
-import { revokeKey } from "./oauth.ts";
-import { print, printJson, printNote } from "./print.ts";
-import { hasOrigin, isFor, owner, safePrefix, serviceUrl } from "./sign-in.ts";
+import { BASE_URL_FLAG, type Command, type Given } from "./frame/command.ts";
+import { answer, printNote } from "./frame/print.ts";
 
 export const logout: Command = {
   name: "logout",
   summary: "Revoke the saved API key and remove it from this machine.",
   flags: {
     local: { about: "Only remove it from this machine: the key stays active." },
-    "base-url": {
-      value: "URL",
-      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
-    },
+    "base-url": BASE_URL_FLAG,
     json: { about: "Print what was done as one JSON object." },
   },
   run,
@@ -34,8 +31,7 @@ async function run(given: Given): Promise<number | Problem> {
     ? await forget(saved, flag, credentialsPath)
     : await revoke(saved, flag, credentialsPath);
   if (done instanceof Problem) return done;
-  if (given.on("json")) await printJson({ ...done.facts, credentials: credentialsPath });
-  else await print(done.words);
+  await answer(given, { ...done.facts, credentials: credentialsPath }, done.words);
   if (apiKey !== undefined) {
     await printNote(
       "TENDON_API_KEY is set and still in use: logout ends the saved key alone. Unset it to be signed out.",
@@ -54,9 +50,9 @@ async function revoke(saved: Credentials | Problem, flag: string | undefined, pa
   const url = serviceUrl(flag, saved.base_url);
   if (url instanceof Problem) return url;
   if (!isFor(saved, url)) return otherService(saved, url, path);
-  // Revoking what a service does not know is no error, so it is asked first: another program may have its port.
+  // A service answers 200 when it revokes a key that it does not know (RFC 7009), so first ask whether it knows this one.
   const models = await countModels({ url, apiKey: saved.api_key });
-  const dead = models instanceof Refusal && models.status === 401;
+  const dead = models instanceof ErrorReply && models.status === 401;
   if (dead && !hasOrigin(saved, url)) return otherService(saved, url, path);
   const active = dead ? undefined : models instanceof Problem ? models : await revokeKey(url, saved.api_key);
   if (active) {
@@ -74,7 +70,7 @@ async function revoke(saved: Credentials | Problem, flag: string | undefined, pa
   };
 }
 
-/** A file that cannot be read, or that others could read, is removed too: that is one way to mend it. */
+/** A file that cannot be read, or that others could read, is removed too. */
 async function forget(saved: Credentials | Problem, flag: string | undefined, path: string): Promise<Done | Problem> {
   if (flag !== undefined) {
     const url = serviceUrl(flag, undefined);

@@ -1,11 +1,11 @@
 /** `tendon models`: every robot id with the facts that a client needs. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { installedManifests } from "../bundle/installed.ts";
 import type { Manifest } from "../bundle/manifest.ts";
-import { EXIT, Problem } from "../error/problem.ts";
-import type { Command, Given } from "./command.ts";
-import { installedManifests } from "./installed.ts";
-import { print, printJson } from "./print.ts";
-import { table } from "./table.ts";
+import { Problem } from "../error/problem.ts";
+import { table } from "../std/text-table.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { answer } from "./frame/print.ts";
 
 export const models: Command = {
   name: "models",
@@ -20,9 +20,7 @@ export const models: Command = {
 async function run(given: Given): Promise<number | Problem> {
   const manifests = await installedManifests(given.text("models"));
   if (manifests instanceof Problem) return manifests;
-  if (given.on("json")) await printJson({ data: manifests.map(modelFacts) });
-  else await print(modelsText(manifests));
-  return EXIT.done;
+  return answer(given, { data: manifests.map(modelFacts) }, modelsText(manifests));
 }
 
 /** One model as JSON: contract section 2, Model facts. */
@@ -50,7 +48,7 @@ export function modelFacts(manifest: Manifest): object {
   };
 }
 
-/** For people: one line per model, and below it what a line cannot hold. */
+/** For people: a table of models, then their titles and licences. */
 export function modelsText(manifests: readonly Manifest[]): string {
   if (manifests.length === 0) return "no bundles; build one with: tendon bundle build MODEL_DIR --out DIR\n";
   const head = ["id", "state", "cameras", "frames", "rows", "dt", "action", "stateful", "weights"];

@@ -1,20 +1,15 @@
 /** `tendon sample DIR`: three drawn camera frames, a robot state and a ready request, so that the README's lines run anywhere. */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { EXAMPLE, EXAMPLE_INSTRUCTION } from "../edge/docs/example.ts";
-import { EXIT, Problem } from "../error/problem.ts";
+import { requestBody } from "../client/request.ts";
+import { Problem } from "../error/problem.ts";
+import { sampleFrames } from "../measure/sample/drawing.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../measure/sample/observation.ts";
+import { VIEWS } from "../measure/sample/scene.ts";
 import { present } from "../std/assert.ts";
-import { type Command, type Given, usageProblem } from "./command.ts";
-import { sampleFrames } from "./drawing.ts";
-import { print, printJson } from "./print.ts";
-import { requestBody } from "./request.ts";
-import { VIEWS } from "./scene.ts";
-
-/** The model that the written request asks for; its cameras are the scene's views. */
-export const SAMPLE_MODEL = EXAMPLE.model;
-export const SAMPLE_INSTRUCTION = EXAMPLE_INSTRUCTION;
-/** A resting pose: left joints 1-6, right joints 1-6 in radians; grippers half open. */
-export const SAMPLE_STATE = EXAMPLE.robot_state;
+import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { answer } from "./frame/print.ts";
+import { wholeNumber } from "./frame/values.ts";
 
 export const sample: Command = {
   name: "sample",
@@ -45,9 +40,7 @@ async function run(given: Given): Promise<number | Problem> {
     );
   }
   const paths = [...files.keys()].map((name) => join(dir, name));
-  if (given.on("json")) await printJson({ dir, model: SAMPLE_MODEL, files: paths });
-  else await print(listing(paths, [...files.values()]));
-  return EXIT.done;
+  return answer(given, { dir, model: SAMPLE_MODEL, files: paths }, listing(paths, [...files.values()]));
 }
 
 /** The files of a sample by name: a JPEG per camera, `state.json` and `request.json`. */
@@ -66,11 +59,4 @@ export async function sampleFiles(seed: number): Promise<Map<string, Uint8Array 
 function listing(paths: readonly string[], contents: readonly (Uint8Array | string)[]): string {
   const lines = paths.map((path, index) => `${path}  ${contents[index]?.length ?? 0} bytes`);
   return `${lines.join("\n")}\nThe frames are drawings; send them with: tendon act, or curl -d @${paths.at(-1)}\n`;
-}
-
-/** The number that `text` writes in decimal digits, if it is whole and at most `max`. */
-export function wholeNumber(text: string, max: number): number | undefined {
-  if (!/^\d{1,16}$/.test(text)) return undefined;
-  const value = Number(text);
-  return value <= max ? value : undefined;
 }

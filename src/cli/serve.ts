@@ -1,5 +1,4 @@
 /** `tendon serve`: puts the service together, says when it is ready, and takes it down in order. */
-
 import { availableParallelism } from "node:os";
 import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
 import { DeviceLogins } from "../account/device-login.ts";
@@ -33,8 +32,8 @@ import { Lifecycle } from "../std/lifecycle.ts";
 import { type Log, makeLog, standardError } from "../std/log.ts";
 import { openStore } from "../store/open.ts";
 import { type Store, StoreDown } from "../store/store.ts";
-import type { Command, Given } from "./command.ts";
-import { print, printJson } from "./print.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { print, printJson } from "./frame/print.ts";
 
 export const serve: Command = {
   name: "serve",

@@ -1,19 +1,16 @@
 /** `tendon status`: which key is in use, for which service, and whether that service takes it. */
+import { countModels, ErrorReply } from "../client/http.ts";
+import { type SignedIn, safePrefix, signedIn } from "../client/sign-in.ts";
 import { clientConfig } from "../config/client.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { countModels, Refusal } from "./client.ts";
-import type { Command, Given } from "./command.ts";
-import { print, printJson } from "./print.ts";
-import { type SignedIn, safePrefix, signedIn } from "./sign-in.ts";
+import { BASE_URL_FLAG, type Command, type Given } from "./frame/command.ts";
+import { answer } from "./frame/print.ts";
 
 export const status: Command = {
   name: "status",
   summary: "Show which API key is in use, and ask the service whether it takes it.",
   flags: {
-    "base-url": {
-      value: "URL",
-      about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
-    },
+    "base-url": BASE_URL_FLAG,
     json: { about: "Print it as one JSON object." },
   },
   run,
@@ -23,12 +20,11 @@ async function run(given: Given): Promise<number | Problem> {
   const service = await signedIn(given.text("base-url"));
   if (service instanceof Problem) return service;
   const models = await countModels(service);
-  const refused = models instanceof Refusal && models.status === 401 ? models : undefined;
-  // The key is shown whatever the service says, or does not say.
+  const refused = models instanceof ErrorReply && models.status === 401 ? models : undefined;
+  // The key is shown also when the service refuses it or cannot be reached.
   const valid = models instanceof Problem ? (refused ? false : undefined) : true;
-  const code = models instanceof Refusal ? models.code : undefined;
-  if (given.on("json")) await printJson(facts(service, valid, code));
-  else await print(lines(service, valid));
+  const code = models instanceof ErrorReply ? models.code : undefined;
+  await answer(given, facts(service, valid, code), lines(service, valid));
   if (models instanceof Problem && refused === undefined) return models;
   return refused === undefined ? EXIT.done : new Problem(`${refused.message}; ${advice(service)}`, EXIT.notSignedIn);
 }

@@ -1,8 +1,8 @@
 /** `tendon token`: prints the key in use and nothing else, for `curl -H "Authorization: Bearer $(tendon token)"`. */
-import { EXIT, Problem } from "../error/problem.ts";
-import type { Command, Given } from "./command.ts";
-import { print, printJson } from "./print.ts";
-import { keyInUse } from "./sign-in.ts";
+import { keyInUse } from "../client/sign-in.ts";
+import { Problem } from "../error/problem.ts";
+import type { Command, Given } from "./frame/command.ts";
+import { answer } from "./frame/print.ts";
 
 export const token: Command = {
   name: "token",
@@ -14,7 +14,5 @@ export const token: Command = {
 async function run(given: Given): Promise<number | Problem> {
   const key = await keyInUse();
   if (key instanceof Problem) return key;
-  if (given.on("json")) await printJson({ api_key: key });
-  else await print(key);
-  return EXIT.done;
+  return answer(given, { api_key: key }, key);
 }

@@ -51,14 +51,11 @@ export interface Observation {
   readonly failStep?: number;
 }
 
-/** Microseconds at each native station. */
-export interface StationMicros {
-  readonly decode: number;
-  readonly queue: number;
-  readonly prefill: number;
-  readonly denoise: number;
-  readonly encode: number;
-}
+/** The native stations that a chunk passes, in the order of the work; `timing_ms` has one number for each. */
+export const STATIONS = ["decode", "queue", "prefill", "denoise", "encode"] as const;
+
+/** Microseconds spent at each. */
+export type StationMicros = Readonly<Record<(typeof STATIONS)[number], number>>;
 
 export interface ChunkResult {
   /** Row-major float32, `rows × columns`, finite, robot units. A view: valid until `commit` or `abort`. */

@@ -2,20 +2,11 @@
  * The answer to an observation, in no transport's form: a head and the rows as float32. JSON, events, socket messages and raw
  * rows are all made from it, for a first answer and for a replay alike, so that they cannot differ.
  */
-import type { ChunkResult, StationMicros } from "../engine/engine.ts";
+import type { ChunkResult, STATIONS, StationMicros } from "../engine/engine.ts";
 import type { Clock } from "../std/clock.ts";
 import type { StoredAnswer, Usage } from "../store/store.ts";
 import type { ObserveCommand } from "./command.ts";
 import type { Ticket } from "./session/table.ts";
-
-/** The stations of `timing_ms`, in the order of the work. */
-export const STATIONS = [
-  "decode",
-  "queue",
-  "prefill",
-  "denoise",
-  "encode",
-] as const satisfies readonly (keyof StationMicros)[];
 
 /** As it is stored, in the words of the wire. The keys of an object are printed in this order. */
 export interface AnswerHead {

@@ -39,7 +39,7 @@ export interface Started {
   answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure>;
 }
 
-export interface Answered<T> {
+interface Answered<T> {
   readonly printed: T;
   readonly startMs: number | undefined;
 }

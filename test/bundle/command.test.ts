@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { bundle } from "../../src/cli/bundle.ts";
-import { given } from "../../src/cli/command.ts";
+import { given } from "../../src/cli/frame/command.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 

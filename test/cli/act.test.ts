@@ -2,28 +2,17 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Credentials, writeCredentials } from "../../src/account/credentials.ts";
+import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/act/cameras.ts";
 import { act } from "../../src/cli/act.ts";
-import { chunkOf, chunkTable, columnsOfSpace } from "../../src/cli/chunk.ts";
-import { given } from "../../src/cli/command.ts";
-import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/images.ts";
-import { keyInUse, signedIn } from "../../src/cli/sign-in.ts";
+import { given } from "../../src/cli/frame/command.ts";
+import { signedIn } from "../../src/client/sign-in.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
+import { CHUNK } from "../client/sample-chunk.ts";
 
 const JPEG = "test/vectors/jpeg/420.jpg";
-const chunk = {
-  session_id: "anon-1",
-  step: 0,
-  dt: 1 / 30,
-  action_dim: 14,
-  action_space: "joint_position",
-  actions: Array.from({ length: 30 }, (_, row) => Array.from({ length: 14 }, (_, column) => row / 100 - column / 10)),
-  next_frames_per_camera: 1,
-  timing_ms: { decode: 1, queue: 0.1, prefill: 10, denoise: 12, encode: 0.2 },
-};
-const completion = { choices: [{ index: 0, message: { role: "assistant", content: JSON.stringify(chunk) } }] };
+const completion = { choices: [{ index: 0, message: { role: "assistant", content: JSON.stringify(CHUNK) } }] };
 
-const short = { choices: [{ message: { content: JSON.stringify({ ...chunk, actions: chunk.actions.slice(0, 2) }) } }] };
+const short = { choices: [{ message: { content: JSON.stringify({ ...CHUNK, actions: CHUNK.actions.slice(0, 2) }) } }] };
 
 interface Seen {
   messages: { content: string | { type: string; image_url?: { url: string } }[] }[];
@@ -121,52 +110,6 @@ test("an unknown or a missing camera is wrong use, by the service's own words", 
   expect(await of("other/robot:x", "top")).toMatchObject({ exit: EXIT.usage });
 });
 
-test("a saved key goes to the service that it is for, and from this machine to this machine", async () => {
-  const config = join(dir, "config");
-  const env = { XDG_CONFIG_HOME: config };
-  const save = (file: Credentials) => writeCredentials(join(config, "tendon/credentials.json"), file);
-  const local = ["http://localhost:1", "http://127.0.0.1:2/", "http://[::1]:3"];
-  const far = ["https://robots.example.org", "https://robots.example.org:8443", "http://robots.example.org"];
-  const sends = async (urls: string[]) =>
-    Promise.all(urls.map(async (url) => !((await signedIn(url, env)) instanceof Problem)));
-  await save({ api_key: "k", base_url: "http://127.0.0.1:8080" });
-  expect([await sends(local), await sends(far)]).toEqual([
-    [true, true, true],
-    [false, false, false],
-  ]);
-  expect(await signedIn(far[0], env)).toMatchObject({
-    exit: EXIT.notSignedIn,
-    message: expect.stringContaining("TENDON_API_KEY"),
-  });
-  expect(await signedIn("http://127.0.0.1.example.org", env)).toBeInstanceOf(Problem);
-  await save({ api_key: "k", base_url: "https://robots.example.org/" });
-  expect([await sends(local), await sends(far)]).toEqual([
-    [false, false, false],
-    [true, false, false],
-  ]);
-  expect(await signedIn(undefined, env)).toEqual({
-    url: "https://robots.example.org",
-    apiKey: "k",
-    source: "credentials",
-  });
-  await save({ api_key: "k" });
-  expect([await sends(local), await sends(far)]).toEqual([
-    [true, true, true],
-    [false, false, false],
-  ]);
-  // A key from the environment goes where its owner says.
-  expect(await signedIn(far[0], { ...env, TENDON_API_KEY: "e" })).toEqual({
-    url: far[0] ?? "",
-    apiKey: "e",
-    source: "environment",
-  });
-});
-
-test("the key in use needs no address", async () => {
-  expect(await keyInUse({ TENDON_BASE_URL: "localhost:1", TENDON_API_KEY: "k" })).toBe("k");
-  expect(await keyInUse({ XDG_CONFIG_HOME: join(dir, "none") })).toMatchObject({ exit: EXIT.notSignedIn });
-});
-
 test("a refusal is shown as code and message; 401 exits with 3", async () => {
   reply = () => Response.json({ error: { code: "model_not_found", message: "no such model" } }, { status: 400 });
   const refused = await runAct(...base, stateFile(), ...images, "--url", address());
@@ -233,20 +176,4 @@ test("a flag that cannot be read is explained in one line", () => {
       message: expect.stringMatching(/^[^\n.]+; see: tendon act --help$/),
     });
   }
-});
-
-test("the table is aligned under joint names and units", () => {
-  const lines = chunkTable(chunk, columnsOfSpace("joint_position", 14)).trimEnd().split("\n");
-  expect(lines).toHaveLength(33);
-  expect(lines[1]).toMatch(/^ *time +joint 1 +joint 2/);
-  expect(lines[2]).toMatch(/^ +s +rad/);
-  expect(new Set(lines.slice(3).map((line) => line.length)).size).toBe(1);
-});
-
-test("a body without a chunk, or with ragged rows, is none", () => {
-  expect(chunkOf(completion)).toEqual(chunk);
-  expect(chunkOf({})).toBeUndefined();
-  expect(chunkOf({ choices: [{ message: { content: "a description" } }] })).toBeUndefined();
-  const ragged = { ...chunk, actions: [[1, 2]] };
-  expect(chunkOf({ choices: [{ message: { content: JSON.stringify(ragged) } }] })).toBeUndefined();
 });

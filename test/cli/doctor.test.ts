@@ -1,9 +1,17 @@
 import { expect, test } from "bun:test";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { bundleCheck, checkLines, folderCheck, libraryCheck, lockCheck, machineChecks } from "../../src/cli/checks.ts";
-import { type Machine, readMachine, versionAtLeast } from "../../src/cli/machine.ts";
+import {
+  bundleCheck,
+  checkLines,
+  libraryCheck,
+  lockCheck,
+  machineChecks,
+  versionAtLeast,
+} from "../../src/cli/doctor/checks.ts";
+import { folderCheck } from "../../src/cli/doctor/data-folder.ts";
 import { childEnvironment } from "../../src/config/environment.ts";
+import { type Machine, readMachine } from "../../src/measure/machine.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 const MODEL = "vendorB/molmoact2:yam";

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { given } from "../../src/cli/command.ts";
+import { given } from "../../src/cli/frame/command.ts";
 import { sample, sampleFiles } from "../../src/cli/sample.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";

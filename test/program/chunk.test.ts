@@ -2,10 +2,11 @@
 import { expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { ActionChunk } from "../../src/client/chunk.ts";
 import { realFrames } from "../engine/opened.ts";
 import { chunkOf, Place, requestOf } from "./program.ts";
 
-function expectChunk({ actions, step }: { actions: number[][]; step: number }): void {
+function expectChunk({ actions, step }: { actions: ActionChunk["actions"]; step: number }): void {
   expect(step).toBe(0);
   expect(actions.length).toBe(30);
   for (const row of actions) {

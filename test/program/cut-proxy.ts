@@ -24,7 +24,9 @@ export class CutProxy implements AsyncDisposable {
 
   static async before(upstreamPort: number): Promise<CutProxy> {
     const proxy = new CutProxy(upstreamPort);
-    await new Promise<void>((done) => void proxy.server.listen(0, "127.0.0.1", done));
+    const listening = Promise.withResolvers<void>();
+    proxy.server.listen(0, "127.0.0.1", listening.resolve);
+    await listening.promise;
     return proxy;
   }
 
@@ -58,7 +60,9 @@ export class CutProxy implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.cut();
-    await new Promise<void>((done) => void this.server.close(() => done()));
+    const closed = Promise.withResolvers<void>();
+    this.server.close(() => closed.resolve());
+    await closed.promise;
   }
 
   private accept(client: Socket): void {

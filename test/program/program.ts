@@ -6,7 +6,11 @@ import { Database } from "bun:sqlite";
 import { chmod, copyFile, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { type ActionChunk, chunkOf as chunkIn } from "../../src/client/chunk.ts";
+import { requestBody } from "../../src/client/request.ts";
 import { LIMITS } from "../../src/limits.ts";
+import { firstLine } from "../../src/measure/child.ts";
+import { present } from "../../src/std/assert.ts";
 import { onSqlite } from "../../src/store/dialect.ts";
 import { READS } from "../../src/store/operations.ts";
 import { drive } from "../../src/store/steps.ts";
@@ -107,15 +111,9 @@ export class Place implements AsyncDisposable {
     under: readonly string[] = [],
   ): Promise<Server> {
     const child = this.spawn(["serve", "--dev", "--json", "--port", "0", ...args], env, under);
-    const reader = child.stdout.getReader();
-    let text = "";
-    while (!text.includes("\n")) {
-      const { done, value } = await reader.read();
-      if (done) throw new Error(`serve ended before it was ready: ${await new Response(child.stderr).text()}`);
-      text += Buffer.from(value).toString();
-    }
-    reader.releaseLock();
-    return new Server(child, JSON.parse(text.slice(0, text.indexOf("\n"))));
+    const line = await firstLine(child.stdout);
+    if (line === undefined) throw new Error(`serve ended before it was ready: ${await child.stderr.text()}`);
+    return new Server(child, JSON.parse(line));
   }
 
   /** Whatever a test did to its services, their ledgers are sound afterwards. */
@@ -179,22 +177,14 @@ export class Server {
 
 /** A whole request of three JPEGs for the model that ships. */
 export function requestOf(jpegs: readonly Uint8Array[], extra: Record<string, unknown> = {}): string {
-  const images = jpegs.map((jpeg) => ({
-    type: "image_url",
-    image_url: { url: `data:image/jpeg;base64,${Buffer.from(jpeg).toString("base64")}` },
-  }));
-  return JSON.stringify({
-    model: "vendorB/molmoact2:yam",
-    messages: [{ role: "user", content: [{ type: "text", text: "pick up the red block" }, ...images] }],
-    robot_state: { joint_position: Array(12).fill(0.1), gripper_position: [0.5, 1] },
-    ...extra,
-  });
+  const state = { joint_position: Array(12).fill(0.1), gripper_position: [0.5, 1] };
+  const request = { model: "vendorB/molmoact2:yam", instruction: "pick up the red block", frames: jpegs, state };
+  return JSON.stringify({ ...requestBody(request), ...extra });
 }
 
 /** The action chunk inside a chat completion. */
-export async function chunkOf(response: Response): Promise<{ actions: number[][]; step: number; timing_ms: object }> {
-  const body = (await response.json()) as { choices: [{ message: { content: string } }] };
-  return JSON.parse(body.choices[0].message.content);
+export async function chunkOf(response: Response): Promise<ActionChunk> {
+  return present(chunkIn(await response.json()), "the chunk of the reply");
 }
 
 /** One clear message: something is said, and no stack and no source line in it. */

@@ -3,6 +3,8 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import sharp from "sharp";
+import type { ActionChunk } from "../../src/client/chunk.ts";
+import { requestBody } from "../../src/client/request.ts";
 import { chunkOf, type Server } from "./program.ts";
 
 /** What a robot must know of a model; the rest is in the replies. */
@@ -76,16 +78,8 @@ function stateAt({ cartesian }: RobotFacts, step: number): object {
 
 /** The body of one observation; `frames` are camera-major, oldest first. */
 export function observe(robot: RobotFacts, step: number, frames: readonly Uint8Array[], extra: object = {}): object {
-  const images = frames.map((jpeg) => ({
-    type: "image_url",
-    image_url: { url: `data:image/jpeg;base64,${Buffer.from(jpeg).toString("base64")}` },
-  }));
-  return {
-    model: robot.model,
-    messages: [{ role: "user", content: [{ type: "text", text: "fold the towel" }, ...images] }],
-    robot_state: stateAt(robot, step),
-    ...extra,
-  };
+  const request = { model: robot.model, instruction: "fold the towel", frames, state: stateAt(robot, step) };
+  return { ...requestBody(request), ...extra };
 }
 
 /** The frames of a step, from footage that goes round. */
@@ -98,7 +92,7 @@ export function framesAt({ first, later }: RobotFacts, step: number, cameras: re
 }
 
 export interface Step {
-  readonly actions: number[][];
+  readonly actions: ActionChunk["actions"];
   readonly step: number;
   readonly reset: boolean;
   readonly next: number;
@@ -117,10 +111,7 @@ export async function episode(
     const body = observe(robot, step, framesAt(robot, step, cameras), { expected_step: step, ...extra });
     const response = await server.post(JSON.stringify(body));
     if (response.status !== 200) throw new Error(`${robot.model}, step ${step}: ${await response.text()}`);
-    const chunk = (await chunkOf(response)) as Awaited<ReturnType<typeof chunkOf>> & {
-      cache_reset?: boolean;
-      next_frames_per_camera: number;
-    };
+    const chunk = await chunkOf(response);
     chunks.push({
       actions: chunk.actions,
       step: chunk.step,

@@ -1,5 +1,5 @@
 /** Replays one history with its whole trace: `bun test/sim/replay.ts fake|native NUMBER`. */
-import { print } from "../../src/cli/print.ts";
+import { print } from "../../src/cli/frame/print.ts";
 import { fakeGround, nativeGround, runHistory } from "./sim.ts";
 
 const [name = "fake", number = "0"] = process.argv.slice(2);

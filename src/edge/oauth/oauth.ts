@@ -2,9 +2,10 @@
  * The OAuth routes of the command line's sign-in: device authorization (RFC 8628), token, and revocation (RFC 7009). Their
  * errors have the form of RFC 6749: `{error, error_description}`.
  */
-import { CLIENT_ID, DEVICE_GRANT, type DeviceLogins } from "../../account/device-login.ts";
+import type { DeviceLogins } from "../../account/device-login.ts";
 import { keyMatches, keyPublicId } from "../../account/key.ts";
 import type { Keys } from "../../account/keys.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../../account/oauth-client.ts";
 import { PageRefusal } from "../../account/people.ts";
 import { Failure } from "../../error/core.ts";
 import { OAUTH, OAUTH_ANSWERS } from "../../error/oauth.ts";

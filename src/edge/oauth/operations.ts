@@ -1,6 +1,6 @@
 /** The OAuth routes in words, and what they answer as JSON Schema. */
 import { type TSchema, Type } from "@sinclair/typebox";
-import { CLIENT_ID, DEVICE_GRANT } from "../../account/device-login.ts";
+import { CLIENT_ID, DEVICE_GRANT } from "../../account/oauth-client.ts";
 import { OAUTH } from "../../error/oauth.ts";
 import { LIMITS } from "../../limits.ts";
 import { headers, json, type Operation } from "../http/operation.ts";

@@ -1,8 +1,9 @@
 /** Answers of the robot route: the completion as JSON, as server-sent events (specification, streaming rules 1 to 5), and their headers. */
 import type { Manifest } from "../../bundle/manifest.ts";
+import { STATIONS } from "../../engine/engine.ts";
 import { Failure } from "../../error/core.ts";
 import { LIMITS } from "../../limits.ts";
-import { type Answer, type AnswerHead, STATIONS } from "../../robot/answer.ts";
+import type { Answer, AnswerHead } from "../../robot/answer.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Events } from "../http/sse.ts";
 import { chunkText, usageObject } from "../robot/chunk.ts";

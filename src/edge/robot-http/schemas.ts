@@ -1,7 +1,7 @@
 /** What the robot models take and answer, as JSON Schema. The replies are printed by hand for speed; a test checks them against these. */
 import { type TSchema, Type } from "@sinclair/typebox";
+import { STATIONS } from "../../engine/engine.ts";
 import { LIMITS } from "../../limits.ts";
-import { STATIONS } from "../../robot/answer.ts";
 import { errorSchema, type Header } from "../http/operation.ts";
 import { observationSchema, questionSchema } from "./checks.ts";
 

@@ -2,9 +2,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import sharp from "sharp";
-import { sampleFrames } from "../../../src/cli/drawing.ts";
-import { requestBody } from "../../../src/cli/request.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../../src/cli/sample.ts";
+import { requestBody } from "../../../src/client/request.ts";
 import { EXAMPLE, EXAMPLE_FRAMES } from "../../../src/edge/docs/example.ts";
 import { prose } from "../../../src/edge/docs/markdown.ts";
 import { wireCode } from "../../../src/error/core.ts";
@@ -12,6 +10,8 @@ import { EVERY } from "../../../src/error/every-route.ts";
 import { Problem } from "../../../src/error/problem.ts";
 import { ROBOT } from "../../../src/error/robot.ts";
 import { LIMITS } from "../../../src/limits.ts";
+import { sampleFrames } from "../../../src/measure/sample/drawing.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../../src/measure/sample/observation.ts";
 import { RandomStream } from "../../../src/std/random.ts";
 import { html } from "../../../src/web/markup.ts";
 import {

@@ -1,0 +1,114 @@
+/** What a command is, and the parser of its flags. Each command is a file of `src/cli/` or, in a group, of the group's folder. */
+import { parseArgs } from "node:util";
+import { EXIT, Problem } from "../../error/problem.ts";
+import { printable } from "../../std/printable.ts";
+
+/** One flag: `value` is the word shown in `--help`; a flag without it is a switch. */
+interface Flag {
+  readonly value?: string;
+  readonly multiple?: boolean;
+  readonly about: string;
+}
+
+/** The flag of all commands that call a service. */
+export const BASE_URL_FLAG: Flag = {
+  value: "URL",
+  about: "Address of the service (TENDON_BASE_URL, the credentials file, this machine).",
+};
+
+export interface Command {
+  readonly name: string;
+  /** One line for `tendon --help`. */
+  readonly summary: string;
+  /** Positional arguments as shown in the usage line, for example `DIR`. */
+  readonly positionals?: string;
+  readonly flags: Readonly<Record<string, Flag>>;
+  /** Exit code, or the problem that ended it. */
+  run(given: Given): Promise<number | Problem>;
+}
+
+/** Flags and positionals as typed, checked against the command's table. */
+export class Given {
+  constructor(
+    private readonly values: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>,
+    readonly positionals: readonly string[],
+  ) {}
+
+  text(flag: string): string | undefined {
+    const value = this.values[flag];
+    return typeof value === "string" ? value : undefined;
+  }
+
+  on(flag: string): boolean {
+    return this.values[flag] === true;
+  }
+
+  list(flag: string): readonly string[] {
+    const value = this.values[flag];
+    return Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];
+  }
+}
+
+type Options = Record<string, { type: "string" | "boolean"; multiple: boolean }>;
+
+/** The flags as `parseArgs` wants them. */
+export function optionsOf({ flags }: Pick<Command, "flags">): Options {
+  const options: Options = {};
+  for (const [name, flag] of Object.entries(flags)) {
+    options[name] = { type: flag.value === undefined ? "boolean" : "string", multiple: flag.multiple ?? false };
+  }
+  return options;
+}
+
+/** `--usd -5` as `--usd=-5`: parseArgs takes every word with a dash for a flag, and no flag begins with a digit. */
+export function joinNegatives(argv: readonly string[], options: Options): string[] {
+  const joined: string[] = [];
+  for (const [index, word] of argv.entries()) {
+    if (word === "--") return [...joined, ...argv.slice(index)];
+    const flag = joined.at(-1) ?? "";
+    const takes = flag.startsWith("--") && options[flag.slice(2)]?.type === "string";
+    if (takes && /^-[\d.]/.test(word)) joined[joined.length - 1] = `${flag}=${word}`;
+    else joined.push(word);
+  }
+  return joined;
+}
+
+/** Parses `argv` (without program and command name) against the command's table. */
+export function given(command: Command, argv: readonly string[]): Given | Problem {
+  const options = optionsOf(command);
+  try {
+    const parsed = parseArgs({ args: joinNegatives(argv, options), options, allowPositionals: true, strict: true });
+    if (parsed.positionals.length > 0 && command.positionals === undefined) {
+      return usageProblem(command, `unexpected argument '${parsed.positionals[0]}'`);
+    }
+    return new Given(parsed.values, parsed.positionals);
+  } catch (error) {
+    // parseArgs explains an unknown or malformed flag in its first sentence; the rest is advice, on lines of its own.
+    const sentence = printable((error as Error).message.split(/\.\s/)[0] ?? "wrong use");
+    return usageProblem(command, sentence.charAt(0).toLowerCase() + sentence.slice(1));
+  }
+}
+
+/** Wrong use: exit 2, with the way to the right use. */
+export function usageProblem(command: Command, what: string): Problem {
+  return new Problem(`${what}; see: tendon ${command.name} --help`, EXIT.usage);
+}
+
+export function helpText(command: Command): string {
+  const lines = [
+    `Usage: tendon ${command.name}${command.positionals ? ` ${command.positionals}` : ""} [flags]`,
+    "",
+    command.summary,
+    "",
+  ];
+  lines.push(...flagLines(command.flags));
+  lines.push(`  ${"--help".padEnd(26)} Show this page.`);
+  return `${lines.join("\n")}\n`;
+}
+
+/** One line per flag. */
+export function flagLines(flags: Command["flags"]): string[] {
+  return Object.entries(flags).map(
+    ([name, { value, about }]) => `  ${`--${name}${value === undefined ? "" : ` ${value}`}`.padEnd(26)} ${about}`,
+  );
+}

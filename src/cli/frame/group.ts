@@ -1,0 +1,77 @@
+/** Commands of several words, such as `tendon admin account create`: which one is meant, and the page that lists them. */
+import { parseArgs } from "node:util";
+import { EXIT, Problem } from "../../error/problem.ts";
+import { nearest } from "../../std/nearest.ts";
+import { printable } from "../../std/printable.ts";
+import { type Command, flagLines, helpText, joinNegatives, optionsOf } from "./command.ts";
+
+export interface CommandGroup {
+  readonly name: string;
+  /** One line for `tendon --help`. */
+  readonly summary: string;
+  /** Not empty; the name of each begins with that of the group: `admin account create`. */
+  readonly commands: readonly Command[];
+}
+
+interface Chosen {
+  readonly command: Command;
+  /** What is left without the words of its name. */
+  readonly argv: readonly string[];
+}
+
+/** The command that `argv` means. Its words may stand between flags. */
+export function choose(named: Command | CommandGroup, argv: readonly string[]): Chosen | Problem {
+  if (!("commands" in named)) return { command: named, argv };
+  const options = optionsOf({
+    flags: Object.fromEntries(named.commands.flatMap(({ flags }) => Object.entries(flags))),
+  });
+  const args = joinNegatives(argv, options);
+  // Not strict: the flags are judged by the table of the command, once it is known.
+  const { tokens } = parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true });
+  const words = tokens.flatMap((token) => (token.kind === "positional" ? [token] : []));
+  const said = words.map(({ value }) => value);
+  for (const command of named.commands) {
+    const own = wordsOf(named, command);
+    if (own.join(" ") !== said.slice(0, own.length).join(" ")) continue;
+    const taken = new Set(words.slice(0, own.length).map(({ index }) => index));
+    return { command, argv: args.filter((_, index) => !taken.has(index)) };
+  }
+  return new Problem(`${unknown(named, said)} See: tendon ${named.name} --help`, EXIT.usage);
+}
+
+function wordsOf(group: CommandGroup, command: Command): string[] {
+  return command.name.slice(group.name.length + 1).split(" ");
+}
+
+function unknown(group: CommandGroup, said: readonly string[]): string {
+  const [first] = said;
+  if (first === undefined) return "a sub-command is missing.";
+  const names = group.commands.map((command) => wordsOf(group, command).join(" "));
+  const begun = names.filter((name) => name.startsWith(`${first} `));
+  const typed = said.slice(0, 2).join(" ");
+  const hint = nearest(typed, begun.length > 0 ? begun : names);
+  return `there is no sub-command '${printable(typed)}'; did you mean '${hint}'?`;
+}
+
+/** The page of the command that `argv` means, or of the whole group. */
+export function helpOf(named: Command | CommandGroup, argv: readonly string[]): string {
+  const chosen = choose(named, argv);
+  if (!(chosen instanceof Problem)) return helpText(chosen.command);
+  return "commands" in named ? groupHelp(named) : helpText(named);
+}
+
+function groupHelp({ name, summary, commands }: CommandGroup): string {
+  const everywhere = Object.entries(commands[0]?.flags ?? {}).filter(([flag, meaning]) =>
+    commands.every((command) => command.flags[flag] === meaning),
+  );
+  const shared = Object.fromEntries(everywhere);
+  const lines = [`Usage: tendon ${name} SUB-COMMAND [flags]`, "", summary, ""];
+  for (const command of commands) {
+    lines.push(`tendon ${command.name}${command.positionals === undefined ? "" : ` ${command.positionals}`}`);
+    lines.push(`  ${command.summary}`);
+    const own = Object.entries(command.flags).filter(([flag]) => !Object.hasOwn(shared, flag));
+    lines.push(...flagLines(Object.fromEntries(own)), "");
+  }
+  lines.push("Each of them", ...flagLines(shared), `  ${"--help".padEnd(26)} Show its page, or this one.`);
+  return `${lines.join("\n")}\n`;
+}

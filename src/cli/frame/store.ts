@@ -1,0 +1,67 @@
+/** The store that the `admin` commands open, also while a service uses it, and what they say when it does not answer. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { serveConfig } from "../../config/serve.ts";
+import { Problem } from "../../error/problem.ts";
+import { systemClock } from "../../std/clock.ts";
+import { DATABASE_FILE } from "../../store/folder.ts";
+import { openStore } from "../../store/open.ts";
+import type { Store, StoreDown } from "../../store/store.ts";
+import type { Command, Given } from "./command.ts";
+
+export const STORE_FLAGS: Command["flags"] = {
+  data: { value: "DIR", about: "Data folder (default $XDG_DATA_HOME/tendon; TENDON_DATA). DATABASE_URL wins over it." },
+  config: { value: "FILE", about: "Configuration (default $XDG_CONFIG_HOME/tendon/tendon.toml; TENDON_CONFIG)." },
+  json: { about: "Print one JSON object." },
+};
+
+/**
+ * Opens the store that `serve` would use, and closes it however `work` ends. `absent`: whether an embedded store that does not
+ * exist yet is made.
+ */
+export async function withStore(
+  given: Given,
+  absent: "make" | "refuse",
+  work: (store: Store) => Promise<number | Problem>,
+): Promise<number | Problem> {
+  // `dev` allows drills in the environment: they are for the service and do not matter here.
+  const config = await serveConfig({
+    data: given.text("data"),
+    config: given.text("config"),
+    dev: true,
+    json: given.on("json"),
+  });
+  if (config instanceof Problem) return config;
+  const { dataDir, databaseUrl } = config;
+  if (databaseUrl === undefined && absent === "refuse" && !existsSync(join(dataDir, DATABASE_FILE))) {
+    return new Problem(
+      `there is no database in ${dataDir}; name the service's data folder with --data, or make an account first with: ` +
+        "tendon admin account create --email E",
+    );
+  }
+  const store = await openStore(config, "beside");
+  if (store instanceof Problem) return store;
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** A write that did not answer. `what`: "the account was made"; `look`: the sub-command that shows whether it was. */
+export function notWritten(down: StoreDown, what: string, look: string): Problem {
+  return new Problem(
+    down.outcomeUnknown
+      ? `it is not known whether ${what}: the store did not answer (${down.reason}); look with 'tendon admin ${look}' before you try again`
+      : `nothing was changed, the store is down: ${down.reason}; try again once it works`,
+  );
+}
+
+export function notRead(down: StoreDown): Problem {
+  return new Problem(`the store cannot be read: ${down.reason}; try again once it works`);
+}
+
+/** Unix seconds. */
+export function now(): number {
+  return Math.floor(systemClock.unixMs() / 1000);
+}

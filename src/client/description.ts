@@ -1,0 +1,28 @@
+/** A robot model as the service describes it: the reply to a message without images, which costs nothing and touches no session. */
+import { Problem } from "../error/problem.ts";
+import { contentOf } from "./chunk.ts";
+import { post, type Service } from "./http.ts";
+
+export const CHAT_ROUTE = "/v1/chat/completions";
+
+interface Description {
+  readonly text: string;
+  /** The weights are random numbers. */
+  readonly reference: boolean;
+}
+
+export async function descriptionOf(service: Service, model: string): Promise<Description | Problem> {
+  const question = JSON.stringify({ model, messages: [{ role: "user", content: "describe" }] });
+  const answer = await post(service, CHAT_ROUTE, question);
+  if (answer instanceof Problem) return answer;
+  const text = contentOf(answer.body);
+  if (text !== undefined) return { text, reference: isReference(answer.headers) };
+  return new Problem(
+    `the service at ${service.url} answered without a description of '${model}'; is it a tendon service?`,
+  );
+}
+
+/** Whether an answer comes from a reference bundle. */
+export function isReference(headers: Headers): boolean {
+  return headers.get("x-tendon-bundle") === "reference";
+}

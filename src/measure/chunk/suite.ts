@@ -1,0 +1,29 @@
+/** `tendon bench chunk`: where the time of a chunk goes. Closed loop: a robot waits for its chunk before it sends again. */
+import { Problem } from "../../error/problem.ts";
+import { systemClock } from "../../std/clock.ts";
+import { type BenchTarget, type Measurement, measureEach, scenesFor } from "../target.ts";
+import { driveChunks, type Measured } from "./load.ts";
+
+/** Chunks of each robot that are not measured: connections, caches and the client's compiler warm up. */
+const WARMUP_CHUNKS = 10;
+
+interface ChunkPlan extends BenchTarget {
+  /** Of one measurement, over all robots. */
+  readonly chunks: number;
+}
+
+export interface ChunkMeasurement extends Measurement, Measured {
+  readonly chunks: number;
+}
+
+/** All measurements of the plan, one after the other. */
+export async function runChunkSuite(plan: ChunkPlan): Promise<ChunkMeasurement[] | Problem> {
+  const scenes = await scenesFor(plan);
+  if (scenes instanceof Problem) return scenes;
+  const { chunks } = plan;
+  return await measureEach(plan, `chunks ${chunks}`, async (service, robots) => {
+    const sessionPrefix = `bench-${systemClock.unixMs()}`;
+    const done = await driveChunks({ service, robots, chunks, warmup: WARMUP_CHUNKS, scenes, sessionPrefix });
+    return done instanceof Problem ? done : { ...done, chunks };
+  });
+}

@@ -1,0 +1,62 @@
+/** What the reports of all suites share: where the figures come from, a block per measurement, lines of CSV. */
+import { type Origin, versionsText } from "./origin.ts";
+import type { Measurement } from "./target.ts";
+
+/** A suite's figures in each form that `tendon bench` can write. */
+export interface Report {
+  readonly json: object;
+  readonly csv: string;
+  readonly text: string;
+}
+
+/** One measurement's part of the text. */
+interface Block {
+  /** How long it was, for example `8 s`. */
+  readonly length: string;
+  readonly lines: readonly string[];
+}
+
+/** The report for people; `meaning` explains the figures below them. */
+export function reportText<M extends Measurement>(
+  suite: string,
+  from: Origin,
+  measurements: readonly M[],
+  block: (measurement: M) => Block,
+  meaning: readonly string[],
+): string {
+  const { machine } = from;
+  const parts = [
+    `tendon bench ${suite}   ${from.date}   commit ${from.commit}`,
+    versionsText(from),
+    `machine: ${machine.cpu}, ${machine.cores} cores, ${machine.memory_gib} GiB, GPU ${machine.gpu}`,
+  ];
+  for (const one of measurements) {
+    const { length, lines } = block(one);
+    const note = one.reference ? ", reference bundle (random weights)" : "";
+    parts.push("", `${one.model} on ${one.device}${note}: robots ${one.robots}, ${length}`, ...lines);
+  }
+  return `${[...parts, "", ...meaning].join("\n")}\n`;
+}
+
+type Cells = readonly (string | number)[];
+
+/** CSV whose lines begin with origin, model, device and robots; `rows` are the other cells of each measurement's lines. */
+export function reportCsv<M extends Measurement>(
+  columns: readonly string[],
+  from: Origin,
+  measurements: readonly M[],
+  rows: (measurement: M) => readonly Cells[],
+): string {
+  const { cpu, cores, gpu } = from.machine;
+  const origin = [from.date, from.commit, versionsText(from), cpu, cores, gpu];
+  const head = [..."date,commit,versions,cpu,cores,gpu,model,device,robots".split(","), ...columns];
+  const lines = measurements.flatMap((one) =>
+    rows(one).map((cells) => [...origin, one.model, one.device, one.robots, ...cells].map(csvCell).join(",")),
+  );
+  return `${[head.join(","), ...lines].join("\n")}\n`;
+}
+
+function csvCell(value: string | number): string {
+  const text = String(value);
+  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

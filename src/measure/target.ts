@@ -1,0 +1,74 @@
+/** What the suites of `tendon bench` measure: services of their own or one that runs already, and what robots send to it. */
+import type { Service } from "../client/http.ts";
+import { signedIn } from "../client/sign-in.ts";
+import { Problem } from "../error/problem.ts";
+import { startChild } from "./child.ts";
+import { SAMPLE_MODEL } from "./sample/observation.ts";
+import { drawnScenes, type Scenes, scenesIn } from "./sample/scenes.ts";
+
+/** Different observations that the robots send in turn. */
+const SCENES = 4;
+
+/** The part of a plan that all suites have. */
+export interface BenchTarget {
+  /** Each number of robots is a measurement of its own, on each device. */
+  readonly robots: readonly number[];
+  readonly devices: readonly string[];
+  readonly url?: string | undefined;
+  readonly frames?: string | undefined;
+  readonly models?: string | undefined;
+  /** Told before each measurement which one it is. */
+  readonly progress?: (line: string) => Promise<void>;
+}
+
+/** What every suite says of a measurement. */
+export interface Measurement {
+  readonly model: string;
+  /** `echo`, `cpu`, or `as configured` for a service that was already running. */
+  readonly device: string;
+  readonly robots: number;
+  /** The weights are random numbers. */
+  readonly reference: boolean;
+}
+
+/** A measurement of each number of robots on each device, one after the other. */
+export async function measureEach<T extends Pick<Measurement, "reference">>(
+  target: BenchTarget,
+  told: string,
+  work: (service: Service, robots: number) => Promise<T | Problem>,
+): Promise<(T & Measurement)[] | Problem> {
+  const measurements: (T & Measurement)[] = [];
+  for (const device of target.url === undefined ? target.devices : ["as configured"]) {
+    for (const robots of target.robots) {
+      await target.progress?.(`measuring: device ${device}, robots ${robots}, ${told}`);
+      const done = await withService(target, device, (service) => work(service, robots));
+      if (done instanceof Problem) return done;
+      measurements.push({ ...done, model: SAMPLE_MODEL, device, robots });
+    }
+  }
+  return measurements;
+}
+
+/** Against a fresh process, unless the target names a service. */
+async function withService<T>(
+  target: BenchTarget,
+  device: string,
+  work: (service: Service) => Promise<T | Problem>,
+): Promise<T | Problem> {
+  if (target.url !== undefined) {
+    const service = await signedIn(target.url);
+    return service instanceof Problem ? service : work(service);
+  }
+  const child = await startChild({ device, modelsDir: target.models });
+  if (child instanceof Problem) return child;
+  try {
+    const done = await work(child.service);
+    return done instanceof Problem ? await child.explain(done) : done;
+  } finally {
+    await child.stop();
+  }
+}
+
+export function scenesFor({ frames }: BenchTarget): Promise<Scenes | Problem> {
+  return frames === undefined ? drawnScenes(SCENES) : scenesIn(frames);
+}

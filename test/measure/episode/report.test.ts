@@ -1,0 +1,57 @@
+import { expect, test } from "bun:test";
+import type { LoopFigures } from "../../../src/measure/episode/loop-robot.ts";
+import { type EpisodeMeasurement, episodeReport } from "../../../src/measure/episode/report.ts";
+import { from } from "../origin.ts";
+
+const service: LoopFigures = {
+  latenciesMs: [12, 10, 30.25],
+  rowsDue: 2400,
+  rowsWithoutChunk: 5,
+  rowsTickedLate: 1,
+  longestGapMs: 201.5,
+  tickLatenessMs: [0.5, 1, 41],
+  observationAgesMs: [100, 600.5, 1100],
+};
+const control: LoopFigures = { ...service, rowsWithoutChunk: 0, rowsTickedLate: 0, longestGapMs: 34.4 };
+const measurement: EpisodeMeasurement = {
+  ...{ model: "a/b", device: "echo", robots: 8, seconds: 10, reference: true },
+  ...{ service, control },
+};
+
+test("the report tells chunk latency, rows late by their cause and the longest gap, of the service and of the idle control", () => {
+  const text = episodeReport(from, [measurement]).text;
+  for (const line of [
+    "a/b on echo, reference bundle (random weights): robots 8, 10 s",
+    /^chunk latency p50, ms +12\.0 +-$/m,
+    /^chunk latency max, ms +30\.3 +-$/m,
+    /^rows due +2400 +2400$/m,
+    /^rows late +6 +0$/m,
+    /^ +no chunk +5 +0$/m,
+    /^ +late tick +1 +0$/m,
+    /^rows late, % +0\.250 +0\.000$/m,
+    /^longest gap between commands, ms +201\.5 +34\.4$/m,
+    /^observation age p50, ms +600\.5 +600\.5$/m,
+    "hides any latency below a chunk's length",
+    /^tick lateness max, ms +41\.0 +41\.0$/m,
+  ]) {
+    expect(text).toMatch(line);
+  }
+  for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(140);
+});
+
+test("JSON and CSV have the same figures; what was not measured is null, an empty cell and a dash", () => {
+  const silent = { ...measurement, service: { ...service, latenciesMs: [] } };
+  const json = JSON.parse(JSON.stringify(episodeReport(from, [silent]).json)) as {
+    measurements: Record<string, object>[];
+  };
+  expect(json.measurements[0]?.service).toMatchObject({ chunks: 0, chunk_latency_p50_ms: null, rows_late: 6 });
+  const [head, ...lines] = episodeReport(from, [silent]).csv.trimEnd().split("\n");
+  const cells = lines.map((line) => line.replace(/"[^"]*"/g, "x").split(","));
+  const names = head?.split(",") ?? [];
+  const of = (name: string) => cells.map((line) => line[names.indexOf(name)]);
+  expect(cells.map((line) => line.length)).toEqual([names.length, names.length]);
+  expect(of("loop")).toEqual(["service", "control"]);
+  expect(of("chunk_latency_p50_ms")).toEqual(["", "12"]);
+  expect(of("late_share")).toEqual(["0.0025", "0"]);
+  expect(episodeReport(from, [silent]).text).toMatch(/^chunk latency p99, ms +- +-$/m);
+});

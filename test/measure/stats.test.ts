@@ -1,0 +1,26 @@
+import { expect, test } from "bun:test";
+import { median, percentile, summary } from "../../src/measure/stats.ts";
+
+test("a percentile is a measured value, by nearest rank", () => {
+  const hundred = Array.from({ length: 100 }, (_, index) => index + 1);
+  expect(percentile(hundred, 50)).toBe(50);
+  expect(percentile(hundred, 90)).toBe(90);
+  expect(percentile(hundred, 99)).toBe(99);
+  expect(percentile(hundred, 99.9)).toBe(100);
+  expect(percentile(hundred, 100)).toBe(100);
+  expect(percentile([7], 50)).toBe(7);
+  expect(percentile([1, 2], 50)).toBe(1);
+  expect(percentile([], 50)).toBeNaN();
+});
+
+test("99.9 percent of a thousand is the 999th, in spite of rounding errors", () => {
+  const thousand = Array.from({ length: 1000 }, (_, index) => index + 1);
+  expect(percentile(thousand, 99.9)).toBe(999);
+});
+
+test("a summary does not need sorted values and does not sort the caller's", () => {
+  const values = [3, 1, 2, 10];
+  expect(summary(values)).toEqual({ count: 4, p50: 2, p90: 10, p99: 10, max: 10 });
+  expect(values).toEqual([3, 1, 2, 10]);
+  expect(median([5, 1, 3])).toBe(3);
+});
