@@ -29,9 +29,13 @@ export function appOf(
     .onError(({ code, error, request }) =>
       answer(deps, code === "NOT_FOUND" ? UNMATCHED : broken(error), request, NO_PARAMS, null),
     );
-  for (const { routes, answers, form } of surfaces) {
+  for (const { routes, answers, failureForm } of surfaces) {
     for (const { method, path, name, run } of routes) {
-      const target: Target = { name, ...(form && { form }), run: (arrival) => run(deps, answers, arrival) };
+      const target: Target = {
+        name,
+        ...(failureForm && { failureForm }),
+        run: (arrival) => run(deps, answers, arrival),
+      };
       const handle = ({ request, params, server }: Context) =>
         answer(deps, target, request, params ?? NO_PARAMS, server);
       app.route(method, path, handle, { config: {}, parse: "none" });

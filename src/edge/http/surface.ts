@@ -9,7 +9,7 @@ import type { Reply } from "./reply.ts";
 import type { Route } from "./route.ts";
 
 /** A surface that does not write its failures as the error object of the specification. */
-export interface OwnForm {
+export interface FailureForm {
   /** The failures that are written in this form; all others have the error object. */
   readonly table: Table;
   readonly write: (failure: Failure) => Reply;
@@ -21,7 +21,7 @@ export interface Surface {
   /** Of its operations in the OpenAPI document. */
   readonly tag: string;
   readonly answers: Answers;
-  readonly form?: OwnForm;
+  readonly failureForm?: FailureForm;
   readonly routes: readonly Route[];
   /** What its operations refer to in the document, by name. */
   readonly schemas?: Readonly<Record<string, TSchema>>;
