@@ -3,26 +3,21 @@
  * nothing for us: keys are checked before a body is read, and errors are our own.
  */
 import { Elysia } from "elysia";
-import { LIMITS } from "../limits.ts";
 import { docs } from "./docs/docs.ts";
 import type { HttpDeps } from "./http/deps.ts";
 import { answer, notFound, type Target } from "./http/reply.ts";
 import type { Arrival } from "./http/route.ts";
 import type { Surface } from "./http/surface.ts";
-import { socketOptions } from "./robot-socket/upgrade.ts";
 
 /** What clients reach: the surfaces and their documentation. */
-export function publicApp(deps: HttpDeps, surfaces: readonly Surface[], silentSeconds?: number) {
-  return appOf(deps, [...surfaces, docs(surfaces)], silentSeconds);
+export function publicApp(deps: HttpDeps, surfaces: readonly Surface[]) {
+  return appOf(deps, [...surfaces, docs(surfaces)]);
 }
 
-export function appOf(
-  deps: HttpDeps,
-  surfaces: readonly Surface[],
-  silentSeconds: number = LIMITS.socketSilentSeconds,
-) {
-  const app = new Elysia({ strictPath: true, websocket: socketOptions(silentSeconds) })
-    // A Host that is none makes an address that is none: there is no such route.
+export function appOf(deps: HttpDeps, surfaces: readonly Surface[]) {
+  const websocket = surfaces.find(({ socket }) => socket)?.socket;
+  const app = new Elysia({ strictPath: true, ...(websocket && { websocket }) })
+    // With a malformed Host the address is malformed: there is no such route.
     .onRequest(({ request }) =>
       URL.canParse(request.url) ? undefined : answer(deps, UNMATCHED, request, NO_PARAMS, null),
     )

@@ -17,12 +17,26 @@ export interface FailureForm {
   readonly schema?: string;
 }
 
+/** Of Bun's server, for all of its WebSockets. */
+interface SocketOptions {
+  readonly maxPayloadLength: number;
+  /** Seconds without a byte, not even a pong. */
+  readonly idleTimeout: number;
+  readonly sendPings: boolean;
+  readonly perMessageDeflate: boolean;
+  readonly backpressureLimit: number;
+  readonly closeOnBackpressureLimit: boolean;
+}
+
+/** One part of the interface. */
 export interface Surface {
   /** Of its operations in the OpenAPI document. */
   readonly tag: string;
   readonly answers: Answers;
   readonly failureForm?: FailureForm;
   readonly routes: readonly Route[];
+  /** How its WebSockets are served, if it has any. */
+  readonly socket?: SocketOptions;
   /** What its operations refer to in the document, by name. */
   readonly schemas?: Readonly<Record<string, TSchema>>;
   readonly headers?: Readonly<Record<string, Header>>;
