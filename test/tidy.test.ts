@@ -105,7 +105,7 @@ describe("imports", () => {
 
   /** Outside package → where it may be imported. */
   const HOMES: Readonly<Record<string, RegExp>> = {
-    elysia: /^src\/edge\//,
+    elysia: /^src\/edge\/(app|http\/listen)\.ts$/,
     "@elysiajs/openapi": /^src\/edge\/docs\//,
     "bun:sqlite": /^src\/store\//,
     "bun:ffi": /^src\/engine\//,

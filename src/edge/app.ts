@@ -3,35 +3,34 @@
  * nothing for us: keys are checked before a body is read, and errors are our own.
  */
 import { Elysia } from "elysia";
-import { LIMITS } from "../limits.ts";
 import { docs } from "./docs/docs.ts";
 import type { HttpDeps } from "./http/deps.ts";
 import { answer, notFound, type Target } from "./http/reply.ts";
 import type { Arrival } from "./http/route.ts";
 import type { Surface } from "./http/surface.ts";
-import { socketOptions } from "./robot-socket/upgrade.ts";
 
 /** What clients reach: the surfaces and their documentation. */
-export function publicApp(deps: HttpDeps, surfaces: readonly Surface[], silentSeconds?: number) {
-  return appOf(deps, [...surfaces, docs(surfaces)], silentSeconds);
+export function publicApp(deps: HttpDeps, surfaces: readonly Surface[]) {
+  return appOf(deps, [...surfaces, docs(surfaces)]);
 }
 
-export function appOf(
-  deps: HttpDeps,
-  surfaces: readonly Surface[],
-  silentSeconds: number = LIMITS.socketSilentSeconds,
-) {
-  const app = new Elysia({ strictPath: true, websocket: socketOptions(silentSeconds) })
-    // A Host that is none makes an address that is none: there is no such route.
+export function appOf(deps: HttpDeps, surfaces: readonly Surface[]) {
+  const websocket = surfaces.find(({ socket }) => socket)?.socket;
+  const app = new Elysia({ strictPath: true, ...(websocket && { websocket }) })
+    // With a malformed Host the address is malformed: there is no such route.
     .onRequest(({ request }) =>
       URL.canParse(request.url) ? undefined : answer(deps, UNMATCHED, request, NO_PARAMS, null),
     )
     .onError(({ code, error, request }) =>
       answer(deps, code === "NOT_FOUND" ? UNMATCHED : broken(error), request, NO_PARAMS, null),
     );
-  for (const { routes, answers, form } of surfaces) {
+  for (const { routes, answers, failureForm } of surfaces) {
     for (const { method, path, name, run } of routes) {
-      const target: Target = { name, ...(form && { form }), run: (arrival) => run(deps, answers, arrival) };
+      const target: Target = {
+        name,
+        ...(failureForm && { failureForm }),
+        run: (arrival) => run(deps, answers, arrival),
+      };
       const handle = ({ request, params, server }: Context) =>
         answer(deps, target, request, params ?? NO_PARAMS, server);
       app.route(method, path, handle, { config: {}, parse: "none" });

@@ -12,17 +12,14 @@ export type CloseCode = 1008 | 1011 | 1013;
 
 type ErrorType = "authentication_error" | "billing_error" | "rate_limit_error" | "api_error" | "invalid_request_error";
 
-/** What it means where it is answered, for the documentation; it is answered only where it has a meaning. */
-interface Meaning {
-  /** As an HTTP answer. */
+/** What a row says besides its status. It is answered only where it has a meaning, which the documentation shows. */
+interface Facts {
+  /** Its meaning as an HTTP answer. */
   readonly http?: string;
-  /** On a WebSocket: the group of the page's list, and the text where it is not the one of HTTP. */
-  readonly socket?: readonly [group: string, text?: string];
-  /** As the last event of a stream, after the HTTP status has been sent. */
+  /** On a WebSocket: the group of the page's list, and the meaning where it is not the one of HTTP. */
+  readonly socket?: readonly [group: string, meaning?: string];
+  /** Its meaning as the last event of a stream, after the HTTP status has been sent. */
   readonly event?: string;
-}
-
-interface Options {
   /** The code that clients see, where it is not the name of the row. */
   readonly wire?: string;
   /** Repeating the request unchanged cannot help: the answer has `x-should-retry: false`. */
@@ -37,15 +34,17 @@ interface Options {
   readonly type?: ErrorType;
 }
 
-interface Facts extends Meaning, Options {
+interface Unnamed extends Facts {
   readonly status: number;
   readonly type: ErrorType;
 }
 
 /** One kind of failure. */
-export interface Row extends Facts {
+export interface Row extends Unnamed {
   /** Its name in its table. */
   readonly code: string;
+  /** The value that a client branches on. */
+  readonly wire: string;
 }
 
 /** The rows of one surface by their names, in the order in which its specification checks. */
@@ -61,8 +60,8 @@ export interface Answers {
   readonly unavailable: Row;
 }
 
-export function row(status: number, meaning: Meaning, options: Options = {}): Facts {
-  return { status, type: typeOf(status), ...meaning, ...options };
+export function row(status: number, facts: Facts): Unnamed {
+  return { status, type: typeOf(status), ...facts };
 }
 
 function typeOf(status: number): ErrorType {
@@ -72,14 +71,9 @@ function typeOf(status: number): ErrorType {
   return status >= 500 ? "api_error" : "invalid_request_error";
 }
 
-export function table<const T extends Readonly<Record<string, Facts>>>(facts: T): { readonly [K in keyof T]: Row } {
-  const rows = Object.entries(facts).map(([code, one]) => [code, { ...one, code }]);
+export function table<const T extends Readonly<Record<string, Unnamed>>>(facts: T): { readonly [K in keyof T]: Row } {
+  const rows = Object.entries(facts).map(([code, one]) => [code, { wire: code, ...one, code }]);
   return Object.fromEntries(rows) as { readonly [K in keyof T]: Row };
-}
-
-/** The code that a client sees. */
-export function wireCode({ wire, code }: Row): string {
-  return wire ?? code;
 }
 
 /** What else a reply may carry. */
@@ -124,7 +118,7 @@ export class Failure {
 
   /** The value that a client branches on. */
   get wireCode(): string {
-    return wireCode(this.row);
+    return this.row.wire;
   }
 
   /** The error object of the specification. */

@@ -12,7 +12,7 @@ export const OAUTH = table({
     http: "the code was refused, who confirmed it has signed out, or the account may have no key.",
   }),
   expired_token: row(400, { http: "nobody confirmed the code in time; begin again." }),
-  temporarily_unavailable: row(503, { http: "try again after `Retry-After` seconds." }, { retryAfterSeconds: 1 }),
+  temporarily_unavailable: row(503, { http: "try again after `Retry-After` seconds.", retryAfterSeconds: 1 }),
 });
 
 export const OAUTH_ANSWERS: Answers = {

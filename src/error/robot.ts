@@ -30,17 +30,15 @@ export const ROBOT = table({
   session_open: row(400, { socket: [OPEN, "The connection has a session already, and keeps it."] }),
   invalid_frame: row(400, { socket: [FRAME, "Shorter than the camera's byte and the start of a JPEG."] }),
   invalid_camera: row(400, { socket: [FRAME, "The first byte is not the index of a camera."] }),
-  model_missing: row(400, { http: "`model` is missing or empty.", socket: [OPEN] }, { close: 1008 }),
-  model_not_found: row(
-    400,
-    { http: "`model` is not a served model; the message lists those that are.", socket: [OPEN] },
-    { close: 1008 },
-  ),
+  model_missing: row(400, { http: "`model` is missing or empty.", socket: [OPEN], close: 1008 }),
+  model_not_found: row(400, {
+    http: "`model` is not a served model; the message lists those that are.",
+    socket: [OPEN],
+    close: 1008,
+  }),
   messages_missing: row(400, { http: "`messages` is not an array with an item." }),
   no_user_message: row(400, { http: "No message has the role `user`." }),
-  invalid_content: row(400, {
-    http: "The last user message's `content` is neither a string nor an array of parts.",
-  }),
+  invalid_content: row(400, { http: "The last user message's `content` is neither a string nor an array of parts." }),
   invalid_content_part: row(400, {
     http: "A part is not a `text` or `image_url` object, or its text is not a string.",
   }),
@@ -110,73 +108,56 @@ export const ROBOT = table({
     http: "`expected_step` is not a whole number of at least 0.",
     socket: [OBSERVATION],
   }),
-  invalid_observation_id: row(
-    400,
-    {
-      http: "`observation_id` does not match its pattern.",
-      socket: [OBSERVATION, "The id does not match its pattern; the error cannot repeat it."],
-    },
-    { close: 1008 },
-  ),
+  invalid_observation_id: row(400, {
+    http: "`observation_id` does not match its pattern.",
+    socket: [OBSERVATION, "The id does not match its pattern; the error cannot repeat it."],
+    close: 1008,
+  }),
 
-  idempotency_conflict: row(
-    409,
-    {
-      http: "`observation_id` was used with another body. Send a new id with new content.",
-      socket: [OBSERVATION, "The id was used with other content, or over HTTP. Send new content under a new id."],
-    },
-    { close: 1008, final: true },
-  ),
-  observation_pending: row(
-    409,
-    {
-      // Not on a socket: a session is resumed only when its last run is over, and one connection runs one after another.
-      http: "The observation of this id still runs. Repeat only the same request with the same id; it is never run twice.",
-    },
-    { wire: "observation_outcome_unknown", close: 1008 },
-  ),
-  observation_lost: row(
-    503,
-    {
-      http: "The observation of this id ran, but its result is not kept or not known to be. Repeat only the same request with the same id; it is never run twice.",
-      socket: [
-        OBSERVATION,
-        "It ran, and its answer is gone or not known to be kept. It is not run again; a repeat may find the answer.",
-      ],
-    },
-    { wire: "observation_outcome_unknown", close: 1008 },
-  ),
+  idempotency_conflict: row(409, {
+    http: "`observation_id` was used with another body. Send a new id with new content.",
+    socket: [OBSERVATION, "The id was used with other content, or over HTTP. Send new content under a new id."],
+    close: 1008,
+    final: true,
+  }),
+  observation_pending: row(409, {
+    // Not on a socket: a session is resumed only when its last run is over, and one connection runs one after another.
+    http: "The observation of this id still runs. Repeat only the same request with the same id; it is never run twice.",
+    wire: "observation_outcome_unknown",
+    close: 1008,
+  }),
+  observation_lost: row(503, {
+    http: "The observation of this id ran, but its result is not kept or not known to be. Repeat only the same request with the same id; it is never run twice.",
+    socket: [
+      OBSERVATION,
+      "It ran, and its answer is gone or not known to be kept. It is not run again; a repeat may find the answer.",
+    ],
+    wire: "observation_outcome_unknown",
+    close: 1008,
+  }),
 
-  session_expired: row(
-    410,
-    {
-      http: `The session idled for ${LIMITS.sessionIdleMs / 1000} s, was ended, or its state is gone. Start a new \`session_id\` with the first frames.`,
-      socket: [
-        CONNECTION,
-        "The session idled too long, was ended, or ended with the service, whether it had answered or not. Open a new one under a new id.",
-      ],
-    },
-    { close: 1008 },
-  ),
+  session_expired: row(410, {
+    http: `The session idled for ${LIMITS.sessionIdleMs / 1000} s, was ended, or its state is gone. Start a new \`session_id\` with the first frames.`,
+    socket: [
+      CONNECTION,
+      "The session idled too long, was ended, or ended with the service, whether it had answered or not. Open a new one under a new id.",
+    ],
+    close: 1008,
+  }),
   /** More waits on a socket than may. */
-  socket_overflow: row(
-    413,
-    {
-      socket: [
-        CONNECTION,
-        "A text message over its limit before a session is open, or more bytes or messages waiting than may.",
-      ],
-    },
-    { wire: "message_too_large", close: 1008 },
-  ),
-  session_busy: row(
-    409,
-    {
-      http: "Another request of this session is running; send one at a time.",
-      socket: [OPEN, "Another connection, or a request over HTTP, has this session."],
-    },
-    { close: 1008 },
-  ),
+  socket_overflow: row(413, {
+    socket: [
+      CONNECTION,
+      "A text message over its limit before a session is open, or more bytes or messages waiting than may.",
+    ],
+    wire: "message_too_large",
+    close: 1008,
+  }),
+  session_busy: row(409, {
+    http: "Another request of this session is running; send one at a time.",
+    socket: [OPEN, "Another connection, or a request over HTTP, has this session."],
+    close: 1008,
+  }),
   instruction_changed: row(400, {
     http: "The instruction differs from that of the session's first request.",
     socket: [OPEN, "The session that is resumed has another instruction."],
@@ -196,50 +177,38 @@ export const ROBOT = table({
       "A JPEG that cannot be decoded or has an edge that is too long; also a gripper outside 0 to 1 and a degenerate rotation. On a session's first observation `closing` is `true`, with 1008.",
     ],
   }),
-  too_many_observations: row(
-    429,
-    { socket: [OBSERVATION, "More observations wait for their answers than may."] },
-    { close: 1008 },
-  ),
+  too_many_observations: row(429, {
+    socket: [OBSERVATION, "More observations wait for their answers than may."],
+    close: 1008,
+  }),
 
-  no_replica_free: row(
-    429,
-    {
-      http: "No capacity for another session. `Retry-After` says when a slot can come free.",
-      socket: [OPEN, "No capacity for another session. Retry in a while."],
-    },
-    { close: 1008 },
-  ),
-  model_failure: row(
-    500,
-    {
-      http: "The model failed. Step and memory are as before; retry, and if that answers 410, start a new session.",
-      socket: [OBSERVATION, "The model failed. The step is unchanged: connect again and repeat the observation."],
-    },
-    { close: 1011 },
-  ),
-  engine_protocol_error: row(
-    500,
-    {
-      socket: [
-        OBSERVATION,
-        "The model's answer does not belong to this observation. The step is unchanged: connect again and repeat it.",
-      ],
-    },
-    { close: 1011 },
-  ),
-  engine_unavailable: row(
-    503,
-    {
-      http: `The model is not reachable, still loading, full, or took longer than the service allows for a chunk (${LIMITS.chunkSecondsDefault} s unless its operator sets another time). Nothing was charged; retry after \`Retry-After\` seconds.`,
-      socket: [
-        CONNECTION,
-        "The model is loading, full, not reachable or too slow, too much waits in the service, or it is shutting down. Nothing was charged: connect again with backoff.",
-      ],
-    },
+  no_replica_free: row(429, {
+    http: "No capacity for another session. `Retry-After` says when a slot can come free.",
+    socket: [OPEN, "No capacity for another session. Retry in a while."],
+    close: 1008,
+  }),
+  model_failure: row(500, {
+    http: "The model failed. Step and memory are as before; retry, and if that answers 410, start a new session.",
+    socket: [OBSERVATION, "The model failed. The step is unchanged: connect again and repeat the observation."],
+    close: 1011,
+  }),
+  engine_protocol_error: row(500, {
+    socket: [
+      OBSERVATION,
+      "The model's answer does not belong to this observation. The step is unchanged: connect again and repeat it.",
+    ],
+    close: 1011,
+  }),
+  engine_unavailable: row(503, {
+    http: `The model is not reachable, still loading, full, or took longer than the service allows for a chunk (${LIMITS.chunkSecondsDefault} s unless its operator sets another time). Nothing was charged; retry after \`Retry-After\` seconds.`,
+    socket: [
+      CONNECTION,
+      "The model is loading, full, not reachable or too slow, too much waits in the service, or it is shutting down. Nothing was charged: connect again with backoff.",
+    ],
     // A robot that is told to come back must know when.
-    { close: 1011, retryAfterSeconds: 1 },
-  ),
+    close: 1011,
+    retryAfterSeconds: 1,
+  }),
 });
 
 export const ROBOT_ANSWERS: Answers = {

@@ -8,9 +8,7 @@ export const RUNS = table({
   upload_in_progress: row(409, {
     http: "Another unfinished upload owns the path, or the run is not ready to complete.",
   }),
-  run_incomplete: row(409, {
-    http: "A listed file is missing or differs in size, or a stored file is not listed.",
-  }),
+  run_incomplete: row(409, { http: "A listed file is missing or differs in size, or a stored file is not listed." }),
   run_completed: row(409, { http: "The run is complete: its files do not change any more." }),
   too_many_uploads: row(429, { http: "The run already has 16 unfinished uploads." }),
   storage_busy: row(503, { http: "Too many concurrent storage requests on the run; retry with backoff." }),

@@ -26,10 +26,11 @@ export interface Parts extends HttpDeps, RobotSocketDeps, HealthDeps, OpsDeps {
   readonly catalog: RobotSocketDeps["catalog"];
 }
 
-export function surfacesOf(parts: Parts): Surface[] {
+/** `silentSeconds`: of the sockets. */
+export function surfacesOf(parts: Parts, silentSeconds?: number): Surface[] {
   return [
     robotHttp({ robot: parts, starts: parts.starts.chat }),
-    robotSocket(parts),
+    robotSocket(parts, silentSeconds),
     llm(),
     oauth(parts),
     pages(parts),

@@ -107,7 +107,7 @@ export async function stage(
     ...serviceMetrics(),
     chunkMs: 10_000,
   };
-  const app = publicApp(service, surfacesOf(service), options.silentSeconds);
+  const app = publicApp(service, surfacesOf(service, options.silentSeconds));
   const handle: Stage["handle"] = async (request) => app.handle(request);
   const send: Stage["send"] = (path, init) => handle(new Request(`http://localhost${path}`, init ?? {}));
   const chatOf =

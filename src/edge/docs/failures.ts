@@ -1,17 +1,16 @@
 /** The failures of a route as the OpenAPI document lists them: which there are follows from the route's declaration. */
-import { type Row, type Table, wireCode } from "../../error/core.ts";
+import type { Row } from "../../error/core.ts";
 import { EVERY, KEY_ROWS, MONEY_ROWS } from "../../error/every-route.ts";
 import { errorContent, headers, json, type Response } from "../http/operation.ts";
 import type { Route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
 
 function rowsOf({ answers }: Surface, { keyed, readsBody, beginsWork, paid, failures = [] }: Route): Set<Row> {
-  const of = (table: Table) => Object.values(table);
   return new Set([
     EVERY.internal_error,
-    ...(keyed ? of(KEY_ROWS) : []),
+    ...(keyed ? KEY_ROWS : []),
     ...(readsBody ? [answers.tooLarge, answers.malformed] : []),
-    ...(paid ? of(MONEY_ROWS) : []),
+    ...(paid ? MONEY_ROWS : []),
     ...failures,
     ...(readsBody || beginsWork ? [answers.unavailable] : []),
   ]);
@@ -24,15 +23,15 @@ export function failureResponses(surface: Surface, route: Route): Record<string,
   return Object.fromEntries([...byStatus].map(([status, group]) => [status, response(surface, status, group)]));
 }
 
-function response({ form }: Surface, status: string, rows: readonly Row[]): Response {
-  const own = form?.schema !== undefined && rows.every((row) => Object.values(form.table).includes(row));
+function response({ failureForm }: Surface, status: string, rows: readonly Row[]): Response {
+  const own = failureForm?.schema !== undefined && rows.every((row) => Object.values(failureForm.table).includes(row));
   return {
-    description: rows.map((row) => `- \`${wireCode(row)}\`: ${row.http}`).join("\n"),
+    description: rows.map((row) => `- \`${row.wire}\`: ${row.http}`).join("\n"),
     headers: headers(
       ...(status === "401" && !own ? ["WWW-Authenticate"] : []),
       ...(status === "429" || status === "503" ? ["Retry-After"] : []),
       ...(rows.some(({ final }) => final) ? ["X-Should-Retry"] : []),
     ),
-    content: own ? json(form.schema) : errorContent([...new Set(rows.map(wireCode))]),
+    content: own ? json(failureForm.schema) : errorContent([...new Set(rows.map(({ wire }) => wire))]),
   };
 }

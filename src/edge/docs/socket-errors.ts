@@ -1,5 +1,5 @@
 /** The list of the errors that a WebSocket may say, made from the tables of failures: by what they answer. */
-import { type Row, type Table, wireCode } from "../../error/core.ts";
+import type { Row, Table } from "../../error/core.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { prose } from "./markdown.ts";
 
@@ -22,6 +22,6 @@ function errorRow(row: Row): Html {
   const { close, socket, http = "" } = row;
   const closes =
     close === undefined ? html`<td class="none">–</td>` : html`<td><span class="what">close </span>${close}</td>`;
-  return html`<tr><td><code>${wireCode(row)}</code></td><td><span class="what">closing </span>${String(close !== undefined)}</td>${closes}<td>${prose(socket?.[1] ?? http)}</td></tr>
+  return html`<tr><td><code>${row.wire}</code></td><td><span class="what">closing </span>${String(close !== undefined)}</td>${closes}<td>${prose(socket?.[1] ?? http)}</td></tr>
 `;
 }

@@ -12,11 +12,11 @@ export interface Listener {
   stop(): Promise<void>;
 }
 
-/** `chunkSeconds`: how long an answer may be waited for. */
+/** `answerSeconds`: the longest that an answer may take. */
 export function listen(
   app: AnyElysia,
   { host, port }: Address,
-  chunkSeconds: number = LIMITS.chunkSecondsDefault,
+  answerSeconds: number = LIMITS.chunkSecondsDefault,
 ): Listener | Problem {
   try {
     // Elysia shares ports by default: a second server would silently take half of the requests.
@@ -24,8 +24,8 @@ export function listen(
       hostname: host,
       port,
       reusePort: false,
-      // The server takes a connection that waits for its answer to be idle as well.
-      idleTimeout: Math.max(LIMITS.connectionIdleSeconds, Math.ceil(chunkSeconds) + 10),
+      // Bun takes a connection that waits for its answer to be idle as well.
+      idleTimeout: Math.max(LIMITS.connectionIdleSeconds, Math.ceil(answerSeconds) + 10),
       maxRequestBodySize: LIMITS.serverBodyBytesMax,
       // Otherwise Bun prints the error of every stream that is cut off.
       development: false,
@@ -40,7 +40,7 @@ export function listen(
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
     stop: async () => {
-      // Connections of clients that stopped in the middle of a body would keep it waiting.
+      // A client that has stopped in the middle of its body would keep this waiting.
       const { promise, resolve } = Promise.withResolvers<void>();
       const disarm = systemClock.after(LIMITS.flushMs, resolve);
       await Promise.race([server.stop(), promise]);

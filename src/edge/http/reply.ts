@@ -6,7 +6,7 @@ import type { HttpDeps } from "./deps.ts";
 import { byteStream, type Source } from "./download.ts";
 import type { Arrival, Outcome } from "./route.ts";
 import { type Events, eventStream, type Send } from "./sse.ts";
-import type { OwnForm } from "./surface.ts";
+import type { FailureForm } from "./surface.ts";
 
 export interface Reply {
   readonly status: number;
@@ -21,7 +21,7 @@ export interface Target {
   /** For metrics. */
   readonly name: string;
   /** How failures are written that do not have the error object. */
-  readonly form?: OwnForm;
+  readonly failureForm?: FailureForm;
   readonly run: (arrival: Arrival) => Promise<Outcome>;
 }
 
@@ -31,7 +31,7 @@ export interface Target {
  */
 export async function answer(
   deps: HttpDeps,
-  { name, form, run }: Target,
+  { name, failureForm, run }: Target,
   request: Request,
   params: Arrival["params"],
   server: Arrival["server"],
@@ -46,7 +46,7 @@ export async function answer(
     return undefined;
   }
   if (outcome instanceof Failure) note(deps, requestId, outcome);
-  const { status, body, headers } = outcome instanceof Failure ? failureReply(outcome, form) : outcome;
+  const { status, body, headers } = outcome instanceof Failure ? failureReply(outcome, failureForm) : outcome;
   deps.requests.inc({ route: name, status: String(status) });
   const [type, sent] = typed(deps, requestId, body);
   return new Response(sent, {
@@ -118,7 +118,7 @@ export function notFound(): Failure {
 }
 
 /** The error object of the specification with the headers that go with it, or the surface's own form of its failures. */
-export function failureReply(failure: Failure, form?: OwnForm): Reply {
+export function failureReply(failure: Failure, form?: FailureForm): Reply {
   const { row, status, retryAfterSeconds = row.retryAfterSeconds } = failure;
   const own = form && Object.values(form.table).includes(row) ? form.write(failure) : undefined;
   return {

@@ -9,7 +9,7 @@ import type { Reply } from "./reply.ts";
 import type { Route } from "./route.ts";
 
 /** A surface that does not write its failures as the error object of the specification. */
-export interface OwnForm {
+export interface FailureForm {
   /** The failures that are written in this form; all others have the error object. */
   readonly table: Table;
   readonly write: (failure: Failure) => Reply;
@@ -17,12 +17,26 @@ export interface OwnForm {
   readonly schema?: string;
 }
 
+/** Of Bun's server, for all of its WebSockets. */
+interface SocketOptions {
+  readonly maxPayloadLength: number;
+  /** Seconds without a byte, not even a pong. */
+  readonly idleTimeout: number;
+  readonly sendPings: boolean;
+  readonly perMessageDeflate: boolean;
+  readonly backpressureLimit: number;
+  readonly closeOnBackpressureLimit: boolean;
+}
+
+/** One part of the interface. */
 export interface Surface {
   /** Of its operations in the OpenAPI document. */
   readonly tag: string;
   readonly answers: Answers;
-  readonly form?: OwnForm;
+  readonly failureForm?: FailureForm;
   readonly routes: readonly Route[];
+  /** How its WebSockets are served, if it has any. */
+  readonly socket?: SocketOptions;
   /** What its operations refer to in the document, by name. */
   readonly schemas?: Readonly<Record<string, TSchema>>;
   readonly headers?: Readonly<Record<string, Header>>;

@@ -49,7 +49,7 @@ export function oauth(deps: OauthDeps): Surface {
   return {
     tag: "Sign-in",
     answers: OAUTH_ANSWERS,
-    form: { table: OAUTH, write: failed, schema: "OauthFailure" },
+    failureForm: { table: OAUTH, write: failed, schema: "OauthFailure" },
     routes: [
       post("deviceAuthorization", "/oauth/device_authorization", deviceAuthorization),
       post("token", "/oauth/token", token, "unsupported_grant_type", ...Object.values(POLLED).map(([error]) => error)),

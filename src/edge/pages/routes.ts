@@ -31,7 +31,7 @@ export function pages(deps: PagesDeps): Surface {
   return {
     tag: "Pages",
     answers: PAGE_ANSWERS,
-    form: { table: PAGE, write: unreadable },
+    failureForm: { table: PAGE, write: unreadable },
     routes: [
       get("/sign-in", showSignIn),
       post("/sign-in", signIn),

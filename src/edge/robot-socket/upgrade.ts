@@ -18,10 +18,12 @@ import type { RobotSocketDeps } from "./deps.ts";
 import { Episode } from "./episode.ts";
 import { Outbox } from "./outbox.ts";
 
-export function robotSocket(deps: RobotSocketDeps): Surface {
+/** `silentSeconds`: after which a client that does not even answer a ping is gone. */
+export function robotSocket(deps: RobotSocketDeps, silentSeconds: number = LIMITS.socketSilentSeconds): Surface {
   return {
     tag: "Robot models",
     answers: ROBOT_ANSWERS,
+    socket: socketOptions(silentSeconds),
     routes: [
       route({
         method: "GET",
@@ -56,7 +58,7 @@ interface Handlers {
 }
 
 /** `silentSeconds`: a client that sends nothing for so long, not even a pong, is disconnected. */
-export function socketOptions(silentSeconds: number) {
+function socketOptions(silentSeconds: number) {
   return {
     maxPayloadLength: LIMITS.socketPayloadBytesMax,
     idleTimeout: silentSeconds,

@@ -5,7 +5,6 @@ import sharp from "sharp";
 import { requestBody } from "../../../src/client/request.ts";
 import { EXAMPLE, EXAMPLE_FRAMES } from "../../../src/edge/docs/example.ts";
 import { prose } from "../../../src/edge/docs/markdown.ts";
-import { wireCode } from "../../../src/error/core.ts";
 import { EVERY } from "../../../src/error/every-route.ts";
 import { Problem } from "../../../src/error/problem.ts";
 import { ROBOT } from "../../../src/error/robot.ts";
@@ -83,7 +82,7 @@ describe("the document", () => {
     const table = [EVERY, ROBOT]
       .flatMap((rows) => Object.values(rows))
       .filter(({ http }) => http !== undefined)
-      .map((row) => ({ code: wireCode(row), status: row.status }));
+      .map((row) => ({ code: row.wire, status: row.status }));
     const chat = api.document.paths["/v1/chat/completions"]?.post?.responses ?? {};
     const found = Object.entries(chat).flatMap(([status, { description }]) =>
       [...description.matchAll(/^- `(\w+)`: \S/gm)].map((match) => ({ code: match[1] ?? "", status: Number(status) })),
@@ -324,7 +323,7 @@ describe("the page", () => {
       ...Object.keys(api.document.paths),
       ...Object.keys(api.document.components.schemas),
       ...Object.keys(api.document.components.headers),
-      ...Object.values(ROBOT).flatMap((row) => (row.http === undefined ? [] : [wireCode(row)])),
+      ...Object.values(ROBOT).flatMap((row) => (row.http === undefined ? [] : [row.wire])),
       ...["robot_state", "cartesian_position", "next_frames_per_camera", "exactly 12", MODEL],
     ];
     expect(words.filter((word) => !text.includes(word))).toEqual([]);

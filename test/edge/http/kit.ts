@@ -18,9 +18,9 @@ import { fakeStore, funded } from "../../account/fake-store.ts";
 /** Failures of a surface that no product has. */
 export const FAKE = table({
   body_too_large: row(413, { http: "The body is too large." }),
-  body_malformed: row(422, { http: "The body is malformed." }, { final: true }),
+  body_malformed: row(422, { http: "The body is malformed.", final: true }),
   fake_missing: row(404, { http: "There is no such thing." }),
-  fake_unavailable: row(503, { http: "Not now." }, { retryAfterSeconds: 7 }),
+  fake_unavailable: row(503, { http: "Not now.", retryAfterSeconds: 7 }),
 });
 
 const FAKE_ANSWERS: Answers = {
