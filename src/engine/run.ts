@@ -77,18 +77,11 @@ export class NativeRun implements Run {
   }
 
   private failed(status: number): Failure {
-    if (status === STATUS.cancelled) {
-      return cancelled();
-    }
+    if (status === STATUS.cancelled) return cancelled();
     assert(status === STATUS.model, `a run ends as done, cancelled or failed, not ${status}`);
     // The native text names tensors and graph nodes: it is for the log, not for a client.
-    return new Failure(
-      ROBOT.model_failure,
-      "the model failed on this observation; retry, and tell the operator if it goes on",
-      {
-        detail: this.channel.errorText(this.ticket),
-      },
-    );
+    const text = "the model failed on this observation; retry, and tell the operator if it goes on";
+    return new Failure(ROBOT.model_failure, text, { detail: this.channel.errorText(this.ticket) });
   }
 
   private release(verdict: "commit" | "abort"): void {
