@@ -1,5 +1,6 @@
 /** Device login (RFC 8628): a program without a browser gets an API key once a signed-in person has confirmed its code. */
 import { LIMITS } from "../limits.ts";
+import { randomText } from "../std/base62.ts";
 import type { Clock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import type { DeviceLogin, DevicePoll } from "../store/people.ts";
@@ -11,8 +12,6 @@ import { isToken, makeToken, sha256 } from "./secret.ts";
 /** Without vowels no word comes out, and no letter looks like another one or like a digit (RFC 8628, section 6.1). */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARS = 8;
-/** The largest multiple of the number of letters below 256; larger bytes are thrown away, or some letters would be likelier. */
-const BYTE_LIMIT = 240;
 /** Tries to find a code that is free, of 25 billion codes. */
 const CODE_TRIES = 3;
 
@@ -125,18 +124,16 @@ function codeUnknown(): PageRefusal {
 }
 
 function makeUserCode(): string {
-  let code = "";
-  while (code.length < CODE_CHARS) {
-    for (const byte of crypto.getRandomValues(new Uint8Array(CODE_CHARS))) {
-      if (byte < BYTE_LIMIT && code.length < CODE_CHARS) code += LETTERS.charAt(byte % LETTERS.length);
-    }
-  }
-  return `${code.slice(0, 4)}-${code.slice(4)}`;
+  return dashed(randomText(LETTERS, CODE_CHARS));
 }
 
 /** Case, spaces and punctuation do not matter (RFC 8628, section 6.1). */
 function readUserCode(typed: string): string | undefined {
   const letters = typed.toUpperCase().replace(/[^A-Z0-9]/g, "");
   const good = letters.length === CODE_CHARS && [...letters].every((letter) => LETTERS.includes(letter));
-  return good ? `${letters.slice(0, 4)}-${letters.slice(4)}` : undefined;
+  return good ? dashed(letters) : undefined;
+}
+
+function dashed(code: string): string {
+  return `${code.slice(0, 4)}-${code.slice(4)}`;
 }

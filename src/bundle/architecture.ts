@@ -1,63 +1,48 @@
 /** `models/<name>/model.json`: a model's facts plus the architecture of its reference bundle. */
 import { type Static, Type } from "@sinclair/typebox";
 import { FactFields } from "./manifest-facts.ts";
+import { closed } from "./shape.ts";
 
-const Closed = { additionalProperties: false } as const;
 const Size = Type.Integer({ minimum: 1, maximum: 65_536 });
 
 /** Byte pairs that training the tokenizer merges. */
-const TokenizerSize = Type.Object({ merges: Type.Integer({ minimum: 0, maximum: 4096 }) }, Closed);
+const TokenizerSize = closed({ merges: Type.Integer({ minimum: 0, maximum: 4096 }) });
 
 /** Sizes of a flow-vla; all are counts. */
-const Architecture = Type.Object(
-  {
-    /** Seed of the random weights. */
-    seed: Type.Integer({ minimum: 0 }),
-    vision: Type.Object({ width: Size, layers: Size, heads: Size, mlp: Size, patch: Size }, Closed),
-    /** `kv_heads` divides `heads`; `head_dim` is even. The expert reads this cache, so it has the same layers and heads. */
-    language: Type.Object(
-      { width: Size, layers: Size, heads: Size, kv_heads: Size, head_dim: Size, mlp: Size },
-      Closed,
-    ),
-    expert: Type.Object({ width: Size, mlp: Size, time_width: Size }, Closed),
-    tokenizer: TokenizerSize,
-  },
-  Closed,
-);
+const Architecture = closed({
+  /** Seed of the random weights. */
+  seed: Type.Integer({ minimum: 0 }),
+  vision: closed({ width: Size, layers: Size, heads: Size, mlp: Size, patch: Size }),
+  /** `kv_heads` divides `heads`; `head_dim` is even. The expert reads this cache, so it has the same layers and heads. */
+  language: closed({ width: Size, layers: Size, heads: Size, kv_heads: Size, head_dim: Size, mlp: Size }),
+  expert: closed({ width: Size, mlp: Size, time_width: Size }),
+  tokenizer: TokenizerSize,
+});
 export type Architecture = Static<typeof Architecture>;
 
 /** Sizes of a world-action model; all are counts. */
-const WorldArchitecture = Type.Object(
-  {
-    /** Seed of the random weights. */
-    seed: Type.Integer({ minimum: 0 }),
-    /**
-     * One transformer over latent frames, state and action rows. `head_dim` is even; `channels` are those of one token of a
-     * latent frame, which covers `patch` × `patch` pixels of each of its camera frames.
-     */
-    transformer: Type.Object(
-      {
-        width: Size,
-        layers: Size,
-        heads: Size,
-        head_dim: Size,
-        mlp: Size,
-        time_width: Size,
-        patch: Size,
-        channels: Size,
-      },
-      Closed,
-    ),
-    tokenizer: TokenizerSize,
-  },
-  Closed,
-);
+const WorldArchitecture = closed({
+  /** Seed of the random weights. */
+  seed: Type.Integer({ minimum: 0 }),
+  /**
+   * One transformer over latent frames, state and action rows. `head_dim` is even; `channels` are those of one token of a
+   * latent frame, which covers `patch` × `patch` pixels of each of its camera frames.
+   */
+  transformer: closed({
+    width: Size,
+    layers: Size,
+    heads: Size,
+    head_dim: Size,
+    mlp: Size,
+    time_width: Size,
+    patch: Size,
+    channels: Size,
+  }),
+  tokenizer: TokenizerSize,
+});
 export type WorldArchitecture = Static<typeof WorldArchitecture>;
 
-export const ModelFile = Type.Object(
-  { ...FactFields, architecture: Type.Union([Architecture, WorldArchitecture]) },
-  Closed,
-);
+export const ModelFile = closed({ ...FactFields, architecture: Type.Union([Architecture, WorldArchitecture]) });
 export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */

@@ -10,3 +10,11 @@ export function firstRepeated(values: readonly string[]): number | undefined {
   const index = values.findIndex((value, at) => values.indexOf(value) < at);
   return index < 0 ? undefined : index;
 }
+
+/** The fault of the first rule that does not hold. */
+export function firstBroken(
+  rules: readonly (readonly [holds: boolean, path: string, found: number, expected: string])[],
+): string | undefined {
+  const broken = rules.find(([holds]) => !holds);
+  return broken && fault(broken[1], broken[2], broken[3]);
+}

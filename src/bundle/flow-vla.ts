@@ -6,6 +6,7 @@ import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
 import { expert } from "./expert.ts";
 import { type Built, type Graphs, openPort, written } from "./family.ts";
+import { firstBroken } from "./fault.ts";
 import { GraphBuilder, type Port, type Value } from "./graph.ts";
 import { embedTokens, language } from "./language.ts";
 import { patchCount, type Views, vision } from "./vision.ts";
@@ -26,7 +27,7 @@ export function flowVlaMismatch(
   { vision: tower, language: prefix, expert: flow }: Architecture,
 ): string | undefined {
   const patches = (image.width / tower.patch) * (image.height / tower.patch);
-  const rules: [holds: boolean, path: string, found: number, expected: string][] = [
+  return firstBroken([
     [frames.first === frames.later, "/frames/first", frames.first, `${frames.later}, as later`],
     [memory === null, "/memory", 1, "null: this family keeps none"],
     [guidance === null, "/guidance", 1, "null: this family has one branch"],
@@ -47,9 +48,7 @@ export function flowVlaMismatch(
       flow.time_width,
       "an even number above 2",
     ],
-  ];
-  const broken = rules.find(([holds]) => !holds);
-  return broken && `${broken[1]}: found ${broken[2]}, expected ${broken[3]}`;
+  ]);
 }
 
 interface Plan {

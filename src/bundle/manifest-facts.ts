@@ -1,75 +1,55 @@
 /** What a manifest says of a model apart from its graphs: cameras, image, state, prompt, action, flow, memory. */
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../limits.ts";
+import { closed, oneOf } from "./shape.ts";
 
-const Closed = { additionalProperties: false } as const;
+/**
+ * How one value of the model's vector is normalised with `norm.json`: `quantile` x → (x − q01) / (q99 − q01 + 1e-6) · 2 − 1,
+ * `mean_std` x → (x − mean) / (std + 1e-6).
+ */
+const Norm = oneOf("quantile", "mean_std", "none");
 
-/** How one value of the model's vector is normalised with `norm.json`. */
-const Norm = Type.Union([
-  /** x → (x − q01) / (q99 − q01 + 1e-6) · 2 − 1 */
-  Type.Literal("quantile"),
-  /** x → (x − mean) / (std + 1e-6) */
-  Type.Literal("mean_std"),
-  Type.Literal("none"),
-]);
+const StateColumn = closed({
+  name: Type.String({ minLength: 1 }),
+  unit: Type.String(),
+  /** Which array of `robot_state`, and which of its values. */
+  from: oneOf("joint_position", "gripper_position", "cartesian_position"),
+  index: Type.Integer({ minimum: 0, maximum: 63 }),
+  norm: Norm,
+});
 
-const StateColumn = Type.Object(
-  {
-    name: Type.String({ minLength: 1 }),
-    unit: Type.String(),
-    /** Which array of `robot_state`, and which of its values. */
-    from: Type.Union([
-      Type.Literal("joint_position"),
-      Type.Literal("gripper_position"),
-      Type.Literal("cartesian_position"),
-    ]),
-    index: Type.Integer({ minimum: 0, maximum: 63 }),
-    norm: Norm,
-  },
-  Closed,
-);
-
-const ActionColumn = Type.Object(
-  {
-    name: Type.String({ minLength: 1 }),
-    unit: Type.String(),
-    norm: Norm,
-    /** Index of the state column that a relative action is added to; null for an absolute one. */
-    relative_to: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
-    /** Allowed range in robot units, inclusive. */
-    min: Type.Number(),
-    max: Type.Number(),
-  },
-  Closed,
-);
+const ActionColumn = closed({
+  name: Type.String({ minLength: 1 }),
+  unit: Type.String(),
+  norm: Norm,
+  /** Index of the state column that a relative action is added to; null for an absolute one. */
+  relative_to: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
+  /** Allowed range in robot units, inclusive. */
+  min: Type.Number(),
+  max: Type.Number(),
+});
 
 const PromptPart = Type.Union([
   /** One fixed token, for example the begin-of-sequence token. */
-  Type.Object({ kind: Type.Literal("token"), id: Type.Integer({ minimum: 0 }) }, Closed),
+  closed({ kind: Type.Literal("token"), id: Type.Integer({ minimum: 0 }) }),
   /** The instruction: trimmed, each run of white space one space, tokenised without special tokens. */
-  Type.Object({ kind: Type.Literal("instruction") }, Closed),
+  closed({ kind: Type.Literal("instruction") }),
   /** One token per state column: id = base + round((clamp(x, −1, 1) + 1) / 2 · (bins − 1)), x normalised, ties to even. */
-  Type.Object(
-    {
-      kind: Type.Literal("state_tokens"),
-      base: Type.Integer({ minimum: 0 }),
-      bins: Type.Integer({ minimum: 2, maximum: 65_536 }),
-    },
-    Closed,
-  ),
+  closed({
+    kind: Type.Literal("state_tokens"),
+    base: Type.Integer({ minimum: 0 }),
+    bins: Type.Integer({ minimum: 2, maximum: 65_536 }),
+  }),
   /**
    * One text, tokenised as a whole: `{instruction}`, trimmed, with `_` and each run of white space as one space, and behind it,
    * after a space, `{state}`: per state column digitize(x, linspace(−1, 1, bins + 1)[:−1]) − 1 of x normalised, −1 to bins − 1, joined
    * by spaces (openpi's pi0.5).
    */
-  Type.Object(
-    {
-      kind: Type.Literal("template"),
-      text: Type.String({ pattern: "^[^{}]*\\{instruction\\}[^{}]* \\{state\\}[^{}]*$" }),
-      bins: Type.Integer({ minimum: 2, maximum: 4096 }),
-    },
-    Closed,
-  ),
+  closed({
+    kind: Type.Literal("template"),
+    text: Type.String({ pattern: "^[^{}]*\\{instruction\\}[^{}]* \\{state\\}[^{}]*$" }),
+    bins: Type.Integer({ minimum: 2, maximum: 4096 }),
+  }),
 ]);
 
 /** Known before the graphs exist: `models/<name>/model.json` has these and `architecture`. */
@@ -80,7 +60,7 @@ export const FactFields = {
   licence: Type.String({ minLength: 1 }),
   /** Where graphs and weights come from, one or two sentences for people. */
   source: Type.String({ minLength: 1 }),
-  family: Type.Union([Type.Literal("flow-vla"), Type.Literal("world-action")]),
+  family: oneOf("flow-vla", "world-action"),
   /** True: random weights, which is shown wherever a user could meet them. */
   reference: Type.Boolean(),
   /** True: a request with images needs a `session_id`. */
@@ -88,91 +68,70 @@ export const FactFields = {
   /** Camera names in wire order. */
   cameras: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 4 }),
   /** Frames per camera: on a session's first request, and later. */
-  frames: Type.Object(
-    { first: Type.Integer({ minimum: 1, maximum: 4 }), later: Type.Integer({ minimum: 1, maximum: 4 }) },
-    Closed,
-  ),
-  image: Type.Object(
-    {
-      width: Type.Integer({ minimum: 8, maximum: 1024 }),
-      height: Type.Integer({ minimum: 8, maximum: 1024 }),
-      /** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
-      resize: Type.Union([Type.Literal("pad"), Type.Literal("stretch"), Type.Literal("crop")]),
-      /** Pillow's antialiased bilinear on 8-bit values, horizontal then vertical. */
-      filter: Type.Literal("pillow-bilinear"),
-      /** Per RGB channel: (value / 255 − mean) / std. */
-      mean: Type.Array(Type.Number(), { minItems: 3, maxItems: 3 }),
-      std: Type.Array(Type.Number({ exclusiveMinimum: 0 }), { minItems: 3, maxItems: 3 }),
-      layout: Type.Literal("chw"),
-      /** Prefix tokens that one frame becomes. */
-      tokens: Type.Integer({ minimum: 1 }),
-    },
-    Closed,
-  ),
-  state: Type.Object(
-    {
-      /** Wire shape of `robot_state`. */
-      kind: Type.Union([Type.Literal("joint"), Type.Literal("cartesian")]),
-      /** The model's vector, in order. */
-      columns: Type.Array(StateColumn, { minItems: 1, maxItems: LIMITS.stateValuesMax }),
-      /** Values of the `state` tensor: the columns, then zeros. */
-      width: Type.Integer({ minimum: 1, maximum: LIMITS.stateValuesMax }),
-    },
-    Closed,
-  ),
-  prompt: Type.Object(
-    {
-      /** Right-padded with `pad_id` to this many tokens, state tokens included. */
-      tokens_max: Type.Integer({ minimum: 1, maximum: 4096 }),
-      pad_id: Type.Integer({ minimum: 0 }),
-      parts: Type.Array(PromptPart, { minItems: 1 }),
-    },
-    Closed,
-  ),
-  action: Type.Object(
-    {
-      rows: Type.Integer({ minimum: 1, maximum: LIMITS.actionHorizonMax }),
-      /** Rows per second; dt = 1 / hz. */
-      hz: Type.Integer({ minimum: 1, maximum: 1000 }),
-      space: Type.Union([Type.Literal("joint_position"), Type.Literal("cartesian_position")]),
-      /** Values per row inside the model, at least the number of columns; the rest is padding and is cut. */
-      width: Type.Integer({ minimum: 1, maximum: 64 }),
-      columns: Type.Array(ActionColumn, { minItems: 1, maxItems: 64 }),
-      /**
-       * First columns of rotations: six columns each, the first and the second column vector of a rotation matrix, made
-       * orthonormal by Gram-Schmidt.
-       */
-      rotation6d: Type.Array(Type.Integer({ minimum: 0, maximum: 63 })),
-      /** A value outside its column's range: clamped and counted, or `model_failure`. */
-      out_of_range: Type.Union([Type.Literal("clamp"), Type.Literal("fail")]),
-    },
-    Closed,
-  ),
+  frames: closed({ first: Type.Integer({ minimum: 1, maximum: 4 }), later: Type.Integer({ minimum: 1, maximum: 4 }) }),
+  image: closed({
+    width: Type.Integer({ minimum: 8, maximum: 1024 }),
+    height: Type.Integer({ minimum: 8, maximum: 1024 }),
+    /** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
+    resize: oneOf("pad", "stretch", "crop"),
+    /** Pillow's antialiased bilinear on 8-bit values, horizontal then vertical. */
+    filter: Type.Literal("pillow-bilinear"),
+    /** Per RGB channel: (value / 255 − mean) / std. */
+    mean: Type.Array(Type.Number(), { minItems: 3, maxItems: 3 }),
+    std: Type.Array(Type.Number({ exclusiveMinimum: 0 }), { minItems: 3, maxItems: 3 }),
+    layout: Type.Literal("chw"),
+    /** Prefix tokens that one frame becomes. */
+    tokens: Type.Integer({ minimum: 1 }),
+  }),
+  state: closed({
+    /** Wire shape of `robot_state`. */
+    kind: oneOf("joint", "cartesian"),
+    /** The model's vector, in order. */
+    columns: Type.Array(StateColumn, { minItems: 1, maxItems: LIMITS.stateValuesMax }),
+    /** Values of the `state` tensor: the columns, then zeros. */
+    width: Type.Integer({ minimum: 1, maximum: LIMITS.stateValuesMax }),
+  }),
+  prompt: closed({
+    /** Right-padded with `pad_id` to this many tokens, state tokens included. */
+    tokens_max: Type.Integer({ minimum: 1, maximum: 4096 }),
+    pad_id: Type.Integer({ minimum: 0 }),
+    parts: Type.Array(PromptPart, { minItems: 1 }),
+  }),
+  action: closed({
+    rows: Type.Integer({ minimum: 1, maximum: LIMITS.actionHorizonMax }),
+    /** Rows per second; dt = 1 / hz. */
+    hz: Type.Integer({ minimum: 1, maximum: 1000 }),
+    space: oneOf("joint_position", "cartesian_position"),
+    /** Values per row inside the model, at least the number of columns; the rest is padding and is cut. */
+    width: Type.Integer({ minimum: 1, maximum: 64 }),
+    columns: Type.Array(ActionColumn, { minItems: 1, maxItems: 64 }),
+    /**
+     * First columns of rotations: six columns each, the first and the second column vector of a rotation matrix, made
+     * orthonormal by Gram-Schmidt.
+     */
+    rotation6d: Type.Array(Type.Integer({ minimum: 0, maximum: 63 })),
+    /** A value outside its column's range: clamped and counted, or `model_failure`. */
+    out_of_range: oneOf("clamp", "fail"),
+  }),
   /**
    * Euler: `steps` equal steps from `t_start` to `t_end`, each time shifted by s(t) = shift · t / (1 + (shift − 1) · t), 1 for none;
    * x ← x + (t_next − t) · v(x, t).
    */
-  flow: Type.Object(
-    {
-      t_start: Type.Number(),
-      t_end: Type.Number(),
-      steps: Type.Integer({ minimum: 1, maximum: 100 }),
-      shift: Type.Number({ minimum: 1, maximum: 100 }),
-    },
-    Closed,
-  ),
+  flow: closed({
+    t_start: Type.Number(),
+    t_end: Type.Number(),
+    steps: Type.Integer({ minimum: 1, maximum: 100 }),
+    shift: Type.Number({ minimum: 1, maximum: 100 }),
+  }),
   /**
    * Two branches, row 0 with the instruction and row 1 with an empty one: v = v₁ + scale · (v₀ − v₁) for the latents in `apply`,
    * v = v₀ for the others.
    */
   guidance: Type.Union([
-    Type.Object(
-      {
-        scale: Type.Number(),
-        apply: Type.Array(Type.Union([Type.Literal("video"), Type.Literal("action")]), { uniqueItems: true }),
-      },
-      Closed,
-    ),
+    closed({
+      scale: Type.Number(),
+      apply: Type.Array(oneOf("video", "action"), { uniqueItems: true }),
+    }),
     Type.Null(),
   ]),
   /**
@@ -180,15 +139,12 @@ export const FactFields = {
    * window anew, adds `first`, a later one `later`.
    */
   memory: Type.Union([
-    Type.Object(
-      {
-        window: Type.Integer({ minimum: 1, maximum: 4096 }),
-        tokens: Type.Integer({ minimum: 1, maximum: 65_536 }),
-        first: Type.Integer({ minimum: 1, maximum: 16 }),
-        later: Type.Integer({ minimum: 1, maximum: 16 }),
-      },
-      Closed,
-    ),
+    closed({
+      window: Type.Integer({ minimum: 1, maximum: 4096 }),
+      tokens: Type.Integer({ minimum: 1, maximum: 65_536 }),
+      first: Type.Integer({ minimum: 1, maximum: 16 }),
+      later: Type.Integer({ minimum: 1, maximum: 16 }),
+    }),
     Type.Null(),
   ]),
   /** The largest batch: observations that are queued together run together. */

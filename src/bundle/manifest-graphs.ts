@@ -1,64 +1,49 @@
 /** How a manifest describes a graph: its inputs, its outputs, and the role of each. */
 import { Type } from "@sinclair/typebox";
-
-const Closed = { additionalProperties: false } as const;
+import { closed, oneOf } from "./shape.ts";
 
 const Dim = Type.Union([Type.Literal("batch"), Type.Integer({ minimum: 1 })]);
-const Dtype = Type.Union([Type.Literal("f32"), Type.Literal("i64"), Type.Literal("bool")]);
+const Dtype = oneOf("f32", "i64", "bool");
 
-const GraphInput = Type.Object(
-  {
-    name: Type.String(),
-    /**
-     * What the engine feeds. B is "batch", 1 on a model with memory; R is B, or the number of branches on a model with memory.
-     * `images` f32 [B, cameras · frames, 3, height, width]; `tokens` i64 [R, prompt.tokens_max]; `token_mask` bool of the same
-     * shape, true for a token; `state` f32 [B, state.width], normalised, then zeros; `latent` f32 [B, rows, action.width];
-     * `video_latent` f32, any fixed shape; `time` f32 [1]; `cache`: the output `from` of the prefill graph, same dtype and shape.
-     * On a model with memory: `block`: the block `from` that this run has written, of which `block_length` i64 [1] tokens are
-     * valid; `memory`: all that was committed of the blocks `from`, f32 [R, …, window · tokens, width], of which `memory_length`
-     * i64 [1] tokens are valid. Values after a length are undefined, but finite.
-     */
-    role: Type.Union([
-      Type.Literal("images"),
-      Type.Literal("tokens"),
-      Type.Literal("token_mask"),
-      Type.Literal("state"),
-      Type.Literal("latent"),
-      Type.Literal("video_latent"),
-      Type.Literal("time"),
-      Type.Literal("cache"),
-      Type.Literal("block"),
-      Type.Literal("block_length"),
-      Type.Literal("memory"),
-      Type.Literal("memory_length"),
-    ]),
-    from: Type.Optional(Type.String()),
-    dtype: Dtype,
-    shape: Type.Array(Dim),
-  },
-  Closed,
-);
+const GraphInput = closed({
+  name: Type.String(),
+  /**
+   * What the engine feeds. B is "batch", 1 on a model with memory; R is B, or the number of branches on a model with memory.
+   * `images` f32 [B, cameras · frames, 3, height, width]; `tokens` i64 [R, prompt.tokens_max]; `token_mask` bool of the same
+   * shape, true for a token; `state` f32 [B, state.width], normalised, then zeros; `latent` f32 [B, rows, action.width];
+   * `video_latent` f32, any fixed shape; `time` f32 [1]; `cache`: the output `from` of the prefill graph, same dtype and shape.
+   * On a model with memory: `block`: the block `from` that this run has written, of which `block_length` i64 [1] tokens are
+   * valid; `memory`: all that was committed of the blocks `from`, f32 [R, …, window · tokens, width], of which `memory_length`
+   * i64 [1] tokens are valid. Values after a length are undefined, but finite.
+   */
+  role: oneOf(
+    "images",
+    "tokens",
+    "token_mask",
+    "state",
+    "latent",
+    "video_latent",
+    "time",
+    "cache",
+    "block",
+    "block_length",
+    "memory",
+    "memory_length",
+  ),
+  from: Type.Optional(Type.String()),
+  dtype: Dtype,
+  shape: Type.Array(Dim),
+});
 
-const GraphOutput = Type.Object(
-  {
-    name: Type.String(),
-    /**
-     * `cache`: what the denoise graph reads; `block`: what an observation adds to its episode's memory, f32 [R, …, tokens, width]
-     * with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`.
-     */
-    role: Type.Union([
-      Type.Literal("cache"),
-      Type.Literal("block"),
-      Type.Literal("velocity"),
-      Type.Literal("video_velocity"),
-    ]),
-    dtype: Dtype,
-    shape: Type.Array(Dim),
-  },
-  Closed,
-);
+const GraphOutput = closed({
+  name: Type.String(),
+  /**
+   * `cache`: what the denoise graph reads; `block`: what an observation adds to its episode's memory, f32 [R, …, tokens, width]
+   * with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`.
+   */
+  role: oneOf("cache", "block", "velocity", "video_velocity"),
+  dtype: Dtype,
+  shape: Type.Array(Dim),
+});
 
-export const Graph = Type.Object(
-  { file: Type.String(), inputs: Type.Array(GraphInput), outputs: Type.Array(GraphOutput) },
-  Closed,
-);
+export const Graph = closed({ file: Type.String(), inputs: Type.Array(GraphInput), outputs: Type.Array(GraphOutput) });

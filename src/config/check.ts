@@ -2,6 +2,7 @@
 import type { StaticDecode, TObject, TSchema } from "@sinclair/typebox";
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 import { EXIT, Problem } from "../error/problem.ts";
+import { present } from "../std/assert.ts";
 import { nearest } from "../std/nearest.ts";
 
 /** What `table` says, with the defaults of what it does not say. `where` is its name in messages. */
@@ -11,7 +12,7 @@ export function readTable<S extends TObject>(schema: S, table: object, where: st
   const faults = [...Value.Errors(schema, value)];
   // A misspelt key also leaves the right one missing: the misspelt one is the cause.
   const fault = faults.find(({ type }) => type === ValueErrorType.ObjectAdditionalProperties) ?? faults[0];
-  return new Problem(`${where}: ${fault === undefined ? "not understood" : sentence(fault)}`, EXIT.usage);
+  return new Problem(`${where}: ${sentence(present(fault, "the fault of a refused table"))}`, EXIT.usage);
 }
 
 /** `must be …, not …`, or undefined for a good value. */

@@ -1,6 +1,6 @@
 /**
  * The kinds of fields that configuration tables have, as TypeBox schemas. `expected` is how messages describe a good value;
- * a default stands in the schema, as it would be written in the file.
+ * a default stands in the schema, as it would be written in the file; without one the key is required.
  */
 import { FormatRegistry, Type } from "@sinclair/typebox";
 
@@ -16,7 +16,7 @@ FormatRegistry.Set("http-address", (text) => /^https?:\/\//.test(text) && URL.ca
 FormatRegistry.Set("host-port", (text) => Number(HOST_PORT.exec(text)?.[2] ?? Number.NaN) <= 65_535);
 
 export function text(fallback?: string) {
-  return Type.String({ minLength: 1, expected: "a text that is not empty", ...defaultOf(fallback) });
+  return Type.String({ minLength: 1, expected: "a text that is not empty", default: fallback });
 }
 
 export function flag(fallback: boolean) {
@@ -25,7 +25,7 @@ export function flag(fallback: boolean) {
 
 export function whole(minimum: number, maximum: number, fallback?: number) {
   const expected = `a whole number from ${minimum} to ${maximum}`;
-  return Type.Integer({ minimum, maximum, expected, ...defaultOf(fallback) });
+  return Type.Integer({ minimum, maximum, expected, default: fallback });
 }
 
 export function seconds(maximum: number, fallback: number) {
@@ -35,7 +35,7 @@ export function seconds(maximum: number, fallback: number) {
 
 export function either<A extends string, B extends string>(one: A, other: B, fallback?: A | B) {
   const expected = `"${one}" or "${other}"`;
-  return Type.Union([Type.Literal(one), Type.Literal(other)], { expected, ...defaultOf(fallback) });
+  return Type.Union([Type.Literal(one), Type.Literal(other)], { expected, default: fallback });
 }
 
 export function httpAddress() {
@@ -61,7 +61,7 @@ export function rate(fallback?: string) {
     Type.String({
       pattern: "^\\d{1,9}(\\.\\d{1,3})?$",
       expected: 'an amount in quotes with at most three decimal places, such as "0.60"',
-      ...defaultOf(fallback),
+      default: fallback,
     }),
   )
     .Decode((given) => {
@@ -69,9 +69,4 @@ export function rate(fallback?: string) {
       return BigInt(dollars + places.padEnd(3, "0"));
     })
     .Encode((nanos) => `${nanos / 1000n}.${String(nanos % 1000n).padStart(3, "0")}`);
-}
-
-/** A key without a default is required, so an absent one must not be there as `undefined`. */
-function defaultOf<T>(fallback: T | undefined): { default?: T } {
-  return fallback === undefined ? {} : { default: fallback };
 }

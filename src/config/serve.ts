@@ -98,12 +98,8 @@ function drillsOf(faults: string, dev: boolean): Drills | Problem {
 
 /** What flags and variables say, in the types of the file; each is checked here, so that a message names its source. */
 function overridesOf(flags: ServeFlags, env: Environment): Record<string, string | number> | Problem {
-  const typed: Readonly<Record<string, string | undefined>> = {
-    host: flags.host,
-    port: flags.port,
-    data: flags.data,
-    models: flags.models,
-  };
+  const { host, port, data, models } = flags;
+  const typed: Readonly<Record<string, string | undefined>> = { host, port, data, models };
   const overrides: Record<string, string | number> = {};
   for (const [key, schema] of Object.entries<TSchema>(SETTINGS)) {
     const variable = `TENDON_${key.toUpperCase()}`;

@@ -3,7 +3,6 @@ import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
 import { assert } from "../std/assert.ts";
 import { STATUS } from "./abi.ts";
-import type { Calls } from "./binding.ts";
 import { busy, unloading } from "./busy.ts";
 import type { Channel } from "./channel.ts";
 import type { Frame } from "./engine.ts";
@@ -16,7 +15,6 @@ export class NativeFrame implements Frame {
   private holder: Holder = "caller";
 
   constructor(
-    private readonly calls: Calls,
     private readonly channel: Channel,
     private readonly owner: { readonly isLoaded: boolean },
     private readonly model: number,
@@ -31,7 +29,10 @@ export class NativeFrame implements Frame {
     if (this.holder !== "caller") return;
     this.holder = "nobody";
     if (!this.owner.isLoaded) return;
-    this.channel.expect(this.calls.tendon_frame_drop(this.channel.engine, this.model, this.ticket), "frame_drop");
+    this.channel.expect(
+      this.channel.calls.tendon_frame_drop(this.channel.engine, this.model, this.ticket),
+      "frame_drop",
+    );
   }
 
   /** A run has taken the slot. */

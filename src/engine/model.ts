@@ -11,7 +11,7 @@ import {
   STATE_VALUES_MAX,
   STATUS,
 } from "./abi.ts";
-import { type Calls, lastError } from "./binding.ts";
+import { lastError } from "./binding.ts";
 import { busy, tooLong, unloading } from "./busy.ts";
 import type { Channel } from "./channel.ts";
 import type { Frame, Model, Observation, Run } from "./engine.ts";
@@ -39,7 +39,6 @@ export class NativeModel implements Model {
   private gone: Promise<void> | undefined;
 
   constructor(
-    private readonly calls: Calls,
     private readonly channel: Channel,
     private readonly results: ResultSlots,
     private readonly ticket: number,
@@ -61,7 +60,7 @@ export class NativeModel implements Model {
     if (state) requestState.set(state);
     const text = bytesOf(instruction);
     const length = instruction ? text.length : 0;
-    const tokens = this.calls.tendon_measure(this.channel.engine, requestBytes, text, length);
+    const tokens = this.channel.calls.tendon_measure(this.channel.engine, requestBytes, text, length);
     if (tokens === STATUS.tooLong) return tooLong();
     this.channel.expect(tokens, "measure");
     return tokens;
@@ -70,10 +69,17 @@ export class NativeModel implements Model {
   framePut(camera: number, jpeg: Uint8Array, turn: number): Frame | Failure {
     assert(jpeg.length > 0, "an empty frame is refused at the edge");
     if (!this.isLoaded) return unloading();
-    const ticket = this.calls.tendon_frame_put(this.channel.engine, this.ticket, camera, turn, jpeg, jpeg.length);
+    const ticket = this.channel.calls.tendon_frame_put(
+      this.channel.engine,
+      this.ticket,
+      camera,
+      turn,
+      jpeg,
+      jpeg.length,
+    );
     if (ticket === STATUS.busy) return busy("all frame slots are taken");
     this.channel.expect(ticket, "frame_put");
-    return new NativeFrame(this.calls, this.channel, this, this.ticket, ticket);
+    return new NativeFrame(this.channel, this, this.ticket, ticket);
   }
 
   observe(observation: Observation): Run | Failure {
@@ -99,17 +105,22 @@ export class NativeModel implements Model {
     for (const [index, frame] of taken.entries()) requestFrames[index] = frame.ticket;
     requestState.set(state);
     const text = bytesOf(instruction);
-    const ticket = this.calls.tendon_observe(this.channel.engine, requestBytes, text, instruction ? text.length : 0);
-    if (ticket === STATUS.busy) return busy(lastError(this.calls));
+    const ticket = this.channel.calls.tendon_observe(
+      this.channel.engine,
+      requestBytes,
+      text,
+      instruction ? text.length : 0,
+    );
+    if (ticket === STATUS.busy) return busy(lastError(this.channel.calls));
     if (ticket === STATUS.tooLong) return tooLong();
     this.channel.expect(ticket, "observe");
     for (const frame of taken) frame.taken();
-    return new NativeRun(this.calls, this.channel, this.results, ticket);
+    return new NativeRun(this.channel, this.results, ticket);
   }
 
   memory(slot: number): { frames: number; digest: bigint } {
     const state = new Uint8Array(this.memoryState.buffer);
-    this.channel.expect(this.calls.tendon_memory(this.channel.engine, this.ticket, slot, state), "memory");
+    this.channel.expect(this.channel.calls.tendon_memory(this.channel.engine, this.ticket, slot, state), "memory");
     return {
       frames: this.memoryState.getUint32(MemoryState.frames, true),
       digest: this.memoryState.getBigUint64(MemoryState.digest, true),
@@ -119,7 +130,7 @@ export class NativeModel implements Model {
   sessionDrop(slot: number): void {
     // Unloading has freed the memory.
     if (!this.isLoaded) return;
-    this.channel.expect(this.calls.tendon_session_drop(this.channel.engine, this.ticket, slot), "session_drop");
+    this.channel.expect(this.channel.calls.tendon_session_drop(this.channel.engine, this.ticket, slot), "session_drop");
   }
 
   /** False from `unload` on: the frame slots are freed with the model. */
@@ -133,7 +144,7 @@ export class NativeModel implements Model {
         this.onGone(this);
         done();
       });
-      this.channel.expect(this.calls.tendon_unload(this.channel.engine, this.ticket), "unload");
+      this.channel.expect(this.channel.calls.tendon_unload(this.channel.engine, this.ticket), "unload");
     });
     return this.gone;
   }
@@ -141,7 +152,7 @@ export class NativeModel implements Model {
   private placement(): Pick<Model, "device" | "refused" | "replicas" | "slots"> {
     let buffer = Buffer.alloc(1024);
     for (;;) {
-      const length = this.calls.tendon_placement(this.channel.engine, this.ticket, buffer, buffer.length);
+      const length = this.channel.calls.tendon_placement(this.channel.engine, this.ticket, buffer, buffer.length);
       this.channel.expect(length, "placement");
       if (length <= buffer.length) return JSON.parse(buffer.toString("utf8", 0, length));
       buffer = Buffer.alloc(length);

@@ -82,7 +82,7 @@ class NativeEngine implements Engine {
       await gone;
       return failure;
     }
-    const model = new NativeModel(this.calls, this.channel, this.results, ticket, bundle.manifest, (gone) =>
+    const model = new NativeModel(this.channel, this.results, ticket, bundle.manifest, (gone) =>
       this.models.delete(gone),
     );
     this.models.add(model);

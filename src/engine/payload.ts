@@ -5,10 +5,11 @@
  * complete, and verified at each start, so that a half-written, changed or foreign file is never opened.
  */
 import { dlopen, FFIType } from "bun:ffi";
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import { chmod, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { sha256 } from "../bundle/digest.ts";
 import { present } from "../std/assert.ts";
 import { systemClock } from "../std/clock.ts";
 import type { EmbeddedFile } from "./embedded.ts";
@@ -72,9 +73,7 @@ async function isWhole(files: readonly EmbeddedFile[], folder: string): Promise<
 async function digestOf(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch(() => undefined);
   if (!found?.isFile()) return undefined;
-  return createHash("sha256")
-    .update(await Bun.file(path).bytes())
-    .digest("hex");
+  return sha256(await Bun.file(path).bytes());
 }
 
 /** Writes the folder under another name and renames it; an incomplete one in its place is removed. */
@@ -131,9 +130,8 @@ async function removeLeftovers(parent: string): Promise<void> {
 
 async function content(file: EmbeddedFile): Promise<Uint8Array> {
   const bytes = await Bun.zstdDecompress(await Bun.file(file.asset).bytes());
-  const digest = createHash("sha256").update(bytes).digest("hex");
-  if (bytes.length !== file.size || digest !== file.sha256)
-    throw new Error(`${file.path} inside the executable is damaged`);
+  const good = bytes.length === file.size && sha256(bytes) === file.sha256;
+  if (!good) throw new Error(`${file.path} inside the executable is damaged`);
   return bytes;
 }
 

@@ -3,7 +3,6 @@ import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
 import { assert } from "../std/assert.ts";
 import { STATUS } from "./abi.ts";
-import type { Calls } from "./binding.ts";
 import { cancelled } from "./busy.ts";
 import type { Channel } from "./channel.ts";
 import type { ChunkResult, Run } from "./engine.ts";
@@ -22,7 +21,6 @@ export class NativeRun implements Run {
   private verdict: "commit" | "abort" | undefined;
 
   constructor(
-    private readonly calls: Calls,
     private readonly channel: Channel,
     private readonly results: ResultSlots,
     private readonly ticket: number,
@@ -35,13 +33,14 @@ export class NativeRun implements Run {
   /** `result` settles at once; the native run ends before its next flow step and frees its slot then. */
   cancel(): void {
     if (this.settled) return;
-    if (this.channel.isOpen) this.channel.expect(this.calls.tendon_cancel(this.channel.engine, this.ticket), "cancel");
+    if (this.channel.isOpen)
+      this.channel.expect(this.channel.calls.tendon_cancel(this.channel.engine, this.ticket), "cancel");
     this.finish(cancelled());
   }
 
   withdraw(): boolean {
     if (this.settled || !this.channel.isOpen) return false;
-    const taken = this.calls.tendon_withdraw(this.channel.engine, this.ticket);
+    const taken = this.channel.calls.tendon_withdraw(this.channel.engine, this.ticket);
     this.channel.expect(taken, "withdraw");
     if (taken === 1) this.finish(cancelled());
     return taken === 1;
@@ -78,26 +77,19 @@ export class NativeRun implements Run {
   }
 
   private failed(status: number): Failure {
-    if (status === STATUS.cancelled) {
-      return cancelled();
-    }
+    if (status === STATUS.cancelled) return cancelled();
     assert(status === STATUS.model, `a run ends as done, cancelled or failed, not ${status}`);
     // The native text names tensors and graph nodes: it is for the log, not for a client.
-    return new Failure(
-      ROBOT.model_failure,
-      "the model failed on this observation; retry, and tell the operator if it goes on",
-      {
-        detail: this.channel.errorText(this.ticket),
-      },
-    );
+    const text = "the model failed on this observation; retry, and tell the operator if it goes on";
+    return new Failure(ROBOT.model_failure, text, { detail: this.channel.errorText(this.ticket) });
   }
 
   private release(verdict: "commit" | "abort"): void {
     if (this.channel.isOpen) {
       const { engine } = this.channel;
-      if (verdict === "commit") this.channel.expect(this.calls.tendon_commit(engine, this.ticket), "commit");
-      else this.channel.expect(this.calls.tendon_abort(engine, this.ticket), "abort");
-      this.channel.expect(this.calls.tendon_slot_free(engine, this.ticket), "slot_free");
+      if (verdict === "commit") this.channel.expect(this.channel.calls.tendon_commit(engine, this.ticket), "commit");
+      else this.channel.expect(this.channel.calls.tendon_abort(engine, this.ticket), "abort");
+      this.channel.expect(this.channel.calls.tendon_slot_free(engine, this.ticket), "slot_free");
     }
     this.over.resolve();
   }

@@ -4,10 +4,10 @@
  * Run by `npm run build` after the set-up. `src/engine/embedded.ts` is replaced by the list of what is packed, and the
  * loader of sharp by one that opens the two files inside the executable (sharp looks for them in node_modules otherwise).
  */
-import { createHash } from "node:crypto";
 import { chmod, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import type { BunPlugin } from "bun";
+import { sha256 } from "../bundle/digest.ts";
 import type { EmbeddedFile } from "../engine/embedded.ts";
 import { PREBUILT } from "../engine/library.ts";
 
@@ -72,10 +72,6 @@ async function pack(path: string, source: string): Promise<EmbeddedFile> {
     await rename(`${asset}.making`, asset);
   }
   return { path, size: bytes.length, sha256: digest, asset };
-}
-
-function sha256(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
 }
 
 function embedPlugin(files: readonly EmbeddedFile[]): BunPlugin {

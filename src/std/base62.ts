@@ -15,24 +15,29 @@ export function base62(value: number, chars: number): string {
   return text;
 }
 
-/** The largest multiple of 62 below 256; larger bytes are thrown away, or some characters would be likelier. */
-const BYTE_LIMIT = 248;
 const pool = new Uint8Array(1024);
 let poolNext = pool.length;
 
 /** `chars` random characters from the operating system's generator, each of the 62 equally likely. */
 export function randomBase62(chars: number): string {
+  return randomText(BASE62, chars);
+}
+
+/** The same of other letters, at most 256. */
+export function randomText(letters: string, chars: number): string {
+  // Larger bytes are thrown away, or some letters would be likelier than others.
+  const limit = 256 - (256 % letters.length);
   let text = "";
   while (text.length < chars) {
     if (poolNext === pool.length) {
       crypto.getRandomValues(pool);
       poolNext = 0;
     }
-    const byte = pool[poolNext] ?? BYTE_LIMIT;
+    const byte = pool[poolNext] ?? limit;
     // Overwritten after use, so that no secret stays in the pool.
     pool[poolNext] = 0;
     poolNext += 1;
-    if (byte < BYTE_LIMIT) text += BASE62.charAt(byte % 62);
+    if (byte < limit) text += letters.charAt(byte % letters.length);
   }
   return text;
 }

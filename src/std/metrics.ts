@@ -20,11 +20,11 @@ export class Durations {
 
 /** One set of metrics. Never prom-client's global registry: a test makes many services in one process. */
 export class Metrics {
-  private readonly registers = [new Registry()] as const;
+  private readonly registry = new Registry();
 
   /** Each distinct set of label values is one time series, so label values must come from closed lists. */
   counter<Label extends string>(name: string, help: string, labels: readonly Label[]): Counter<Label> {
-    return new Counter({ name, help, labelNames: labels, registers: [...this.registers] });
+    return new Counter({ name, help, labelNames: labels, registers: [this.registry] });
   }
 
   /** One series per value of `label`; all of them exist from the start, so that a rate can be taken of the first ones. */
@@ -34,20 +34,20 @@ export class Metrics {
     options: { readonly bucketsMs: readonly number[]; readonly label: string; readonly values: readonly Value[] },
   ): (value: Value) => Durations {
     const { bucketsMs, label, values } = options;
-    const registers = [...this.registers];
-    const histogram = new Histogram({ name, help, labelNames: [label], buckets: [...bucketsMs], registers });
+    const shape = { name, help, labelNames: [label], buckets: [...bucketsMs] };
+    const histogram = new Histogram({ ...shape, registers: [this.registry] });
     for (const value of values) histogram.zero({ [label]: value });
     return (value) => new Durations(value, histogram.labels(value));
   }
 
   /** A value that is known now; `total`: one that only grows. */
   reading(type: "gauge" | "total", name: string, help: string, value: number): void {
-    const registers = [...this.registers];
-    if (type === "gauge") new Gauge({ name, help, registers }).set(value);
-    else new Counter({ name, help, registers }).inc(value);
+    const options = { name, help, registers: [this.registry] };
+    if (type === "gauge") new Gauge(options).set(value);
+    else new Counter(options).inc(value);
   }
 
   text(): Promise<string> {
-    return this.registers[0].metrics();
+    return this.registry.metrics();
   }
 }

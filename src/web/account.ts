@@ -7,8 +7,6 @@ import { type Html, html } from "./markup.ts";
 import { exactMoneyText, money } from "./money.ts";
 import type { UsageRow } from "./usage.ts";
 
-export type { UsageRow } from "./usage.ts";
-
 /** All amounts are nano-dollars. */
 export interface AccountPage {
   viewer: Viewer;

@@ -1,8 +1,9 @@
 /** Every page for people, with ordinary data and with what an attacker would send. */
-import { type AccountPage, accountPage, type UsageRow } from "../../src/web/account.ts";
+import { type AccountPage, accountPage } from "../../src/web/account.ts";
 import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../src/web/device.ts";
 import { messagePage } from "../../src/web/message.ts";
 import { signInPage, signUpPage, welcomePage } from "../../src/web/sign-in.ts";
+import type { UsageRow } from "../../src/web/usage.ts";
 
 export const HOSTILE = `"><script>alert('1')</script><img src=x onerror=alert(2)>&amp;\u0000\u001b[2J\u202e`;
 

@@ -8,6 +8,7 @@
  */
 import type { Facts, WorldArchitecture } from "../architecture.ts";
 import { type Graphs, written } from "../family.ts";
+import { firstBroken } from "../fault.ts";
 import { Weights } from "../weights.ts";
 import { buildDenoise } from "./denoise.ts";
 import { layOut } from "./plan.ts";
@@ -29,7 +30,7 @@ export function worldActionMismatch(facts: Facts, { transformer: size }: WorldAr
   const { image, frames, memory, cameras } = facts;
   if (memory === null) return "/memory: found null, expected the window of an episode";
   const patches = (image.width / size.patch) * (image.height / size.patch);
-  const rules: [holds: boolean, path: string, found: number, expected: string][] = [
+  return firstBroken([
     [image.width % size.patch === 0, "/image/width", image.width, `a multiple of the patch, ${size.patch}`],
     [image.height % size.patch === 0, "/image/height", image.height, `a multiple of the patch, ${size.patch}`],
     [image.tokens === patches, "/image/tokens", image.tokens, `${patches}, the patches of one image`],
@@ -53,7 +54,5 @@ export function worldActionMismatch(facts: Facts, { transformer: size }: WorldAr
       size.time_width,
       "an even number above 2",
     ],
-  ];
-  const broken = rules.find(([holds]) => !holds);
-  return broken && `${broken[1]}: found ${broken[2]}, expected ${broken[3]}`;
+  ]);
 }
