@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { type Child, startChild } from "../src/cli/child.ts";
 import { SAMPLE_MODEL } from "../src/cli/sample.ts";
 import { Problem } from "../src/error/problem.ts";
-import { openStore } from "../src/store/open.ts";
-import type { Store } from "../src/store/store.ts";
+import type { Store } from "../src/service/domains.ts";
+import { openStore } from "../src/service/store.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
 
 const LEDGERS = ["SQLite", "PostgreSQL"] as const;

@@ -10,7 +10,7 @@
 import { authenticate } from "../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
 import { Keys } from "../src/account/keys.ts";
-import { Meter } from "../src/charge/charges.ts";
+import { Charges } from "../src/charge/charges.ts";
 import { sampleFrames } from "../src/cli/drawing.ts";
 import { measure } from "../src/cli/load.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/cli/sample.ts";
@@ -20,6 +20,7 @@ import { ROBOT_DEFAULT } from "../src/config/config.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
 import { systemClock } from "../src/std/clock.ts";
+import { Counter } from "../src/std/metrics.ts";
 import { AT_ONCE } from "./at-once-store.ts";
 import { type Answers, absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
 import { type Figure, figureLines, type Proof, withinLimits } from "./proof.ts";
@@ -111,15 +112,12 @@ async function ownCostMs(count: number): Promise<number> {
   const publicId = keyPublicId(key) ?? "";
   const used = { createdAt: 0, lastUsedAt: undefined, revokedAt: undefined };
   const record = { publicId, sha256: keyDigest(key), accountId: "acct_own", name: "own", ...used };
-  const keys = new Keys({ ...AT_ONCE, keyByPublicId: async () => record }, clock);
+  const keys = new Keys({ ...AT_ONCE.accounts, keyByPublicId: async () => record }, clock);
   const robot = ROBOT_DEFAULT;
   const { promptNanosPerToken: prompt, cachedPromptNanosPerToken: cachedPrompt, rowNanosPerRow: completion } = robot;
-  const meter = new Meter({
-    store: AT_ONCE,
-    clock,
-    rates: () => ({ prompt, cachedPrompt, completion }),
-    runMs: 10_000,
-  });
+  const rates = { prompt, cachedPrompt, completion };
+  const log = { info: () => {}, error: () => {} };
+  const charges = new Charges({ store: AT_ONCE.charges, clock, log, clamped: new Counter() });
   const tokens = { promptTokens: 1000, completionTokens: 30 };
   const ms: number[] = [];
   for (let at = 0; at < count; at += 1) {
@@ -127,14 +125,16 @@ async function ownCostMs(count: number): Promise<number> {
     const before = performance.now();
     const principal = await authenticate(`Bearer ${key}`, keys);
     if (principal instanceof Failure) return Number.NaN;
-    const hold = await meter.hold({
-      runId: `gen_${at}`,
+    const charge = await charges.hold({
+      chargeId: `gen_${at}`,
       accountId: principal.accountId,
-      model: SAMPLE_MODEL,
-      ...tokens,
+      item: SAMPLE_MODEL,
+      rates,
+      max: tokens,
+      deadlineMs: 10_000,
     });
-    if (hold instanceof Failure) return Number.NaN;
-    await hold.settle({ ...tokens, cachedTokens: 0 }, { session: undefined, observation: undefined });
+    if (charge instanceof Failure) return Number.NaN;
+    await charges.settle(charge, { ...tokens, cachedTokens: 0 }, () => AT_ONCE.robot.settleChunk());
     ms.push(performance.now() - before);
   }
   return median(ms);

@@ -1,8 +1,10 @@
 /** Device login (RFC 8628): a program without a browser gets a key when a signed-in person has confirmed its code. */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
-import type { DeviceLogin, DevicePoll } from "../store/people.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import type { AccountStore } from "../store/accounts/accounts.ts";
+import type { PeopleStore } from "../store/people/people.ts";
+import type { DeviceLogin, DevicePoll } from "../store/people/records.ts";
+import { StoreDown } from "../store/store.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
 import { type People, type Person, Refusal, unavailable } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
@@ -27,7 +29,10 @@ export interface Begun {
 
 export class DeviceLogins {
   constructor(
-    private readonly store: Store,
+    private readonly store: {
+      readonly accounts: Pick<AccountStore, "mayHaveKeys">;
+      readonly people: Pick<PeopleStore, "deviceAdd" | "deviceByUserCode" | "deviceDecide" | "devicePoll">;
+    },
     private readonly people: People,
     private readonly clock: Clock,
   ) {}
@@ -38,7 +43,7 @@ export class DeviceLogins {
     const now = this.now();
     for (let tries = 0; tries < CODE_TRIES; tries += 1) {
       const [deviceCode, userCode] = [makeToken(), makeUserCode()];
-      const added = await this.store.deviceAdd({
+      const added = await this.store.people.deviceAdd({
         deviceSha256: sha256(deviceCode),
         userCodeSha256: sha256(userCode),
         deviceName:
@@ -62,7 +67,7 @@ export class DeviceLogins {
   ): Promise<{ login: DeviceLogin; userCode: string } | Refusal> {
     const userCode = await this.guess(person, typed, network);
     if (userCode instanceof Refusal) return userCode;
-    const login = await this.store.deviceByUserCode({ userCodeSha256: sha256(userCode), now: this.now() });
+    const login = await this.store.people.deviceByUserCode({ userCodeSha256: sha256(userCode), now: this.now() });
     if (login instanceof StoreDown) return unavailable();
     return login ? { login, userCode } : codeUnknown();
   }
@@ -72,11 +77,11 @@ export class DeviceLogins {
     const userCode = await this.guess(person, typed, network);
     if (userCode instanceof Refusal) return userCode;
     if (approve) {
-      const may = await this.store.mayHaveKeys(person.accountId);
+      const may = await this.store.accounts.mayHaveKeys(person.accountId);
       if (may instanceof StoreDown) return unavailable();
       if (may !== "yes") return new Refusal(KEY_REFUSALS[may]);
     }
-    const decided = await this.store.deviceDecide({
+    const decided = await this.store.people.deviceDecide({
       userCodeSha256: sha256(userCode),
       approve,
       accountId: person.accountId,
@@ -92,7 +97,7 @@ export class DeviceLogins {
     if (!isToken(deviceCode)) return "unknown";
     const key = makeKey();
     const now = this.now();
-    const outcome = await this.store.devicePoll({
+    const outcome = await this.store.people.devicePoll({
       deviceSha256: sha256(deviceCode),
       key: { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), createdAt: now },
       now,

@@ -2,7 +2,9 @@
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import type { AccountStore } from "../store/accounts/accounts.ts";
+import type { PeopleStore } from "../store/people/people.ts";
+import { StoreDown } from "../store/store.ts";
 import { readEmail } from "./email.ts";
 import { Passwords, passwordProblem } from "./password.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
@@ -41,7 +43,10 @@ export class Refusal {
 }
 
 export interface PeopleOptions {
-  readonly store: Store;
+  readonly store: {
+    readonly accounts: Pick<AccountStore, "accountAdd" | "accountByEmail" | "accountById">;
+    readonly people: PeopleStore;
+  };
   readonly clock: Clock;
   readonly signUpOpen: boolean;
   /** What the operator's link proposes as e-mail. */
@@ -60,7 +65,7 @@ export class People {
   /** Who holds the cookie's token; undefined when nobody is signed in with it. */
   async person(token: string | undefined): Promise<Person | undefined | Refusal> {
     if (!isToken(token)) return undefined;
-    const found = await this.options.store.signInByToken({ tokenSha256: sha256(token), now: this.now() });
+    const found = await this.options.store.people.signInByToken({ tokenSha256: sha256(token), now: this.now() });
     if (found instanceof StoreDown) return unavailable();
     return found && { accountId: found.accountId, email: found.email, token };
   }
@@ -79,7 +84,7 @@ export class People {
       const refused = await this.tried(name, max);
       if (refused) return refused;
     }
-    const account = await this.options.store.accountByEmail(email);
+    const account = await this.options.store.accounts.accountByEmail(email);
     if (account instanceof StoreDown) return unavailable();
     const right = await this.passwords.matches(typed.password, account?.password, typed.network);
     if (right === "busy") return busy();
@@ -88,7 +93,7 @@ export class People {
   }
 
   async signOut({ token }: Person): Promise<Refusal | undefined> {
-    const removed = await this.options.store.signInRemove({ tokenSha256: sha256(token) });
+    const removed = await this.options.store.people.signInRemove({ tokenSha256: sha256(token) });
     return removed instanceof StoreDown ? unavailable() : undefined;
   }
 
@@ -105,7 +110,7 @@ export class People {
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
     const id = makeId("acct_", clock);
-    const added = await store.accountAdd({
+    const added = await store.accounts.accountAdd({
       id,
       email,
       createdAt: this.now(),
@@ -122,18 +127,18 @@ export class People {
   /** A one-time link's token for the operator's account; undefined when somebody can sign in already. */
   async operatorLink(): Promise<string | undefined | StoreDown> {
     const { store } = this.options;
-    const missing = await store.operatorMissing("all");
+    const missing = await store.people.operatorMissing();
     if (missing !== true) return missing === false ? undefined : missing;
     const token = makeToken();
     const link = { tokenSha256: sha256(token), kind: "operator", accountId: undefined } as const;
-    const added = await store.linkAdd({ ...link, expiresAt: this.now() + LIMITS.linkSeconds });
+    const added = await store.people.linkAdd({ ...link, expiresAt: this.now() + LIMITS.linkSeconds });
     return added instanceof StoreDown ? added : token;
   }
 
   /** What a one-time link is for. */
   async link(token: string): Promise<LinkFor | Refusal> {
     const found = isToken(token)
-      ? await this.options.store.linkByToken({ tokenSha256: sha256(token), now: this.now() })
+      ? await this.options.store.people.linkByToken({ tokenSha256: sha256(token), now: this.now() })
       : undefined;
     if (found instanceof StoreDown) return unavailable();
     if (!found) return linkGone();
@@ -152,7 +157,7 @@ export class People {
     if (problem) return new Refusal(problem);
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
-    const redeemed = await store.linkRedeem({
+    const redeemed = await store.people.linkRedeem({
       tokenSha256: sha256(typed.token),
       now: this.now(),
       newAccountId: makeId("acct_", clock),
@@ -176,14 +181,14 @@ export class People {
     if (refused) return refused;
     const problem = passwordProblem(typed.password);
     if (problem) return new Refusal(problem);
-    const account = await store.accountById(person.accountId);
+    const account = await store.accounts.accountById(person.accountId);
     if (account instanceof StoreDown) return unavailable();
     const right = await this.passwords.matches(typed.current, account?.password, typed.network);
     if (right === "busy") return busy();
     if (!right) return new Refusal("The current password is wrong.");
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
-    const changed = await store.passwordSet({
+    const changed = await store.people.passwordSet({
       accountId: person.accountId,
       password,
       keepSignIn: sha256(person.token),
@@ -194,7 +199,7 @@ export class People {
   /** Counts a try; too many of one name end in words that say when to come back. */
   async tried(name: string, max: number): Promise<Refusal | undefined> {
     const now = this.now();
-    const outcome = await this.options.store.attempt({ name, max, windowSeconds: LIMITS.attemptSeconds, now });
+    const outcome = await this.options.store.people.attempt({ name, max, windowSeconds: LIMITS.attemptSeconds, now });
     if (outcome === "allowed") return undefined;
     if (outcome instanceof StoreDown) return unavailable();
     const { refusedSeconds } = outcome;
@@ -206,7 +211,7 @@ export class People {
     const token = makeToken();
     const now = this.now();
     const signIn = { tokenSha256: sha256(token), accountId, createdAt: now, expiresAt: now + LIMITS.signInSeconds };
-    const added = await this.options.store.signInAdd({ ...signIn, password: hash });
+    const added = await this.options.store.people.signInAdd({ ...signIn, password: hash });
     if (added instanceof StoreDown) return unavailable();
     return added === "added" ? token : wrong();
   }

@@ -8,10 +8,11 @@ import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";
 import { Failure } from "../error/core.ts";
 import { EXIT, Problem } from "../error/problem.ts";
+import { DOMAINS } from "../service/domains.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
-import { lookAtDatabase } from "../store/look.ts";
-import { lookAtPostgres } from "../store/postgres.ts";
+import { lookAtPostgres } from "../store/postgres/store.ts";
+import { lookAtDatabase } from "../store/sqlite/look.ts";
 import {
   bundleCheck,
   type Check,
@@ -68,7 +69,8 @@ function red(name: string, message: string): Check {
 }
 
 async function databaseCheck({ dataDir, databaseUrl }: ServeConfig): Promise<Check> {
-  const state = databaseUrl === undefined ? lookAtDatabase(dataDir) : await lookAtPostgres(databaseUrl);
+  const state =
+    databaseUrl === undefined ? lookAtDatabase(DOMAINS, dataDir) : await lookAtPostgres(DOMAINS, databaseUrl);
   if (state instanceof Problem) return red("database", state.message);
   const where = databaseUrl === undefined ? "SQLite" : "PostgreSQL";
   const found = `${where}, ${state === "absent" ? "empty yet, filled at the first start" : "whole"}`;

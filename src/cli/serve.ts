@@ -7,9 +7,9 @@ import { Keys } from "../account/keys.ts";
 import { People } from "../account/people.ts";
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { readBundles, readShipped } from "../bundle/read.ts";
-import { Meter } from "../charge/charges.ts";
+import { Charges } from "../charge/charges.ts";
 import { expireHolds, forgetUsage } from "../charge/upkeep.ts";
-import { DEFAULTS, ROBOT_DEFAULT, type ServeConfig, serveConfig } from "../config/config.ts";
+import { DEFAULTS, type ServeConfig, serveConfig } from "../config/config.ts";
 import { publicApp } from "../edge/app.ts";
 import { Ingress } from "../edge/http/ingress.ts";
 import { type Listener, listen } from "../edge/http/listen.ts";
@@ -25,13 +25,14 @@ import { Catalog } from "../robot/catalog.ts";
 import { Observations } from "../robot/replay.ts";
 import { forgetChunks } from "../robot/retention.ts";
 import { SessionTable } from "../robot/session/table.ts";
+import type { Store } from "../service/domains.ts";
 import { loadModels, planModels } from "../service/models.ts";
+import { openStore } from "../service/store.ts";
 import { systemClock } from "../std/clock.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
 import { type Log, makeLog, standardError } from "../std/log.ts";
 import { Counter, Recent } from "../std/metrics.ts";
-import { openStore } from "../store/open.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import { StoreDown } from "../store/store.ts";
 import type { Command, Given } from "./command.ts";
 import { print, printJson } from "./print.ts";
 
@@ -102,8 +103,8 @@ class Running {
   ) {
     const clock = systemClock;
     this.log = makeLog({ clock, json: config.json, write: standardError });
-    const sessions = new SessionTable({ clock, store });
-    const keys = new Keys(store, clock);
+    const sessions = new SessionTable({ clock, store: store.robot });
+    const keys = new Keys(store.accounts, clock);
     const people = new People({
       store,
       clock,
@@ -114,9 +115,10 @@ class Running {
       clock.every(LIMITS.sweepMs, () => sessions.sweep()),
       clock.every(LIMITS.keysAskMs, () => void keys.refresh()),
       clock.every(LIMITS.keysFlushMs, () => void keys.flush()),
-      clock.every(LIMITS.holdsExpireMs, () => void expireHolds(store, clock, this.log)),
+      clock.every(LIMITS.holdsExpireMs, () => void expireHolds(store.charges, clock, this.log)),
       clock.every(LIMITS.forgetMs, () => void this.forget()),
     ];
+    const clamped = new Counter();
     this.service = {
       clock,
       log: this.log,
@@ -124,21 +126,10 @@ class Running {
       keys,
       people,
       devices: new DeviceLogins(store, people, clock),
-      meter: new Meter({
-        store,
-        clock,
-        rates: (model) => {
-          const robot = config.robot.get(model) ?? ROBOT_DEFAULT;
-          return {
-            prompt: robot.promptNanosPerToken,
-            cachedPrompt: robot.cachedPromptNanosPerToken,
-            completion: robot.rowNanosPerRow,
-          };
-        },
-        runMs: config.chunkSeconds * 1000,
-      }),
+      charges: new Charges({ store: store.charges, clock, log: this.log, clamped }),
+      clamped,
       sessions,
-      observations: new Observations(store),
+      observations: new Observations(store.robot),
       catalog: new Catalog(),
       lifecycle: new Lifecycle(),
       ingress: new Ingress(),
@@ -155,7 +146,7 @@ class Running {
   async start(): Promise<Problem | undefined> {
     const { config, service, store } = this;
     // Before anybody can ask: a model answers as soon as it is warm, and what its runs hold is theirs.
-    await expireHolds(store, service.clock, this.log, store.exclusive ? "all" : "overdue");
+    await expireHolds(store.charges, service.clock, this.log, store.exclusive ? "all" : "overdue");
     if (service.lifecycle.draining) return undefined;
     const main = this.listen(publicApp(service), config.listen);
     if (main instanceof Problem) return main;
@@ -218,10 +209,11 @@ class Running {
 
   /** What is old enough to go. */
   private async forget(): Promise<void> {
-    const { store, clock } = this.service;
-    await forgetChunks(store, clock, this.log);
-    await forgetUsage(store, clock, this.log, this.config.usageDays);
-    await store.peopleForget({ now: Math.floor(clock.unixMs() / 1000) });
+    const { store } = this;
+    const { clock } = this.service;
+    await forgetChunks(store.robot, clock, this.log);
+    await forgetUsage(store.charges, clock, this.log, this.config.usageDays);
+    await store.people.peopleForget({ now: Math.floor(clock.unixMs() / 1000) });
   }
 
   private async devAccount(store: Store, url: string): Promise<DevAccount | Problem> {

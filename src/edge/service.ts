@@ -3,7 +3,7 @@
 import type { DeviceLogins } from "../account/device-login.ts";
 import type { Keys } from "../account/keys.ts";
 import type { People } from "../account/people.ts";
-import type { Meter } from "../charge/charges.ts";
+import type { Charges } from "../charge/charges.ts";
 import type { Drills } from "../drill.ts";
 import type { Admission } from "../robot/admission.ts";
 import type { Catalog } from "../robot/catalog.ts";
@@ -13,16 +13,25 @@ import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter, Recent } from "../std/metrics.ts";
-import type { Store } from "../store/store.ts";
+import type { AccountStore } from "../store/accounts/accounts.ts";
+import type { ChargeStore } from "../store/charges/charges.ts";
+import type { RobotStore } from "../store/robot/robot.ts";
+import type { StoreBase } from "../store/store.ts";
 import type { Ingress } from "./http/ingress.ts";
 import type { Sockets } from "./robot-socket/sockets.ts";
 
 export interface Service {
   readonly clock: Clock;
   readonly log: Log;
-  readonly store: Store;
+  readonly store: Pick<StoreBase, "ping"> & {
+    readonly accounts: AccountStore;
+    readonly charges: Pick<ChargeStore, "usageDays">;
+    readonly robot: Pick<RobotStore, "settleChunk">;
+  };
   readonly keys: Keys;
-  readonly meter: Meter;
+  readonly charges: Charges;
+  /** Charges whose price was above their hold, by `item`. */
+  readonly clamped: Counter;
   readonly people: People;
   readonly devices: DeviceLogins;
   readonly sessions: SessionTable;

@@ -6,16 +6,18 @@
  * aborted, its money given back, the session's step and memory stay where they were, and its observation_id is free again.
  */
 
-import { Hold, type Left } from "../charge/charges.ts";
+import type { Charge } from "../charge/charges.ts";
 import type { ChunkResult, Model, Run, StationMicros } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
 import { LIMITS } from "../limits.ts";
-import { present } from "../std/assert.ts";
+import { assert, present } from "../std/assert.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Recent } from "../std/metrics.ts";
-import { StoreDown, type Usage } from "../store/store.ts";
+import type { Usage } from "../store/charges/records.ts";
+import type { ChunkRecord } from "../store/robot/records.ts";
+import { StoreDown } from "../store/store.ts";
 import type { Permit } from "./admission.ts";
 import type { ObserveCommand } from "./command.ts";
 import type { RobotDeps } from "./deps.ts";
@@ -150,7 +152,7 @@ class Attempt implements Running {
   private readonly interruptions: Interruptions;
   private permit: Permit | undefined;
   /** The money for the run, once it was asked for. */
-  private money: Promise<Hold | Failure> | undefined;
+  private money: Promise<Charge | Failure> | undefined;
   /** Committed or taken back. */
   private ended = false;
 
@@ -208,7 +210,10 @@ class Attempt implements Running {
     this.interruptions.disarm();
     const { run } = this;
     this.command.frames.drop();
-    if (this.money !== undefined) this.alone(this.money.then((hold) => void (hold instanceof Hold && hold.release())));
+    const { charges } = this.service;
+    if (this.money !== undefined) {
+      this.alone(this.money.then((charge) => void (charge instanceof Failure || charges.release(charge))));
+    }
     const over = () => this.over(() => this.ticket.fail());
     if (!run) {
       over();
@@ -258,7 +263,7 @@ class Attempt implements Running {
   }
 
   /** The most that the run can cost. */
-  private async hold(): Promise<Hold | Failure> {
+  private async hold(): Promise<Charge | Failure> {
     const { command, ticket, asked, model, service } = this;
     const { manifest } = command.served;
     for (const name of ["billing_unavailable", "metering_unavailable"] as const) {
@@ -273,12 +278,13 @@ class Attempt implements Running {
       ...(ticket.slot === undefined ? {} : { slot: ticket.slot }),
     });
     if (promptTokens instanceof Failure) return promptTokens;
-    return await service.meter.hold({
-      runId: asked.generationId,
+    return await service.charges.hold({
+      chargeId: asked.generationId,
       accountId: asked.accountId,
-      model: manifest.id,
-      promptTokens,
-      completionTokens: manifest.action.rows,
+      item: manifest.id,
+      rates: command.served.rates,
+      max: { promptTokens, completionTokens: manifest.action.rows },
+      deadlineMs: service.chunkMs,
     });
   }
 
@@ -334,7 +340,7 @@ class Attempt implements Running {
   }
 
   /** What the chunk leaves behind besides its price: its session's activity, its observation's answer. */
-  private left(text: string): Left {
+  private left(text: string): ChunkRecord {
     const { ticket, asked, command } = this;
     const session = ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined;
     const observation = command.observation && {
@@ -344,7 +350,7 @@ class Attempt implements Running {
       digest: command.observation.digest,
       generationId: asked.generationId,
       step: ticket.named ? ticket.step : null,
-      reply: this.strikes("result_lost") ? null : text,
+      answer: this.strikes("result_lost") ? undefined : { head: text, rows: new Uint8Array(0) },
     };
     return { session, observation };
   }
@@ -352,9 +358,11 @@ class Attempt implements Running {
   /** Price and record become durable in one step; then, and only then, memory and step move on. */
   private async keep(run: Run, result: ChunkResult, text: string): Promise<Failure | undefined> {
     const { asked, service } = this;
-    const hold = await this.money;
-    if (!(hold instanceof Hold)) throw new Error("assertion failed: what runs is paid for");
-    const kept = await hold.settle(usageOf(result), this.left(text));
+    const charge = present(await this.money, "a hold that was asked for");
+    assert(!(charge instanceof Failure), "what runs is paid for");
+    const kept = await service.charges.settle(charge, usageOf(result), (settlement) =>
+      service.store.robot.settleChunk({ ...settlement, ...this.left(text) }),
+    );
     if (kept === "kept") {
       this.commit(run);
       return undefined;

@@ -7,7 +7,8 @@
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
-import type { AnsweredObservation, ObservationKey, Store } from "../store/store.ts";
+import type { AnsweredObservation, ObservationKey } from "../store/robot/records.ts";
+import type { RobotStore } from "../store/robot/robot.ts";
 import { StoreDown } from "../store/store.ts";
 
 /** The answer that an earlier request with the same id and content got. */
@@ -29,7 +30,7 @@ export class Observations {
   /** Digest of each observation that runs, by key. */
   private readonly running = new Map<string, Uint8Array>();
 
-  constructor(private readonly store: Pick<Store, "observation">) {}
+  constructor(private readonly store: Pick<RobotStore, "observation">) {}
 
   /** Observations that run now. */
   get size(): number {
@@ -56,9 +57,10 @@ export class Observations {
   }
 }
 
-function replay({ digest: first, generationId, step, reply }: AnsweredObservation, digest: Uint8Array) {
-  if (!sameBytes(first, digest)) return conflict();
-  return reply === null ? lost() : ({ kind: "replay", generationId, step, reply } as const);
+function replay({ digest: first, generationId, step, answer }: AnsweredObservation, digest: Uint8Array) {
+  // An older version may have answered it, whose digests were of another form: then the repeat gets the stored answer.
+  if (first !== undefined && !sameBytes(first, digest)) return conflict();
+  return answer === undefined ? lost() : ({ kind: "replay", generationId, step, reply: answer.head } as const);
 }
 
 function sameBytes(one: Uint8Array, other: Uint8Array): boolean {

@@ -6,7 +6,7 @@ import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { People } from "../../src/account/people.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
-import { Meter } from "../../src/charge/charges.ts";
+import { Charges } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/http/ingress.ts";
@@ -76,18 +76,25 @@ export async function stage(
   const logLines: string[] = [];
   const note = (event: string, facts: object = {}) => void logLines.push(`${event} ${JSON.stringify(facts)}`);
   const people = new People({ store, clock, signUpOpen: options.signUpOpen ?? false });
+  const log = { info: note, error: note };
+  const clamped = new Counter();
   const service: Service = {
     clock,
     people,
     devices: new DeviceLogins(store, people, clock),
-    log: { info: note, error: note },
+    log,
     store,
-    keys: new Keys(store, clock),
-    meter: new Meter({ store, clock, rates: () => RATES, runMs: 10_000 }),
-    sessions: new SessionTable({ clock, store, ...(options.sessionsMax ? { sessionsMax: options.sessionsMax } : {}) }),
+    keys: new Keys(store.accounts, clock),
+    charges: new Charges({ store: store.charges, clock, log, clamped }),
+    clamped,
+    sessions: new SessionTable({
+      clock,
+      store: store.robot,
+      ...(options.sessionsMax ? { sessionsMax: options.sessionsMax } : {}),
+    }),
     catalog,
     lifecycle: new Lifecycle(),
-    observations: new Observations(store),
+    observations: new Observations(store.robot),
     ingress: new Ingress(options.ingressBytesMax),
     admission: new Admission(),
     sockets: new Sockets(),
@@ -115,16 +122,16 @@ export async function stage(
 /** A new account's key. */
 async function addAccount(store: FakeStore, id: string): Promise<string> {
   const key = makeKey();
-  await store.accountAdd(funded(id, `${id}@example.org`));
+  await store.accounts.accountAdd(funded(id, `${id}@example.org`));
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-  await store.keyAdd({ ...record, createdAt: 0 });
+  await store.accounts.keyAdd({ ...record, createdAt: 0 });
   return key;
 }
 
 function serve(catalog: Catalog, engine: FakeEngine, facts: Manifest): void {
   const model = engine.model(facts);
   const slots = model.slots > 0 ? new SlotPool(model) : undefined;
-  catalog.models.set(facts.id, { manifest: facts, model, slots });
+  catalog.models.set(facts.id, { manifest: facts, model, slots, rates: RATES });
 }
 
 /** Bytes that begin as a JPEG file does; the fake engine looks no further. */

@@ -7,8 +7,8 @@ import { chmod, copyFile, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { LIMITS } from "../../src/limits.ts";
-import { onSqlite } from "../../src/store/dialect.ts";
-import { READS } from "../../src/store/operations.ts";
+import { ledgerCheck } from "../../src/store/charges/ledger.ts";
+import { onSqlite } from "../../src/store/sqlite/statements.ts";
 import { drive } from "../../src/store/steps.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
@@ -140,7 +140,7 @@ export class Place implements AsyncDisposable {
 /** What is off in a ledger; a file that a test has damaged, or that is older than money, tells nothing. */
 function soundness(db: Database): string | undefined {
   try {
-    return drive(READS.ledgerCheck("all"), onSqlite(db)).problem;
+    return drive(ledgerCheck(), onSqlite(db)).problem;
   } catch {
     return undefined;
   }

@@ -114,9 +114,9 @@ export async function checkEnd(history: History, clean: Model): Promise<void> {
 async function checkMoney({ world, requests: { sent } }: History): Promise<void> {
   const { problem } = world.store.report();
   assert(problem === undefined, `the ledger is sound: ${problem}`);
-  const accounts = await world.store.accounts("all");
+  const accounts = await world.store.accounts.list();
   assert(Array.isArray(accounts) && accounts.every(({ held }) => held === 0n), "no money is held");
-  const charged = world.store.kept.map(({ runId }) => runId);
+  const charged = world.store.kept.map(({ chargeId }) => chargeId);
   assert(new Set(charged).size === charged.length, "a run is charged once");
   const committed = world.everyModel.reduce((sum, model) => sum + model.committed.length, 0);
   assert(charged.length === committed, `what is charged is committed: ${charged.length} and ${committed}`);

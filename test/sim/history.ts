@@ -123,7 +123,7 @@ export class History {
     world.slowReads = 0;
     world.refuseOpen = false;
     world.clock.advance(LIMITS.socketCloseMs);
-    if (this.wasDown) await world.store.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
+    if (this.wasDown) await world.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
     await checkEnd(this, this.options.clean);
   }
 

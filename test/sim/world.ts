@@ -4,7 +4,7 @@ import { DeviceLogins } from "../../src/account/device-login.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { People } from "../../src/account/people.ts";
-import { Meter } from "../../src/charge/charges.ts";
+import { Charges } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Ingress } from "../../src/edge/http/ingress.ts";
@@ -23,7 +23,8 @@ import { SessionTable } from "../../src/robot/session/table.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
 import { Counter, Recent } from "../../src/std/metrics.ts";
-import { type Store, StoreDown } from "../../src/store/store.ts";
+import type { RobotStore } from "../../src/store/robot/robot.ts";
+import { StoreDown } from "../../src/store/store.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeWire } from "../edge/robot-socket/fake-wire.ts";
 import { FakeClock } from "../std/fake-clock.ts";
@@ -31,6 +32,8 @@ import { GatedModel } from "./gated-model.ts";
 import { Gates } from "./gates.ts";
 
 const ACCOUNTS = ["acct_1", "acct_2"] as const;
+
+const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
 
 /** Early frames: room for two later observations of a model, so that robots miss it now and then. */
 export const EARLY_FRAMES_MAX = 24;
@@ -69,9 +72,9 @@ export class World {
     for (const [index, id] of ACCOUNTS.entries()) {
       const key = makeKey();
       world.keys.push(key);
-      await world.store.accountAdd(funded(id, `${index}@example.org`));
+      await world.store.accounts.accountAdd(funded(id, `${index}@example.org`));
       const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-      await world.store.keyAdd({ ...record, createdAt: 0 });
+      await world.store.accounts.keyAdd({ ...record, createdAt: 0 });
     }
     world.store.beforeKeep = () =>
       world.gates.hold("commit", async () => {
@@ -91,7 +94,7 @@ export class World {
     this.gates.forget();
     this.clock.forget();
     // As `serve` does with a store of its own: what a process held that is gone is nobody's.
-    void this.store.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
+    void this.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
     const { clock, store } = this;
     const failStep = () => {
       const step = this.failStep;
@@ -106,7 +109,7 @@ export class World {
     catalog.known = true;
     for (const model of this.models) {
       const slots = model.slots > 0 ? new SlotPool(model) : undefined;
-      catalog.models.set(model.manifest.id, { manifest: model.manifest, model, slots });
+      catalog.models.set(model.manifest.id, { manifest: model.manifest, model, slots, rates: RATES });
     }
     const note = (event: string, facts: object = {}) => {
       if (event === "request fault" || event === "socket fault") this.faults.push(JSON.stringify(facts));
@@ -116,31 +119,29 @@ export class World {
       this.slowReads -= 1;
       return this.gates.hold("look-up", work);
     };
-    const records: Pick<Store, "sessionLastAt" | "sessionOpen" | "observation"> = {
-      sessionLastAt: (session) => read(() => store.sessionLastAt(session)),
+    const records: Pick<RobotStore, "sessionLastAt" | "sessionOpen" | "observation"> = {
+      sessionLastAt: (session) => read(() => store.robot.sessionLastAt(session)),
       sessionOpen: (session) =>
         read(async () => {
           const refused = this.refuseOpen;
           this.refuseOpen = false;
-          return refused ? new StoreDown("refused by the history") : await store.sessionOpen(session);
+          return refused ? new StoreDown("refused by the history") : await store.robot.sessionOpen(session);
         }),
-      observation: (id) => read(() => store.observation(id)),
+      observation: (id) => read(() => store.robot.observation(id)),
     };
     const people = new People({ store, clock, signUpOpen: false });
+    const log = { info: note, error: note };
+    const clamped = new Counter();
     this.service = {
       clock,
       people,
       devices: new DeviceLogins(store, people, clock),
       store,
-      keys: new Keys(store, clock),
-      meter: new Meter({
-        store,
-        clock,
-        rates: () => ({ prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n }),
-        runMs: 10_000,
-      }),
+      keys: new Keys(store.accounts, clock),
+      charges: new Charges({ store: store.charges, clock, log, clamped }),
+      clamped,
       catalog,
-      log: { info: note, error: note },
+      log,
       sessions: new SessionTable({ clock, store: records }),
       observations: new Observations(records),
       lifecycle: new Lifecycle(),

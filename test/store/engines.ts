@@ -4,9 +4,8 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { testRequirement } from "../../src/config/config.ts";
 import { Problem } from "../../src/error/problem.ts";
-import { openPostgresStore } from "../../src/store/postgres.ts";
-import { openSqliteStore } from "../../src/store/sqlite.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/service/domains.ts";
+import { openStore } from "../../src/service/store.ts";
 import { POSTGRES, PostgresServer } from "./postgres-server.ts";
 import { temporaryFolder } from "./temporary.ts";
 
@@ -50,7 +49,7 @@ export async function place(engine: EngineName): Promise<Place> {
     dir: dir.path,
     environment: url === undefined ? {} : { DATABASE_URL: url },
     open: async () => {
-      const store = await (url === undefined ? openSqliteStore(dir.path) : openPostgresStore(url));
+      const store = await openStore({ dataDir: dir.path, databaseUrl: url }, url === undefined ? "serve" : "beside");
       if (store instanceof Problem) throw new Error(store.message);
       stores.push(store);
       return store;

@@ -2,10 +2,12 @@
 import { readEmail } from "../../account/email.ts";
 import { EXIT, Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
+import type { Store } from "../../service/domains.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
 import { usdText } from "../../std/usd.ts";
-import { type Account, type Store, StoreDown } from "../../store/store.ts";
+import type { Account } from "../../store/accounts/records.ts";
+import { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "../command.ts";
 import { printable } from "../print.ts";
 import { table } from "../table.ts";
@@ -48,7 +50,7 @@ async function create(given: Given): Promise<number | Problem> {
   return await withStore(given, "make", async (store) => {
     const id = makeId("acct_", systemClock);
     const account = { id, email, createdAt: now(), credit, spendLimit, paymentMethod, password: undefined };
-    const added = await store.accountAdd(account);
+    const added = await store.accounts.accountAdd(account);
     if (added instanceof StoreDown) return notWritten(added, "the account was made", "account list");
     if (added === "email_taken") {
       return new Problem(`${email} has an account already; see: tendon admin account list`);
@@ -72,7 +74,7 @@ function emailOf(text: string): string | Problem {
 
 async function list(given: Given): Promise<number | Problem> {
   return await withStore(given, "refuse", async (store) => {
-    const accounts = await store.accounts("all");
+    const accounts = await store.accounts.list();
     if (accounts instanceof StoreDown) return notRead(accounts);
     const data = accounts.map(shown);
     const head = ["id", "e-mail", "credits", "settled", "held", "balance", "available", "spend limit", "pays later"];
@@ -103,8 +105,10 @@ function shown({ id, email, credits, settled, held, spendLimit, paymentMethod }:
 }
 
 /** The account of that id or e-mail. */
-export async function accountNamed(store: Store, name: string): Promise<Account | Problem> {
-  const found = await (name.includes("@") ? store.accountByEmail(name.toLowerCase()) : store.accountById(name));
+export async function accountNamed(store: Pick<Store, "accounts">, name: string): Promise<Account | Problem> {
+  const found = await (name.includes("@")
+    ? store.accounts.accountByEmail(name.toLowerCase())
+    : store.accounts.accountById(name));
   if (found instanceof StoreDown) return notRead(found);
   return found ?? accountUnknown(name);
 }

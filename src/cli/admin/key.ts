@@ -2,7 +2,8 @@
 import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
 import { EXIT, Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
-import { type KeyRecord, StoreDown } from "../../store/store.ts";
+import type { KeyRecord } from "../../store/accounts/records.ts";
+import { StoreDown } from "../../store/store.ts";
 import { type Command, type Given, usageProblem } from "../command.ts";
 import { printable } from "../print.ts";
 import { table } from "../table.ts";
@@ -48,7 +49,7 @@ async function create(given: Given): Promise<number | Problem> {
     const publicId = present(keyPublicId(key), "the public id of a key that was just made");
     const createdAt = now();
     const record = { publicId, sha256: keyDigest(key), accountId: owner.id, name, createdAt };
-    const added = await store.keyAdd(record);
+    const added = await store.accounts.keyAdd(record);
     if (added instanceof StoreDown) {
       return notWritten(added, "the key was made (nobody has seen it: revoke it)", `key list --account ${owner.email}`);
     }
@@ -73,7 +74,7 @@ async function list(given: Given): Promise<number | Problem> {
   return await withStore(given, "refuse", async (store) => {
     const owner = await accountNamed(store, account);
     if (owner instanceof Problem) return owner;
-    const keys = await store.keysOf(owner.id);
+    const keys = await store.accounts.keysOf(owner.id);
     if (keys instanceof StoreDown) return notRead(keys);
     return answer(given, { data: keys.map(shown) }, keysText(keys));
   });
@@ -110,7 +111,7 @@ async function revoke(given: Given): Promise<number | Problem> {
   // A text that is no prefix is looked for as it is, and not found.
   const publicId = publicIdOf(typed) ?? "";
   return await withStore(given, "refuse", async (store) => {
-    const revoked = await store.keyRevoke({ publicId, at: now() });
+    const revoked = await store.accounts.keyRevoke({ publicId, at: now() });
     if (revoked instanceof StoreDown) return notWritten(revoked, "the key was revoked", "key list --account A");
     const prefix = keyPrefix(publicId);
     if (revoked === "revoked") return answer(given, { revoked: true, prefix }, `revoked ${prefix}`);

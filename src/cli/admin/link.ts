@@ -29,7 +29,7 @@ async function run(given: Given): Promise<number | Problem> {
     if (account instanceof Problem) return account;
     const token = makeToken();
     const expiresAt = now() + LIMITS.linkSeconds;
-    const added = await store.linkAdd({
+    const added = await store.people.linkAdd({
       // Only its hash is kept: who reads the store cannot follow the link.
       tokenSha256: sha256(token),
       kind: "password",

@@ -36,7 +36,7 @@ async function pay(given: Given): Promise<number | Problem> {
     if (account instanceof Problem) return account;
     const at = now();
     const transferId = makeId("cr_", systemClock);
-    const paid = await store.credit({ accountId: account.id, transferId, amount, at, month: monthOf(at) });
+    const paid = await store.charges.credit({ accountId: account.id, transferId, amount, at, month: monthOf(at) });
     if (paid instanceof StoreDown) return notWritten(paid, "the credit was booked", "account list");
     if (paid === "account_unknown") return accountUnknown(name);
     const after = await accountNamed(store, account.id);
@@ -62,7 +62,7 @@ async function setLimit(given: Given): Promise<number | Problem> {
   return await withStore(given, "refuse", async (store) => {
     const account = await accountNamed(store, name);
     if (account instanceof Problem) return account;
-    const changed = await store.spendLimit({ accountId: account.id, limit: amount });
+    const changed = await store.accounts.spendLimit({ accountId: account.id, limit: amount });
     if (changed instanceof StoreDown) return notWritten(changed, "the limit was set", "account list");
     if (changed === "account_unknown") return accountUnknown(name);
     const spendLimit = amount === undefined ? null : usdText(amount);

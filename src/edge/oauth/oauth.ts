@@ -70,11 +70,11 @@ export async function revoke(service: Service, request: Request): Promise<Reply>
   const key = form("token");
   if (key === "") return failed("invalid_request", "token is missing: the key to revoke");
   const publicId = keyPublicId(key);
-  const record = publicId === undefined ? undefined : await service.store.keyByPublicId(publicId);
+  const record = publicId === undefined ? undefined : await service.store.accounts.keyByPublicId(publicId);
   if (record instanceof StoreDown) return down(service, record);
   if (record && keyMatches(key, record.sha256)) {
     const at = Math.floor(service.clock.unixMs() / 1000);
-    const revoked = await service.store.keyRevoke({ publicId: record.publicId, at });
+    const revoked = await service.store.accounts.keyRevoke({ publicId: record.publicId, at });
     if (revoked instanceof StoreDown) return down(service, revoked);
     await service.keys.refresh();
   }

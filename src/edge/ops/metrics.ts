@@ -29,6 +29,12 @@ async function metrics(service: Service, stats: EngineStats | undefined): Promis
         ...service.starts.episode.samples({ route: "episode" }),
       ],
     },
+    {
+      name: "tendon_charges_clamped_total",
+      help: "Charges whose price was above what was held; they cost what was held.",
+      type: "counter",
+      samples: service.clamped.samples(),
+    },
     gauge("tendon_sessions", "Live robot sessions.", service.sessions.size),
     gauge("tendon_sockets", "WebSocket connections.", service.sockets.size),
     gauge("tendon_ingress_bytes", "Request bodies in memory.", service.ingress.bytes),

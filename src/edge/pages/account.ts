@@ -59,7 +59,7 @@ export async function createKey({ store, clock }: Service, { accountId }: Person
   if (wrong) return new Refusal(`The key is not made: ${wrong}.`);
   const key = makeKey();
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name };
-  const added = await store.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
+  const added = await store.accounts.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
   if (added === "added") return { newKey: { key, name } };
   if (typeof added === "string" && added !== "id_taken") return new Refusal(KEY_REFUSALS[added]);
   return unavailable();
@@ -68,7 +68,7 @@ export async function createKey({ store, clock }: Service, { accountId }: Person
 export async function revokeKey(service: Service, { accountId }: Person, form: Form): Promise<"revoked" | Refusal> {
   const publicId = publicIdOf(form("prefix")) ?? "";
   const at = Math.floor(service.clock.unixMs() / 1000);
-  const revoked = await service.store.keyRevoke({ publicId, accountId, at });
+  const revoked = await service.store.accounts.keyRevoke({ publicId, accountId, at });
   if (revoked instanceof StoreDown) return unavailable();
   if (revoked === "unknown") return new Refusal("The account has no such key.");
   await service.keys.refresh();
@@ -81,7 +81,7 @@ export async function changeLimit({ store }: Service, { accountId }: Person, for
   if (typed !== "" && (limit === undefined || limit < 0n)) {
     return new Refusal("The spend limit is no amount of dollars: write it like 12.50, or leave it empty for none.");
   }
-  const changed = await store.spendLimit({ accountId, limit });
+  const changed = await store.accounts.spendLimit({ accountId, limit });
   return changed instanceof StoreDown ? unavailable() : "limit";
 }
 
@@ -102,9 +102,9 @@ async function account(service: Service, who: Person, said: Said, status: number
   // So that the page knows of keys that were used just now.
   await service.keys.flush();
   const [found, keys, days] = await Promise.all([
-    store.accountById(accountId),
-    store.keysOf(accountId),
-    store.usageDays({ accountId, fromDay: dayOf(now) - DAYS + 1 }),
+    store.accounts.accountById(accountId),
+    store.accounts.keysOf(accountId),
+    store.charges.usageDays({ accountId, fromDay: dayOf(now) - DAYS + 1 }),
   ]);
   if (!found || found instanceof StoreDown || keys instanceof StoreDown || days instanceof StoreDown) {
     return message("Sorry", unavailable());
@@ -128,7 +128,7 @@ async function account(service: Service, who: Person, said: Said, status: number
       lastUsedAt: key.lastUsedAt,
       revokedAt: key.revokedAt,
     })),
-    usage: days.map(({ day, model, runs, cost }) => ({ day: dayText(day), model, runs, cost })),
+    usage: days.map(({ day, item, charges, cost }) => ({ day: dayText(day), model: item, runs: charges, cost })),
     today: dayText(dayOf(now)),
     passwordCharsMin: LIMITS.passwordCharsMin,
   });

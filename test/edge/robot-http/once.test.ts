@@ -89,9 +89,9 @@ test("known, result gone: 503 observation_outcome_unknown; its marker stays for 
   const { clock, store } = at;
   const seconds = () => Math.floor(clock.unixMs() / 1000);
   clock.advance(60_000 + 10 * 60_000);
-  await store.chunksForget({ repliesBefore: seconds() - 660, recordsBefore: 0 });
+  await store.robot.chunksForget({ repliesBefore: seconds() - 660, recordsBefore: 0 });
   expect((await at.chat(asked)).status).toBe(200);
-  await store.chunksForget({ repliesBefore: seconds() - 659, recordsBefore: 0 });
+  await store.robot.chunksForget({ repliesBefore: seconds() - 659, recordsBefore: 0 });
   expect(await failure(await at.chat(asked))).toEqual({
     status: 503,
     code: "observation_outcome_unknown",
@@ -258,7 +258,7 @@ test("the digest of a body is computed only where an id asks for it", async () =
 
 test("a record that does not answer: 503 metering_unavailable with Retry-After, nothing ran", async () => {
   const at = await stage();
-  at.store.observation = async () => new StoreDown("gone");
+  at.store.robot.observation = async () => new StoreDown("gone");
   const response = await at.chat(asked);
   expect([response.headers.get("retry-after"), await failure(response)]).toEqual([
     "1",

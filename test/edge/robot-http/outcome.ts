@@ -20,7 +20,7 @@ export async function expectClean(at: Stage, step: number): Promise<void> {
   const { admission, ingress } = service;
   expect([engine.framesHeld, engine.runsHeld, clock.armed, ingress.bytes]).toEqual([0, 0, 0, 0]);
   expect([admission.held, admission.waiting]).toEqual([0, 0]);
-  const account = await at.store.accountById("acct_1");
+  const account = await at.store.accounts.accountById("acct_1");
   expect(account).toMatchObject({ held: 0n });
   const response = await at.chat(session);
   expect([response.status, response.headers.get("x-session-step")]).toEqual([200, String(step)]);

@@ -105,11 +105,11 @@ const ROWS: readonly Row[] = [
     code: "observation_outcome_unknown",
     param: "observation_id",
     async provoke(stand) {
-      stand.store.observation = async () => ({
+      stand.store.robot.observation = async () => ({
         digest: await digestOf(stand),
         generationId: "gen_1",
         step: 0,
-        reply: null,
+        answer: undefined,
       });
       return await stand.chat(observation({ ...live, observation_id: "used" }));
     },

@@ -115,7 +115,7 @@ describe("ends", () => {
   test("messages that wait while a session is opened are counted in the memory of all requests", async () => {
     const at = await stage({ ingressBytesMax: 10_000 });
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    at.service.store.sessionLastAt = () => promise as never;
+    at.store.robot.sessionLastAt = () => promise as never;
     const one = new Peer(at);
     await one.say({ type: "session.open", model: MODEL, instruction: "x", session_id: "s" });
     expect(one.heard).toEqual([]);

@@ -217,7 +217,7 @@ describe("observations", () => {
   test("the time to the model's start counts from the message, also where that waits for its session", async () => {
     const one = await peer();
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    one.at.service.store.sessionLastAt = () => promise as never;
+    one.at.store.robot.sessionLastAt = () => promise as never;
     one.sayOpen({ session_id: "s" });
     one.sayObserve();
     one.at.clock.advance(500);
@@ -273,7 +273,7 @@ describe("observations", () => {
     const one = await peer();
     await one.open();
     await one.act();
-    await one.at.store.keyRevoke({ publicId: keyPublicId(one.at.key) ?? "", at: 1 });
+    await one.at.store.accounts.keyRevoke({ publicId: keyPublicId(one.at.key) ?? "", at: 1 });
     await one.at.service.keys.refresh();
     expect(await one.act({ observation_id: "o" })).toMatchObject({
       code: "invalid_api_key",

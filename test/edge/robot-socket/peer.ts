@@ -109,7 +109,7 @@ export function ids(one: Peer): (string | undefined)[] {
 
 /** What the account has paid and what of its money is held: nano-dollars. */
 export async function money({ store }: Stage): Promise<{ paid: bigint; held: bigint }> {
-  const account = await store.accountById("acct_1");
+  const account = await store.accounts.accountById("acct_1");
   if (!account || account instanceof StoreDown) throw new Error("no account");
   return { paid: account.settled, held: account.held };
 }

@@ -34,7 +34,7 @@ describe("one session table with HTTP", () => {
   test("metering_unavailable, 1008: the record of a new session cannot be kept; its slot is free again", async () => {
     const at = await stage();
     const one = new Peer(at);
-    at.store.sessionOpen = async () => new StoreDown("switched off by the test");
+    at.store.robot.sessionOpen = async () => new StoreDown("switched off by the test");
     expect(await one.open({ session_id: "s", model: STATEFUL })).toMatchObject({ code: "metering_unavailable" });
     expect([one.closed, at.service.catalog.models.get(STATEFUL)?.slots?.freeCount]).toEqual([1008, 4]);
   });
@@ -106,7 +106,7 @@ async function ledger(at: Stage) {
     return { usage, cost, session, observation: { sessionId, observationId, step } };
   });
   const { entries, sum } = at.store.report();
-  const days = await at.store.usageDays({ accountId: "acct_1", fromDay: 0 });
+  const days = await at.store.charges.usageDays({ accountId: "acct_1", fromDay: 0 });
   return { kept, entries, sum, days, ...(await money(at)) };
 }
 
