@@ -27,6 +27,8 @@ export interface Place extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>;
   /** Changes rows behind the store's back. */
   corrupt(sql: string): Promise<void>;
+  /** Rows as they are in the database; every integer is a bigint. */
+  rows(sql: string): Promise<readonly Record<string, unknown>[]>;
 }
 
 let server: PostgresServer | undefined;
@@ -63,6 +65,17 @@ export async function place(engine: EngineName): Promise<Place> {
       const client = postgres(url, { max: 1 });
       await client.unsafe(sql);
       await client.end();
+    },
+    rows: async (sql) => {
+      if (url === undefined) {
+        using db = new Database(join(dir.path, "tendon.sqlite"), { safeIntegers: true });
+        return db.query<Record<string, unknown>, []>(sql).all();
+      }
+      const bigint = { to: 20, from: [20], parse: BigInt, serialize: String };
+      const client = postgres(url, { max: 1, types: { bigint } });
+      const found = await client.unsafe(sql);
+      await client.end();
+      return [...found];
     },
     [Symbol.asyncDispose]: async () => {
       for (const store of stores) await store.close();

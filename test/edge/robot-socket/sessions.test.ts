@@ -159,6 +159,6 @@ test("the same episode, with a failure, a refusal, a repeat and few rows, leaves
   ]);
   expect(told.http).toEqual(told.socket);
   const left = await ledger(socket);
-  expect(left).toMatchObject({ sum: 0n, held: 0n, days: [{ runs: 4, completionTokens: 120, cachedTokens: 60 }] });
+  expect(left).toMatchObject({ sum: 0n, held: 0n, days: [{ charges: 4, completionTokens: 120, cachedTokens: 60 }] });
   expect(await ledger(http)).toEqual(left);
 });

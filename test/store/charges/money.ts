@@ -131,4 +131,18 @@ export function moneyTests(engine: EngineName): void {
     expect(await store.charges.usageDays({ accountId: "a1", fromDay: 0 })).toEqual(expected);
     expect(await money(store)).toMatchObject({ settled: 10n * COST, monthSettled: 10n * COST });
   });
+
+  test("what costs its hold although its usage is worth more is sound; any other cost is not", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    await store.accounts.accountAdd(funded("a1", "one@example.org"));
+    const usage = { promptTokens: 100, cachedTokens: 0, completionTokens: 40 };
+    await store.charges.hold(newCharge("r1"));
+    expect(await store.robot.settleChunk(settled("r1", { usage, cost: 600n }))).toBe("kept");
+    await expectSound(store);
+    await store.charges.hold(newCharge("r2"));
+    expect(await store.robot.settleChunk(settled("r2", { usage, cost: 599n }))).toBe("kept");
+    const problem = "charge r2: it cost 599, its usage at its rates is 700, and 600 were held";
+    expect(await store.charges.ledgerCheck()).toMatchObject({ problem });
+  });
 }
