@@ -7,18 +7,20 @@ import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
 import { Problem } from "../src/error/problem.ts";
-import { openStore } from "../src/store/open.ts";
-import { type KeyRecord, type Store, StoreDown } from "../src/store/store.ts";
+import type { Store } from "../src/service/domains.ts";
+import { openStore } from "../src/service/store.ts";
+import type { KeyRecord } from "../src/store/accounts/records.ts";
+import { StoreDown } from "../src/store/store.ts";
 
 export const AT_ONCE = {
-  hold: async () => "held",
-  release: async () => "released",
-  settleChunk: async () => "kept",
-  sessionLastAt: async () => undefined,
-  observation: async () => undefined,
-  keysRevision: async () => 0n,
-  keysUsed: async () => "done",
-} satisfies Partial<Store>;
+  accounts: { keysRevision: async () => 0n, keysUsed: async () => "done" },
+  charges: { hold: async () => "held", release: async () => "released" },
+  robot: {
+    settleChunk: async () => "kept",
+    sessionLastAt: async () => undefined,
+    observation: async () => undefined,
+  },
+} satisfies { readonly [Domain in keyof Store]?: Partial<Store[Domain]> };
 
 const PAGE_BYTES = 4096;
 
@@ -28,16 +30,22 @@ export function openInstead(kind: "at once" | "bare"): typeof openStore {
     const store = await openStore(...at);
     if (store instanceof Problem) return store;
     const known = new Map<string, KeyRecord>();
-    const keyByPublicId: Store["keyByPublicId"] = async (publicId) => {
-      const record = known.get(publicId) ?? (await store.keyByPublicId(publicId));
+    const keyByPublicId: Store["accounts"]["keyByPublicId"] = async (publicId) => {
+      const record = known.get(publicId) ?? (await store.accounts.keyByPublicId(publicId));
       if (record !== undefined && !(record instanceof StoreDown)) known.set(publicId, record);
       return record;
     };
-    const instead = { ...store, ...AT_ONCE, keyByPublicId };
+    const instead = {
+      ...store,
+      accounts: { ...store.accounts, ...AT_ONCE.accounts, keyByPublicId },
+      charges: { ...store.charges, ...AT_ONCE.charges },
+      robot: { ...store.robot, ...AT_ONCE.robot },
+    };
     if (kind === "at once") return instead;
     const [{ dataDir, databaseUrl }] = at;
     const write = databaseUrl === undefined ? bareSync(dataDir) : await bareCommit(databaseUrl);
-    return { ...instead, settleChunk: () => write().then(() => "kept" as const) };
+    const settleChunk = () => write().then(() => "kept" as const);
+    return { ...instead, robot: { ...instead.robot, settleChunk } };
   };
 }
 

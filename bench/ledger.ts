@@ -5,8 +5,8 @@
 import { join } from "node:path";
 import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
-import { openStore } from "../src/store/open.ts";
-import type { Store } from "../src/store/store.ts";
+import type { Store } from "../src/service/domains.ts";
+import { openStore } from "../src/service/store.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
 
 const LEDGERS = ["SQLite", "PostgreSQL"] as const;

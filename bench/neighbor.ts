@@ -69,10 +69,10 @@ async function otherKey(beside: Measured["beside"]): Promise<string | Problem> {
     const [accountId, key] = [makeId("acct_", systemClock), makeKey()];
     const createdAt = Math.floor(systemClock.unixMs() / 1000);
     const account = { id: accountId, email: "neighbor@localhost", createdAt, credit: CREDIT, paymentMethod: false };
-    const added = await store.accountAdd({ ...account, spendLimit: undefined, password: undefined });
+    const added = await store.accounts.accountAdd({ ...account, spendLimit: undefined, password: undefined });
     if (added !== "added") return new Problem(`the neighbor's account was not added: ${JSON.stringify(added)}`);
     const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "neighbor", createdAt };
-    const kept = await store.keyAdd(record);
+    const kept = await store.accounts.keyAdd(record);
     return kept === "added" ? key : new Problem(`the neighbor's key was not added: ${JSON.stringify(kept)}`);
   } finally {
     await store.close();

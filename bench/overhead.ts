@@ -9,7 +9,7 @@
 import { authenticate } from "../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
 import { Keys } from "../src/account/keys.ts";
-import { Meter } from "../src/charge/charges.ts";
+import { Charges } from "../src/charge/charges.ts";
 import { ROBOT_DEFAULT } from "../src/config/robot.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
@@ -98,15 +98,12 @@ async function ownCostMs(count: number): Promise<number> {
   const publicId = keyPublicId(key) ?? "";
   const used = { createdAt: 0, lastUsedAt: undefined, revokedAt: undefined };
   const record = { publicId, sha256: keyDigest(key), accountId: "acct_own", name: "own", ...used };
-  const keys = new Keys({ ...AT_ONCE, keyByPublicId: async () => record }, clock);
+  const keys = new Keys({ ...AT_ONCE.accounts, keyByPublicId: async () => record }, clock);
   const robot = ROBOT_DEFAULT;
   const { promptNanosPerToken: prompt, cachedPromptNanosPerToken: cachedPrompt, rowNanosPerRow: completion } = robot;
-  const meter = new Meter({
-    store: AT_ONCE,
-    clock,
-    rates: () => ({ prompt, cachedPrompt, completion }),
-    runMs: 10_000,
-  });
+  const rates = { prompt, cachedPrompt, completion };
+  const log = { info: () => {}, error: () => {} };
+  const charges = new Charges({ store: AT_ONCE.charges, clock, log, clamped: { inc: () => {} } });
   const tokens = { promptTokens: 1000, completionTokens: 30 };
   const ms: number[] = [];
   for (let at = 0; at < count; at += 1) {
@@ -114,14 +111,16 @@ async function ownCostMs(count: number): Promise<number> {
     const before = performance.now();
     const principal = await authenticate(`Bearer ${key}`, keys);
     if (principal instanceof Failure) return Number.NaN;
-    const hold = await meter.hold({
-      runId: `gen_${at}`,
+    const charge = await charges.hold({
+      chargeId: `gen_${at}`,
       accountId: principal.accountId,
-      model: SAMPLE_MODEL,
-      ...tokens,
+      item: SAMPLE_MODEL,
+      rates,
+      max: tokens,
+      deadlineMs: 10_000,
     });
-    if (hold instanceof Failure) return Number.NaN;
-    await hold.settle({ ...tokens, cachedTokens: 0 }, { session: undefined, observation: undefined });
+    if (charge instanceof Failure) return Number.NaN;
+    await charges.settle(charge, { ...tokens, cachedTokens: 0 }, () => AT_ONCE.robot.settleChunk());
     ms.push(performance.now() - before);
   }
   return median(ms);

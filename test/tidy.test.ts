@@ -176,8 +176,8 @@ describe("files", () => {
       "src/main.ts",
       "src/setup/check.ts",
       "src/setup/compile.ts",
-      "src/store/writer.ts",
-      "src/store/checkpointer.ts",
+      "src/service/writer.ts",
+      "src/store/sqlite/checkpointer.ts",
     ]);
     const imported = new Set(
       [...text]

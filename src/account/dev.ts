@@ -7,7 +7,9 @@ import { monthOf } from "../std/calendar.ts";
 import type { Clock } from "../std/clock.ts";
 import { readText, writePrivate } from "../std/file.ts";
 import { makeId } from "../std/ids.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import type { AccountStore } from "../store/accounts/accounts.ts";
+import type { ChargeStore } from "../store/charges/charges.ts";
+import { StoreDown } from "../store/store.ts";
 import { authenticate } from "./authenticate.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
@@ -18,17 +20,24 @@ const KEY_FILE = "dev-key";
 /** The account's first credit in nano-dollars: 100 USD. */
 const CREDIT = 100_000_000_000n;
 
+/** What is needed of the store. */
+interface DevStore {
+  readonly accounts: AccountStore;
+  readonly charges: Pick<ChargeStore, "credit">;
+}
+
 export interface DevAccount {
   readonly accountId: string;
   readonly key: string;
 }
 
 /** The account `dev@localhost` with 100 USD, and its key: the kept one, or a new one if that is missing or not valid. */
-export async function devAccount(store: Store, dataDir: string, clock: Clock): Promise<DevAccount | Problem> {
+export async function devAccount(store: DevStore, dataDir: string, clock: Clock): Promise<DevAccount | Problem> {
   const path = join(dataDir, KEY_FILE);
   try {
     const kept = (await readText(path))?.trim();
-    const principal = kept === undefined ? undefined : await authenticate(`Bearer ${kept}`, new Keys(store, clock));
+    const principal =
+      kept === undefined ? undefined : await authenticate(`Bearer ${kept}`, new Keys(store.accounts, clock));
     if (kept !== undefined && principal && "accountId" in principal) {
       const { accountId } = principal;
       const paid = await payCredit(store, accountId, Math.floor(clock.unixMs() / 1000));
@@ -52,9 +61,9 @@ export async function devAccount(store: Store, dataDir: string, clock: Clock): P
   }
 }
 
-async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | StoreDown> {
+async function makeDevKey(store: DevStore, clock: Clock): Promise<DevAccount | StoreDown> {
   const createdAt = Math.floor(clock.unixMs() / 1000);
-  const added = await store.accountAdd({
+  const added = await store.accounts.accountAdd({
     id: makeId("acct_", clock),
     email: DEV_EMAIL,
     createdAt,
@@ -64,13 +73,13 @@ async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | Stor
     password: undefined,
   });
   if (added instanceof StoreDown) return added;
-  const account = await store.accountByEmail(DEV_EMAIL);
+  const account = await store.accounts.accountByEmail(DEV_EMAIL);
   if (account instanceof StoreDown) return account;
   if (!account) return new StoreDown("the account is not there after it was added");
   const paid = await payCredit(store, account.id, createdAt);
   if (paid instanceof StoreDown) return paid;
   const key = makeKey();
-  const outcome = await store.keyAdd({
+  const outcome = await store.accounts.keyAdd({
     publicId: keyPublicId(key) ?? "",
     sha256: keyDigest(key),
     accountId: account.id,
@@ -85,8 +94,8 @@ async function makeDevKey(store: Store, clock: Clock): Promise<DevAccount | Stor
 }
 
 /** Also for an account from a version without money. Idempotent: the transfer has the account's id. */
-function payCredit(store: Store, accountId: string, at: number): ReturnType<Store["credit"]> {
-  return store.credit({ accountId, transferId: accountId, amount: CREDIT, at, month: monthOf(at) });
+function payCredit(store: DevStore, accountId: string, at: number): ReturnType<ChargeStore["credit"]> {
+  return store.charges.credit({ accountId, transferId: accountId, amount: CREDIT, at, month: monthOf(at) });
 }
 
 /**

@@ -3,8 +3,10 @@ import { LIMITS } from "../limits.ts";
 import { randomText } from "../std/base62.ts";
 import type { Clock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
-import type { DeviceLogin, DevicePoll } from "../store/people.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import type { AccountStore } from "../store/accounts/accounts.ts";
+import type { PeopleStore } from "../store/people/people.ts";
+import type { DeviceLogin, DevicePoll } from "../store/people/records.ts";
+import { StoreDown } from "../store/store.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
 import { PageRefusal, type People, type Person, unavailable } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
@@ -23,7 +25,10 @@ export interface Begun {
 
 export class DeviceLogins {
   constructor(
-    private readonly store: Store,
+    private readonly store: {
+      readonly accounts: Pick<AccountStore, "mayHaveKeys">;
+      readonly people: Pick<PeopleStore, "deviceAdd" | "deviceByUserCode" | "deviceDecide" | "devicePoll">;
+    },
     private readonly people: People,
     private readonly clock: Clock,
   ) {}
@@ -34,7 +39,7 @@ export class DeviceLogins {
     const now = this.now();
     for (let tries = 0; tries < CODE_TRIES; tries += 1) {
       const [deviceCode, userCode] = [makeToken(), makeUserCode()];
-      const added = await this.store.deviceAdd({
+      const added = await this.store.people.deviceAdd({
         deviceSha256: sha256(deviceCode),
         userCodeSha256: sha256(userCode),
         deviceName:
@@ -59,7 +64,7 @@ export class DeviceLogins {
   ): Promise<{ login: DeviceLogin; userCode: string } | PageRefusal> {
     const userCode = await this.guess(person, typed, network);
     if (userCode instanceof PageRefusal) return userCode;
-    const login = await this.store.deviceByUserCode({ userCodeSha256: sha256(userCode), now: this.now() });
+    const login = await this.store.people.deviceByUserCode({ userCodeSha256: sha256(userCode), now: this.now() });
     if (login instanceof StoreDown) return unavailable();
     return login ? { login, userCode } : codeUnknown();
   }
@@ -69,11 +74,11 @@ export class DeviceLogins {
     const userCode = await this.guess(person, typed, network);
     if (userCode instanceof PageRefusal) return userCode;
     if (approve) {
-      const may = await this.store.mayHaveKeys(person.accountId);
+      const may = await this.store.accounts.mayHaveKeys(person.accountId);
       if (may instanceof StoreDown) return unavailable();
       if (may !== "yes") return new PageRefusal(KEY_REFUSALS[may]);
     }
-    const decided = await this.store.deviceDecide({
+    const decided = await this.store.people.deviceDecide({
       userCodeSha256: sha256(userCode),
       approve,
       accountId: person.accountId,
@@ -89,7 +94,7 @@ export class DeviceLogins {
     if (!isToken(deviceCode)) return "unknown";
     const key = makeKey();
     const now = this.now();
-    const outcome = await this.store.devicePoll({
+    const outcome = await this.store.people.devicePoll({
       deviceSha256: sha256(deviceCode),
       key: { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), createdAt: now },
       now,

@@ -6,7 +6,9 @@
  */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
-import { type KeyRecord, type Store, StoreDown } from "../store/store.ts";
+import type { AccountStore } from "../store/accounts/accounts.ts";
+import type { KeyRecord } from "../store/accounts/records.ts";
+import { StoreDown } from "../store/store.ts";
 
 export class Keys {
   private readonly known = new Map<string, KeyRecord>();
@@ -19,7 +21,7 @@ export class Keys {
   private epoch = 0;
 
   constructor(
-    private readonly store: Pick<Store, "keyByPublicId" | "keysRevision" | "keysUsed">,
+    private readonly store: Pick<AccountStore, "keyByPublicId" | "keysRevision" | "keysUsed">,
     private readonly clock: Clock,
   ) {}
 
@@ -43,7 +45,7 @@ export class Keys {
   /** Asks the store for revocations; called by a timer. */
   async refresh(): Promise<void> {
     const askedMs = this.clock.monotonicMs();
-    const revision = await this.store.keysRevision("all");
+    const revision = await this.store.keysRevision();
     if (revision instanceof StoreDown) return;
     // The first answer after a pause empties the cache as well if keys were revoked during the pause.
     if (revision !== this.revision) this.forget();

@@ -2,7 +2,9 @@
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import type { AccountStore } from "../store/accounts/accounts.ts";
+import type { PeopleStore } from "../store/people/people.ts";
+import { StoreDown } from "../store/store.ts";
 import { readEmail } from "./email.ts";
 import { Passwords, passwordProblem } from "./password.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
@@ -41,7 +43,10 @@ export class PageRefusal {
 }
 
 export interface PeopleOptions {
-  readonly store: Store;
+  readonly store: {
+    readonly accounts: Pick<AccountStore, "accountAdd" | "accountByEmail" | "accountById">;
+    readonly people: PeopleStore;
+  };
   readonly clock: Clock;
   readonly signUpOpen: boolean;
   /** The e-mail that the page of the operator's link proposes. */
@@ -60,7 +65,7 @@ export class People {
   /** The person signed in with the cookie's token; undefined if nobody is. */
   async person(token: string | undefined): Promise<Person | undefined | PageRefusal> {
     if (!isToken(token)) return undefined;
-    const found = await this.options.store.signInByToken({ tokenSha256: sha256(token), now: this.now() });
+    const found = await this.options.store.people.signInByToken({ tokenSha256: sha256(token), now: this.now() });
     if (found instanceof StoreDown) return unavailable();
     return found && { accountId: found.accountId, email: found.email, token };
   }
@@ -79,7 +84,7 @@ export class People {
       const refused = await this.tried(name, max);
       if (refused) return refused;
     }
-    const account = await this.options.store.accountByEmail(email);
+    const account = await this.options.store.accounts.accountByEmail(email);
     if (account instanceof StoreDown) return unavailable();
     const right = await this.passwords.matches(typed.password, account?.password, typed.network);
     if (right === "busy") return busy();
@@ -88,7 +93,7 @@ export class People {
   }
 
   async signOut({ token }: Person): Promise<PageRefusal | undefined> {
-    const removed = await this.options.store.signInRemove({ tokenSha256: sha256(token) });
+    const removed = await this.options.store.people.signInRemove({ tokenSha256: sha256(token) });
     return removed instanceof StoreDown ? unavailable() : undefined;
   }
 
@@ -105,7 +110,7 @@ export class People {
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
     const id = makeId("acct_", clock);
-    const added = await store.accountAdd({
+    const added = await store.accounts.accountAdd({
       id,
       email,
       createdAt: this.now(),
@@ -122,17 +127,17 @@ export class People {
   /** The token of a one-time link for the operator's account; undefined if an account with a password exists. */
   async operatorLink(): Promise<string | undefined | StoreDown> {
     const { store } = this.options;
-    const missing = await store.operatorMissing("all");
+    const missing = await store.people.operatorMissing();
     if (missing !== true) return missing === false ? undefined : missing;
     const token = makeToken();
     const link = { tokenSha256: sha256(token), kind: "operator", accountId: undefined } as const;
-    const added = await store.linkAdd({ ...link, expiresAt: this.now() + LIMITS.linkSeconds });
+    const added = await store.people.linkAdd({ ...link, expiresAt: this.now() + LIMITS.linkSeconds });
     return added instanceof StoreDown ? added : token;
   }
 
   async link(token: string): Promise<LinkFor | PageRefusal> {
     const found = isToken(token)
-      ? await this.options.store.linkByToken({ tokenSha256: sha256(token), now: this.now() })
+      ? await this.options.store.people.linkByToken({ tokenSha256: sha256(token), now: this.now() })
       : undefined;
     if (found instanceof StoreDown) return unavailable();
     if (!found) return linkGone();
@@ -156,7 +161,7 @@ export class People {
     if (problem) return new PageRefusal(problem);
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
-    const redeemed = await store.linkRedeem({
+    const redeemed = await store.people.linkRedeem({
       tokenSha256: sha256(typed.token),
       now: this.now(),
       newAccountId: makeId("acct_", clock),
@@ -180,14 +185,14 @@ export class People {
     if (refused) return refused;
     const problem = passwordProblem(typed.password);
     if (problem) return new PageRefusal(problem);
-    const account = await store.accountById(person.accountId);
+    const account = await store.accounts.accountById(person.accountId);
     if (account instanceof StoreDown) return unavailable();
     const right = await this.passwords.matches(typed.current, account?.password, typed.network);
     if (right === "busy") return busy();
     if (!right) return new PageRefusal("The current password is wrong.");
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return busy();
-    const changed = await store.passwordSet({
+    const changed = await store.people.passwordSet({
       accountId: person.accountId,
       password,
       keepSignIn: sha256(person.token),
@@ -198,7 +203,7 @@ export class People {
   /** Counts a try under `name`; refused once there are more than `max` within the window. */
   async tried(name: string, max: number): Promise<PageRefusal | undefined> {
     const now = this.now();
-    const outcome = await this.options.store.attempt({ name, max, windowSeconds: LIMITS.attemptSeconds, now });
+    const outcome = await this.options.store.people.attempt({ name, max, windowSeconds: LIMITS.attemptSeconds, now });
     if (outcome === "allowed") return undefined;
     if (outcome instanceof StoreDown) return unavailable();
     const { refusedSeconds } = outcome;
@@ -214,7 +219,7 @@ export class People {
     const token = makeToken();
     const now = this.now();
     const signIn = { tokenSha256: sha256(token), accountId, createdAt: now, expiresAt: now + LIMITS.signInSeconds };
-    const added = await this.options.store.signInAdd({ ...signIn, password: hash });
+    const added = await this.options.store.people.signInAdd({ ...signIn, password: hash });
     if (added instanceof StoreDown) return unavailable();
     return added === "added" ? token : wrong();
   }

@@ -1,57 +1,68 @@
-/** Money of runs: the most that a run can cost is held before it begins, and settled at its real cost or given back. */
+/** Charges: the most that a piece of work can cost is held before it begins, and settled at its real cost or given back. */
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { LIMITS } from "../limits.ts";
-import { assert } from "../std/assert.ts";
 import { dayOf, monthOf } from "../std/calendar.ts";
 import type { Clock } from "../std/clock.ts";
-import { type ChunkRecord, type Rates, type Refusal, type Store, StoreDown, type Usage } from "../store/store.ts";
+import type { Log } from "../std/log.ts";
+import type { Counter } from "../std/metrics.ts";
+import type { ChargeStore } from "../store/charges/charges.ts";
+import type { ChargeKey, HoldRefusal, Rates, Settlement, Usage } from "../store/charges/records.ts";
+import { StoreDown } from "../store/store.ts";
 import { costOf, maximumCost } from "./prices.ts";
 
-export interface Priced {
-  readonly runId: string;
-  readonly accountId: string;
-  readonly model: string;
-  readonly promptTokens: number;
-  readonly completionTokens: number;
+export interface HoldRequest extends ChargeKey {
+  /** The id whose rates these are. */
+  readonly item: string;
+  readonly rates: Rates;
+  /** The most that the work can use. */
+  readonly max: Pick<Usage, "promptTokens" | "completionTokens">;
+  /** The longest that the work may take; afterwards its node is taken to be dead. */
+  readonly deadlineMs: number;
 }
 
-/** What a chunk leaves behind besides its price. */
-export type Left = Pick<ChunkRecord, "session" | "observation">;
+/** Money that is held; it ends in `settle` or `release`. */
+export interface Charge extends ChargeKey {
+  readonly item: string;
+  readonly rates: Rates;
+  /** Nano-dollars. */
+  readonly held: bigint;
+}
 
-export interface MeterOptions {
-  readonly store: Pick<Store, "hold" | "release" | "settleChunk">;
+/** A surface's operation of the store that settles and keeps what the work left behind, in one transaction. */
+export type Effect<R> = (settlement: Settlement) => Promise<R | StoreDown>;
+
+export interface ChargesOptions {
+  readonly store: Pick<ChargeStore, "hold" | "release">;
   readonly clock: Clock;
-  readonly rates: (model: string) => Rates;
-  /** The longest that a run may take, milliseconds. */
-  readonly runMs: number;
+  readonly log: Log;
+  /** Counts usage whose price was above its hold, by `item`. */
+  readonly clamped: Pick<Counter<"item">, "inc">;
 }
 
-export class Meter {
-  constructor(private readonly options: MeterOptions) {}
+export class Charges {
+  constructor(private readonly options: ChargesOptions) {}
 
   /** Failures: `payment_required`, `insufficient_credit`, `spend_limit_exceeded`, `billing_unavailable`. */
-  async hold(priced: Priced): Promise<Hold | Failure> {
-    const { store, clock, runMs } = this.options;
-    const { runId, accountId, model, promptTokens, completionTokens } = priced;
-    const rates = this.options.rates(model);
-    const at = Math.floor(clock.unixMs() / 1000);
-    const amount = maximumCost(promptTokens, completionTokens, rates);
+  async hold({ chargeId, accountId, item, rates, max, deadlineMs }: HoldRequest): Promise<Charge | Failure> {
+    const { store } = this.options;
+    const at = this.now();
+    const amount = maximumCost(max.promptTokens, max.completionTokens, rates);
     const outcome = await store.hold({
-      runId,
+      chargeId,
       accountId,
-      model,
+      item,
       amount,
       rates,
       at,
       day: dayOf(at),
       month: monthOf(at),
-      expiresAt: at + Math.ceil(runMs / 1000) + LIMITS.holdGraceSeconds,
+      expiresAt: at + Math.ceil(deadlineMs / 1000) + LIMITS.holdGraceSeconds,
     });
-    if (outcome === "held") return new Hold(this.options, priced, rates, amount);
+    if (outcome === "held") return { chargeId, accountId, item, rates, held: amount };
     if (outcome instanceof StoreDown) {
-      // It may have been done: given back here, or by its expiry.
-      if (outcome.outcomeUnknown) void store.release({ runId, accountId });
+      // It may be held: given back here, or when the hold expires.
+      if (outcome.outcomeUnknown) this.release({ chargeId, accountId });
       return new Failure(EVERY.billing_unavailable, "billing is down, nothing ran; retry with backoff", {
         retryAfterSeconds: 1,
         detail: `store: ${outcome.reason}`,
@@ -65,38 +76,41 @@ export class Meter {
     }
     return refused(outcome);
   }
+
+  /**
+   * The price of the usage, recorded by `effect`. The account was promised that it pays at most what is held, so a price above
+   * it, such as a provider's usage beyond what was asked for, costs the hold.
+   */
+  settle<R>(
+    { chargeId, accountId, item, rates, held }: Charge,
+    usage: Usage,
+    effect: Effect<R>,
+  ): Promise<R | StoreDown> {
+    const price = costOf(usage, rates);
+    if (price > held) {
+      this.options.clamped.inc({ item });
+      this.options.log.error("price above the hold", { charge: chargeId, item, price: `${price}`, held: `${held}` });
+    }
+    return effect({ chargeId, accountId, usage, cost: price > held ? held : price, at: this.now() });
+  }
+
+  /** Nobody waits for it: what is not given back now is when the hold expires. */
+  release({ chargeId, accountId }: ChargeKey): void {
+    this.options.store
+      .release({ chargeId, accountId })
+      .catch((error: unknown) => this.options.log.error("release fault", { charge: chargeId, stack: String(error) }));
+  }
+
+  private now(): number {
+    return Math.floor(this.options.clock.unixMs() / 1000);
+  }
 }
 
-function refused(refusal: Refusal): Failure {
-  const messages: Record<Refusal, string> = {
+function refused(refusal: HoldRefusal): Failure {
+  const messages: Record<HoldRefusal, string> = {
     payment_required: "the account has neither a payment method nor credit; add credit and send the request again",
     insufficient_credit: "the credit that is left does not cover what this request may cost at most; add credit",
     spend_limit_exceeded: "the request could cross the account's monthly spend limit; raise it, or wait for next month",
   };
   return new Failure(EVERY[refusal], `${messages[refusal]}; nothing ran`);
-}
-
-/** Money that a run holds; it ends in `settle` or `release`. */
-export class Hold {
-  constructor(
-    private readonly options: MeterOptions,
-    private readonly priced: Priced,
-    private readonly rates: Rates,
-    private readonly amount: bigint,
-  ) {}
-
-  /** Price and record in one durable step. `known`: the observation was answered before. */
-  settle(usage: Usage, left: Left): Promise<"kept" | "known" | "not_held" | StoreDown> {
-    const { runId, accountId } = this.priced;
-    const at = Math.floor(this.options.clock.unixMs() / 1000);
-    const cost = costOf(usage, this.rates);
-    assert(cost <= this.amount, "a run costs at most what was held for it");
-    return this.options.store.settleChunk({ runId, accountId, usage, cost, at, ...left });
-  }
-
-  /** Nobody waits for it: what is not given back now is when the hold expires. */
-  release(): void {
-    const { runId, accountId } = this.priced;
-    void this.options.store.release({ runId, accountId });
-  }
 }

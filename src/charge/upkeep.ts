@@ -1,14 +1,15 @@
-/** Money in order: what dead nodes hold is given back, what is old is summed up. */
+/** Upkeep of money: what dead nodes hold is given back, old charges are summed up. */
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import type { ChargeStore } from "../store/charges/charges.ts";
+import { StoreDown } from "../store/store.ts";
 
-/** Far after every hold. */
+/** Later than any hold expires. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
-/** `all`: nobody else has this store, so whoever held something is gone. */
+/** `all`: no other process has this store, so whatever is held belongs to one that ended. */
 export async function expireHolds(
-  store: Pick<Store, "holdsExpire">,
+  store: Pick<ChargeStore, "holdsExpire">,
   clock: Clock,
   log: Log,
   which: "overdue" | "all" = "overdue",
@@ -17,9 +18,9 @@ export async function expireHolds(
   await untilDone(log, "holds not expired", () => store.holdsExpire({ before }));
 }
 
-/** Runs that were settled more than `days` ago; their sums stay in the ledger and in the days of usage. */
+/** Charges that were settled more than `days` ago; their sums stay in the ledger and in the days of usage. */
 export async function forgetUsage(
-  store: Pick<Store, "usageForget">,
+  store: Pick<ChargeStore, "usageForget">,
   clock: Clock,
   log: Log,
   days: number,

@@ -8,10 +8,11 @@ import { openEngine } from "../engine/native.ts";
 import { Failure } from "../error/core.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { readMachine } from "../measure/machine.ts";
+import { DOMAINS } from "../service/domains.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
-import { lookAtDatabase } from "../store/look.ts";
-import { lookAtPostgres } from "../store/postgres.ts";
+import { lookAtPostgres } from "../store/postgres/store.ts";
+import { lookAtDatabase } from "../store/sqlite/look.ts";
 import { bundleCheck, type Check, checkLines, libraryCheck, lockCheck, machineChecks } from "./doctor/checks.ts";
 import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
 import type { Command, Given } from "./frame/command.ts";
@@ -57,7 +58,8 @@ function red(name: string, message: string): Check {
 }
 
 async function databaseCheck({ dataDir, databaseUrl }: ServeConfig): Promise<Check> {
-  const state = databaseUrl === undefined ? lookAtDatabase(dataDir) : await lookAtPostgres(databaseUrl);
+  const state =
+    databaseUrl === undefined ? lookAtDatabase(DOMAINS, dataDir) : await lookAtPostgres(DOMAINS, databaseUrl);
   if (state instanceof Problem) return red("database", state.message);
   const where = databaseUrl === undefined ? "SQLite" : "PostgreSQL";
   const found = `${where}, ${state === "absent" ? "empty yet, filled at the first start" : "whole"}`;

@@ -1,37 +1,9 @@
-/** `tendon serve`: puts the service together, says when it is ready, and takes it down in order. */
-import { availableParallelism } from "node:os";
-import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
-import { DeviceLogins } from "../account/device-login.ts";
-import { Keys } from "../account/keys.ts";
-import { People } from "../account/people.ts";
+/** `tendon serve`: reads the configuration, runs the service until a signal, and says when it is ready. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
-import { readBundles, readShipped } from "../bundle/read.ts";
-import { Meter } from "../charge/charges.ts";
-import { expireHolds, forgetUsage } from "../charge/upkeep.ts";
-import { ROBOT_DEFAULT } from "../config/robot.ts";
 import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
-import { publicApp } from "../edge/app.ts";
-import { Ingress } from "../edge/http/ingress.ts";
-import { type Listener, listen } from "../edge/http/listen.ts";
-import { opsApp } from "../edge/ops/metrics.ts";
-import { serviceMetrics } from "../edge/ops/service-metrics.ts";
-import { Sockets } from "../edge/robot-socket/sockets.ts";
-import type { Engine } from "../engine/engine.ts";
-import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { LIMITS } from "../limits.ts";
-import { Admission } from "../robot/admission.ts";
-import { Catalog } from "../robot/catalog.ts";
-import { Replays } from "../robot/replay.ts";
-import { forgetChunks } from "../robot/retention.ts";
-import { SessionTable } from "../robot/session/table.ts";
-import { loadModels, planModels } from "../service/models.ts";
-import { type Parts, surfacesOf } from "../service/surfaces.ts";
-import { systemClock } from "../std/clock.ts";
-import { Lifecycle } from "../std/lifecycle.ts";
-import { type Log, makeLog, standardError } from "../std/log.ts";
-import { openStore } from "../store/open.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import { type Ready, Server } from "../service/server.ts";
+import { openStore } from "../service/store.ts";
 import type { Command, Given } from "./frame/command.ts";
 import { print, printJson } from "./frame/print.ts";
 
@@ -64,207 +36,57 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
   if (config instanceof Problem) return config;
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
-  // Another node may bring the schema up to date for an hour. What an opening has begun ends with the process: all or nothing.
+  // Another node may migrate the schema for an hour. A migration that this process has begun ends with it: all or nothing.
   const store = await Promise.race([open(config, "serve"), stopped]);
   if (store === "stopped") return EXIT.done;
   if (store instanceof Problem) return store;
-  const running = new Running(config, store);
+  const server = new Server(config, store);
   try {
-    const outcome = await Promise.race([running.start(), stopped]);
+    const outcome = await Promise.race([server.start(), stopped]);
     if (outcome instanceof Problem) return outcome;
+    if (outcome !== undefined && outcome !== "stopped") await sayReady(config, outcome);
     await stopped;
     return EXIT.done;
   } finally {
-    await running.stop();
+    await server.stop();
   }
 }
 
-/** Resolves at the first SIGTERM or SIGINT; the time for shutdown is bounded anyway. */
+/** Resolves at the first SIGTERM or SIGINT. */
 function stopSignal(): Promise<"stopped"> {
   return new Promise((resolve) => {
-    // Later signals do nothing: Ctrl-C often comes twice, and what runs shall be answered.
+    // Later signals do nothing: Ctrl-C often comes twice, and running requests are still answered. Shutdown is bounded in time.
     process.on("SIGTERM", () => resolve("stopped"));
     process.on("SIGINT", () => resolve("stopped"));
   });
 }
 
-/** Everything that is open, in the order in which it was opened. */
-class Running {
-  private readonly log: Log;
-  private readonly service: Parts & { readonly keys: Keys; readonly store: Store };
-  private readonly listeners: Listener[] = [];
-  private readonly timers: readonly (() => void)[];
-  private engine: Engine | undefined;
-
-  constructor(
-    private readonly config: ServeConfig,
-    private readonly store: Store,
-  ) {
-    const clock = systemClock;
-    this.log = makeLog({ clock, json: config.json, write: standardError });
-    const sessions = new SessionTable({ clock, store });
-    const keys = new Keys(store, clock);
-    const people = new People({
-      store,
-      clock,
-      signUpOpen: config.signup === "open",
-      ...(config.dev ? { operatorEmail: DEV_EMAIL } : {}),
+async function sayReady(config: ServeConfig, { url, opsUrl, catalog, dev, linkToken }: Ready): Promise<void> {
+  const operatorLink = linkToken === undefined ? undefined : `${url}/welcome?token=${linkToken}`;
+  const { models, ids } = catalog;
+  const reference = [...models.values()]
+    .filter(({ manifest }) => manifest.reference)
+    .map(({ manifest }) => manifest.id);
+  if (config.json) {
+    await printJson({
+      event: "ready",
+      url,
+      ops_url: opsUrl,
+      models: ids,
+      llm: [...config.llm.keys()],
+      reference,
+      ...(dev ? { account: dev.accountId, api_key: dev.key } : {}),
+      ...(operatorLink ? { operator_link: operatorLink } : {}),
     });
-    this.timers = [
-      clock.every(LIMITS.sweepMs, () => sessions.sweep()),
-      clock.every(LIMITS.keysAskMs, () => void keys.refresh()),
-      clock.every(LIMITS.keysFlushMs, () => void keys.flush()),
-      clock.every(LIMITS.holdsExpireMs, () => void expireHolds(store, clock, this.log)),
-      clock.every(LIMITS.forgetMs, () => void this.forget()),
-    ];
-    this.service = {
-      clock,
-      log: this.log,
-      store,
-      keys,
-      people,
-      deviceLogins: new DeviceLogins(store, people, clock),
-      meter: new Meter({
-        store,
-        clock,
-        rates: (model) => {
-          const robot = config.robot.get(model) ?? ROBOT_DEFAULT;
-          return {
-            prompt: robot.promptNanosPerToken,
-            cachedPrompt: robot.cachedPromptNanosPerToken,
-            completion: robot.rowNanosPerRow,
-          };
-        },
-        runMs: config.chunkSeconds * 1000,
-      }),
-      sessions,
-      replays: new Replays(store),
-      catalog: new Catalog(),
-      lifecycle: new Lifecycle(),
-      ingress: new Ingress(),
-      admission: new Admission(),
-      sockets: new Sockets(),
-      drills: config.drills,
-      authFails: () => config.drills.strikes("auth_unavailable"),
-      ...serviceMetrics(),
-      chunkMs: config.chunkSeconds * 1000,
-    };
+    return;
   }
-
-  /** Listens early, so that `/healthz` answers while models load; resolves once the service is ready. */
-  async start(): Promise<Problem | undefined> {
-    const { config, service, store } = this;
-    // Before anybody can ask: a model answers as soon as it is warm, and what its runs hold is theirs.
-    await expireHolds(store, service.clock, this.log, store.exclusive ? "all" : "overdue");
-    if (service.lifecycle.draining) return undefined;
-    const main = this.listen(publicApp(service, surfacesOf(service)), config.listen);
-    if (main instanceof Problem) return main;
-    const ops = this.listen(
-      opsApp(service, service, () => this.engine?.stats()),
-      config.ops,
-    );
-    if (ops instanceof Problem) return ops;
-    // Side by side: each waits for files.
-    const [bundles, engine, dev] = await Promise.all([
-      config.modelsDir === undefined ? readShipped() : readBundles(config.modelsDir),
-      openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
-      config.dev ? this.devAccount(store, main.url) : undefined,
-    ]);
-    if (!(engine instanceof Problem)) this.engine = engine;
-    if (bundles instanceof Problem) return bundles;
-    const plan = planModels(bundles, config);
-    if (plan instanceof Problem) return plan;
-    if (dev instanceof Problem) return dev;
-    if (engine instanceof Problem) return engine;
-    const failed = await loadModels(engine, plan, service.catalog, this.log, service.lifecycle);
-    if (failed || service.lifecycle.draining) return failed;
-    // Before it says that it is ready: what is old must not meet the ids of robots that come.
-    await Promise.all([this.forget(), service.keys.refresh()]);
-    const link = await service.people.operatorLink();
-    if (link instanceof StoreDown) return new Problem(`no link for the operator could be made: ${link.reason}`);
-    await this.sayReady({ url: main.url, opsUrl: ops.url }, dev, link);
-    return undefined;
-  }
-
-  /** Readiness off, running requests answered, then everything closed; within `LIMITS.shutdownMs`. */
-  async stop(): Promise<void> {
-    const { clock, lifecycle } = this.service;
-    const overdue = clock.after(LIMITS.shutdownMs - 200, () => {
-      this.log.error("shutdown cut short");
-      process.exit(EXIT.done);
-    });
-    const drained = lifecycle.drain();
-    this.service.sockets.drain();
-    const within = (ms: number) => new Promise<void>((resolve) => void clock.after(ms, resolve));
-    await Promise.race([drained, within(LIMITS.drainMs)]);
-    for (const stopTimer of this.timers) stopTimer();
-    // Whoever still waits is told now, while connections and engine are there.
-    lifecycle.cut();
-    await Promise.race([drained, within(LIMITS.flushMs)]);
-    const { engine } = this;
-    this.engine = undefined;
-    await Promise.all(this.listeners.map((listener) => listener.stop()));
-    await engine?.close();
-    await this.service.keys.flush();
-    await this.store.close();
-    overdue();
-  }
-
-  private listen(app: Parameters<typeof listen>[0], address: Parameters<typeof listen>[1]): Listener | Problem {
-    const listener = listen(app, address, this.config.chunkSeconds);
-    if (!(listener instanceof Problem)) this.listeners.push(listener);
-    return listener;
-  }
-
-  /** What is old enough to go. */
-  private async forget(): Promise<void> {
-    const { store, clock } = this.service;
-    await forgetChunks(store, clock, this.log);
-    await forgetUsage(store, clock, this.log, this.config.usageDays);
-    await store.peopleForget({ now: Math.floor(clock.unixMs() / 1000) });
-  }
-
-  private async devAccount(store: Store, url: string): Promise<DevAccount | Problem> {
-    const dev = await devAccount(store, this.config.dataDir, this.service.clock);
-    if (dev instanceof Problem) return dev;
-    const unsaved = await saveDevCredentials(this.config.credentialsPath, dev.key, url);
-    // The service works without the file; only the client commands then need TENDON_API_KEY.
-    if (unsaved) this.log.error("credentials not saved", { reason: unsaved.message });
-    return dev;
-  }
-
-  /** `link`: the token of the link that makes the operator's account, as long as nobody can sign in. */
-  private async sayReady(
-    at: { url: string; opsUrl: string },
-    dev: DevAccount | undefined,
-    link: string | undefined,
-  ): Promise<void> {
-    const operatorLink = link === undefined ? undefined : `${at.url}/welcome?token=${link}`;
-    const { models, ids } = this.service.catalog;
-    const reference = [...models.values()]
-      .filter(({ manifest }) => manifest.reference)
-      .map(({ manifest }) => manifest.id);
-    if (this.config.json) {
-      await printJson({
-        event: "ready",
-        url: at.url,
-        ops_url: at.opsUrl,
-        models: ids,
-        llm: [...this.config.llm.keys()],
-        reference,
-        ...(dev ? { account: dev.accountId, api_key: dev.key } : {}),
-        ...(operatorLink ? { operator_link: operatorLink } : {}),
-      });
-      return;
-    }
-    const lines = [
-      `tendon serves ${ids.join(", ")}`,
-      `  url      ${at.url}`,
-      `  metrics  ${at.opsUrl}/metrics`,
-      ...(dev ? [`  account  dev@localhost (${dev.accountId})`, `  key      ${dev.key}`] : []),
-      ...(operatorLink ? [`  sign in  ${operatorLink} (once, within 24 hours: makes the operator's account)`] : []),
-      ...reference.map((id) => `  ${id}: ${REFERENCE_WARNING}`),
-    ];
-    await print(lines.join("\n"));
-  }
+  const lines = [
+    `tendon serves ${ids.join(", ")}`,
+    `  url      ${url}`,
+    `  metrics  ${opsUrl}/metrics`,
+    ...(dev ? [`  account  dev@localhost (${dev.accountId})`, `  key      ${dev.key}`] : []),
+    ...(operatorLink ? [`  sign in  ${operatorLink} (once, within 24 hours: makes the operator's account)`] : []),
+    ...reference.map((id) => `  ${id}: ${REFERENCE_WARNING}`),
+  ];
+  await print(lines.join("\n"));
 }

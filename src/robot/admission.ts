@@ -12,7 +12,7 @@ import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import type { RunSlots } from "./exclusive.ts";
 
-type AdmissionLimits = Readonly<
+export type AdmissionLimits = Readonly<
   Record<
     | "framesMax"
     | "earlyFramesMax"

@@ -4,7 +4,8 @@
  */
 import type { ChunkResult, STATIONS, StationMicros } from "../engine/engine.ts";
 import type { Clock } from "../std/clock.ts";
-import type { StoredAnswer, Usage } from "../store/store.ts";
+import type { Usage } from "../store/charges/records.ts";
+import type { NeutralAnswer } from "../store/robot/records.ts";
 import type { ObserveCommand } from "./command.ts";
 import type { Ticket } from "./session/table.ts";
 
@@ -92,11 +93,11 @@ function millis(micros: number): number {
   return Math.round(micros) / 1000;
 }
 
-export function toStored({ head, rows }: Answer): StoredAnswer {
+export function toStored({ head, rows }: Answer): NeutralAnswer {
   return { head: JSON.stringify(head), rows: bytesOf(rows) };
 }
 
-export function fromStored({ head, rows }: StoredAnswer): Answer {
+export function fromStored({ head, rows }: NeutralAnswer): Answer {
   // The store's bytes may begin anywhere in their buffer; float32 values must not.
   const aligned = rows.slice();
   return { head: JSON.parse(head) as AnswerHead, rows: new Float32Array(aligned.buffer) };

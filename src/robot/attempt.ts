@@ -3,13 +3,13 @@
  * engine; `Started.answered` waits for the run, makes its record durable and only then lets the answer out. The steps stand
  * here in their order; what they hold is in holdings.ts.
  */
-import { Hold } from "../charge/charges.ts";
+import type { Charge } from "../charge/charges.ts";
 import type { ChunkResult, Model, Run } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
 import { LIMITS } from "../limits.ts";
-import { present } from "../std/assert.ts";
+import { assert, present } from "../std/assert.ts";
 import { makeId } from "../std/ids.ts";
 import { StoreDown } from "../store/store.ts";
 import { type Answer, answerOf, fromStored, toStored, usageOf } from "./answer.ts";
@@ -65,7 +65,7 @@ class Attempt implements Started {
     private readonly command: ObserveCommand,
     private readonly caller: Caller,
   ) {
-    this.held = new Holdings(command.frames, deps.log);
+    this.held = new Holdings(command.frames, deps.charges, deps.log);
     this.generationId = makeId("gen_", deps.clock);
     this.created = Math.floor(deps.clock.unixMs() / 1000);
   }
@@ -163,7 +163,7 @@ class Attempt implements Started {
   }
 
   /** Holds the most that the run can cost. */
-  private async hold(model: Model): Promise<Hold | Failure> {
+  private async hold(model: Model): Promise<Charge | Failure> {
     const { command, ticket, deps } = this;
     const { manifest } = command.served;
     for (const name of ["billing_unavailable", "metering_unavailable"] as const) {
@@ -177,11 +177,13 @@ class Attempt implements Started {
       ...(ticket.slot === undefined ? {} : { slot: ticket.slot }),
     });
     if (promptTokens instanceof Failure) return promptTokens;
-    return await deps.meter.hold({
-      runId: this.generationId,
-      ...this.key(),
-      promptTokens,
-      completionTokens: manifest.action.rows,
+    return await deps.charges.hold({
+      chargeId: this.generationId,
+      accountId: this.caller.accountId,
+      item: manifest.id,
+      rates: command.served.rates,
+      max: { promptTokens, completionTokens: manifest.action.rows },
+      deadlineMs: deps.chunkMs,
     });
   }
 
@@ -247,11 +249,12 @@ class Attempt implements Started {
   private async keep(result: ChunkResult, answer: Answer): Promise<Failure | undefined> {
     const { command, ticket, deps } = this;
     const charge = await this.held.charge;
-    if (!(charge instanceof Hold)) throw new Error("assertion failed: what runs is paid for");
-    const kept = await charge.settle(usageOf(result), {
-      session: ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined,
-      observation: this.record(answer),
-    });
+    assert(charge !== undefined && !(charge instanceof Failure), "what runs is paid for");
+    const session = ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined;
+    const observation = this.record(answer);
+    const kept = await deps.charges.settle(charge, usageOf(result), (settlement) =>
+      deps.records.settleChunk({ ...settlement, session, observation }),
+    );
     if (kept === "kept") {
       this.held.keep();
       return undefined;

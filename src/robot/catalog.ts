@@ -1,6 +1,7 @@
 /** The robot models of this service: which ids it answers for, and which of them are loaded. */
 import type { Manifest } from "../bundle/manifest.ts";
 import type { Model } from "../engine/engine.ts";
+import type { Rates } from "../store/charges/records.ts";
 import type { SessionSlots } from "./exclusive.ts";
 
 /** A model id that this service serves. `model` is set once it is loaded and warm. */
@@ -9,6 +10,8 @@ export interface Served {
   readonly model: Model | undefined;
   /** Session slots of a loaded model with episode memory. */
   readonly slots: SessionSlots | undefined;
+  /** What its chunks cost, from the configuration. */
+  readonly rates: Rates;
 }
 
 export class Catalog {

@@ -1,9 +1,10 @@
 /** What the robot path works with: the parts of the running service that a chunk needs, and no others. */
-import type { Meter } from "../charge/charges.ts";
+import type { Charges } from "../charge/charges.ts";
 import type { Drills } from "../drill.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
+import type { RobotStore } from "../store/robot/robot.ts";
 import type { Catalog } from "./catalog.ts";
 import type { RunSlots, Sessions } from "./exclusive.ts";
 import type { Replays } from "./replay.ts";
@@ -17,7 +18,8 @@ export interface RobotDeps {
   readonly sessions: Sessions;
   readonly replays: Replays;
   readonly admission: RunSlots;
-  readonly meter: Meter;
+  readonly charges: Charges;
+  readonly records: Pick<RobotStore, "settleChunk">;
   /** From admission to answer of one chunk, milliseconds. */
   readonly chunkMs: number;
 }

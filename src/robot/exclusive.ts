@@ -3,7 +3,7 @@
  * memory; a fleet of nodes implements the same over what they share (leases, capacity).
  */
 import type { Failure } from "../error/core.ts";
-import type { SessionKey } from "../store/store.ts";
+import type { SessionKey } from "../store/robot/records.ts";
 import type { EarlySlots, Permit } from "./admission.ts";
 import type { ImageCounts, SessionRequest } from "./session/machine.ts";
 import type { Holder, HoldRequest, SessionName, Ticket } from "./session/table.ts";

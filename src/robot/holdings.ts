@@ -2,9 +2,9 @@
  * What one attempt holds: frames, the claim on its observation_id, its session, admission slots, money, the run. Every way out
  * of an attempt ends here, once, in `keep` or in `undo`; nothing else gives any of it back.
  */
-import { Hold } from "../charge/charges.ts";
+import type { Charge, Charges } from "../charge/charges.ts";
 import type { Run } from "../engine/engine.ts";
-import type { Failure } from "../error/core.ts";
+import { Failure } from "../error/core.ts";
 import { present } from "../std/assert.ts";
 import type { Log } from "../std/log.ts";
 import type { Permit } from "./admission.ts";
@@ -19,12 +19,13 @@ export class Holdings {
   interruptions: Interruptions | undefined;
   permit: Permit | undefined;
   /** The money for the run, once it was asked for. */
-  charge: Promise<Hold | Failure> | undefined;
+  charge: Promise<Charge | Failure> | undefined;
   run: Run | undefined;
   private ended = false;
 
   constructor(
     private readonly frames: ObservedFrames,
+    private readonly charges: Pick<Charges, "release">,
     private readonly log: Log,
   ) {}
 
@@ -42,7 +43,13 @@ export class Holdings {
     if (!this.end()) return;
     this.frames.drop();
     const { charge, run } = this;
-    if (charge) this.inBackground(charge.then((held) => void (held instanceof Hold && held.release())));
+    if (charge !== undefined) {
+      this.inBackground(
+        charge.then((held) => {
+          if (!(held instanceof Failure)) this.charges.release(held);
+        }),
+      );
+    }
     const free = () => this.giveBack(() => this.ticket?.fail());
     if (!run) {
       free();

@@ -7,13 +7,9 @@
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
-import {
-  type AnsweredObservation,
-  type ObservationKey,
-  type Store,
-  StoreDown,
-  type StoredAnswer,
-} from "../store/store.ts";
+import type { AnsweredObservation, NeutralAnswer, ObservationKey } from "../store/robot/records.ts";
+import type { RobotStore } from "../store/robot/robot.ts";
+import { StoreDown } from "../store/store.ts";
 import { LocalIds, type RunningIds } from "./exclusive.ts";
 
 /** The answer that an earlier request with the same id and content got. */
@@ -22,7 +18,7 @@ export interface Replay {
   readonly generationId: string;
   /** null where the request had no `session_id`. */
   readonly step: number | null;
-  readonly answer: StoredAnswer;
+  readonly answer: NeutralAnswer;
 }
 
 /** The right to run the observation; held until it is answered or has failed. */
@@ -33,7 +29,7 @@ export interface Claim {
 
 export class Replays {
   constructor(
-    private readonly store: Pick<Store, "observation">,
+    private readonly store: Pick<RobotStore, "observation">,
     private readonly running: RunningIds = new LocalIds(),
   ) {}
 

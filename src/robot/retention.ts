@@ -2,10 +2,11 @@
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { type Store, StoreDown } from "../store/store.ts";
+import type { RobotStore } from "../store/robot/robot.ts";
+import { StoreDown } from "../store/store.ts";
 
 /** Stored answers ten minutes after their session ended, all other records a day after. */
-export async function forgetChunks(store: Pick<Store, "chunksForget">, clock: Clock, log: Log): Promise<void> {
+export async function forgetChunks(store: Pick<RobotStore, "chunksForget">, clock: Clock, log: Log): Promise<void> {
   const before = (ms: number) => Math.floor((clock.unixMs() - LIMITS.sessionIdleMs - ms) / 1000);
   const retention = { repliesBefore: before(LIMITS.replyKeptMs), recordsBefore: before(LIMITS.sessionEndedMs) };
   for (;;) {

@@ -12,12 +12,18 @@ import { rowsText } from "../std/float32.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import { nearest } from "../std/nearest.ts";
+import type { Rates } from "../store/charges/records.ts";
+
+/** A model to load, and its price. */
+export interface PlannedModel extends LoadOptions {
+  readonly rates: Rates;
+}
 
 /** What to load, in the order of the ids, or the first thing that is wrong. */
 export function planModels(
   bundles: readonly Bundle[],
   config: Pick<ServeConfig, "robot" | "dev">,
-): LoadOptions[] | Problem {
+): PlannedModel[] | Problem {
   const ids = bundles.map((bundle) => bundle.manifest.id);
   for (const id of config.robot.keys()) {
     if (ids.includes(id)) continue;
@@ -30,7 +36,7 @@ export function planModels(
       EXIT.usage,
     );
   }
-  const plan: LoadOptions[] = [];
+  const plan: PlannedModel[] = [];
   for (const bundle of bundles.toSorted((one, other) => (one.manifest.id < other.manifest.id ? -1 : 1))) {
     const { id, reference } = bundle.manifest;
     const robot = config.robot.get(id) ?? ROBOT_DEFAULT;
@@ -42,9 +48,18 @@ export function planModels(
     }
     const device = deviceOf(robot, id);
     if (device instanceof Problem) return device;
-    plan.push({ bundle, device, replicas: robot.replicas, slots: robot.slots, threads: robot.threads });
+    const { replicas, slots, threads } = robot;
+    plan.push({ bundle, device, replicas, slots, threads, rates: ratesOf(robot) });
   }
   return plan;
+}
+
+function ratesOf(robot: RobotConfig): Rates {
+  return {
+    prompt: robot.promptNanosPerToken,
+    cachedPrompt: robot.cachedPromptNanosPerToken,
+    completion: robot.rowNanosPerRow,
+  };
 }
 
 function deviceOf({ device }: RobotConfig, id: string): string | Problem {
@@ -60,13 +75,13 @@ function deviceOf({ device }: RobotConfig, id: string): string | Problem {
 /** Adds the ids to the catalog, then loads all in parallel; a model is served as soon as it is warm. */
 export async function loadModels(
   engine: Engine,
-  plan: readonly LoadOptions[],
+  plan: readonly PlannedModel[],
   catalog: Catalog,
   log: Log,
   lifecycle: Lifecycle,
 ): Promise<Problem | undefined> {
-  for (const { bundle } of plan) {
-    catalog.models.set(bundle.manifest.id, { manifest: bundle.manifest, model: undefined, slots: undefined });
+  for (const { bundle, rates } of plan) {
+    catalog.models.set(bundle.manifest.id, { manifest: bundle.manifest, model: undefined, slots: undefined, rates });
   }
   catalog.known = true;
   if (lifecycle.draining) return undefined;
@@ -75,7 +90,7 @@ export async function loadModels(
     const model = await engine.load(options);
     if (model instanceof Failure) return new Problem(model.message);
     const slots = model.slots > 0 ? new SlotPool(model) : undefined;
-    catalog.models.set(manifest.id, { manifest, model, slots });
+    catalog.models.set(manifest.id, { manifest, model, slots, rates: options.rates });
     log.info("model loaded", { model: manifest.id, device: model.device, replicas: options.replicas });
     for (const { device, reason } of model.refused) log.info("device refused", { model: manifest.id, device, reason });
     return undefined;

@@ -1,20 +1,31 @@
 /** The store that the configuration names. */
 import { Problem } from "../error/problem.ts";
-import { lockFolder, prepareFolder } from "./folder.ts";
-import { openPostgresStore } from "./postgres.ts";
-import { openSqliteStore } from "./sqlite.ts";
-import type { Store } from "./store.ts";
+import type { Domains } from "./domain.ts";
+import { openPostgresStore } from "./postgres/store.ts";
+import { lockFolder, prepareFolder } from "./sqlite/folder.ts";
+import { openSqliteStore } from "./sqlite/store.ts";
+import type { StoreOf } from "./store.ts";
 
-/** `serve` has its data folder for itself, wherever the store is; a command works `beside` it. */
-export async function openStore(
-  at: { readonly dataDir: string; readonly databaseUrl: string | undefined },
-  use: "serve" | "beside",
-): Promise<Store | Problem> {
-  if (at.databaseUrl === undefined) return openSqliteStore(at.dataDir, use);
-  if (use === "beside") return openPostgresStore(at.databaseUrl);
-  const lock = prepareFolder(at.dataDir) ?? lockFolder(at.dataDir);
+export interface StorePlace {
+  readonly dataDir: string;
+  readonly databaseUrl: string | undefined;
+}
+
+/** `serve` locks its data folder, wherever the store is; a command works `beside` it. */
+export type StoreUse = "serve" | "beside";
+
+/** `writer`: starts the writer thread of these domains (sqlite/writer.ts). */
+export async function openStoreOf<D extends Domains>(
+  domains: D,
+  writer: () => Worker,
+  { dataDir, databaseUrl }: StorePlace,
+  use: StoreUse,
+): Promise<StoreOf<D> | Problem> {
+  if (databaseUrl === undefined) return openSqliteStore(domains, writer, dataDir, use);
+  if (use === "beside") return openPostgresStore(domains, databaseUrl);
+  const lock = prepareFolder(dataDir) ?? lockFolder(dataDir);
   if (lock instanceof Problem) return lock;
-  const store = await openPostgresStore(at.databaseUrl);
+  const store = await openPostgresStore(domains, databaseUrl);
   if (store instanceof Problem) {
     lock.release();
     return store;

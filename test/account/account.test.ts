@@ -13,7 +13,7 @@ import { temporaryFolder } from "../store/temporary.ts";
 import { type FakeStore, fakeStore, funded } from "./fake-store.ts";
 
 function keysOf(store: FakeStore): Keys {
-  return new Keys(store, new FakeClock());
+  return new Keys(store.accounts, new FakeClock());
 }
 
 async function made(store: FakeStore, dir: string): Promise<DevAccount> {
@@ -34,7 +34,7 @@ test("a missing header gives missing_api_key; an unknown or revoked key gives in
   for (const header of [`Bearer ${makeKey()}`, "Bearer x", `Bearer ${key}x`, `Bearer ${key} ${key}`]) {
     expect([header, await authenticate(header, keysOf(store))]).toMatchObject([header, { code: "invalid_api_key" }]);
   }
-  await store.keyRevoke({ publicId: keyPublicId(key) ?? "", at: 1 });
+  await store.accounts.keyRevoke({ publicId: keyPublicId(key) ?? "", at: 1 });
   expect(await authenticate(`Bearer ${key}`, keysOf(store))).toMatchObject({ code: "invalid_api_key" });
 });
 
@@ -63,22 +63,22 @@ test("--dev makes account and key once and says the same key at each start", asy
   const first = await made(store, dir.path);
   expect(await made(store, dir.path)).toEqual(first);
   expect((await stat(join(dir.path, "dev-key"))).mode & 0o777).toBe(0o600);
-  expect(await store.accountByEmail("dev@localhost")).toMatchObject({ id: first.accountId });
+  expect(await store.accounts.accountByEmail("dev@localhost")).toMatchObject({ id: first.accountId });
 });
 
 test("--dev pays the credit in once, also to an account of before there was money, whose key is kept", async () => {
   await using dir = await temporaryFolder();
   const store = fakeStore();
   const [accountId, key] = ["acct_old", makeKey()];
-  await store.accountAdd({ ...funded(accountId, "dev@localhost"), credit: 0n, paymentMethod: true });
+  await store.accounts.accountAdd({ ...funded(accountId, "dev@localhost"), credit: 0n, paymentMethod: true });
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "", createdAt: 0 };
-  expect(await store.keyAdd(record)).toBe("added");
+  expect(await store.accounts.keyAdd(record)).toBe("added");
   await writeFile(join(dir.path, "dev-key"), `${key}\n`);
   for (const _start of [1, 2]) {
     expect(await made(store, dir.path)).toEqual({ accountId, key });
-    expect(await store.accountById(accountId)).toMatchObject({ credits: 100_000_000_000n });
+    expect(await store.accounts.accountById(accountId)).toMatchObject({ credits: 100_000_000_000n });
   }
-  store.credit = async () => new StoreDown("disk full");
+  store.charges.credit = async () => new StoreDown("disk full");
   expect(await devAccount(store, dir.path, new FakeClock())).toMatchObject({
     message: expect.stringContaining("disk full"),
   });
@@ -88,7 +88,7 @@ test("--dev makes another key for the same account when its own is revoked", asy
   await using dir = await temporaryFolder();
   const store = fakeStore();
   const first = await made(store, dir.path);
-  await store.keyRevoke({ publicId: keyPublicId(first.key) ?? "", at: 1 });
+  await store.accounts.keyRevoke({ publicId: keyPublicId(first.key) ?? "", at: 1 });
   const second = await made(store, dir.path);
   expect(second.accountId).toBe(first.accountId);
   expect(second.key).not.toBe(first.key);
@@ -99,12 +99,12 @@ test("--dev keeps its key when the store cannot verify it", async () => {
   const store = fakeStore();
   const first = await made(store, dir.path);
   // The look-up fails once; that must not replace the valid key by a new one.
-  const { keyByPublicId } = store;
-  store.keyByPublicId = async () => new StoreDown("disk full");
+  const { keyByPublicId } = store.accounts;
+  store.accounts.keyByPublicId = async () => new StoreDown("disk full");
   expect(await devAccount(store, dir.path, new FakeClock())).toMatchObject({
     message: expect.stringContaining("disk full"),
   });
-  store.keyByPublicId = keyByPublicId;
+  store.accounts.keyByPublicId = keyByPublicId;
   expect(await made(store, dir.path)).toEqual(first);
 });
 

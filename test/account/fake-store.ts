@@ -1,18 +1,15 @@
 /** A store in memory: the operations on a database without a file, and switches that take it down or hold it up. */
 import { Database } from "bun:sqlite";
-import { onSqlite } from "../../src/store/dialect.ts";
-import { migrate } from "../../src/store/migrations.ts";
-import { operationsOf, READS, WRITES } from "../../src/store/operations.ts";
+import { DOMAINS, type Store } from "../../src/service/domains.ts";
+import type { NewAccount } from "../../src/store/accounts/records.ts";
+import { ledgerCheck } from "../../src/store/charges/ledger.ts";
+import type { LedgerReport } from "../../src/store/charges/records.ts";
+import { type Run, slicesOf } from "../../src/store/domain.ts";
+import type { ChunkSettlement } from "../../src/store/robot/records.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
+import { onSqlite } from "../../src/store/sqlite/statements.ts";
 import { drive } from "../../src/store/steps.ts";
-import {
-  type ChunkRecord,
-  type LedgerReport,
-  type NewAccount,
-  type Reads,
-  type Store,
-  StoreDown,
-  type Writes,
-} from "../../src/store/store.ts";
+import { StoreDown } from "../../src/store/store.ts";
 
 /** An account with money for whatever a test runs. */
 export function funded(id: string, email: string): NewAccount {
@@ -32,9 +29,9 @@ export interface FakeStore extends Store {
   /** Reads of a key so far. */
   keyReads: number;
   /** Chunks that were kept, in order. */
-  readonly kept: ChunkRecord[];
+  readonly kept: ChunkSettlement[];
   /** Called before a chunk is kept; what it answers is the outcome, unless that is undefined. */
-  beforeKeep: (chunk: ChunkRecord) => Promise<StoreDown | undefined>;
+  beforeKeep: (chunk: ChunkSettlement) => Promise<StoreDown | undefined>;
   /** Called before money is held, likewise. */
   beforeHold: () => Promise<StoreDown | undefined>;
   /** What the ledger's proof says now. */
@@ -43,38 +40,46 @@ export interface FakeStore extends Store {
 
 export function fakeStore(): FakeStore {
   const db = new Database(":memory:", { strict: true, safeIntegers: true });
-  migrate(db);
+  migrate(db, DOMAINS);
   const execute = onSqlite(db);
-  const answer = async (run: () => unknown): Promise<unknown> =>
+  const answer = async <T>(run: () => T): Promise<T | StoreDown> =>
     store.down ? new StoreDown("switched off by the test") : run();
-  const list = {
-    ...operationsOf<Writes>(
-      WRITES,
-      (_name, steps) => (argument) => answer(() => db.transaction(() => drive(steps(argument), execute))()),
-    ),
-    ...operationsOf<Reads>(READS, (_name, steps) => (argument) => answer(() => drive(steps(argument), execute))),
-  } as unknown as Store;
+  const read: Run =
+    ({ steps }) =>
+    (argument) =>
+      answer(() => drive(steps(argument), execute));
+  const write: Run =
+    ({ steps }) =>
+    (argument) =>
+      answer(() => db.transaction(() => drive(steps(argument), execute))());
+  const { accounts, people, charges, robot } = slicesOf(DOMAINS, read, write);
   const store: FakeStore = {
-    ...list,
+    accounts: {
+      ...accounts,
+      keyByPublicId: (publicId) => {
+        store.keyReads += 1;
+        return accounts.keyByPublicId(publicId);
+      },
+    },
+    people,
+    charges: { ...charges, hold: async (charge) => (await store.beforeHold()) ?? charges.hold(charge) },
+    robot: {
+      ...robot,
+      settleChunk: async (chunk) => {
+        const refusal = await store.beforeKeep(chunk);
+        if (refusal) return refusal;
+        const outcome = await robot.settleChunk(chunk);
+        if (outcome === "kept") store.kept.push(chunk);
+        return outcome;
+      },
+    },
     exclusive: true,
     down: false,
     keyReads: 0,
     kept: [],
     beforeKeep: async () => undefined,
     beforeHold: async () => undefined,
-    hold: async (run) => (await store.beforeHold()) ?? list.hold(run),
-    settleChunk: async (chunk) => {
-      const refusal = await store.beforeKeep(chunk);
-      if (refusal) return refusal;
-      const outcome = await list.settleChunk(chunk);
-      if (outcome === "kept") store.kept.push(chunk);
-      return outcome;
-    },
-    keyByPublicId: (publicId) => {
-      store.keyReads += 1;
-      return list.keyByPublicId(publicId);
-    },
-    report: () => drive(READS.ledgerCheck("all"), execute),
+    report: () => drive(ledgerCheck(), execute),
     ping: async () => (store.down ? new StoreDown("switched off by the test") : undefined),
     close: async () => db.close(),
   };

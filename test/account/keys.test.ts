@@ -9,9 +9,15 @@ const id = "p".repeat(12);
 
 async function stand() {
   const [store, clock] = [fakeStore(), new FakeClock()];
-  await store.accountAdd(funded("a1", "one@example.org"));
-  await store.keyAdd({ publicId: id, sha256: new Uint8Array(32).fill(7), accountId: "a1", name: "", createdAt: 1 });
-  const keys = new Keys(store, clock);
+  await store.accounts.accountAdd(funded("a1", "one@example.org"));
+  await store.accounts.keyAdd({
+    publicId: id,
+    sha256: new Uint8Array(32).fill(7),
+    accountId: "a1",
+    name: "",
+    createdAt: 1,
+  });
+  const keys = new Keys(store.accounts, clock);
   return { store, clock, keys };
 }
 
@@ -30,7 +36,7 @@ test("a revocation, wherever it was made, is seen with the next question", async
   const { store, keys } = await stand();
   await keys.refresh();
   await keys.find(id);
-  await store.keyRevoke({ publicId: id, at: 5 });
+  await store.accounts.keyRevoke({ publicId: id, at: 5 });
   await keys.refresh();
   expect(await keys.find(id)).toMatchObject({ revokedAt: 5 });
 });
@@ -55,15 +61,15 @@ test("without an answer for a second no remembered key is believed, and with one
 test("what was looked up before a revocation is not remembered after it", async () => {
   const { store, keys } = await stand();
   await keys.refresh();
-  const { keyByPublicId } = store;
+  const { keyByPublicId } = store.accounts;
   const { promise, resolve } = Promise.withResolvers<void>();
-  store.keyByPublicId = async (publicId) => {
+  store.accounts.keyByPublicId = async (publicId) => {
     const record = await keyByPublicId(publicId);
     await promise;
     return record;
   };
   const slow = keys.find(id);
-  await store.keyRevoke({ publicId: id, at: 5 });
+  await store.accounts.keyRevoke({ publicId: id, at: 5 });
   await keys.refresh();
   resolve();
   expect(await slow).toMatchObject({ revokedAt: undefined });
@@ -76,11 +82,11 @@ test("when keys were used is told to the store now and then, not with every requ
     clock.advance(1_000);
     keys.used(id);
   }
-  expect(await store.keyByPublicId(id)).toMatchObject({ lastUsedAt: undefined });
+  expect(await store.accounts.keyByPublicId(id)).toMatchObject({ lastUsedAt: undefined });
   store.down = true;
   await keys.flush();
   store.down = false;
   await keys.flush();
   const at = Math.floor(clock.unixMs() / 1000);
-  expect(await store.keyByPublicId(id)).toMatchObject({ lastUsedAt: at });
+  expect(await store.accounts.keyByPublicId(id)).toMatchObject({ lastUsedAt: at });
 });

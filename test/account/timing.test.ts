@@ -41,11 +41,11 @@ async function separation(one: () => Promise<unknown>, other: () => Promise<unkn
 
 test("a wrong secret takes as long whether its first or its last character is wrong, and reads like a key that does not exist", async () => {
   const store = fakeStore();
-  await store.accountAdd(funded("a1", "one@example.org"));
+  await store.accounts.accountAdd(funded("a1", "one@example.org"));
   const key = makeKey();
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: "a1", name: "", createdAt: 0 };
-  await store.keyAdd(record);
-  const keys = new Keys(store, new FakeClock());
+  await store.accounts.keyAdd(record);
+  const keys = new Keys(store.accounts, new FakeClock());
   const ask = (sent: string) => async () => {
     expect(await authenticate(`Bearer ${sent}`, keys)).toMatchObject({ code: "invalid_api_key" });
   };

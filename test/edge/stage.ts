@@ -1,23 +1,12 @@
 /** A service with a fake engine, a fake clock and one account, driven without a socket. */
 import { afterEach, expect } from "bun:test";
-import { DeviceLogins } from "../../src/account/device-login.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import { Keys } from "../../src/account/keys.ts";
-import { People } from "../../src/account/people.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
-import { Meter } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
-import { Ingress } from "../../src/edge/http/ingress.ts";
-import { serviceMetrics } from "../../src/edge/ops/service-metrics.ts";
-import { Sockets } from "../../src/edge/robot-socket/sockets.ts";
-import { Admission } from "../../src/robot/admission.ts";
-import { Catalog } from "../../src/robot/catalog.ts";
-import { Replays } from "../../src/robot/replay.ts";
+import type { Catalog } from "../../src/robot/catalog.ts";
 import { SlotPool } from "../../src/robot/session/slots.ts";
-import { SessionTable } from "../../src/robot/session/table.ts";
-import { type Parts, surfacesOf } from "../../src/service/surfaces.ts";
-import { Lifecycle } from "../../src/std/lifecycle.ts";
+import { build, type Service } from "../../src/service/build.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { FakeClock } from "../std/fake-clock.ts";
@@ -29,9 +18,6 @@ export const CARTESIAN = "vendorC/rho:yam";
 
 /** Nano-dollars: of a kind that no two sums of them are alike. */
 const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
-
-/** The parts of the service that tests reach into. */
-type Service = Parts & { readonly store: FakeStore; readonly keys: Keys };
 
 export interface Stage {
   readonly service: Service;
@@ -72,7 +58,7 @@ export async function stage(
     ingressBytesMax?: number;
     drills?: Drills;
     signUpOpen?: boolean;
-    silentSeconds?: number;
+    socketSilentSeconds?: number;
   } = {},
 ): Promise<Stage> {
   const clock = new FakeClock();
@@ -80,34 +66,17 @@ export async function stage(
   const store = fakeStore();
   stages.push(store);
   const key = await addAccount(store, "acct_1");
-  const catalog = new Catalog();
+  const logLines: string[] = [];
+  const note = (event: string, facts: object = {}) => {
+    logLines.push(`${event} ${JSON.stringify(facts)}`);
+  };
+  const { signUpOpen = false, drills = new Drills(), ...bounds } = options;
+  const settings = { chunkMs: 10_000, signUpOpen, drills, bounds };
+  const service = build(settings, { clock, store, log: { info: note, error: note } });
+  const { catalog } = service.robot;
   catalog.known = true;
   for (const facts of [manifest(), statefulManifest(), cartesianManifest()]) serve(catalog, engine, facts);
-  const logLines: string[] = [];
-  const note = (event: string, facts: object = {}) => void logLines.push(`${event} ${JSON.stringify(facts)}`);
-  const drills = options.drills ?? new Drills();
-  const people = new People({ store, clock, signUpOpen: options.signUpOpen ?? false });
-  const service: Service = {
-    clock,
-    people,
-    deviceLogins: new DeviceLogins(store, people, clock),
-    log: { info: note, error: note },
-    store,
-    keys: new Keys(store, clock),
-    meter: new Meter({ store, clock, rates: () => RATES, runMs: 10_000 }),
-    sessions: new SessionTable({ clock, store, ...(options.sessionsMax ? { sessionsMax: options.sessionsMax } : {}) }),
-    catalog,
-    lifecycle: new Lifecycle(),
-    replays: new Replays(store),
-    ingress: new Ingress(options.ingressBytesMax),
-    admission: new Admission(),
-    sockets: new Sockets(),
-    drills,
-    authFails: () => drills.strikes("auth_unavailable"),
-    ...serviceMetrics(),
-    chunkMs: 10_000,
-  };
-  const app = publicApp(service, surfacesOf(service, options.silentSeconds));
+  const app = publicApp(service.http, service.surfaces);
   const handle: Stage["handle"] = async (request) => app.handle(request);
   const send: Stage["send"] = (path, init) => handle(new Request(`http://localhost${path}`, init ?? {}));
   const chatOf =
@@ -126,16 +95,16 @@ export async function stage(
 /** A new account's key. */
 async function addAccount(store: FakeStore, id: string): Promise<string> {
   const key = makeKey();
-  await store.accountAdd(funded(id, `${id}@example.org`));
+  await store.accounts.accountAdd(funded(id, `${id}@example.org`));
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-  await store.keyAdd({ ...record, createdAt: 0 });
+  await store.accounts.keyAdd({ ...record, createdAt: 0 });
   return key;
 }
 
 function serve(catalog: Catalog, engine: FakeEngine, facts: Manifest): void {
   const model = engine.model(facts);
   const slots = model.slots > 0 ? new SlotPool(model) : undefined;
-  catalog.models.set(facts.id, { manifest: facts, model, slots });
+  catalog.models.set(facts.id, { manifest: facts, model, slots, rates: RATES });
 }
 
 /** Bytes that begin as a JPEG file does; the fake engine looks no further. */

@@ -125,7 +125,10 @@ for (const { name, absent, title } of ENGINES) {
       const { url } = await desk.json(`account link --account ${id} --base-url https://robots.example.org/`);
       expect(url).toStartWith("https://robots.example.org/welcome?token=");
 
-      const found = await (await desk.store.open()).linkByToken({ tokenSha256, now: Number(link.expires_at) - 1 });
+      const found = await (await desk.store.open()).people.linkByToken({
+        tokenSha256,
+        now: Number(link.expires_at) - 1,
+      });
       expect(found).toMatchObject({ kind: "password", accountId: id, expiresAt: link.expires_at });
     }, 60_000);
 

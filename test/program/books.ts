@@ -4,10 +4,12 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Problem } from "../../src/error/problem.ts";
+import type { Store } from "../../src/service/domains.ts";
+import { openStore } from "../../src/service/store.ts";
 import { systemClock } from "../../src/std/clock.ts";
 import { makeId } from "../../src/std/ids.ts";
-import { openStore } from "../../src/store/open.ts";
-import { type Account, type Store, StoreDown } from "../../src/store/store.ts";
+import type { Account } from "../../src/store/accounts/records.ts";
+import { StoreDown } from "../../src/store/store.ts";
 import type { PostgresServer } from "../store/postgres-server.ts";
 import type { Target } from "./payers.ts";
 import { Place, type Server } from "./program.ts";
@@ -75,16 +77,16 @@ export class Books implements AsyncDisposable {
     const accountId = makeId("acct_", systemClock);
     const account = { id: accountId, email: `${accountId}@example.org`, createdAt: 0, password: undefined };
     const { credit = 1_000_000n * CHUNK, spendLimit } = money;
-    const added = await this.store.accountAdd({ ...account, credit, spendLimit, paymentMethod: false });
+    const added = await this.store.accounts.accountAdd({ ...account, credit, spendLimit, paymentMethod: false });
     const key = makeKey();
     const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "", createdAt: 0 };
-    const keyed = await this.store.keyAdd(record);
+    const keyed = await this.store.accounts.keyAdd(record);
     if (added !== "added" || keyed !== "added") throw new Error(`no account: ${said(added)}, ${said(keyed)}`);
     return { accountId, key };
   }
 
   async money({ accountId }: Payer): Promise<Account> {
-    const account = await this.store.accountById(accountId);
+    const account = await this.store.accounts.accountById(accountId);
     if (account === undefined || account instanceof StoreDown) throw new Error(`no account: ${said(account)}`);
     return account;
   }
@@ -105,14 +107,14 @@ export class Books implements AsyncDisposable {
 
   /** Throws at books that are not sound. */
   async expectSound(): Promise<void> {
-    const report = await this.store.ledgerCheck("all");
+    const report = await this.store.charges.ledgerCheck();
     const problem = report instanceof StoreDown ? report.reason : report.problem;
     if (problem !== undefined) throw new Error(`the ledger is not sound: ${problem}`);
   }
 
   /** What holds are left are given back, as if their time were over. */
   async expireHolds(): Promise<void> {
-    while ((await this.store.holdsExpire({ before: Number.MAX_SAFE_INTEGER })) === "more");
+    while ((await this.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER })) === "more");
   }
 
   target(server: Server, { key }: Payer): Target {

@@ -11,8 +11,8 @@ import { requestBody } from "../../src/client/request.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { firstLine } from "../../src/measure/child.ts";
 import { present } from "../../src/std/assert.ts";
-import { onSqlite } from "../../src/store/dialect.ts";
-import { READS } from "../../src/store/operations.ts";
+import { ledgerCheck } from "../../src/store/charges/ledger.ts";
+import { onSqlite } from "../../src/store/sqlite/statements.ts";
 import { drive } from "../../src/store/steps.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
@@ -138,7 +138,7 @@ export class Place implements AsyncDisposable {
 /** What is off in a ledger; a file that a test has damaged, or that is older than money, tells nothing. */
 function soundness(db: Database): string | undefined {
   try {
-    return drive(READS.ledgerCheck("all"), onSqlite(db)).problem;
+    return drive(ledgerCheck(), onSqlite(db)).problem;
   } catch {
     return undefined;
   }

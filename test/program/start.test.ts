@@ -4,11 +4,11 @@ import { mkdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import postgres from "postgres";
 import { Problem } from "../../src/error/problem.ts";
-import { openSqliteStore } from "../../src/store/sqlite.ts";
+import { openStore } from "../../src/service/store.ts";
 import { funded } from "../account/fake-store.ts";
 import { ENGINES } from "../store/engines.ts";
 import { PostgresServer } from "../store/postgres-server.ts";
-import { money, run } from "../store/rows.ts";
+import { money, newCharge } from "../store/rows.ts";
 import { Place } from "./program.ts";
 
 const MODELS = [
@@ -80,7 +80,11 @@ test("each wrong start is one clear line on standard error with its exit code, n
 test("--version, no command at all, and a key that needs no address", async () => {
   await using place = await Place.make();
   expect((await place.run(["--version"])).stdout).toMatch(/^tendon \d+\.\d+\.\d+\n$/);
-  expect(await place.run([])).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("Usage: tendon") });
+  expect(await place.run([])).toMatchObject({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringContaining("Usage: tendon"),
+  });
   const environment = { TENDON_BASE_URL: "localhost:1", TENDON_API_KEY: "k" };
   expect(await place.run(["token"], environment)).toEqual({ code: 0, stdout: "k\n", stderr: "" });
 });
@@ -89,13 +93,13 @@ test("what a dead process held is free before anybody can ask for anything: a st
   await using place = await Place.make();
   const data = place.path("data");
   const open = async () => {
-    const store = await openSqliteStore(data, "beside");
+    const store = await openStore({ dataDir: data, databaseUrl: undefined }, "beside");
     if (store instanceof Problem) throw new Error(store.message);
     return store;
   };
   const dead = await open();
-  await dead.accountAdd(funded("a1", "one@example.org"));
-  expect(await dead.hold(run("r", { expiresAt: Number.MAX_SAFE_INTEGER - 1 }))).toBe("held");
+  await dead.accounts.accountAdd(funded("a1", "one@example.org"));
+  expect(await dead.charges.hold(newCharge("r", { expiresAt: Number.MAX_SAFE_INTEGER - 1 }))).toBe("held");
   await dead.close();
   const taken = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: false, fetch: () => new Response() });
   const refused = await place.run(["serve", "--dev", "--port", String(taken.port), "--data", data]);

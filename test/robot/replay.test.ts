@@ -9,31 +9,25 @@ const other = new Uint8Array(32).fill(2);
 
 async function stand() {
   const store = fakeStore();
-  await store.accountAdd(funded("a1", "one@example.org"));
-  await store.accountAdd(funded("a2", "two@example.org"));
+  await store.accounts.accountAdd(funded("a1", "one@example.org"));
+  await store.accounts.accountAdd(funded("a2", "two@example.org"));
   let runs = 0;
   const answered = async (head: string | undefined, changes: object = {}) => {
     runs += 1;
-    const run = { runId: `gen_${runs}`, accountId: "a1", model: "m1", amount: 0n };
+    const charge = { chargeId: `gen_${runs}`, accountId: "a1", item: "m1", amount: 0n };
+    const answer = head === undefined ? undefined : { head, rows: new Uint8Array(4) };
     const rates = { prompt: 0n, cachedPrompt: 0n, completion: 0n };
-    await store.hold({ ...run, rates, at: 1, day: 0, month: 197001, expiresAt: 9 });
-    await store.settleChunk({
-      ...run,
+    await store.charges.hold({ ...charge, rates, at: 1, day: 0, month: 197001, expiresAt: 9 });
+    await store.robot.settleChunk({
+      ...charge,
       usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 },
       cost: 0n,
       session: undefined,
-      observation: {
-        ...id,
-        digest: one,
-        generationId: run.runId,
-        step: 3,
-        answer: head === undefined ? undefined : { head, rows: new Uint8Array(4) },
-        ...changes,
-      },
+      observation: { ...id, digest: one, generationId: charge.chargeId, step: 3, answer, ...changes },
       at: 1,
     });
   };
-  return { store, answered, replays: new Replays(store) };
+  return { store, answered, replays: new Replays(store.robot) };
 }
 
 async function outcome(claimed: Awaited<ReturnType<Replays["claim"]>>) {

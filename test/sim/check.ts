@@ -70,14 +70,17 @@ export async function checkEnd(history: History, clean: Model): Promise<void> {
     assert(replies.length === 1 || (excused && replies.length === 0), `#${index} has one terminal reply`);
   }
   assert(clock.armed === 0, "no timer is left");
-  assert(service.ingress.bytes === 0 && service.replays.size === 0, "no body and no claim is left");
-  assert(service.admission.held === 0 && service.admission.waiting === 0, "no slot and no place in its queue is left");
+  assert(service.http.ingress.bytes === 0 && service.robot.replays.size === 0, "no body and no claim is left");
+  assert(
+    service.robot.admission.held === 0 && service.robot.admission.waiting === 0,
+    "no slot and no place in its queue is left",
+  );
   assert(
     models.every(({ open, framesHeld }) => open === 0 && framesHeld === 0),
     "no run and no frame is left",
   );
   for (const { manifest } of models) {
-    const early = service.admission.takeEarly("acct_1", manifest.id, EARLY_FRAMES_MAX);
+    const early = service.robot.admission.takeEarly("acct_1", manifest.id, EARLY_FRAMES_MAX);
     assert(early !== undefined, "no early frame slot is left");
     early.release();
   }
@@ -85,16 +88,16 @@ export async function checkEnd(history: History, clean: Model): Promise<void> {
     links.all.every(({ isThere }) => !isThere),
     "every socket has ended",
   );
-  assert(service.sockets.size === 0, "no socket is counted");
+  assert(service.socket.sockets.size === 0, "no socket is counted");
   checkSaid(history);
   await checkHolders(history);
   checkExecutions(history);
   await checkMoney(history);
   for (const model of models) await checkMemories(model, history, clean);
   clock.advance(60_000);
-  service.sessions.sweep();
-  assert(service.sessions.size === 0, "all sessions expire");
-  for (const { slots } of service.catalog.models.values()) {
+  service.robot.sessions.sweep();
+  assert(service.robot.sessions.size === 0, "all sessions expire");
+  for (const { slots } of service.robot.catalog.models.values()) {
     assert(
       slots === undefined || slots.freeCount === present(models[0], "a model").slots,
       "expiry gives every slot back",
@@ -114,9 +117,9 @@ export async function checkEnd(history: History, clean: Model): Promise<void> {
 async function checkMoney({ world, requests: { sent } }: History): Promise<void> {
   const { problem } = world.store.report();
   assert(problem === undefined, `the ledger is sound: ${problem}`);
-  const accounts = await world.store.accounts("all");
+  const accounts = await world.store.accounts.list();
   assert(Array.isArray(accounts) && accounts.every(({ held }) => held === 0n), "no money is held");
-  const charged = world.store.kept.map(({ runId }) => runId);
+  const charged = world.store.kept.map(({ chargeId }) => chargeId);
   assert(new Set(charged).size === charged.length, "a run is charged once");
   const committed = world.everyModel.reduce((sum, model) => sum + model.committed.length, 0);
   assert(charged.length === committed, `what is charged is committed: ${charged.length} and ${committed}`);
@@ -170,7 +173,7 @@ async function checkMemories(model: GatedModel, history: History, clean: Model):
 
 /** Nobody holds a session any more: whoever comes next may have it, unless it is over. */
 async function checkHolders({ robots, world, links }: History): Promise<void> {
-  const { sessions, catalog } = world.service;
+  const { sessions, catalog } = world.service.robot;
   const names = [...robots, ...links.all.map(({ robot, sessionId }) => ({ ...robot, sessionId }))];
   for (const { account, model, sessionId } of names) {
     if (sessionId === undefined) continue;

@@ -104,7 +104,7 @@ export class History {
   async settle(): Promise<void> {
     await flush();
     this.links.hear();
-    this.waited ||= this.world.service.admission.waiting > 0;
+    this.waited ||= this.world.service.robot.admission.waiting > 0;
   }
 
   /** Lets everybody through to the end, closes what is open, and looks at what is left. */
@@ -114,8 +114,8 @@ export class History {
     const inOrder = this.below(3) === 0;
     if (inOrder) {
       this.note("the service ends");
-      void world.service.lifecycle.drain();
-      world.service.sockets.drain();
+      void world.service.core.lifecycle.drain();
+      world.service.socket.sockets.drain();
     }
     await this.drain();
     await this.links.endAll(inOrder);
@@ -123,7 +123,7 @@ export class History {
     world.slowReads = 0;
     world.refuseOpen = false;
     world.clock.advance(LIMITS.socketCloseMs);
-    if (this.wasDown) await world.store.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
+    if (this.wasDown) await world.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
     await checkEnd(this, this.options.clean);
   }
 
@@ -204,7 +204,7 @@ export class History {
   private advance(ms: number): void {
     this.note(`${ms} ms pass`);
     this.world.clock.advance(ms);
-    this.world.service.sessions.sweep();
+    this.world.service.robot.sessions.sweep();
   }
 
   private refuse(): void {

@@ -205,7 +205,7 @@ export class Link {
       this.next = message.step + 1;
       if (this.robot.sessionId === this.sessionId) this.robot.step = this.next;
     } else assert(content.id !== undefined, `L${this.index}: what has no id is not replayed`);
-    const charged = this.history.world.store.kept.filter(({ runId }) => runId === message.id);
+    const charged = this.history.world.store.kept.filter(({ chargeId }) => chargeId === message.id);
     assert(charged.length === 1, `L${this.index}: ${content.id} is charged once, before it is answered`);
     this.sameAnswer(content, { head: JSON.stringify(head), values });
     this.outcome(said, "step", `step ${message.step}${replayed ? ", replayed" : ""}`);

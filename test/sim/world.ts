@@ -1,29 +1,18 @@
 /** The service of one history: a real app, table, store and observations; engine outcomes, commits, look-ups and time as the seed decides. */
 import type { Elysia } from "elysia";
-import { DeviceLogins } from "../../src/account/device-login.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import { Keys } from "../../src/account/keys.ts";
-import { People } from "../../src/account/people.ts";
-import { Meter } from "../../src/charge/charges.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
-import { Ingress } from "../../src/edge/http/ingress.ts";
-import { serviceMetrics } from "../../src/edge/ops/service-metrics.ts";
 import { Episode } from "../../src/edge/robot-socket/episode.ts";
 import { Outbox } from "../../src/edge/robot-socket/outbox.ts";
-import { Sockets } from "../../src/edge/robot-socket/sockets.ts";
 import type { Model } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
-import { Admission } from "../../src/robot/admission.ts";
-import { Catalog } from "../../src/robot/catalog.ts";
-import { Replays } from "../../src/robot/replay.ts";
 import { SlotPool } from "../../src/robot/session/slots.ts";
-import { SessionTable } from "../../src/robot/session/table.ts";
-import { type Parts, surfacesOf } from "../../src/service/surfaces.ts";
+import { build, type Service } from "../../src/service/build.ts";
 import { assert, present } from "../../src/std/assert.ts";
-import { Lifecycle } from "../../src/std/lifecycle.ts";
-import { type Store, StoreDown } from "../../src/store/store.ts";
+import type { RobotStore } from "../../src/store/robot/robot.ts";
+import { StoreDown } from "../../src/store/store.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeWire } from "../edge/robot-socket/fake-wire.ts";
 import { FakeClock } from "../std/fake-clock.ts";
@@ -31,6 +20,8 @@ import { GatedModel } from "./gated-model.ts";
 import { Gates } from "./gates.ts";
 
 const ACCOUNTS = ["acct_1", "acct_2"] as const;
+
+const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
 
 /** Early frames: room for two later observations of a model, so that robots miss it now and then. */
 export const EARLY_FRAMES_MAX = 24;
@@ -60,7 +51,7 @@ export class World {
   models: GatedModel[] = [];
   /** Those of processes that were killed. */
   readonly past: GatedModel[] = [];
-  service!: Parts;
+  service!: Service;
   private app!: Pick<Elysia, "handle">;
 
   /** `models` makes the models of a process; called again when it is restarted. */
@@ -69,9 +60,9 @@ export class World {
     for (const [index, id] of ACCOUNTS.entries()) {
       const key = makeKey();
       world.keys.push(key);
-      await world.store.accountAdd(funded(id, `${index}@example.org`));
+      await world.store.accounts.accountAdd(funded(id, `${index}@example.org`));
       const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
-      await world.store.keyAdd({ ...record, createdAt: 0 });
+      await world.store.accounts.keyAdd({ ...record, createdAt: 0 });
     }
     world.store.beforeKeep = () =>
       world.gates.hold("commit", async () => {
@@ -91,7 +82,7 @@ export class World {
     this.gates.forget();
     this.clock.forget();
     // As `serve` does with a store of its own: what a process held that is gone is nobody's.
-    void this.store.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
+    void this.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
     const { clock, store } = this;
     const failStep = () => {
       const step = this.failStep;
@@ -102,12 +93,6 @@ export class World {
     this.refuseOpen = false;
     this.past.push(...this.models);
     this.models = this.makeModels().map((model) => new GatedModel(model, this.gates, failStep));
-    const catalog = new Catalog();
-    catalog.known = true;
-    for (const model of this.models) {
-      const slots = model.slots > 0 ? new SlotPool(model) : undefined;
-      catalog.models.set(model.manifest.id, { manifest: model.manifest, model, slots });
-    }
     const note = (event: string, facts: object = {}) => {
       if (event === "request fault" || event === "socket fault") this.faults.push(JSON.stringify(facts));
     };
@@ -116,44 +101,33 @@ export class World {
       this.slowReads -= 1;
       return this.gates.hold("look-up", work);
     };
-    const records: Pick<Store, "sessionLastAt" | "sessionOpen" | "observation"> = {
-      sessionLastAt: (session) => read(() => store.sessionLastAt(session)),
+    const records: Pick<RobotStore, "sessionLastAt" | "sessionOpen" | "observation"> = {
+      sessionLastAt: (session) => read(() => store.robot.sessionLastAt(session)),
       sessionOpen: (session) =>
         read(async () => {
           const refused = this.refuseOpen;
           this.refuseOpen = false;
-          return refused ? new StoreDown("refused by the history") : await store.sessionOpen(session);
+          return refused ? new StoreDown("refused by the history") : await store.robot.sessionOpen(session);
         }),
-      observation: (id) => read(() => store.observation(id)),
+      observation: (id) => read(() => store.robot.observation(id)),
     };
-    const people = new People({ store, clock, signUpOpen: false });
-    this.service = {
-      clock,
-      people,
-      deviceLogins: new DeviceLogins(store, people, clock),
-      store,
-      keys: new Keys(store, clock),
-      meter: new Meter({
-        store,
-        clock,
-        rates: () => ({ prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n }),
-        runMs: 10_000,
-      }),
-      catalog,
-      log: { info: note, error: note },
-      sessions: new SessionTable({ clock, store: records }),
-      replays: new Replays(records),
-      lifecycle: new Lifecycle(),
-      ingress: new Ingress(),
-      sockets: new Sockets(),
-      // Narrow, so that robots wait for each other.
-      admission: new Admission({ ...LIMITS, chunksMax: 3, accountChunksMax: 2, earlyFramesMax: EARLY_FRAMES_MAX }),
-      drills: new Drills(),
-      authFails: () => false,
-      ...serviceMetrics(),
-      chunkMs: 10_000,
-    };
-    this.app = publicApp(this.service, surfacesOf(this.service));
+    this.service = build(
+      {
+        chunkMs: 10_000,
+        signUpOpen: false,
+        drills: new Drills(),
+        // Narrow, so that robots wait for each other.
+        bounds: { admission: { ...LIMITS, chunksMax: 3, accountChunksMax: 2, earlyFramesMax: EARLY_FRAMES_MAX } },
+      },
+      { clock, log: { info: note, error: note }, store: { ...store, robot: { ...store.robot, ...records } } },
+    );
+    const { catalog } = this.service.robot;
+    catalog.known = true;
+    for (const model of this.models) {
+      const slots = model.slots > 0 ? new SlotPool(model) : undefined;
+      catalog.models.set(model.manifest.id, { manifest: model.manifest, model, slots, rates: RATES });
+    }
+    this.app = publicApp(this.service.http, this.service.surfaces);
   }
 
   /** Models of all processes. */
@@ -165,13 +139,13 @@ export class World {
   connect(account: number): Connection {
     const { service } = this;
     const accountId = present(ACCOUNTS[account], "an account");
-    const leave = service.sockets.enter(accountId);
+    const leave = service.socket.sockets.enter(accountId);
     assert(!(leave instanceof Failure), "there is room for a socket");
     const wire = new FakeWire();
     const client = { accountId, authorization: `Bearer ${this.keys[account]}` };
     let forget = () => {};
-    const episode = new Episode(service, client, new Outbox(wire, service.clock), () => forget());
-    forget = service.sockets.add(episode);
+    const episode = new Episode(service.socket, client, new Outbox(wire, service.core.clock), () => forget());
+    forget = service.socket.sockets.add(episode);
     const gone = () => {
       episode.dropped();
       leave();

@@ -4,9 +4,8 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { testRequirement } from "../../src/config/environment.ts";
 import { Problem } from "../../src/error/problem.ts";
-import { openPostgresStore } from "../../src/store/postgres.ts";
-import { openSqliteStore } from "../../src/store/sqlite.ts";
-import type { Store } from "../../src/store/store.ts";
+import type { Store } from "../../src/service/domains.ts";
+import { openStore } from "../../src/service/store.ts";
 import { POSTGRES, PostgresServer } from "./postgres-server.ts";
 import { temporaryFolder } from "./temporary.ts";
 
@@ -28,6 +27,8 @@ export interface Place extends AsyncDisposable {
   readonly environment: Readonly<Record<string, string>>;
   /** Changes rows behind the store's back. */
   corrupt(sql: string): Promise<void>;
+  /** Rows as they are in the database; every integer is a bigint. */
+  rows(sql: string): Promise<readonly Record<string, unknown>[]>;
 }
 
 let server: PostgresServer | undefined;
@@ -50,7 +51,7 @@ export async function place(engine: EngineName): Promise<Place> {
     dir: dir.path,
     environment: url === undefined ? {} : { DATABASE_URL: url },
     open: async () => {
-      const store = await (url === undefined ? openSqliteStore(dir.path) : openPostgresStore(url));
+      const store = await openStore({ dataDir: dir.path, databaseUrl: url }, url === undefined ? "serve" : "beside");
       if (store instanceof Problem) throw new Error(store.message);
       stores.push(store);
       return store;
@@ -64,6 +65,17 @@ export async function place(engine: EngineName): Promise<Place> {
       const client = postgres(url, { max: 1 });
       await client.unsafe(sql);
       await client.end();
+    },
+    rows: async (sql) => {
+      if (url === undefined) {
+        using db = new Database(join(dir.path, "tendon.sqlite"), { safeIntegers: true });
+        return db.query<Record<string, unknown>, []>(sql).all();
+      }
+      const bigint = { to: 20, from: [20], parse: BigInt, serialize: String };
+      const client = postgres(url, { max: 1, types: { bigint } });
+      const found = await client.unsafe(sql);
+      await client.end();
+      return [...found];
     },
     [Symbol.asyncDispose]: async () => {
       for (const store of stores) await store.close();

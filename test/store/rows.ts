@@ -1,6 +1,9 @@
 /** Rows that the tests of the store work with. */
 import { expect } from "bun:test";
-import { type ChunkRecord, type NewRun, type Store, StoreDown } from "../../src/store/store.ts";
+import type { Store } from "../../src/service/domains.ts";
+import type { NewCharge } from "../../src/store/charges/records.ts";
+import type { ChunkRecord, ChunkSettlement } from "../../src/store/robot/records.ts";
+import { StoreDown } from "../../src/store/store.ts";
 
 export const key = {
   publicId: "p".repeat(12),
@@ -15,14 +18,14 @@ const usage = { promptTokens: 100, cachedTokens: 40, completionTokens: 30 };
 /** 60 × 3 + 40 × 1 + 30 × 10. */
 export const COST = 520n;
 
-export function run(runId: string, changes: Partial<NewRun> = {}): NewRun {
+export function newCharge(chargeId: string, changes: Partial<NewCharge> = {}): NewCharge {
   const when = { at: AT, day: 20_775, month: 202_611, expiresAt: AT + 40 };
-  return { runId, accountId: "a1", model: "m1", amount: 600n, rates, ...when, ...changes };
+  return { chargeId, accountId: "a1", item: "m1", amount: 600n, rates, ...when, ...changes };
 }
 
-export function settled(runId: string, changes: Partial<ChunkRecord> = {}): ChunkRecord {
+export function settled(chargeId: string, changes: Partial<ChunkSettlement> = {}): ChunkSettlement {
   return {
-    runId,
+    chargeId,
     accountId: "a1",
     usage,
     cost: COST,
@@ -34,7 +37,7 @@ export function settled(runId: string, changes: Partial<ChunkRecord> = {}): Chun
 }
 
 export const session = { accountId: "a1", model: "m1", sessionId: "s" };
-export const TEXT = { head: "text", rows: new Uint8Array([1, 2, 3, 4]) };
+export const ANSWER = { head: "{}", rows: new Uint8Array([0, 0, 128, 63]) };
 export const digest = new Uint8Array(32).fill(9);
 
 export function answered(observationId: string, changes: object = {}): NonNullable<ChunkRecord["observation"]> {
@@ -44,26 +47,28 @@ export function answered(observationId: string, changes: object = {}): NonNullab
     digest,
     generationId: `gen_${observationId}`,
     step: 3,
-    answer: TEXT,
+    answer: ANSWER,
     ...changes,
   };
 }
 
-/** Holds and settles a chunk; its run's id is `gen_` and the observation's. */
-export async function chunk(store: Store, observationId: string, changes: Partial<ChunkRecord> = {}, at = AT) {
-  const runId = `gen_${observationId}`;
-  await store.hold(run(runId, { at }));
-  return await store.settleChunk(settled(runId, { session, observation: answered(observationId), at, ...changes }));
+/** Holds and settles a chunk; its charge's id is `gen_` and the observation's. */
+export async function chunk(store: Store, observationId: string, changes: Partial<ChunkSettlement> = {}, at = AT) {
+  const chargeId = `gen_${observationId}`;
+  await store.charges.hold(newCharge(chargeId, { at }));
+  return await store.robot.settleChunk(
+    settled(chargeId, { session, observation: answered(observationId), at, ...changes }),
+  );
 }
 
 /** The account's money, in nano-dollars. */
 export async function money(store: Store, id = "a1") {
-  const account = await store.accountById(id);
+  const account = await store.accounts.accountById(id);
   if (!account || account instanceof StoreDown) throw new Error("no account");
   const { credits, settled: spent, held, month, monthSettled } = account;
   return { credits, settled: spent, held, month, monthSettled };
 }
 
 export async function expectSound(store: Store): Promise<void> {
-  expect(await store.ledgerCheck("all")).toMatchObject({ sum: 0n, problem: undefined });
+  expect(await store.charges.ledgerCheck()).toMatchObject({ sum: 0n, problem: undefined });
 }

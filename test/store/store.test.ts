@@ -3,11 +3,11 @@
  * its half is skipped and says so.
  */
 import { afterAll, beforeAll, describe } from "bun:test";
-import { accountsTests } from "./accounts.ts";
-import { chunksTests } from "./chunks.ts";
+import { accountsTests } from "./accounts/accounts.ts";
+import { moneyTests } from "./charges/money.ts";
 import { ENGINES, startServer, stopServer } from "./engines.ts";
-import { moneyTests } from "./money.ts";
-import { peopleTests } from "./people.ts";
+import { peopleTests } from "./people/people.ts";
+import { chunksTests } from "./robot/chunks.ts";
 
 beforeAll(startServer, 60_000);
 afterAll(stopServer);

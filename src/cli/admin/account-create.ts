@@ -38,7 +38,7 @@ async function run(given: Given): Promise<number | Problem> {
   return await withStore(given, "make", async (store) => {
     const id = makeId("acct_", systemClock);
     const account = { id, email, createdAt: now(), credit, spendLimit, paymentMethod, password: undefined };
-    const added = await store.accountAdd(account);
+    const added = await store.accounts.accountAdd(account);
     if (added instanceof StoreDown) return notWritten(added, "the account was made", "account list");
     if (added === "email_taken") {
       return new Problem(`${email} has an account already; see: tendon admin account list`);

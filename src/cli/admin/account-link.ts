@@ -31,7 +31,7 @@ async function run(given: Given): Promise<number | Problem> {
     if (account instanceof Problem) return account;
     const token = makeToken();
     const expiresAt = now() + LIMITS.linkSeconds;
-    const added = await store.linkAdd({
+    const added = await store.people.linkAdd({
       // Only the hash is stored: a reader of the database cannot use the link.
       tokenSha256: sha256(token),
       kind: "password",

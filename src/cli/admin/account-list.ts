@@ -3,7 +3,8 @@ import type { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
 import { table } from "../../std/text-table.ts";
 import { usdText } from "../../std/usd.ts";
-import { type Account, StoreDown } from "../../store/store.ts";
+import type { Account } from "../../store/accounts/records.ts";
+import { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { notRead, STORE_FLAGS, withStore } from "../frame/store.ts";
@@ -17,7 +18,7 @@ export const accountList: Command = {
 
 async function run(given: Given): Promise<number | Problem> {
   return await withStore(given, "refuse", async (store) => {
-    const accounts = await store.accounts("all");
+    const accounts = await store.accounts.list();
     if (accounts instanceof StoreDown) return notRead(accounts);
     const data = accounts.map(shown);
     const head = ["id", "e-mail", "credits", "settled", "held", "balance", "available", "spend limit", "pays later"];

@@ -30,7 +30,7 @@ async function run(given: Given): Promise<number | Problem> {
     if (account instanceof Problem) return account;
     const at = now();
     const transferId = makeId("cr_", systemClock);
-    const paid = await store.credit({ accountId: account.id, transferId, amount, at, month: monthOf(at) });
+    const paid = await store.charges.credit({ accountId: account.id, transferId, amount, at, month: monthOf(at) });
     if (paid instanceof StoreDown) return notWritten(paid, "the credit was booked", "account list");
     if (paid === "account_unknown") return accountUnknown(name);
     const after = await accountNamed(store, account.id);

@@ -33,7 +33,7 @@ async function run(given: Given): Promise<number | Problem> {
     const publicId = present(keyPublicId(key), "the public id of a key that was just made");
     const createdAt = now();
     const record = { publicId, sha256: keyDigest(key), accountId: owner.id, name, createdAt };
-    const added = await store.keyAdd(record);
+    const added = await store.accounts.keyAdd(record);
     if (added instanceof StoreDown) {
       return notWritten(added, "the key was made (nobody has seen it: revoke it)", `key list --account ${owner.email}`);
     }

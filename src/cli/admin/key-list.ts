@@ -3,7 +3,8 @@ import { keyPrefix } from "../../account/key.ts";
 import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
 import { table } from "../../std/text-table.ts";
-import { type KeyRecord, StoreDown } from "../../store/store.ts";
+import type { KeyRecord } from "../../store/accounts/records.ts";
+import { StoreDown } from "../../store/store.ts";
 import { ACCOUNT_FLAG, accountNamed } from "../frame/account.ts";
 import type { Command, Given } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
@@ -23,7 +24,7 @@ async function run(given: Given): Promise<number | Problem> {
   return await withStore(given, "refuse", async (store) => {
     const owner = await accountNamed(store, account);
     if (owner instanceof Problem) return owner;
-    const keys = await store.keysOf(owner.id);
+    const keys = await store.accounts.keysOf(owner.id);
     if (keys instanceof StoreDown) return notRead(keys);
     return answer(given, { data: keys.map(shown) }, keysText(keys));
   });

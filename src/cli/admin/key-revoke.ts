@@ -22,7 +22,7 @@ async function run(given: Given): Promise<number | Problem> {
   // No key has an empty id: a text that is no prefix is answered below like one that is not found.
   const publicId = publicIdOf(typed) ?? "";
   return await withStore(given, "refuse", async (store) => {
-    const revoked = await store.keyRevoke({ publicId, at: now() });
+    const revoked = await store.accounts.keyRevoke({ publicId, at: now() });
     if (revoked instanceof StoreDown) return notWritten(revoked, "the key was revoked", "key list --account A");
     const prefix = keyPrefix(publicId);
     if (revoked === "revoked") return answer(given, { revoked: true, prefix }, `revoked ${prefix}`);

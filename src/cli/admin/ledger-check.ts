@@ -16,7 +16,7 @@ export const ledgerCheck: Command = {
 
 async function run(given: Given): Promise<number | Problem> {
   return await withStore(given, "refuse", async (store) => {
-    const report = await store.ledgerCheck("all");
+    const report = await store.charges.ledgerCheck();
     if (report instanceof StoreDown) return notRead(report);
     const { problem } = report;
     const ok = problem === undefined;

@@ -25,7 +25,7 @@ async function run(given: Given): Promise<number | Problem> {
   return await withStore(given, "refuse", async (store) => {
     const account = await accountNamed(store, name);
     if (account instanceof Problem) return account;
-    const changed = await store.spendLimit({ accountId: account.id, limit: amount });
+    const changed = await store.accounts.spendLimit({ accountId: account.id, limit: amount });
     if (changed instanceof StoreDown) return notWritten(changed, "the limit was set", "account list");
     if (changed === "account_unknown") return accountUnknown(name);
     const spendLimit = amount === undefined ? null : usdText(amount);

@@ -3,10 +3,11 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { serveConfig } from "../../config/serve.ts";
 import { Problem } from "../../error/problem.ts";
+import type { Store } from "../../service/domains.ts";
+import { openStore } from "../../service/store.ts";
 import { systemClock } from "../../std/clock.ts";
-import { DATABASE_FILE } from "../../store/folder.ts";
-import { openStore } from "../../store/open.ts";
-import type { Store, StoreDown } from "../../store/store.ts";
+import { DATABASE_FILE } from "../../store/sqlite/folder.ts";
+import type { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "./command.ts";
 
 export const STORE_FLAGS: Command["flags"] = {

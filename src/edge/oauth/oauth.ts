@@ -11,7 +11,8 @@ import { Failure } from "../../error/core.ts";
 import { OAUTH, OAUTH_ANSWERS } from "../../error/oauth.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
-import { type Store, StoreDown } from "../../store/store.ts";
+import type { AccountStore } from "../../store/accounts/accounts.ts";
+import { StoreDown } from "../../store/store.ts";
 import { type Form, form } from "../http/body-rules.ts";
 import { addressOf, baseOf, networkOf, peerOf } from "../http/origin.ts";
 import { NO_KEY } from "../http/principal.ts";
@@ -22,7 +23,7 @@ import { OAUTH_SCHEMAS, OPERATIONS } from "./operations.ts";
 
 export interface OauthDeps {
   readonly clock: Clock;
-  readonly store: Pick<Store, "keyByPublicId" | "keyRevoke">;
+  readonly store: { readonly accounts: Pick<AccountStore, "keyByPublicId" | "keyRevoke"> };
   readonly keys: Pick<Keys, "refresh">;
   readonly deviceLogins: Pick<DeviceLogins, "begin" | "poll">;
 }
@@ -105,11 +106,11 @@ async function revoke({ clock, store, keys }: OauthDeps, { body }: FormCall): Pr
   const key = body("token");
   if (key === "") return new Failure(OAUTH.invalid_request, "token is missing: the key to revoke");
   const publicId = keyPublicId(key);
-  const record = publicId === undefined ? undefined : await store.keyByPublicId(publicId);
+  const record = publicId === undefined ? undefined : await store.accounts.keyByPublicId(publicId);
   if (record instanceof StoreDown) return down(record);
   if (record && keyMatches(key, record.sha256)) {
     const at = Math.floor(clock.unixMs() / 1000);
-    const revoked = await store.keyRevoke({ publicId: record.publicId, at });
+    const revoked = await store.accounts.keyRevoke({ publicId: record.publicId, at });
     if (revoked instanceof StoreDown) return down(revoked);
     await keys.refresh();
   }

@@ -7,7 +7,7 @@ import type { Catalog } from "../../robot/catalog.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Lifecycle } from "../../std/lifecycle.ts";
 import type { Log } from "../../std/log.ts";
-import { type Store, StoreDown } from "../../store/store.ts";
+import { type StoreBase, StoreDown } from "../../store/store.ts";
 import { NO_BODY } from "../http/body-rules.ts";
 import { errorSchema, headers, json } from "../http/operation.ts";
 import { NO_KEY } from "../http/principal.ts";
@@ -20,7 +20,7 @@ export interface HealthDeps {
   readonly log: Log;
   readonly lifecycle: Lifecycle;
   readonly catalog: Pick<Catalog, "ids" | "known" | "loading">;
-  readonly store: Pick<Store, "ping">;
+  readonly store: Pick<StoreBase, "ping">;
 }
 
 export function health(deps: HealthDeps): Surface {

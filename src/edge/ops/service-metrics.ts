@@ -5,6 +5,8 @@ export interface ServiceMetrics {
   readonly metrics: Metrics;
   /** Answered requests. */
   readonly requests: Counter<"route" | "status">;
+  /** Charges whose price was above what was held, by the priced id. */
+  readonly clamped: Counter<"item">;
   /** From an observation's arrival to the model's start. */
   readonly starts: { readonly chat: Durations; readonly episode: Durations };
 }
@@ -27,6 +29,11 @@ export function serviceMetrics(): ServiceMetrics {
   return {
     metrics,
     requests: metrics.counter("tendon_requests_total", "Answered requests.", ["route", "status"]),
+    clamped: metrics.counter(
+      "tendon_charges_clamped_total",
+      "Charges whose price was above what was held; they cost what was held.",
+      ["item"],
+    ),
     starts: { chat: starts("chat"), episode: starts("episode") },
   };
 }

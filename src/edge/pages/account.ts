@@ -73,7 +73,7 @@ export async function createKey(
   if (wrong) return new PageRefusal(`The key is not made: ${wrong}.`);
   const key = makeKey();
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name };
-  const added = await store.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
+  const added = await store.accounts.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
   if (added === "added") return { newKey: { key, name } };
   if (typeof added === "string" && added !== "id_taken") return new PageRefusal(KEY_REFUSALS[added]);
   return unavailable();
@@ -82,7 +82,7 @@ export async function createKey(
 export async function revokeKey(deps: PagesDeps, { accountId }: Person, form: Form): Promise<"revoked" | PageRefusal> {
   const publicId = publicIdOf(form("prefix")) ?? "";
   const at = Math.floor(deps.clock.unixMs() / 1000);
-  const revoked = await deps.store.keyRevoke({ publicId, accountId, at });
+  const revoked = await deps.store.accounts.keyRevoke({ publicId, accountId, at });
   if (revoked instanceof StoreDown) return unavailable();
   if (revoked === "unknown") return new PageRefusal("The account has no such key.");
   await deps.keys.refresh();
@@ -99,7 +99,7 @@ export async function changeLimit(
   if (typed !== "" && (limit === undefined || limit < 0n)) {
     return new PageRefusal("The spend limit is no amount of dollars: write it like 12.50, or leave it empty for none.");
   }
-  const changed = await store.spendLimit({ accountId, limit });
+  const changed = await store.accounts.spendLimit({ accountId, limit });
   return changed instanceof StoreDown ? unavailable() : "limit";
 }
 
@@ -120,9 +120,9 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
   // So that the page knows of keys that were used just now.
   await deps.keys.flush();
   const [found, keys, days] = await Promise.all([
-    store.accountById(accountId),
-    store.keysOf(accountId),
-    store.usageDays({ accountId, fromDay: dayOf(now) - DAYS + 1 }),
+    store.accounts.accountById(accountId),
+    store.accounts.keysOf(accountId),
+    store.charges.usageDays({ accountId, fromDay: dayOf(now) - DAYS + 1 }),
   ]);
   if (!found || found instanceof StoreDown || keys instanceof StoreDown || days instanceof StoreDown) {
     return message("Sorry", unavailable());
@@ -146,7 +146,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
       lastUsedAt: key.lastUsedAt,
       revokedAt: key.revokedAt,
     })),
-    usage: days.map(({ day, model, runs, cost }) => ({ day: dayText(day), model, runs, cost })),
+    usage: days.map(({ day, item, charges, cost }) => ({ day: dayText(day), model: item, runs: charges, cost })),
     today: dayText(dayOf(now)),
     passwordCharsMin: LIMITS.passwordCharsMin,
   });

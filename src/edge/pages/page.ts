@@ -7,7 +7,8 @@ import type { Failure } from "../../error/core.ts";
 import { PAGE } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
-import type { Store } from "../../store/store.ts";
+import type { AccountStore } from "../../store/accounts/accounts.ts";
+import type { ChargeStore } from "../../store/charges/charges.ts";
 import type { Viewer } from "../../web/layout.ts";
 import { WEB_POLICY } from "../../web/layout.ts";
 import { messagePage } from "../../web/message.ts";
@@ -18,7 +19,10 @@ import type { Reply } from "../http/reply.ts";
 /** What the pages work with. */
 export interface PagesDeps {
   readonly clock: Clock;
-  readonly store: Pick<Store, "accountById" | "keyAdd" | "keyRevoke" | "keysOf" | "spendLimit" | "usageDays">;
+  readonly store: {
+    readonly accounts: Pick<AccountStore, "accountById" | "keyAdd" | "keyRevoke" | "keysOf" | "spendLimit">;
+    readonly charges: Pick<ChargeStore, "usageDays">;
+  };
   readonly keys: Pick<Keys, "flush" | "refresh">;
   readonly people: People;
   readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;

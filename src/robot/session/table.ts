@@ -11,7 +11,9 @@ import { LIMITS } from "../../limits.ts";
 import { assert } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
 import { isAnonId, makeId } from "../../std/ids.ts";
-import { type SessionKey, type Store, StoreDown } from "../../store/store.ts";
+import type { SessionKey } from "../../store/robot/records.ts";
+import type { RobotStore } from "../../store/robot/robot.ts";
+import { StoreDown } from "../../store/store.ts";
 import type { SessionSlots, Sessions } from "../exclusive.ts";
 import * as machine from "./machine.ts";
 import { SeenIds } from "./seen-ids.ts";
@@ -63,7 +65,7 @@ export interface Ticket {
 
 interface TableOptions {
   readonly clock: Clock;
-  readonly store: Pick<Store, "sessionLastAt" | "sessionOpen">;
+  readonly store: Pick<RobotStore, "sessionLastAt" | "sessionOpen">;
   readonly sessionsMax?: number;
 }
 

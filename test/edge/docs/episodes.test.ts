@@ -90,7 +90,7 @@ describe("messages", () => {
   });
 
   test("every field that the service reads of a message stands on the page, under that message", async () => {
-    const { catalog } = (await stage()).service;
+    const { catalog } = (await stage()).service.robot;
     const opened = fieldsRead({ model: MODEL, instruction: "fold the towel" }, (body) => readOpening(body, catalog));
     const session = { ...opened.result, sessionId: "s" };
     const frames = Object.create(FrameGroup.prototype) as FrameGroup;

@@ -237,7 +237,7 @@ describe("bodies", () => {
       const faults = bodyFaults(body);
       const about = `run ${run}: ${response.status} ${code}`;
       expect([about, await api.answerFaults(CHAT, response)]).toEqual([about, []]);
-      expect(service.ingress.bytes).toBe(0);
+      expect(service.http.ingress.bytes).toBe(0);
       if (response.status === 200) {
         seen.answered += 1;
         expect([about, faults]).toEqual([about, []]);
@@ -309,7 +309,7 @@ test("answers other than chunks are as documented: no key, dead store, not ready
   at.store.down = true;
   await check(CHAT, await at.chat(observation()), 503);
   await check("GET /readyz", await at.send("/readyz"), 503);
-  await at.service.lifecycle.drain();
+  await at.service.core.lifecycle.drain();
   await check("GET /readyz", await at.send("/readyz"), 503);
 });
 

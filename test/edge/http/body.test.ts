@@ -37,7 +37,7 @@ test("a body over 8 MiB is refused from Content-Length before it is read", async
   const headers = { authorization: `Bearer ${key}`, "content-length": String(8 * MiB + 1) };
   const response = await chat("", { headers, body: stream });
   expect([response.status, await response.json()]).toMatchObject([413, { error: { code: "request_too_large" } }]);
-  expect([asked(), service.ingress.bytes]).toEqual([0, 0]);
+  expect([asked(), service.http.ingress.bytes]).toEqual([0, 0]);
 });
 
 test("a chunked body is refused as soon as it passes the limit", async () => {
@@ -45,7 +45,7 @@ test("a chunked body is refused as soon as it passes the limit", async () => {
   const { stream, asked } = parts(100, MiB);
   const response = await chat("", { headers: { authorization: `Bearer ${key}` }, body: stream });
   expect([response.status, await response.json()]).toMatchObject([413, { error: { code: "request_too_large" } }]);
-  expect([asked(), service.ingress.bytes]).toEqual([9, 0]);
+  expect([asked(), service.http.ingress.bytes]).toEqual([9, 0]);
 });
 
 test("a body of exactly 8 MiB is read", async () => {

@@ -44,9 +44,9 @@ export async function kit(options: Partial<Pick<HttpDeps, "clock" | "ingress">> 
   const { clock = systemClock, ingress = new Ingress() } = options;
   const store = fakeStore();
   const key = makeKey();
-  await store.accountAdd(funded("acct_1", "one@example.org"));
+  await store.accounts.accountAdd(funded("acct_1", "one@example.org"));
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: "acct_1", name: "" };
-  await store.keyAdd({ ...record, createdAt: 0 });
+  await store.accounts.keyAdd({ ...record, createdAt: 0 });
   const logged: Kit["logged"] = [];
   const note = (event: string, facts: object = {}) => {
     logged.push({ event, facts: { ...facts } });
@@ -58,7 +58,7 @@ export async function kit(options: Partial<Pick<HttpDeps, "clock" | "ingress">> 
     lifecycle: new Lifecycle(),
     ingress,
     requests,
-    keys: new Keys(store, clock),
+    keys: new Keys(store.accounts, clock),
     authFails: () => false,
   };
   return { deps, key, logged, metrics };

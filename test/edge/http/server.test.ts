@@ -60,7 +60,7 @@ test("bodies over the limit get our error object, announced or chunked", async (
     const response = await chat(at, server.url, { body });
     expect([response.status, await response.json()]).toMatchObject([413, { error: { code: "request_too_large" } }]);
   }
-  expect(at.service.ingress.bytes).toBe(0);
+  expect(at.service.http.ingress.bytes).toBe(0);
 });
 
 test("a Content-Length that is sent twice does not harm the budget of all bodies", async () => {
@@ -78,7 +78,7 @@ test("a Content-Length that is sent twice does not harm the budget of all bodies
   }).then((open) => ({ write: open.write.bind(open), [Symbol.asyncDispose]: async () => void open.end() }));
   socket.write(`${head}${length}${length}\r\n${body}`);
   expect((await answered.promise).split("\r\n")[0]).toBe("HTTP/1.1 200 OK");
-  expect(at.service.ingress.bytes).toBe(0);
+  expect(at.service.http.ingress.bytes).toBe(0);
   expect((await chat(at, server.url)).status).toBe(200);
 });
 
@@ -91,8 +91,8 @@ test("a client that closes its connection while frames are decoded frees everyth
     return new Promise(() => {});
   };
   const left = Promise.withResolvers<void>();
-  const end = at.service.lifecycle.leave.bind(at.service.lifecycle);
-  at.service.lifecycle.leave = () => {
+  const end = at.service.core.lifecycle.leave.bind(at.service.core.lifecycle);
+  at.service.core.lifecycle.leave = () => {
     end();
     left.resolve();
   };
@@ -102,7 +102,7 @@ test("a client that closes its connection while frames are decoded frees everyth
   client.abort();
   await asked;
   await left.promise;
-  expect([at.engine.framesHeld, at.engine.observations.length, at.service.sessions.size]).toEqual([0, 0, 0]);
+  expect([at.engine.framesHeld, at.engine.observations.length, at.service.robot.sessions.size]).toEqual([0, 0, 0]);
 });
 
 test("a taken port is a problem that says so", async () => {
@@ -126,7 +126,7 @@ test("stop() ends although a client keeps its connection", async () => {
 test("GET /metrics only on the operations listener", async () => {
   const at = await stage();
   await at.chat(observation());
-  const app = opsApp(at.service, at.service, () => at.engine.stats());
+  const app = opsApp(at.service.http, at.service.ops, () => at.engine.stats());
   await using server = opened(listen(app, free));
   const response = await fetch(`${server.url}/metrics`);
   const text = await response.text();

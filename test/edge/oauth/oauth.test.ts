@@ -68,7 +68,7 @@ describe("device login", () => {
     expect(key).toMatch(/^tdn_\w{12}_\w{42}$/);
     const ask = async () => (await at.chat(observation(), { headers: { authorization: `Bearer ${key}` } })).status;
     expect(await ask()).toBe(200);
-    expect(await at.store.keysOf("acct_me@example.org")).toMatchObject([{ name: "arm  <b>" }]);
+    expect(await at.store.accounts.keysOf("acct_me@example.org")).toMatchObject([{ name: "arm  <b>" }]);
     // Whoever uses the code a second time gets nothing, and the key ends: one of the two was not its device.
     expect([await poll(at, device), await ask()]).toEqual(["invalid_grant", 401]);
   });
@@ -148,9 +148,9 @@ describe("what somebody may try", () => {
     expect(await decide(poor, code)).toBe(422);
     expect(await decide(browser, code)).toBe(200);
     const back = { accountId: "acct_me@example.org", transferId: "t", amount: -(10n ** 12n), at: 1, month: 197_001 };
-    await at.store.credit(back);
+    await at.store.charges.credit(back);
     expect(await poll(at, device)).toBe("access_denied");
-    expect(await at.store.keysOf("acct_me@example.org")).toEqual([]);
+    expect(await at.store.accounts.keysOf("acct_me@example.org")).toEqual([]);
   });
 
   test("a code guesser is stopped after some tries, also with several accounts from one address", async () => {

@@ -46,7 +46,7 @@ export async function signedIn(at: Stage, email = "me@example.org", credit = 10n
   const browser = new Browser(at);
   const password = await Bun.password.hash(PASSWORD, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
   const account = { id: `acct_${email}`, email, createdAt: 0, spendLimit: undefined, paymentMethod: false, password };
-  await at.store.accountAdd({ ...account, credit });
+  await at.store.accounts.accountAdd({ ...account, credit });
   await browser.post("/sign-in", { email, password: PASSWORD });
   return browser;
 }

@@ -44,7 +44,7 @@ describe("the operator's link", () => {
     at.clock.advance(LIMITS.linkSeconds * 1000);
     outcomes.push(await end(browser.post("/welcome", form)));
     expect(outcomes.map(([status]) => status)).toEqual([422, 422, 404, 404, 404]);
-    expect(await at.store.accountByEmail("me@example.org")).toBeUndefined();
+    expect(await at.store.accounts.accountByEmail("me@example.org")).toBeUndefined();
   });
 });
 
@@ -99,7 +99,7 @@ describe("signing in", () => {
     const name = `sign-in me@example.org`;
     const count = { name, max: 1, windowSeconds: 60, now: Math.floor(at.clock.unixMs() / 1000) };
     // The sign-in before the flood was the only try that counted for the e-mail.
-    expect([await at.store.attempt({ ...count, max: 2 }), await at.store.attempt(count)]).toMatchObject([
+    expect([await at.store.people.attempt({ ...count, max: 2 }), await at.store.people.attempt(count)]).toMatchObject([
       "allowed",
       { refusedSeconds: expect.any(Number) },
     ]);
@@ -197,7 +197,7 @@ describe("the account page", () => {
     const accountId = "acct_me@example.org";
     for (let index = 0; index < LIMITS.accountKeysMax; index += 1) {
       const publicId = String(index).padStart(12, "0");
-      await at.store.keyAdd({ publicId, sha256: new Uint8Array(32), accountId, name: "", createdAt: 1 });
+      await at.store.accounts.keyAdd({ publicId, sha256: new Uint8Array(32), accountId, name: "", createdAt: 1 });
     }
     expect(await create("one more")).toBe(422);
     await browser.post("/account/keys/revoke", { csrf, prefix: `tdn_${"7".padStart(12, "0")}` });
@@ -219,7 +219,7 @@ describe("the account page", () => {
     const csrf = await browser.csrf();
     const limit = async (usd: string) => {
       const [status] = await end(browser.post("/account/limit", { csrf, usd }));
-      const account = await at.store.accountByEmail("me@example.org");
+      const account = await at.store.accounts.accountByEmail("me@example.org");
       return [status, account && "spendLimit" in account ? account.spendLimit : "none"];
     };
     expect([await limit("12.50"), await limit("-1"), await limit("1e9"), await limit("")]).toEqual([
@@ -262,7 +262,10 @@ describe("what somebody may try", () => {
         statuses.push((await thief.post(path, { ...fields, csrf })).status);
       expect([path, ...statuses]).toEqual([path, 403, 403, 403]);
     }
-    expect([await at.store.keysOf("acct_me@example.org"), (await browser.get("/account")).status]).toEqual([[], 200]);
+    expect([await at.store.accounts.keysOf("acct_me@example.org"), (await browser.get("/account")).status]).toEqual([
+      [],
+      200,
+    ]);
   });
 
   test("a form that another site sends is refused, even with the right token", async () => {
@@ -294,8 +297,8 @@ describe("what somebody may try", () => {
     const json = await browser.post("/account/keys", { csrf }, { "content-type": "application/json" });
     const long = await browser.post("/account/keys", { csrf, name: "x".repeat(LIMITS.keyNameCharsMax + 1) });
     expect([oversized.status, json.status, long.status]).toEqual([413, 422, 422]);
-    expect(await at.store.keysOf("acct_me@example.org")).toEqual([]);
-    expect(at.service.ingress.bytes).toBe(0);
+    expect(await at.store.accounts.keysOf("acct_me@example.org")).toEqual([]);
+    expect(at.service.http.ingress.bytes).toBe(0);
   });
 
   test("every page has the strict policy, is not kept by caches, and says nothing of others", async () => {

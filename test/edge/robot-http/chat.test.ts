@@ -89,13 +89,13 @@ test("headers: generation id, request id, stages; the step only with a session_i
   expect([alone.headers.get("x-tendon-bundle"), named.headers.get("content-type")]).toEqual([null, "application/json"]);
 });
 
-test("encode includes serialising", async () => {
+test("encode includes serialising: the copy of the rows that the answer is printed from", async () => {
   const { chat, service } = await stage();
   // Each look at the clock takes half a millisecond.
   let nowMs = 0;
-  Object.assign(service, {
+  Object.assign(service.robot, {
     clock: {
-      ...service.clock,
+      ...service.core.clock,
       unixMs: () => 0,
       monotonicMs: () => (nowMs += 0.5),
       after: () => () => {},
@@ -208,7 +208,7 @@ test("without images the reply is the model's description: no session, no step, 
     expect(response.headers.get("x-generation-id")).toBe(body.id);
     expect(body.choices[0]?.message.content).toContain("top, left, right");
   }
-  expect([engine.observations.length, service.sessions.size]).toEqual([0, 0]);
+  expect([engine.observations.length, service.robot.sessions.size]).toEqual([0, 0]);
 });
 
 test("a description checks the rows up to invalid_session_id", async () => {

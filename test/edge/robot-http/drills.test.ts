@@ -24,7 +24,7 @@ for (const name of ["engine_unavailable", "auth_unavailable", "billing_unavailab
     const response = await at.chat(on("s"));
     expect(response.headers.get("retry-after")).toBe("1");
     expect(await failure(response)).toMatchObject({ status: 503, code: name });
-    expect([at.engine.observations.length, at.engine.framesHeld, at.service.sessions.size]).toEqual([0, 0, 0]);
+    expect([at.engine.observations.length, at.engine.framesHeld, at.service.robot.sessions.size]).toEqual([0, 0, 0]);
   });
 }
 
@@ -51,7 +51,7 @@ test("after_start fails at the last flow step, once the stream has begun, with m
     true,
   ]);
   expect(text).toContain('"code":"model_failure"');
-  const { steps } = at.service.catalog.models.get(observation().model as string)?.manifest.flow ?? { steps: 0 };
+  const { steps } = at.service.robot.catalog.models.get(observation().model as string)?.manifest.flow ?? { steps: 0 };
   expect(at.engine.observations[0]?.failStep).toBe(steps - 1);
 });
 
@@ -75,7 +75,7 @@ test("without a prefix a drill strikes requests without session too, and models 
   expect([
     (await at.chat(on(undefined))).status,
     (await at.chat(on("s", { model: STATEFUL }))).status,
-    at.service.sessions.size,
-    at.service.catalog.models.get(STATEFUL)?.slots?.freeCount,
+    at.service.robot.sessions.size,
+    at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount,
   ]).toEqual([500, 500, 0, 4]);
 });

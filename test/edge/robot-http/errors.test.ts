@@ -239,9 +239,12 @@ for (const [why, body, status, code, param] of CASES) {
     expect(message).toBeString();
     expect(response.headers.get("content-type")).toStartWith("application/json");
     expect(response.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
-    expect([engine.observations.length, engine.framesHeld, service.sessions.size, service.ingress.bytes]).toEqual([
-      0, 0, 0, 0,
-    ]);
+    expect([
+      engine.observations.length,
+      engine.framesHeld,
+      service.robot.sessions.size,
+      service.http.ingress.bytes,
+    ]).toEqual([0, 0, 0, 0]);
   });
 }
 
@@ -361,8 +364,8 @@ test("404 not_found for an unknown route or a wrong method, key or no key", asyn
 
 test("a served model that is still loading: 503 engine_unavailable with Retry-After", async () => {
   const { chat, service, engine } = await stage();
-  const served = service.catalog.models.get(MODEL);
-  if (served) service.catalog.models.set(MODEL, { ...served, model: undefined });
+  const served = service.robot.catalog.models.get(MODEL);
+  if (served) service.robot.catalog.models.set(MODEL, { ...served, model: undefined });
   const response = await chat(observation());
   expect([response.status, response.headers.get("retry-after"), await response.json()]).toMatchObject([
     503,

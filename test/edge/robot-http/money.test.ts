@@ -12,7 +12,7 @@ const COST = 30_100_000n;
 
 async function money(at: Stage) {
   await settle();
-  const account = await at.store.accountById("acct_1");
+  const account = await at.store.accounts.accountById("acct_1");
   if (!account || account instanceof StoreDown) throw new Error("no account");
   return { balance: account.credits - account.settled, held: account.held };
 }
@@ -21,7 +21,7 @@ async function money(at: Stage) {
 async function balance(at: Stage, amount: bigint): Promise<void> {
   const { balance: before } = await money(at);
   const back = { accountId: "acct_1", transferId: `t${amount}`, amount: amount - before, at: 0, month: 197_001 };
-  await at.store.credit(back);
+  await at.store.charges.credit(back);
 }
 
 async function told(response: Response) {
@@ -98,7 +98,7 @@ describe("what is told", () => {
 
   test("429 spend_limit_exceeded at the monthly limit, which is not to be retried; a new month begins anew", async () => {
     const at = await stage();
-    await at.store.spendLimit({ accountId: "acct_1", limit: COST });
+    await at.store.accounts.spendLimit({ accountId: "acct_1", limit: COST });
     expect((await at.chat(observation())).status).toBe(200);
     const response = await at.chat(observation());
     const { error } = (await response.clone().json()) as { error: { type: string } };
@@ -182,7 +182,7 @@ describe("nothing is charged for", () => {
     const at = await stage();
     const before = await money(at);
     at.store.beforeKeep = async () => {
-      await at.store.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
+      await at.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
       return undefined;
     };
     expect(await failure(await at.chat(observation({ session_id: "s" })))).toMatchObject({
@@ -198,9 +198,9 @@ describe("nothing is charged for", () => {
 test("where nobody knows whether a record is durable, a repeat of its observation_id finds out, and the session is over", async () => {
   const at = await stage();
   const body = observation({ session_id: "s", observation_id: "o", expected_step: 0 });
-  const { settleChunk } = at.store;
+  const { settleChunk } = at.store.robot;
   // The record is durable, its acknowledgement is lost.
-  at.store.settleChunk = async (chunk) => {
+  at.store.robot.settleChunk = async (chunk) => {
     await settleChunk(chunk);
     return new StoreDown("connection lost", true);
   };
@@ -209,7 +209,7 @@ test("where nobody knows whether a record is durable, a repeat of its observatio
     code: "observation_outcome_unknown",
     param: "observation_id",
   });
-  at.store.settleChunk = settleChunk;
+  at.store.robot.settleChunk = settleChunk;
   const { balance: left, held } = await money(at);
   const replay = await at.chat(body);
   expect([replay.status, replay.headers.get("idempotent-replayed"), held]).toEqual([200, "true", 0n]);

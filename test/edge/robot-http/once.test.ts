@@ -104,7 +104,7 @@ test("a failed run frees the id: it may be used again, with other content too", 
   at.engine.script.run = run;
   expect(await failure(await at.chat({ ...asked, messages: [] }))).toMatchObject({ code: "messages_missing" });
   expect((await at.chat({ ...asked, seed: 5 })).status).toBe(200);
-  expect([at.engine.observations.length, at.service.replays.size]).toEqual([2, 0]);
+  expect([at.engine.observations.length, at.service.robot.replays.size]).toEqual([2, 0]);
 });
 
 test("known, result gone: 503 observation_outcome_unknown; its marker stays for 24 hours after the session", async () => {
@@ -113,9 +113,9 @@ test("known, result gone: 503 observation_outcome_unknown; its marker stays for 
   const { clock, store } = at;
   const seconds = () => Math.floor(clock.unixMs() / 1000);
   clock.advance(60_000 + 10 * 60_000);
-  await store.chunksForget({ repliesBefore: seconds() - 660, recordsBefore: 0 });
+  await store.robot.chunksForget({ repliesBefore: seconds() - 660, recordsBefore: 0 });
   expect((await at.chat(asked)).status).toBe(200);
-  await store.chunksForget({ repliesBefore: seconds() - 659, recordsBefore: 0 });
+  await store.robot.chunksForget({ repliesBefore: seconds() - 659, recordsBefore: 0 });
   expect(await failure(await at.chat(asked))).toEqual({
     status: 503,
     code: "observation_outcome_unknown",
@@ -234,7 +234,7 @@ test("the service ends during a commit: the outcome is unknown, because the answ
     const commit = holdCommits(at);
     const pending = at.chat(body);
     await settle();
-    at.service.lifecycle.cut();
+    at.service.core.lifecycle.cut();
     expect(await failure(await pending)).toMatchObject({ status: 503, code });
     commit();
     await settle();
@@ -282,7 +282,7 @@ test("the digest of a body is computed only where an id asks for it", async () =
 
 test("a record that does not answer: 503 metering_unavailable with Retry-After, nothing ran", async () => {
   const at = await stage();
-  at.store.observation = async () => new StoreDown("gone");
+  at.store.robot.observation = async () => new StoreDown("gone");
   const response = await at.chat(asked);
   expect([response.headers.get("retry-after"), await failure(response)]).toEqual([
     "1",

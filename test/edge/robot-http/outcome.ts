@@ -17,10 +17,11 @@ export async function failure(
 export async function expectClean(at: Stage, step: number): Promise<void> {
   await Bun.sleep(0);
   const { engine, clock, service } = at;
-  const { admission, ingress } = service;
+  const { ingress } = service.http;
+  const { admission } = service.robot;
   expect([engine.framesHeld, engine.runsHeld, clock.armed, ingress.bytes]).toEqual([0, 0, 0, 0]);
   expect([admission.held, admission.waiting]).toEqual([0, 0]);
-  const account = await at.store.accountById("acct_1");
+  const account = await at.store.accounts.accountById("acct_1");
   expect(account).toMatchObject({ held: 0n });
   const response = await at.chat(session);
   expect([response.status, response.headers.get("x-session-step")]).toEqual([200, String(step)]);

@@ -105,7 +105,7 @@ const ROWS: readonly Row[] = [
     code: "observation_outcome_unknown",
     param: "observation_id",
     async provoke(stand) {
-      stand.store.observation = async () => ({
+      stand.store.robot.observation = async () => ({
         digest: await digestOf(stand),
         generationId: "gen_1",
         step: 0,
@@ -176,8 +176,8 @@ for (const { status, code, param, provoke } of ROWS) {
     const others = engine.observations.filter(({ seed }) => seed !== 0).length;
     const filled = code === "no_replica_free" ? engine.slotsPerModel : 0;
     expect([others, engine.commits, engine.framesHeld, engine.runsHeld]).toEqual([0, 1 + filled, 0, 0]);
-    expect([service.ingress.bytes, service.replays.size, stand.clock.armed]).toEqual([0, 0, 0]);
-    expect([service.admission.held, service.admission.waiting]).toEqual([0, 0]);
+    expect([service.http.ingress.bytes, service.robot.replays.size, stand.clock.armed]).toEqual([0, 0, 0]);
+    expect([service.robot.admission.held, service.robot.admission.waiting]).toEqual([0, 0]);
     const next = await stand.chat(observation({ ...live, expected_step: 1 }));
     expect([next.status, next.headers.get("x-session-step")]).toEqual([200, "1"]);
   });

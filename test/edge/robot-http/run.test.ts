@@ -217,7 +217,7 @@ test("while it shuts down the service takes nothing new and answers what runs", 
   const running = at.chat(session);
   await settle();
   let drained = false;
-  const drain = at.service.lifecycle.drain().then(() => {
+  const drain = at.service.core.lifecycle.drain().then(() => {
     drained = true;
   });
   const refused = await at.chat(observation());
@@ -234,8 +234,8 @@ test("whoever still waits when the service ends is answered: 503 engine_unavaila
   at.engine.script.run = runUntilCancelled;
   const running = at.chat(session);
   await settle();
-  const drained = at.service.lifecycle.drain();
-  at.service.lifecycle.cut();
+  const drained = at.service.core.lifecycle.drain();
+  at.service.core.lifecycle.cut();
   expect(await failure(await running)).toMatchObject({ status: 503, code: "engine_unavailable" });
   await drained;
   await settle();
@@ -256,12 +256,12 @@ test("a body that arrives after the signal to end opens no session", async () =>
   });
   const pending = at.chat("", { body });
   await settle();
-  const drained = at.service.lifecycle.drain();
+  const drained = at.service.core.lifecycle.drain();
   rest.resolve();
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
   await drained;
-  const { sessions, ingress } = at.service;
-  expect([sessions.size, ingress.bytes, at.engine.cameras.length]).toEqual([0, 0, 0]);
+  const { robot, http } = at.service;
+  expect([robot.sessions.size, http.ingress.bytes, at.engine.cameras.length]).toEqual([0, 0, 0]);
 });
 
 test("a failure's detail is for the log, never for the client", async () => {
@@ -279,7 +279,7 @@ test("a failure's detail is for the log, never for the client", async () => {
 
 test("readyz is 503 while the service shuts down", async () => {
   const at = await stage();
-  await at.service.lifecycle.drain();
+  await at.service.core.lifecycle.drain();
   const response = await at.send("/readyz");
   expect([response.status, response.headers.get("retry-after"), await response.json()]).toMatchObject([
     503,
@@ -322,8 +322,8 @@ test("healthz answers always; readyz says what is missing", async () => {
   };
   expect((await at.send("/healthz")).status).toBe(200);
   expect(await ready()).toEqual({ status: 200, missing: undefined });
-  const served = at.service.catalog.models.get(MODEL);
-  if (served) at.service.catalog.models.set(MODEL, { ...served, model: undefined });
+  const served = at.service.robot.catalog.models.get(MODEL);
+  if (served) at.service.robot.catalog.models.set(MODEL, { ...served, model: undefined });
   at.store.down = true;
   expect(await ready()).toEqual({
     status: 503,

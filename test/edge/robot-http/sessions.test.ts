@@ -11,7 +11,7 @@ function episode(session_id: string, step: number): Record<string, unknown> {
 }
 
 function slotsFree(at: Stage): number | undefined {
-  return at.service.catalog.models.get(STATEFUL)?.slots?.freeCount;
+  return at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount;
 }
 
 async function end(at: Stage, path: string, key = at.key): Promise<Response> {
@@ -49,7 +49,7 @@ test("DELETE of a session needs a key, and reaches those of its account alone", 
 
 test("an episode's memory: committed with the reply, as it was after a failure, gone when the session expires", async () => {
   const at = await stage();
-  const memory = () => at.service.catalog.models.get(STATEFUL)?.model?.memory(0).frames;
+  const memory = () => at.service.robot.catalog.models.get(STATEFUL)?.model?.memory(0).frames;
   const { run } = at.engine.script;
   const seen: unknown[] = [];
   await at.chat(episode("s", 0));
@@ -61,7 +61,7 @@ test("an episode's memory: committed with the reply, as it was after a failure, 
   await at.chat(episode("s", 1));
   seen.push(memory(), slotsFree(at));
   at.clock.advance(60_000);
-  at.service.sessions.sweep();
+  at.service.robot.sessions.sweep();
   expect([...seen, memory(), slotsFree(at)]).toEqual([1, 1, 2, 3, 0, 4]);
 });
 

@@ -174,7 +174,7 @@ test("the service waits for a stream when it shuts down", async () => {
   const release = held(at);
   const response = await at.chat(streamed);
   let drained = false;
-  const drain = at.service.lifecycle.drain().then(() => {
+  const drain = at.service.core.lifecycle.drain().then(() => {
     drained = true;
   });
   await settle();

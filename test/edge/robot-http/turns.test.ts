@@ -11,7 +11,7 @@ const SHARE = Math.floor(LIMITS.accountFramesMax / 3);
 
 /** Takes all of the account's share of frames; what comes back gives them back. */
 function fill({ service }: Stage): () => void {
-  const permits = Array.from({ length: SHARE }, () => service.admission.take("acct_1", MODEL, 3));
+  const permits = Array.from({ length: SHARE }, () => service.robot.admission.take("acct_1", MODEL, 3));
   return () => {
     for (const permit of permits) if ("release" in permit) permit.release();
   };
@@ -32,10 +32,10 @@ test("a thousand requests of one account are all answered, while another account
     return at.engine.chunk(observed);
   };
   const running = Array.from({ length: 1_000 }, (_, index) => at.chat(observation({ stream: index % 2 === 1 })));
-  while (at.service.admission.waiting < 1_000 - SHARE) await settle();
-  expect([at.engine.observations.length, at.service.admission.held]).toEqual([SHARE, SHARE]);
+  while (at.service.robot.admission.waiting < 1_000 - SHARE) await settle();
+  expect([at.engine.observations.length, at.service.robot.admission.held]).toEqual([SHARE, SHARE]);
   expect((await other(observation())).status).toBe(200);
-  expect([at.engine.observations.length, at.service.admission.waiting]).toEqual([SHARE + 1, 1_000 - SHARE]);
+  expect([at.engine.observations.length, at.service.robot.admission.waiting]).toEqual([SHARE + 1, 1_000 - SHARE]);
   model.resolve();
   const answers = await Promise.all(
     running.map(async (pending) => {
@@ -60,7 +60,7 @@ test("an account's runs are bounded over all models; the others wait", async () 
   const length = LIMITS.accountChunksMax + 10;
   const running = Array.from({ length }, (_, index) => at.chat(observation(changes[index % 2])));
   await settle();
-  expect([at.engine.observations.length, at.service.admission.waiting]).toEqual([LIMITS.accountChunksMax, 10]);
+  expect([at.engine.observations.length, at.service.robot.admission.waiting]).toEqual([LIMITS.accountChunksMax, 10]);
   model.resolve();
   expect((await Promise.all(running)).map(({ status }) => status)).toEqual(Array(length).fill(200));
   await expectClean(at, 0);
@@ -71,7 +71,7 @@ test("a waiting request has put no frame; its session is busy until it is answer
   const empty = fill(at);
   const pending = at.chat(session);
   await settle();
-  expect([at.service.admission.waiting, at.engine.cameras.length]).toEqual([1, 0]);
+  expect([at.service.robot.admission.waiting, at.engine.cameras.length]).toEqual([1, 0]);
   expect(await failure(await at.chat(session))).toMatchObject({ status: 409, code: "session_busy" });
   empty();
   expect((await pending).status).toBe(200);
@@ -98,12 +98,12 @@ test("a waiting client that leaves frees its place, its session and its observat
   const body = { ...session, observation_id: "o" };
   const pending = at.chat(body, { signal: client.signal });
   await settle();
-  expect(at.service.admission.waiting).toBe(1);
+  expect(at.service.robot.admission.waiting).toBe(1);
   client.abort();
   await pending;
-  expect([at.service.admission.waiting, at.service.replays.size]).toEqual([0, 0]);
+  expect([at.service.robot.admission.waiting, at.service.robot.replays.size]).toEqual([0, 0]);
   empty();
-  expect([at.engine.cameras.length, at.service.admission.held]).toEqual([0, 0]);
+  expect([at.engine.cameras.length, at.service.robot.admission.held]).toEqual([0, 0]);
   await expectClean(at, 0);
 });
 
@@ -114,7 +114,7 @@ test("a request that waits past its deadline: 503 engine_unavailable with Retry-
   await settle();
   at.clock.advance(9_999);
   await settle();
-  expect(at.service.admission.waiting).toBe(1);
+  expect(at.service.robot.admission.waiting).toBe(1);
   at.clock.advance(1);
   const response = await pending;
   const { error } = (await response.clone().json()) as { error: { message: string } };
@@ -123,7 +123,7 @@ test("a request that waits past its deadline: 503 engine_unavailable with Retry-
     "the chunk was not ready within 10 s and was stopped; retry with backoff",
   ]);
   expect(await failure(response)).toMatchObject({ status: 503, code: "engine_unavailable" });
-  expect([at.service.admission.waiting, at.engine.cameras.length]).toEqual([0, 0]);
+  expect([at.service.robot.admission.waiting, at.engine.cameras.length]).toEqual([0, 0]);
   empty();
   await expectClean(at, 0);
 });
@@ -135,7 +135,7 @@ test("slots that come free in the moment of the deadline are given back", async 
   await settle();
   at.clock.advance(10_000);
   empty();
-  expect(at.service.admission.held).toBe(1);
+  expect(at.service.robot.admission.held).toBe(1);
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
   expect(at.engine.cameras.length).toBe(0);
   await expectClean(at, 0);
@@ -146,21 +146,21 @@ test("when the service ends, whoever waits for a slot is answered: 503 engine_un
   at.engine.script.run = runUntilCancelled;
   const requests = Array.from({ length: SHARE + 5 }, () => at.chat(observation()));
   await settle();
-  expect(at.service.admission.waiting).toBe(5);
-  const drained = at.service.lifecycle.drain();
-  at.service.lifecycle.cut();
+  expect(at.service.robot.admission.waiting).toBe(5);
+  const drained = at.service.core.lifecycle.drain();
+  at.service.core.lifecycle.cut();
   const answers = await Promise.all(requests);
   expect(answers.map(({ status }) => status)).toEqual(Array(SHARE + 5).fill(503));
   await drained;
   await settle();
-  const { held, waiting } = at.service.admission;
+  const { held, waiting } = at.service.robot.admission;
   expect([held, waiting, at.engine.runsHeld, at.engine.framesHeld, at.clock.armed]).toEqual([0, 0, 0, 0, 0]);
   expect(at.engine.observations.length).toBe(SHARE);
 });
 
 test("frames of a client that left hold their slots until a decoder comes to them", async () => {
   const at = await stage();
-  const served = present(at.service.catalog.models.get(MODEL), "the served model");
+  const served = present(at.service.robot.catalog.models.get(MODEL), "the served model");
   const model = present(served.model, "the loaded model");
   const decoder = Promise.withResolvers<undefined>();
   const slow: typeof model = {
@@ -170,13 +170,13 @@ test("frames of a client that left hold their slots until a decoder comes to the
       return "drop" in frame ? { drop: () => frame.drop(), decoded: decoder.promise } : frame;
     },
   };
-  at.service.catalog.models.set(MODEL, { ...served, model: slow });
+  at.service.robot.catalog.models.set(MODEL, { ...served, model: slow });
   const client = new AbortController();
   const pending = at.chat(session, { signal: client.signal });
   await settle();
   client.abort();
   await pending;
-  expect([at.engine.framesHeld, at.service.admission.held]).toEqual([0, 1]);
+  expect([at.engine.framesHeld, at.service.robot.admission.held]).toEqual([0, 1]);
   decoder.resolve(undefined);
   await expectClean(at, 0);
 });

@@ -20,7 +20,7 @@ describe("a session.close that waits is the client's last word", () => {
       "the observation before it fails",
       async (one, next) => {
         const { engine } = one.at;
-        one.at.service.replays.claim = async () => engine.failure("no");
+        one.at.service.robot.replays.claim = async () => engine.failure("no");
         await next();
       },
     ],
@@ -36,7 +36,7 @@ describe("a session.close that waits is the client's last word", () => {
       await one.say({ type: "session.close" });
       await end(one, next);
       await next();
-      expect([one.ended, at.service.catalog.models.get(STATEFUL)?.slots?.freeCount, held(at)]).toEqual([
+      expect([one.ended, at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount, held(at)]).toEqual([
         true,
         4,
         NOTHING,
@@ -74,18 +74,18 @@ describe("ends", () => {
     await settle();
     resolve();
     await settle();
-    expect([one.at.store.kept.length, one.at.service.replays.size, held(one.at)]).toEqual([0, 0, NOTHING]);
+    expect([one.at.store.kept.length, one.at.service.robot.replays.size, held(one.at)]).toEqual([0, 0, NOTHING]);
   });
 
   test("the service ends: all that was asked for is answered, in order; what comes later is engine_unavailable, 1011", async () => {
     const [quiet, late] = [await peer(), await peer()];
     for (const one of [quiet, late]) {
-      one.at.service.sockets.add(one.episode);
+      one.at.service.socket.sockets.add(one.episode);
       await one.open();
       const next = gate(one.at);
       for (const id of ["a", "b", "c"]) await one.act({ observation_id: id });
-      void one.at.service.lifecycle.drain();
-      one.at.service.sockets.drain();
+      void one.at.service.core.lifecycle.drain();
+      one.at.service.socket.sockets.drain();
       if (one === late) await one.act({ observation_id: "d" });
       for (let n = 0; n < 3; n += 1) await next();
     }
@@ -115,30 +115,30 @@ describe("ends", () => {
   test("messages that wait while a session is opened are counted in the memory of all requests", async () => {
     const at = await stage({ ingressBytesMax: 10_000 });
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    at.service.store.sessionLastAt = () => promise as never;
+    at.store.robot.sessionLastAt = () => promise as never;
     const one = new Peer(at);
     await one.say({ type: "session.open", model: MODEL, instruction: "x", session_id: "s" });
     expect(one.heard).toEqual([]);
     one.frames([0, 1], jpeg(3_000));
-    expect(at.service.ingress.bytes).toBe(6_002);
+    expect(at.service.http.ingress.bytes).toBe(6_002);
     one.frames([2], jpeg(3_000));
     expect([one.last.code, one.closed]).toEqual(["engine_unavailable", 1011]);
     resolve(undefined);
     await settle();
     // It was not recorded yet: its id is new.
-    expect([held(at), at.service.sessions.size]).toEqual([NOTHING, 0]);
+    expect([held(at), at.service.robot.sessions.size]).toEqual([NOTHING, 0]);
   });
 
   test("the service ends: what was asked for is answered, then session.closed and 1001", async () => {
     const at = await stage();
     const [busy, idle, bare] = [new Peer(at), new Peer(at), new Peer(at)];
-    for (const one of [busy, idle, bare]) at.service.sockets.add(one.episode);
+    for (const one of [busy, idle, bare]) at.service.socket.sockets.add(one.episode);
     await busy.open();
     await idle.open();
     const next = gate(at);
     await busy.act({ observation_id: "a" });
-    const drained = at.service.lifecycle.drain();
-    at.service.sockets.drain();
+    const drained = at.service.core.lifecycle.drain();
+    at.service.socket.sockets.drain();
     expect([idle.last, idle.closed]).toEqual([{ type: "session.closed", reason: "shutdown" }, 1001]);
     expect([bare.heard, bare.closed]).toEqual([[], 1001]);
     await next();

@@ -70,7 +70,7 @@ describe("frames", () => {
     for (const one of others) one.frames();
     // Early frames have their part of the slots, and no more.
     expect(at.engine.framesHeld).toBe(LIMITS.accountEarlyFramesMax);
-    expect(at.service.ingress.bytes).toBeGreaterThan(0);
+    expect(at.service.http.ingress.bytes).toBeGreaterThan(0);
     for (const one of others.toReversed()) await one.observe();
     expect(new Set(others.map((one) => one.last.type))).toEqual(new Set(["action_chunk"]));
     expect(held(at)).toEqual(NOTHING);
@@ -202,14 +202,14 @@ describe("observations", () => {
     const grown: number[] = [];
     for (let n = 0; n < 2; n += 1) {
       one.frames();
-      const { bytes } = one.at.service.ingress;
+      const { bytes } = one.at.service.http.ingress;
       one.episode.receive(text);
-      grown.push(one.at.service.ingress.bytes - bytes);
+      grown.push(one.at.service.http.ingress.bytes - bytes);
       await settle();
     }
     expect(grown).toEqual([Buffer.byteLength(text), Buffer.byteLength(text)]);
     await next();
-    expect(one.at.service.ingress.bytes).toBe(Buffer.byteLength(text));
+    expect(one.at.service.http.ingress.bytes).toBe(Buffer.byteLength(text));
     await next();
     expect(held(one.at)).toEqual(NOTHING);
   });
@@ -217,13 +217,13 @@ describe("observations", () => {
   test("the time to the model's start counts from the message, also where that waits for its session", async () => {
     const one = await peer();
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    one.at.service.store.sessionLastAt = () => promise as never;
+    one.at.store.robot.sessionLastAt = () => promise as never;
     one.sayOpen({ session_id: "s" });
     one.sayObserve();
     one.at.clock.advance(500);
     resolve(undefined);
     await settle();
-    const metrics = await one.at.service.metrics.text();
+    const metrics = await one.at.service.core.metrics.text();
     // And what the engine says that its queue took.
     expect(one.last.type).toBe("action_chunk");
     expect(metrics).toContain('tendon_start_ms_sum{route="episode"} 502.002\n');
@@ -274,8 +274,8 @@ describe("observations", () => {
     const one = await peer();
     await one.open();
     await one.act();
-    await one.at.store.keyRevoke({ publicId: keyPublicId(one.at.key) ?? "", at: 1 });
-    await one.at.service.keys.refresh();
+    await one.at.store.accounts.keyRevoke({ publicId: keyPublicId(one.at.key) ?? "", at: 1 });
+    await one.at.service.core.keys.refresh();
     expect(await one.act({ observation_id: "o" })).toMatchObject({
       code: "invalid_api_key",
       closing: true,

@@ -164,7 +164,7 @@ describe("session.open that cannot be", () => {
     await one.open({ session_id: "s" });
     await one.act();
     one.at.clock.advance(LIMITS.sessionIdleMs);
-    one.at.service.sessions.sweep();
+    one.at.service.robot.sessions.sweep();
     expect([one.last, one.closed]).toEqual([
       { type: "error", code: "session_expired", message: expect.any(String), closing: true },
       1008,

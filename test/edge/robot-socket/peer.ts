@@ -29,7 +29,7 @@ export class Peer {
     const end = () => {
       this.ended = true;
     };
-    this.episode = new Episode(at.service, client, new Outbox(this.wire, at.clock), end);
+    this.episode = new Episode(at.service.socket, client, new Outbox(this.wire, at.clock), end);
   }
 
   /** Text messages so far; binary ones as their bytes' number. */
@@ -96,8 +96,8 @@ export function held({ engine, service }: Stage) {
   return {
     frames: engine.framesHeld,
     runs: engine.runsHeld,
-    admitted: service.admission.held,
-    bytes: service.ingress.bytes,
+    admitted: service.robot.admission.held,
+    bytes: service.http.ingress.bytes,
   };
 }
 export const NOTHING = { frames: 0, runs: 0, admitted: 0, bytes: 0 };
@@ -109,7 +109,7 @@ export function ids(one: Peer): (string | undefined)[] {
 
 /** What the account has paid and what of its money is held: nano-dollars. */
 export async function money({ store }: Stage): Promise<{ paid: bigint; held: bigint }> {
-  const account = await store.accountById("acct_1");
+  const account = await store.accounts.accountById("acct_1");
   if (!account || account instanceof StoreDown) throw new Error("no account");
   return { paid: account.settled, held: account.held };
 }

@@ -79,7 +79,8 @@ const ROWS: readonly Row[] = [
   {
     code: "spend_limit_exceeded",
     close: 1008,
-    before: async ({ at }) => void (await at.store.spendLimit({ accountId: "acct_1", limit: CHUNK + CHUNK / 2n })),
+    before: async ({ at }) =>
+      void (await at.store.accounts.spendLimit({ accountId: "acct_1", limit: CHUNK + CHUNK / 2n })),
   },
   { code: "insufficient_credit", close: 1008, before: (one) => leave(one, CHUNK + CHUNK / 2n) },
   { code: "payment_required", close: 1008, before: (one) => leave(one, CHUNK) },
@@ -110,7 +111,7 @@ const ROWS: readonly Row[] = [
     close: 1008,
     before: ({ at: { service } }) => {
       let asked = 0;
-      service.drills.strikes = (name) => {
+      service.core.drills.strikes = (name) => {
         if (name === "auth_unavailable") asked += 1;
         return name === "auth_unavailable" && asked === 2;
       };
@@ -122,8 +123,8 @@ const ROWS: readonly Row[] = [
     barred: true,
     before: ({ at }) => {
       at.engine.script.run = async (run) => {
-        await at.store.keyRevoke({ publicId: keyPublicId(at.key) ?? "", at: 1 });
-        await at.service.keys.refresh();
+        await at.store.accounts.keyRevoke({ publicId: keyPublicId(at.key) ?? "", at: 1 });
+        await at.service.core.keys.refresh();
         return at.engine.chunk(run);
       };
     },
@@ -141,7 +142,7 @@ const CHUNK = 100n * 1_000n + 30n * 1_000_000n;
 /** The account has this much money and no more. */
 async function leave({ at }: Peer, amount: bigint): Promise<void> {
   const pay = { accountId: "acct_1", transferId: "t", amount: amount - 10n ** 15n, at: 0, month: 197_001 };
-  expect(await at.store.credit(pay)).toBe("credited");
+  expect(await at.store.charges.credit(pay)).toBe("credited");
 }
 
 describe("observations at fault between two others that are sent with them", () => {
@@ -308,7 +309,7 @@ describe("messages at fault while one observation runs and another waits", () =>
     const next = gate(one.at);
     for (const id of ["running", "queued"]) one.sayObserve({ observation_id: id });
     await settle();
-    one.at.service.sessions.end({ accountId: "acct_1", model: MODEL, sessionId: "s" });
+    one.at.service.robot.sessions.end({ accountId: "acct_1", model: MODEL, sessionId: "s" });
     await next();
     expect(one.heard.slice(1)).toMatchObject([
       { type: "action_chunk", observation_id: "running" },
@@ -350,14 +351,14 @@ const REFUSALS: readonly {
   {
     code: "auth_unavailable",
     before: ({ service }) => {
-      service.drills.strikes = (name) => name === "auth_unavailable";
+      service.core.drills.strikes = (name) => name === "auth_unavailable";
     },
   },
   {
     code: "metering_unavailable",
     fields: { session_id: "s" },
     before: ({ store }) => {
-      store.sessionOpen = async () => new StoreDown("switched off by the test");
+      store.robot.sessionOpen = async () => new StoreDown("switched off by the test");
     },
   },
   { code: "invalid_api_key", key: "none", before: () => {} },
@@ -427,7 +428,7 @@ describe("observations behind a session.open that is refused", () => {
   test("message_too_large while it is opened: 129 messages that wait for it close it, and none is worked on", async () => {
     const one = await peer();
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    one.at.service.store.sessionLastAt = () => promise as never;
+    one.at.store.robot.sessionLastAt = () => promise as never;
     one.sayOpen({ session_id: "s" });
     one.sayObserve();
     one.frames(Array(LIMITS.socketPendingMessagesMax - 3).fill(0));

@@ -26,7 +26,7 @@ describe("one session table with HTTP", () => {
     const again = new Peer(at);
     expect(await again.open({ session_id: "s", model: STATEFUL })).toMatchObject({ type: "session.opened", step: 0 });
     await again.say({ type: "session.close" });
-    expect(at.service.catalog.models.get(STATEFUL)?.slots?.freeCount).toBe(4);
+    expect(at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount).toBe(4);
     const closed = await at.chat(observation({ model: STATEFUL, session_id: "s" }));
     expect(await failure(closed)).toMatchObject({ status: 410, code: "session_expired" });
   });
@@ -34,9 +34,9 @@ describe("one session table with HTTP", () => {
   test("metering_unavailable, 1008: the record of a new session cannot be kept; its slot is free again", async () => {
     const at = await stage();
     const one = new Peer(at);
-    at.store.sessionOpen = async () => new StoreDown("switched off by the test");
+    at.store.robot.sessionOpen = async () => new StoreDown("switched off by the test");
     expect(await one.open({ session_id: "s", model: STATEFUL })).toMatchObject({ code: "metering_unavailable" });
-    expect([one.closed, at.service.catalog.models.get(STATEFUL)?.slots?.freeCount]).toEqual([1008, 4]);
+    expect([one.closed, at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount]).toEqual([1008, 4]);
   });
 
   test("a dropped socket's chunk ends first: then the next socket resumes behind it, within 60 s", async () => {
@@ -95,7 +95,7 @@ describe("one session table with HTTP", () => {
     await next();
     expect(ids(one).slice(1)).toEqual(["a", undefined]);
     expect([one.last, one.closed]).toEqual([{ type: "session.closed", reason: "session_close" }, 1000]);
-    expect([at.service.catalog.models.get(STATEFUL)?.slots?.freeCount, held(at)]).toEqual([4, NOTHING]);
+    expect([at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount, held(at)]).toEqual([4, NOTHING]);
   });
 });
 
@@ -106,7 +106,7 @@ async function ledger(at: Stage) {
     return { usage, cost, session, observation: { sessionId, observationId, step } };
   });
   const { entries, sum } = at.store.report();
-  const days = await at.store.usageDays({ accountId: "acct_1", fromDay: 0 });
+  const days = await at.store.charges.usageDays({ accountId: "acct_1", fromDay: 0 });
   return { kept, entries, sum, days, ...(await money(at)) };
 }
 
@@ -159,6 +159,6 @@ test("the same episode, with a failure, a refusal, a repeat and few rows, leaves
   ]);
   expect(told.http).toEqual(told.socket);
   const left = await ledger(socket);
-  expect(left).toMatchObject({ sum: 0n, held: 0n, days: [{ runs: 4, completionTokens: 120, cachedTokens: 60 }] });
+  expect(left).toMatchObject({ sum: 0n, held: 0n, days: [{ charges: 4, completionTokens: 120, cachedTokens: 60 }] });
   expect(await ledger(http)).toEqual(left);
 });

@@ -7,7 +7,7 @@ import { jointState, jpeg, STATEFUL, type Stage, stage } from "../stage.ts";
 import { frame, OPCODE, RawSocket } from "./raw.ts";
 
 async function serving(silentSeconds?: number) {
-  const at = await stage(silentSeconds === undefined ? {} : { silentSeconds });
+  const at = await stage(silentSeconds === undefined ? {} : { socketSilentSeconds: silentSeconds });
   const listener = listen(at.app, { host: "127.0.0.1", port: 0 });
   if (listener instanceof Problem) throw new Error(listener.message);
   return { at, url: listener.url, [Symbol.asyncDispose]: () => listener.stop() };
@@ -48,8 +48,9 @@ async function act(raw: RawSocket): Promise<Record<string, unknown> | undefined>
 
 /** Until nothing of any connection is left. */
 async function empty({ service, engine }: Stage): Promise<void> {
-  while (service.sockets.size > 0 || engine.framesHeld > 0 || service.admission.held > 0) await Bun.sleep(1);
-  expect(service.ingress.bytes).toBe(0);
+  while (service.socket.sockets.size > 0 || engine.framesHeld > 0 || service.robot.admission.held > 0)
+    await Bun.sleep(1);
+  expect(service.http.ingress.bytes).toBe(0);
 }
 
 describe("handshake", () => {
@@ -72,7 +73,7 @@ describe("handshake", () => {
       headers: { authorization: `Bearer ${served.at.key}` },
     });
     expect([response.status, await response.json()]).toMatchObject([404, { error: { code: "not_found" } }]);
-    expect(served.at.service.sockets.size).toBe(0);
+    expect(served.at.service.socket.sockets.size).toBe(0);
   });
 
   test("the 101 has a request id as every response", async () => {
@@ -98,13 +99,13 @@ describe("handshake", () => {
 
   test("more connections than an account may have are refused with 503 before the upgrade", async () => {
     const at = await stage();
-    const leaves = Array.from({ length: LIMITS.accountSocketsMax }, () => at.service.sockets.enter("acct_1"));
+    const leaves = Array.from({ length: LIMITS.accountSocketsMax }, () => at.service.socket.sockets.enter("acct_1"));
     const response = await at.send("/v1/responses", {
       headers: { authorization: `Bearer ${at.key}`, upgrade: "websocket" },
     });
     expect([response.status, await response.json()]).toMatchObject([503, { error: { code: "engine_unavailable" } }]);
     for (const leave of leaves) if (typeof leave === "function") leave();
-    expect(at.service.sockets.size).toBe(0);
+    expect(at.service.socket.sockets.size).toBe(0);
   });
 });
 
@@ -257,8 +258,8 @@ describe("clients that break the protocol neither stop the server nor keep a slo
       await empty(served.at);
       // A session that had a chunk may be resumed for a minute.
       served.at.clock.advance(LIMITS.sessionIdleMs);
-      served.at.service.sessions.sweep();
-      expect(served.at.service.catalog.models.get(STATEFUL)?.slots?.freeCount).toBe(4);
+      served.at.service.robot.sessions.sweep();
+      expect(served.at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount).toBe(4);
       const next = await opened(served.url, served.at);
       expect(await act(next)).toMatchObject({ type: "action_chunk" });
       next.socket.destroy();
@@ -342,7 +343,7 @@ describe("clients that break the protocol neither stop the server nor keep a slo
       const bad = frame("{", { opcode: OPCODE.text });
       const many = Buffer.concat(Array.from({ length: 2_000 }, () => bad));
       const { logLines, service, clock } = served.at;
-      while (service.sockets.size > 0 && !logLines.some((line) => line.includes("does not read"))) {
+      while (service.socket.sockets.size > 0 && !logLines.some((line) => line.includes("does not read"))) {
         await written(raw, many);
       }
       expect(logLines.join()).toContain("the client does not read");

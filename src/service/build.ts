@@ -1,0 +1,128 @@
+/**
+ * The composition root: from ports (time, log, store) and settings to the parts of a service and its surfaces. `serve`, the
+ * tests, the simulation and the bench all start here, so that what they drive is put together in one way. Every surface gets
+ * its own narrow dependencies over one shared core; a new surface is one more entry of `surfaces`.
+ */
+import { DeviceLogins } from "../account/device-login.ts";
+import { Keys } from "../account/keys.ts";
+import { People } from "../account/people.ts";
+import { Charges } from "../charge/charges.ts";
+import type { Drills } from "../drill.ts";
+import type { HttpDeps } from "../edge/http/deps.ts";
+import { Ingress } from "../edge/http/ingress.ts";
+import type { Surface } from "../edge/http/surface.ts";
+import { llm } from "../edge/llm/models.ts";
+import { oauth } from "../edge/oauth/oauth.ts";
+import { health } from "../edge/ops/health.ts";
+import type { OpsDeps } from "../edge/ops/metrics.ts";
+import { type ServiceMetrics, serviceMetrics } from "../edge/ops/service-metrics.ts";
+import { pages } from "../edge/pages/routes.ts";
+import { robotHttp } from "../edge/robot-http/routes.ts";
+import type { RobotSocketDeps } from "../edge/robot-socket/deps.ts";
+import { Sockets } from "../edge/robot-socket/sockets.ts";
+import { robotSocket } from "../edge/robot-socket/upgrade.ts";
+import { Admission, type AdmissionLimits } from "../robot/admission.ts";
+import { Catalog } from "../robot/catalog.ts";
+import type { RobotDeps } from "../robot/deps.ts";
+import { Replays } from "../robot/replay.ts";
+import { SessionTable } from "../robot/session/table.ts";
+import type { Clock } from "../std/clock.ts";
+import { Lifecycle } from "../std/lifecycle.ts";
+import type { Log } from "../std/log.ts";
+import type { Store } from "./domains.ts";
+
+/** What a service takes from the world. */
+export interface Ports {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly store: Pick<Store, "accounts" | "people" | "charges" | "robot" | "ping">;
+}
+
+export interface Settings {
+  /** From admission to answer of one chunk, milliseconds. */
+  readonly chunkMs: number;
+  readonly signUpOpen: boolean;
+  /** The account that the operator's link leads to; undefined: the operator chooses one. */
+  readonly operatorEmail?: string;
+  readonly drills: Drills;
+  /** Instead of those of limits.ts. */
+  readonly bounds?: {
+    readonly admission?: AdmissionLimits;
+    readonly sessionsMax?: number;
+    readonly ingressBytesMax?: number;
+    readonly socketSilentSeconds?: number;
+  };
+}
+
+/** What all surfaces share. */
+export interface Core extends ServiceMetrics {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly lifecycle: Lifecycle;
+  readonly drills: Drills;
+  readonly keys: Keys;
+  readonly charges: Charges;
+}
+
+export interface Service {
+  readonly core: Core;
+  readonly people: People;
+  readonly http: HttpDeps;
+  readonly robot: RobotDeps;
+  readonly socket: RobotSocketDeps;
+  readonly ops: OpsDeps;
+  readonly surfaces: readonly Surface[];
+}
+
+export function build(settings: Settings, { clock, log, store }: Ports): Service {
+  const { drills, chunkMs, bounds = {} } = settings;
+  const metrics = serviceMetrics();
+  const core: Core = {
+    ...metrics,
+    clock,
+    log,
+    drills,
+    lifecycle: new Lifecycle(),
+    keys: new Keys(store.accounts, clock),
+    charges: new Charges({ store: store.charges, clock, log, clamped: metrics.clamped }),
+  };
+  const { lifecycle, keys, charges, requests, starts } = core;
+  const ingress = new Ingress(bounds.ingressBytesMax);
+  const authFails = () => drills.strikes("auth_unavailable");
+  const http: HttpDeps = { clock, log, lifecycle, ingress, requests, keys, authFails };
+  const sessionsMax = bounds.sessionsMax === undefined ? {} : { sessionsMax: bounds.sessionsMax };
+  const robot: RobotDeps = {
+    clock,
+    log,
+    lifecycle,
+    drills,
+    charges,
+    chunkMs,
+    catalog: new Catalog(),
+    sessions: new SessionTable({ clock, store: store.robot, ...sessionsMax }),
+    replays: new Replays(store.robot),
+    admission: new Admission(bounds.admission),
+    records: store.robot,
+  };
+  const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets() };
+  const { signUpOpen, operatorEmail } = settings;
+  const people = new People({ store, clock, signUpOpen, ...(operatorEmail === undefined ? {} : { operatorEmail }) });
+  const deviceLogins = new DeviceLogins(store, people, clock);
+  const { sessions, admission, catalog } = robot;
+  return {
+    core,
+    people,
+    http,
+    robot,
+    socket,
+    ops: { metrics: core.metrics, sessions, admission, ingress, sockets: socket.sockets },
+    surfaces: [
+      robotHttp({ robot, starts: starts.chat }),
+      robotSocket(socket, bounds.socketSilentSeconds),
+      llm(),
+      oauth({ clock, store, keys, deviceLogins }),
+      pages({ clock, store, keys, people, deviceLogins }),
+      health({ clock, log, lifecycle, catalog, store }),
+    ],
+  };
+}

@@ -1,0 +1,134 @@
+/** A service that listens: started in order (store, listeners, engine, models), and taken down in order within a bound of time. */
+import { availableParallelism } from "node:os";
+import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
+import { readBundles, readShipped } from "../bundle/read.ts";
+import { expireHolds } from "../charge/upkeep.ts";
+import type { ServeConfig } from "../config/serve.ts";
+import { publicApp } from "../edge/app.ts";
+import { type Listener, listen } from "../edge/http/listen.ts";
+import { opsApp } from "../edge/ops/metrics.ts";
+import type { Engine } from "../engine/engine.ts";
+import { openEngine } from "../engine/native.ts";
+import { EXIT, Problem } from "../error/problem.ts";
+import { LIMITS } from "../limits.ts";
+import type { Catalog } from "../robot/catalog.ts";
+import { systemClock } from "../std/clock.ts";
+import { makeLog, standardError } from "../std/log.ts";
+import { StoreDown } from "../store/store.ts";
+import { build, type Service } from "./build.ts";
+import type { Store } from "./domains.ts";
+import { loadModels, planModels } from "./models.ts";
+import { Upkeep } from "./upkeep.ts";
+
+/** What there is to say of a service that is ready. */
+export interface Ready {
+  readonly url: string;
+  readonly opsUrl: string;
+  readonly catalog: Catalog;
+  readonly dev: DevAccount | undefined;
+  /** The token of the link that makes the operator's account, as long as nobody can sign in. */
+  readonly linkToken: string | undefined;
+}
+
+export class Server {
+  private readonly service: Service;
+  private readonly upkeep: Upkeep;
+  private readonly listeners: Listener[] = [];
+  private engine: Engine | undefined;
+
+  constructor(
+    private readonly config: ServeConfig,
+    private readonly store: Store,
+  ) {
+    const clock = systemClock;
+    const log = makeLog({ clock, json: config.json, write: standardError });
+    const settings = {
+      chunkMs: config.chunkSeconds * 1000,
+      signUpOpen: config.signup === "open",
+      drills: config.drills,
+      ...(config.dev ? { operatorEmail: DEV_EMAIL } : {}),
+    };
+    this.service = build(settings, { clock, log, store });
+    this.upkeep = new Upkeep(this.service, store, config.usageDays);
+  }
+
+  /** Listens early, so that `/healthz` answers while models load. Undefined if the service was told to stop meanwhile. */
+  async start(): Promise<Ready | Problem | undefined> {
+    const { config, service, store } = this;
+    const { core, http, robot } = service;
+    // Before the first request: what is held then belongs to a process that has ended.
+    await expireHolds(store.charges, core.clock, core.log, store.exclusive ? "all" : "overdue");
+    if (core.lifecycle.draining) return undefined;
+    const main = this.listen(publicApp(http, service.surfaces), config.listen);
+    if (main instanceof Problem) return main;
+    const ops = this.listen(
+      opsApp(http, service.ops, () => this.engine?.stats()),
+      config.ops,
+    );
+    if (ops instanceof Problem) return ops;
+    // In parallel: each waits for files.
+    const [bundles, engine, dev] = await Promise.all([
+      config.modelsDir === undefined ? readShipped() : readBundles(config.modelsDir),
+      openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
+      config.dev ? this.devAccount(main.url) : undefined,
+    ]);
+    if (!(engine instanceof Problem)) this.engine = engine;
+    if (bundles instanceof Problem) return bundles;
+    const plan = planModels(bundles, config);
+    if (plan instanceof Problem) return plan;
+    if (dev instanceof Problem) return dev;
+    if (engine instanceof Problem) return engine;
+    const failed = await loadModels(engine, plan, robot.catalog, core.log, core.lifecycle);
+    if (failed || core.lifecycle.draining) return failed;
+    // Before readiness: records whose retention is over must not answer the ids of new requests.
+    await Promise.all([this.upkeep.forget(), core.keys.refresh()]);
+    const linkToken = await service.people.operatorLink();
+    if (linkToken instanceof StoreDown) {
+      return new Problem(`no link for the operator could be made: ${linkToken.reason}`);
+    }
+    return { url: main.url, opsUrl: ops.url, catalog: robot.catalog, dev, linkToken };
+  }
+
+  /** Readiness off, running requests answered, then everything closed; within `LIMITS.shutdownMs`. */
+  async stop(): Promise<void> {
+    const { clock, lifecycle, keys, log } = this.service.core;
+    const overdue = clock.after(LIMITS.shutdownMs - 200, () => {
+      log.error("shutdown cut short");
+      process.exit(EXIT.done);
+    });
+    const drained = lifecycle.drain();
+    this.service.socket.sockets.drain();
+    const within = (ms: number) =>
+      new Promise<void>((resolve) => {
+        clock.after(ms, resolve);
+      });
+    await Promise.race([drained, within(LIMITS.drainMs)]);
+    this.upkeep.stop();
+    // Requests that still wait are answered now, while connections and engine are there.
+    lifecycle.cut();
+    await Promise.race([drained, within(LIMITS.flushMs)]);
+    const { engine } = this;
+    this.engine = undefined;
+    await Promise.all(this.listeners.map((listener) => listener.stop()));
+    await engine?.close();
+    await keys.flush();
+    await this.store.close();
+    overdue();
+  }
+
+  private listen(app: Parameters<typeof listen>[0], address: Parameters<typeof listen>[1]): Listener | Problem {
+    const listener = listen(app, address, this.config.chunkSeconds);
+    if (!(listener instanceof Problem)) this.listeners.push(listener);
+    return listener;
+  }
+
+  private async devAccount(url: string): Promise<DevAccount | Problem> {
+    const { clock, log } = this.service.core;
+    const dev = await devAccount(this.store, this.config.dataDir, clock);
+    if (dev instanceof Problem) return dev;
+    const unsaved = await saveDevCredentials(this.config.credentialsPath, dev.key, url);
+    // The service works without the file; only the client commands then need TENDON_API_KEY.
+    if (unsaved) log.error("credentials not saved", { reason: unsaved.message });
+    return dev;
+  }
+}

@@ -1,0 +1,42 @@
+/** The recurring work of a service: sessions and holds that expire, keys that are revoked, records whose retention is over. */
+import { expireHolds, forgetUsage } from "../charge/upkeep.ts";
+import { LIMITS } from "../limits.ts";
+import { forgetChunks } from "../robot/retention.ts";
+import type { Service } from "./build.ts";
+import type { Store } from "./domains.ts";
+
+export class Upkeep {
+  private readonly timers: readonly (() => void)[];
+
+  constructor(
+    private readonly service: Service,
+    private readonly store: Pick<Store, "charges" | "people" | "robot">,
+    private readonly usageDays: number,
+  ) {
+    const { core, robot } = service;
+    const { clock, keys, log } = core;
+    const every = (ms: number, name: string, work: () => Promise<unknown>) =>
+      clock.every(ms, () => {
+        work().catch((error: unknown) => log.error("upkeep fault", { work: name, stack: String(error) }));
+      });
+    this.timers = [
+      clock.every(LIMITS.sweepMs, () => robot.sessions.sweep()),
+      every(LIMITS.keysAskMs, "keys", () => keys.refresh()),
+      every(LIMITS.keysFlushMs, "key uses", () => keys.flush()),
+      every(LIMITS.holdsExpireMs, "holds", () => expireHolds(store.charges, clock, log)),
+      every(LIMITS.forgetMs, "retention", () => this.forget()),
+    ];
+  }
+
+  /** Deletes what is old enough. */
+  async forget(): Promise<void> {
+    const { clock, log } = this.service.core;
+    await forgetChunks(this.store.robot, clock, log);
+    await forgetUsage(this.store.charges, clock, log, this.usageDays);
+    await this.store.people.peopleForget({ now: Math.floor(clock.unixMs() / 1000) });
+  }
+
+  stop(): void {
+    for (const stopTimer of this.timers) stopTimer();
+  }
+}

@@ -1,0 +1,57 @@
+/** What the store keeps of accounts and their keys. */
+
+export interface Account {
+  readonly id: string;
+  readonly email: string;
+  readonly createdAt: number;
+  readonly paymentMethod: boolean;
+  /** All that was ever paid in, less what was taken back. */
+  readonly credits: bigint;
+  /** All that was ever settled. */
+  readonly settled: bigint;
+  /** The most that open charges may cost. */
+  readonly held: bigint;
+  /** Per month. */
+  readonly spendLimit: bigint | undefined;
+  /** The latest month in which something was settled, and how much. */
+  readonly month: number;
+  readonly monthSettled: bigint;
+  /** argon2id; undefined: nobody can sign in to it. */
+  readonly password: string | undefined;
+}
+
+export interface NewAccount {
+  readonly id: string;
+  readonly email: string;
+  readonly createdAt: number;
+  /** Paid in from the start; its entries are those of the account's id. */
+  readonly credit: bigint;
+  readonly spendLimit: bigint | undefined;
+  readonly paymentMethod: boolean;
+  readonly password: string | undefined;
+}
+
+/** An API key at rest: its public id and the SHA-256 of the whole key. */
+export interface KeyRecord {
+  readonly publicId: string;
+  /** 32 bytes. */
+  readonly sha256: Uint8Array;
+  readonly accountId: string;
+  readonly name: string;
+  readonly createdAt: number;
+  readonly lastUsedAt: number | undefined;
+  /** undefined while the key is valid. */
+  readonly revokedAt: number | undefined;
+}
+
+export type NewKey = Omit<KeyRecord, "lastUsedAt" | "revokedAt">;
+
+/** `accountId`: only a key of that account. */
+export interface Revocation {
+  readonly publicId: string;
+  readonly accountId?: string | undefined;
+  readonly at: number;
+}
+
+/** Why an account gets no further key: it has neither payment method nor credit, or as many keys as it may have. */
+export type NoKeys = "account_unknown" | "payment_required" | "too_many";

@@ -1,0 +1,90 @@
+/** Writes of accounts and their keys. */
+import { monthOf } from "../../std/calendar.ts";
+import { credit } from "../charges/transfer.ts";
+import { changes, first, type Steps } from "../steps.ts";
+import { keyByPublicId, mayHaveKeys } from "./reads.ts";
+import type { NewAccount, NewKey, NoKeys, Revocation } from "./records.ts";
+
+export function* accountAdd(added: NewAccount): Steps<"added" | "email_taken"> {
+  const inserted = yield* changes(
+    `INSERT INTO accounts (id, email, created_at, payment_method, spend_limit, password)
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+    added.id,
+    added.email,
+    added.createdAt,
+    added.paymentMethod ? 1 : 0,
+    added.spendLimit ?? null,
+    added.password ?? null,
+  );
+  if (inserted === 0) {
+    const known = yield* first<{ email: string }>("SELECT email FROM accounts WHERE id = $1", added.id);
+    return known?.email === added.email ? "added" : "email_taken";
+  }
+  if (added.credit !== 0n) {
+    const { id: accountId, credit: amount, createdAt: at } = added;
+    yield* credit({ accountId, transferId: accountId, amount, at, month: monthOf(at) });
+  }
+  return "added";
+}
+
+export function* keyAdd(added: NewKey): Steps<"added" | "id_taken" | NoKeys> {
+  // First, because a key that is added again counts among those of its account already.
+  const before = yield* keyTaken(added);
+  if (before) return before;
+  const may = yield* mayHaveKeys(added.accountId);
+  if (may !== "yes") return may;
+  const inserted = yield* changes(
+    `INSERT INTO api_keys (public_id, sha256, account_id, name, created_at) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT DO NOTHING`,
+    added.publicId,
+    added.sha256,
+    added.accountId,
+    added.name,
+    added.createdAt,
+  );
+  if (inserted === 1) return "added";
+  // Another node added it between the two statements.
+  return (yield* keyTaken(added)) ?? "id_taken";
+}
+
+/** The outcome for a key whose id exists; undefined where it does not. */
+function* keyTaken({ publicId, sha256 }: NewKey): Steps<"added" | "id_taken" | undefined> {
+  const known = yield* keyByPublicId(publicId);
+  return known && (Buffer.compare(known.sha256, sha256) === 0 ? "added" : "id_taken");
+}
+
+export function* keyRevoke(revocation: Revocation): Steps<"revoked" | "unknown"> {
+  const revoked = yield* changes(
+    `UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2)
+     WHERE public_id = $1 AND account_id = coalesce($3, account_id)`,
+    revocation.publicId,
+    revocation.at,
+    revocation.accountId ?? null,
+  );
+  if (revoked === 0) return "unknown";
+  yield* changes("UPDATE revisions SET revision = revision + 1 WHERE name = 'keys'");
+  return "revoked";
+}
+
+/** When keys were last used. Not durable. */
+export function* keysUsed(uses: readonly { publicId: string; at: number }[]): Steps<"done"> {
+  for (const { publicId, at } of uses) {
+    yield* changes(
+      "UPDATE api_keys SET last_used_at = $2 WHERE public_id = $1 AND (last_used_at IS NULL OR last_used_at < $2)",
+      publicId,
+      at,
+    );
+  }
+  return "done";
+}
+
+export function* spendLimit({
+  accountId,
+  limit,
+}: {
+  accountId: string;
+  limit: bigint | undefined;
+}): Steps<"changed" | "account_unknown"> {
+  const changed = yield* changes("UPDATE accounts SET spend_limit = $2 WHERE id = $1", accountId, limit ?? null);
+  return changed === 1 ? "changed" : "account_unknown";
+}

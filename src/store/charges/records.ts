@@ -1,0 +1,73 @@
+/** What the store keeps of money. Amounts are nano-dollars. */
+
+/** Nano-dollars per unit, as they were when the charge was opened. */
+export interface Rates {
+  readonly prompt: bigint;
+  readonly cachedPrompt: bigint;
+  readonly completion: bigint;
+}
+
+export interface Usage {
+  /** Cached ones included. */
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  /** For a robot's chunk its rows. */
+  readonly completionTokens: number;
+}
+
+/** A charge, by the id of the answer that it is for. */
+export interface ChargeKey {
+  readonly chargeId: string;
+  readonly accountId: string;
+}
+
+/** A charge that is about to be opened, and the most that it may cost. */
+export interface NewCharge extends ChargeKey {
+  /** What is priced: the id of a model. */
+  readonly item: string;
+  readonly amount: bigint;
+  readonly rates: Rates;
+  /** Of submission. */
+  readonly at: number;
+  readonly day: number;
+  readonly month: number;
+  /** From then on any node may give the money back. */
+  readonly expiresAt: number;
+}
+
+/** How a charge ends. */
+export interface Settlement extends ChargeKey {
+  readonly usage: Usage;
+  /** The price of the usage, at most what is held. */
+  readonly cost: bigint;
+  readonly at: number;
+}
+
+/** Why a hold is refused; codes of the interface. */
+export type HoldRefusal = "payment_required" | "insufficient_credit" | "spend_limit_exceeded";
+
+/** Paid in, or taken back where `amount` is below zero. `transferId` makes a repeat harmless. */
+export interface Credit {
+  readonly accountId: string;
+  readonly transferId: string;
+  readonly amount: bigint;
+  readonly at: number;
+  readonly month: number;
+}
+
+/** What one item cost on one day. */
+export interface UsageDay extends Usage {
+  readonly day: number;
+  readonly item: string;
+  readonly charges: number;
+  readonly cost: bigint;
+}
+
+/** What `tendon admin ledger check` says. */
+export interface LedgerReport {
+  readonly entries: bigint;
+  /** Of all entries; zero in a sound ledger. */
+  readonly sum: bigint;
+  /** The first row that is off, and how; undefined: the ledger is sound. */
+  readonly problem: string | undefined;
+}

@@ -1,0 +1,41 @@
+/**
+ * Transfers. Every movement of money is one: two entries, in two books, that sum to zero. A credit moves from `funding` to the
+ * account, a settlement from the account to `revenue`. Entries are never changed; those of charges that are forgotten are added
+ * up in one transfer per account and month (retention.ts).
+ */
+import { changes, first, type Steps } from "../steps.ts";
+import type { Credit } from "./records.ts";
+
+export type Book = "account" | "funding" | "revenue";
+type Kind = "credit" | "settlement";
+
+/** The two entries of a transfer to the account and its other book; 0 when the transfer is known. */
+export function* transfer(
+  id: string,
+  kind: Kind,
+  other: Book,
+  to: { readonly accountId: string; readonly amount: bigint; readonly month: number; readonly at: number },
+): Steps<number> {
+  return yield* changes(
+    `INSERT INTO entries (transfer, book, kind, account_id, amount, month, at)
+     VALUES ($1, 'account', $2, $3, $4, $6, $7), ($1, $8, $2, $3, $5, $6, $7) ON CONFLICT DO NOTHING`,
+    id,
+    kind,
+    to.accountId,
+    to.amount,
+    -to.amount,
+    to.month,
+    to.at,
+    other,
+  );
+}
+
+export function* credit(paid: Credit): Steps<"credited" | "account_unknown"> {
+  const { accountId, transferId, amount } = paid;
+  const known = yield* first<object>("SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE", accountId);
+  if (!known) return "account_unknown";
+  if ((yield* transfer(transferId, "credit", "funding", paid)) > 0) {
+    yield* changes("UPDATE accounts SET credits = credits + $2 WHERE id = $1", accountId, amount);
+  }
+  return "credited";
+}

@@ -1,0 +1,61 @@
+/** Writes of money: a hold before the work, then a release; what settles it is settle.ts, which each surface records with. */
+import { changes, first, rows, type Steps } from "../steps.ts";
+import type { ChargeKey, HoldRefusal, NewCharge } from "./records.ts";
+
+export { holdsExpire, usageForget } from "./retention.ts";
+export { credit } from "./transfer.ts";
+
+/** Checks and hold in one step. PostgreSQL does both in one statement (hot.ts). */
+export function* hold(charge: NewCharge): Steps<"held" | "account_unknown" | HoldRefusal> {
+  if (yield* first<object>("SELECT id FROM charges WHERE id = $1", charge.chargeId)) return "held";
+  const held = yield* changes(
+    `UPDATE accounts SET held = held + $2
+     WHERE id = $1 AND (payment_method = 1 OR credits - settled > 0) AND credits - settled - held >= $2
+       AND (spend_limit IS NULL OR CASE WHEN month >= $3 THEN month_settled ELSE 0 END + held + $2 <= spend_limit)`,
+    charge.accountId,
+    charge.amount,
+    charge.month,
+  );
+  if (held === 0) return yield* refusal(charge);
+  yield* changes(
+    `INSERT INTO charges (id, account_id, item, submitted_at, day, month, held, expires_at, prompt_rate, cached_rate, completion_rate)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+    charge.chargeId,
+    charge.accountId,
+    charge.item,
+    charge.at,
+    charge.day,
+    charge.month,
+    charge.amount,
+    charge.expiresAt,
+    charge.rates.prompt,
+    charge.rates.cachedPrompt,
+    charge.rates.completion,
+  );
+  return "held";
+}
+
+function* refusal({ accountId, amount }: NewCharge): Steps<"account_unknown" | HoldRefusal> {
+  const why = yield* first<{ payable: bigint; covered: bigint }>(
+    `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS payable,
+            CASE WHEN credits - settled - held >= $2 THEN 1 ELSE 0 END AS covered
+     FROM accounts WHERE id = $1`,
+    accountId,
+    amount,
+  );
+  if (!why) return "account_unknown";
+  if (BigInt(why.payable) === 0n) return "payment_required";
+  return BigInt(why.covered) === 0n ? "insufficient_credit" : "spend_limit_exceeded";
+}
+
+/** Nothing is charged. PostgreSQL does this in one statement (hot.ts). */
+export function* release({ chargeId, accountId }: ChargeKey): Steps<"released" | "unknown"> {
+  const [charge] = yield* rows<{ held: bigint }>(
+    "DELETE FROM charges WHERE id = $1 AND account_id = $2 AND settled_at IS NULL RETURNING held",
+    chargeId,
+    accountId,
+  );
+  if (!charge) return "unknown";
+  yield* changes("UPDATE accounts SET held = held - $2 WHERE id = $1", accountId, charge.held);
+  return "released";
+}

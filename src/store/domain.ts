@@ -1,0 +1,111 @@
+/**
+ * A domain of the store: its operations, written once for both engines (steps.ts), and what the engines must know about them.
+ * The types below turn a domain into the asynchronous interface that callers have, so that "go to definition" on
+ * `store.robot.observation` leads to the generator with the SQL.
+ */
+import type { Migration } from "./migration.ts";
+import type { Steps } from "./steps.ts";
+import type { StoreDown } from "./store.ts";
+
+export type Operation = (argument: never) => Steps<unknown>;
+
+/** A module whose exports are operations: `import * as reads from "./reads.ts"`. */
+export type Operations = Readonly<Record<string, Operation>>;
+
+export interface DomainOf<Reads, Writes> {
+  readonly reads: Reads;
+  /** Each is one atomic step, durable when it resolves unless `notDurable` names it. */
+  readonly writes: Writes;
+  /** Atomic, but possibly lost in a crash. */
+  readonly notDurable: readonly (keyof Writes)[];
+  /** Reads of many rows that must see one state of the database, and may take long. */
+  readonly snapshots?: readonly (keyof Reads)[];
+  /** Writes that PostgreSQL runs as functions, many of them in one statement (postgres/functions.ts). */
+  readonly hot?: { readonly [K in keyof Writes]?: HotOf<Writes[K]> };
+  /** What the domain changed in the schema since it was first released, oldest first (migrate.ts). */
+  readonly migrations?: readonly Migration[];
+}
+
+export type Domain = DomainOf<Operations, Operations>;
+
+/** By name; the name is also that of the domain's migrations in the database, so it never changes. */
+export type Domains = Readonly<Record<string, Domain>>;
+
+/** The argument of a hot operation as its SQL function reads it, a JSON object; what is undefined is left out. */
+export interface Order {
+  readonly accountId: string;
+  /** The operation's key, which the engine adds. */
+  readonly order?: string;
+}
+
+/** An operation as a function of PostgreSQL. Its outcome is a text, the same that the steps end with. */
+export interface Hot<Argument> {
+  /** The body of a PL/pgSQL function of `o jsonb`, the order, that returns text. It must say the same when it is repeated. */
+  readonly sql: string;
+  /** Numbers that may pass 2^53 become texts. */
+  order(argument: Argument): Order;
+}
+
+type HotOf<Write> = Write extends (argument: infer A) => Steps<unknown> ? Hot<A> : never;
+
+/** The operations as a caller has them: asynchronous, and able to say that the store is down. */
+type Asynchronous<Of> = {
+  -readonly [K in keyof Of]: Of[K] extends (...argument: infer A) => Steps<infer R>
+    ? (...argument: A) => Promise<R | StoreDown>
+    : never;
+};
+
+export type Slice<D extends Domain> = Asynchronous<D["reads"]> & Asynchronous<D["writes"]>;
+
+export type Slices<D extends Domains> = { readonly [Name in keyof D]: Slice<D[Name]> };
+
+/** An operation with what its domain says about it. */
+export interface Listed<Argument = never, Result = unknown> {
+  /** `domain.operation`, unique among all. */
+  readonly key: string;
+  readonly steps: (argument: Argument) => Steps<Result>;
+  readonly durable: boolean;
+  readonly snapshot: boolean;
+  readonly hot: Hot<Argument> | undefined;
+}
+
+export function readsOf(name: string, { reads, snapshots = [] }: Domain): Listed[] {
+  return Object.entries(reads).map(([operation, steps]) => ({
+    key: `${name}.${operation}`,
+    steps,
+    durable: true,
+    snapshot: snapshots.includes(operation),
+    hot: undefined,
+  }));
+}
+
+export function writesOf(name: string, { writes, notDurable, hot = {} }: Domain): Listed[] {
+  return Object.entries(writes).map(([operation, steps]) => ({
+    key: `${name}.${operation}`,
+    steps,
+    durable: !notDurable.includes(operation),
+    snapshot: false,
+    hot: hot[operation],
+  }));
+}
+
+/** All writes of all domains. */
+export function everyWrite(domains: Domains): Listed[] {
+  return Object.entries(domains).flatMap(([name, domain]) => writesOf(name, domain));
+}
+
+/** How an engine runs an operation. */
+export type Run = <A, R>(operation: Listed<A, R>) => (argument: A) => Promise<R | StoreDown>;
+
+/** The interface of the domains on an engine that runs reads and writes like this. */
+export function slicesOf<D extends Domains>(domains: D, read: Run, write: Run): Slices<D> {
+  const slices = Object.entries(domains).map(([name, domain]) => {
+    const methods = [
+      ...readsOf(name, domain).map((operation) => [operation.key, read(operation)] as const),
+      ...writesOf(name, domain).map((operation) => [operation.key, write(operation)] as const),
+    ];
+    return [name, Object.fromEntries(methods.map(([key, method]) => [key.slice(name.length + 1), method]))];
+  });
+  // The methods are those of the domains, made by `Run`, whose type is what `Asynchronous` says; `fromEntries` loses the names.
+  return Object.fromEntries(slices) as Slices<D>;
+}

@@ -1,0 +1,118 @@
+/** Writes of device logins (RFC 8628). */
+import { mayHaveKeys } from "../accounts/reads.ts";
+import { keyAdd, keyRevoke } from "../accounts/writes.ts";
+import { changes, first, type Steps } from "../steps.ts";
+import type { DeviceDecision, DeviceLogin, DevicePoll, DevicePolling } from "./records.ts";
+
+/** What `slow_down` adds to the interval (RFC 8628, section 3.5). */
+const SLOW_DOWN_SECONDS = 5;
+/** Polls may come this much early: clocks of devices run fast (measured by others on WSL: 5 to 30 %). */
+const EARLY_SECONDS = 1;
+
+export function* deviceAdd(login: DeviceLogin): Steps<"added" | "code_taken"> {
+  const added = yield* changes(
+    `INSERT INTO device_logins
+       (device_sha256, user_code_sha256, device_name, address, created_at, expires_at, interval_seconds, polled_at, state)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 'pending') ON CONFLICT DO NOTHING`,
+    login.deviceSha256,
+    login.userCodeSha256,
+    login.deviceName,
+    login.address,
+    login.createdAt,
+    login.expiresAt,
+    login.intervalSeconds,
+  );
+  if (added === 1) return "added";
+  const known = yield* first(
+    "SELECT 1 FROM device_logins WHERE device_sha256 = $1 AND user_code_sha256 = $2",
+    login.deviceSha256,
+    login.userCodeSha256,
+  );
+  return known ? "added" : "code_taken";
+}
+
+/** Once: a repeat by the same sign-in gets the same answer, any other one `gone`. */
+export function* deviceDecide(decision: DeviceDecision): Steps<"decided" | "gone"> {
+  const decided = yield* changes(
+    `UPDATE device_logins SET state = $2, account_id = $3, sign_in_sha256 = $4
+     WHERE user_code_sha256 = $1 AND expires_at > $5 AND state = 'pending'`,
+    decision.userCodeSha256,
+    decision.approve ? "approved" : "denied",
+    decision.accountId,
+    decision.signInSha256,
+    decision.now,
+  );
+  if (decided === 1) return "decided";
+  const same = yield* first(
+    `SELECT 1 FROM device_logins WHERE user_code_sha256 = $1 AND expires_at > $5 AND account_id = $3
+       AND sign_in_sha256 = $4 AND (state = $2 OR (state = 'granted' AND $2 = 'approved'))`,
+    decision.userCodeSha256,
+    decision.approve ? "approved" : "denied",
+    decision.accountId,
+    decision.signInSha256,
+    decision.now,
+  );
+  return same ? "decided" : "gone";
+}
+
+interface PolledRow {
+  readonly device_name: string;
+  readonly state: "pending" | "approved" | "denied" | "granted";
+  readonly expires_at: bigint;
+  readonly polled_at: bigint;
+  readonly interval_seconds: bigint;
+  readonly account_id: string | null;
+  readonly signed_in: string | null;
+  readonly key_public_id: string | null;
+}
+
+export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
+  const row = yield* first<PolledRow>(
+    `SELECT state, device_name, device_logins.expires_at, polled_at, interval_seconds, device_logins.account_id,
+            sign_ins.account_id AS signed_in, key_public_id
+     FROM device_logins LEFT JOIN sign_ins ON sign_ins.token_sha256 = sign_in_sha256 AND sign_ins.expires_at > $2
+     WHERE device_sha256 = $1`,
+    poll.deviceSha256,
+    poll.now,
+  );
+  if (!row) return "unknown";
+  if (Number(row.expires_at) <= poll.now) return "expired";
+  if (row.state === "granted") return yield* replayed(poll, row);
+  if (row.state === "denied") return "denied";
+  if (row.state === "pending") return yield* stillPending(poll, row);
+  const { account_id: accountId } = row;
+  // The approval ends with the sign-in that gave it.
+  if (accountId === null || row.signed_in !== accountId) return "denied";
+  const may = yield* mayHaveKeys(accountId);
+  if (may !== "yes") return may;
+  // Single use: whoever changes the row gets the key.
+  const taken = yield* changes(
+    "UPDATE device_logins SET state = 'granted', key_public_id = $2 WHERE device_sha256 = $1 AND state = 'approved'",
+    poll.deviceSha256,
+    poll.key.publicId,
+  );
+  // Another poll took it first; this one reads what that one wrote.
+  if (taken === 0) return yield* devicePoll(poll);
+  const added = yield* keyAdd({ ...poll.key, name: row.device_name, accountId });
+  return added === "added" ? { accountId } : "unknown";
+}
+
+/** A second poll after the key was granted: the device did not get it, or somebody else has the code. The key is revoked (RFC 6749, section 4.1.2). */
+function* replayed({ deviceSha256, key, now: at }: DevicePolling, row: PolledRow): Steps<DevicePoll> {
+  // The same poll again, after an answer that was lost.
+  if (row.account_id !== null && row.key_public_id === key.publicId) return { accountId: row.account_id };
+  yield* keyRevoke({ publicId: row.key_public_id ?? "", at });
+  yield* changes("DELETE FROM device_logins WHERE device_sha256 = $1", deviceSha256);
+  return "unknown";
+}
+
+function* stillPending({ deviceSha256, now }: DevicePolling, row: PolledRow): Steps<DevicePoll> {
+  const early = now < Number(row.polled_at) + Number(row.interval_seconds) - EARLY_SECONDS;
+  yield* changes(
+    "UPDATE device_logins SET polled_at = $2, interval_seconds = interval_seconds + $3 WHERE device_sha256 = $1",
+    deviceSha256,
+    now,
+    early ? SLOW_DOWN_SECONDS : 0,
+  );
+  return early ? "slow_down" : "pending";
+}

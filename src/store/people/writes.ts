@@ -1,0 +1,125 @@
+/** Writes of people: links, sign-ins, throttling; those of device logins stand beside it. */
+import { present } from "../../std/assert.ts";
+import { changes, first, type Steps } from "../steps.ts";
+import { linkByToken } from "./reads.ts";
+import type { Link, LinkUse, Redeemed, SignIn } from "./records.ts";
+
+export { deviceAdd, deviceDecide, devicePoll } from "./device-logins.ts";
+
+/** Operator links replace each other. */
+export function* linkAdd(link: Link): Steps<"added"> {
+  if (link.kind === "operator") yield* changes("DELETE FROM links WHERE kind = 'operator'");
+  yield* changes(
+    "INSERT INTO links (token_sha256, kind, account_id, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+    link.tokenSha256,
+    link.kind,
+    link.accountId ?? null,
+    link.expiresAt,
+  );
+  return "added";
+}
+
+export function* linkRedeem(use: LinkUse): Steps<Redeemed | "link_unknown" | "email_taken"> {
+  const link = yield* linkByToken(use);
+  if (!link) return yield* redeemedBefore(use);
+  if (link.accountId === undefined) {
+    const owned = yield* first("SELECT id FROM accounts WHERE email = $1 AND password IS NOT NULL", use.email);
+    if (owned) return "email_taken";
+  }
+  // Whoever takes the row redeems the link: a second one finds nothing.
+  const taken = yield* changes("DELETE FROM links WHERE token_sha256 = $1", use.tokenSha256);
+  if (taken === 0) return yield* redeemedBefore(use);
+  const accountId = link.accountId ?? (yield* operatorAccount(use));
+  yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", accountId, use.password);
+  yield* changes("DELETE FROM sign_ins WHERE account_id = $1", accountId);
+  yield* changes("DELETE FROM links WHERE account_id = $1", accountId);
+  return { accountId };
+}
+
+/** The hash is salted: only this very use can have set it, and then its answer was lost. */
+function* redeemedBefore({ email, password }: LinkUse): Steps<Redeemed | "link_unknown"> {
+  const account = yield* first<{ id: string }>(
+    "SELECT id FROM accounts WHERE email = $1 AND password = $2",
+    email,
+    password,
+  );
+  return account ? { accountId: account.id } : "link_unknown";
+}
+
+/** The account of that e-mail, which nobody can sign in to yet, or a new one. */
+function* operatorAccount({ email, newAccountId, now }: LinkUse): Steps<string> {
+  yield* changes(
+    "INSERT INTO accounts (id, email, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+    newAccountId,
+    email,
+    now,
+  );
+  return present(yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", email), "the account").id;
+}
+
+/** Ends the account's other sign-ins, and its links. */
+export function* passwordSet(change: {
+  accountId: string;
+  password: string;
+  keepSignIn: Uint8Array;
+}): Steps<"changed"> {
+  yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", change.accountId, change.password);
+  yield* changes(
+    "DELETE FROM sign_ins WHERE account_id = $1 AND token_sha256 <> $2",
+    change.accountId,
+    change.keepSignIn,
+  );
+  yield* changes("DELETE FROM links WHERE account_id = $1", change.accountId);
+  return "changed";
+}
+
+/** Only as long as `password`, the hash that was verified, is that of the account. */
+export function* signInAdd(signIn: SignIn & { readonly password: string }): Steps<"added" | "password_changed"> {
+  const { accountId, password } = signIn;
+  const same = "SELECT id FROM accounts WHERE id = $1 AND password = $2 FOR NO KEY UPDATE";
+  if (!(yield* first(same, accountId, password))) return "password_changed";
+  yield* changes(
+    `INSERT INTO sign_ins (token_sha256, account_id, created_at, expires_at) VALUES ($1, $2, $3, $4)
+     ON CONFLICT DO NOTHING`,
+    signIn.tokenSha256,
+    accountId,
+    signIn.createdAt,
+    signIn.expiresAt,
+  );
+  return "added";
+}
+
+export function* signInRemove({ tokenSha256 }: { tokenSha256: Uint8Array }): Steps<"removed"> {
+  yield* changes("DELETE FROM sign_ins WHERE token_sha256 = $1", tokenSha256);
+  return "removed";
+}
+
+/** Counts one attempt; refused once there were `max` in the window. Not durable. */
+export function* attempt(tried: {
+  name: string;
+  max: number;
+  windowSeconds: number;
+  now: number;
+}): Steps<"allowed" | { readonly refusedSeconds: number }> {
+  const { name, max, windowSeconds, now } = tried;
+  const row = yield* first<{ count: bigint; resets_at: bigint }>(
+    `INSERT INTO attempts (name, count, resets_at) VALUES ($1, 1, $2)
+     ON CONFLICT (name) DO UPDATE SET
+       count = CASE WHEN attempts.resets_at <= $3 THEN 1 ELSE attempts.count + 1 END,
+       resets_at = CASE WHEN attempts.resets_at <= $3 THEN excluded.resets_at ELSE attempts.resets_at END
+     RETURNING count, resets_at`,
+    name,
+    now + windowSeconds,
+    now,
+  );
+  if (!row || Number(row.count) <= max) return "allowed";
+  return { refusedSeconds: Math.max(1, Number(row.resets_at) - now) };
+}
+
+export function* peopleForget({ now }: { now: number }): Steps<"done"> {
+  for (const table of ["links", "sign_ins", "device_logins"]) {
+    yield* changes(`DELETE FROM ${table} WHERE expires_at <= $1`, now);
+  }
+  yield* changes("DELETE FROM attempts WHERE resets_at <= $1", now);
+  return "done";
+}

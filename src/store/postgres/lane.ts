@@ -1,0 +1,110 @@
+/**
+ * Group commit for PostgreSQL: what waits becomes one statement, and what comes meanwhile the next one. A group that got no
+ * answer is sent again until its members' time is over: the functions say the same twice (functions.ts).
+ *
+ * An account that somebody else keeps locked holds up nobody but itself: what waits for it goes on in a lane of its own.
+ *
+ * Each member has a time of its own, from when it was asked for: one that waits behind a group without an answer is told as soon.
+ */
+import { LIMITS } from "../../limits.ts";
+import { present } from "../../std/assert.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Order } from "../domain.ts";
+import type { StoreDown } from "../store.ts";
+import { type Pool, Unanswered } from "./pool.ts";
+import { Waiting } from "./waiting.ts";
+
+interface Member {
+  readonly order: Order;
+  readonly waiting: Waiting<string>;
+}
+
+export class Lane {
+  private members: Member[] = [];
+  private running = false;
+  private sent = 0;
+  /** By account. */
+  private readonly apart = new Map<string, Lane>();
+
+  constructor(
+    private readonly pool: Pick<Pool, "rows">,
+    private readonly clock: Clock,
+    /** The function that runs a group. */
+    private readonly apply: string,
+    private readonly durable: boolean,
+    private readonly emptied: () => void = () => {},
+  ) {}
+
+  /** Writes that wait or are under way. */
+  get length(): number {
+    return this.members.length + this.sent;
+  }
+
+  write(order: Order): Promise<string | StoreDown> {
+    const waiting = new Waiting<string>(this.clock, LIMITS.storeAnswerMs);
+    this.join({ order, waiting });
+    return waiting.outcome;
+  }
+
+  private join(member: Member): void {
+    const apart = this.apart.get(member.order.accountId);
+    if (apart) {
+      apart.join(member);
+      return;
+    }
+    this.members.push(member);
+    if (!this.running) void this.run();
+  }
+
+  private async run(): Promise<void> {
+    this.running = true;
+    // What is asked for in the same turn goes together.
+    await Promise.resolve();
+    while (this.members.length > 0) {
+      const group = this.members.splice(0, LIMITS.storeGroupMax).filter(({ waiting }) => !waiting.over);
+      this.sent = group.length;
+      if (group.length > 0) await this.send(group);
+    }
+    this.sent = 0;
+    this.running = false;
+    this.emptied();
+  }
+
+  /** Those that get no answer go to the front again. */
+  private async send(group: readonly Member[]): Promise<void> {
+    for (const { waiting } of group) waiting.tried();
+    const answer = await this.asked(JSON.stringify(group.map(({ order }) => order)));
+    if (!(answer instanceof Unanswered)) {
+      for (const [index, { waiting }] of group.entries())
+        waiting.end(present(answer[index], "an outcome for each order"));
+      return;
+    }
+    for (const { waiting } of group) waiting.failed(answer);
+    // One that cannot be done takes no other with it.
+    const wrong = answer.fault === "order";
+    if (wrong && group.length === 1) return group[0]?.waiting.giveUp();
+    if (wrong) {
+      for (const member of group) if (!member.waiting.over) await this.send([member]);
+      return;
+    }
+    const accounts = new Set(group.map(({ order }) => order.accountId));
+    if (answer.fault === "lock" && accounts.size > 1) {
+      for (const accountId of accounts) this.setApart(accountId);
+      for (const member of [...group, ...this.members.splice(0)]) this.join(member);
+      return;
+    }
+    this.members.unshift(...group);
+    await new Promise<void>((done) => void this.clock.after(LIMITS.storeBackoffMs, done));
+  }
+
+  private setApart(accountId: string): void {
+    const { pool, clock, apply, durable, apart } = this;
+    apart.set(accountId, new Lane(pool, clock, apply, durable, () => apart.delete(accountId)));
+  }
+
+  private async asked(orders: string): Promise<readonly string[] | Unanswered> {
+    const values = [orders, this.durable];
+    const rows = await this.pool.rows(`SELECT ${this.apply}($1::text::jsonb, $2::boolean) AS outcomes`, values);
+    return rows instanceof Unanswered ? rows : (rows[0]?.outcomes as readonly string[]);
+  }
+}

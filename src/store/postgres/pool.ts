@@ -1,0 +1,164 @@
+/**
+ * The connections to PostgreSQL. Whatever becomes of the server, a statement has its outcome within the time that it is given;
+ * a server that is silent for longer loses its connections, and the next statement gets new ones. So it is when a connection
+ * breaks: what postgres.js had yet to send on it would stand before all that it sends on the next one, for ever.
+ */
+import postgres from "postgres";
+import { LIMITS } from "../../limits.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Statement, Steps } from "../steps.ts";
+import { driveLater } from "../steps.ts";
+
+/** Every integer is a bigint, as from SQLite. */
+const TYPES = {
+  bigint: { to: 20, from: [20], parse: (text: string) => BigInt(text), serialize: (value: bigint) => value.toString() },
+};
+
+/**
+ * The server's own, in ms, shorter than ours: a statement that it ends costs nobody the connection. A node that vanished within a
+ * transaction would otherwise keep its locks for as long as TCP keeps its connection.
+ */
+const TIMEOUTS = {
+  statement_timeout: LIMITS.storeStatementMs,
+  idle_in_transaction_session_timeout: LIMITS.storeStatementMs,
+  lock_timeout: LIMITS.storeLockMs,
+};
+
+type Sql = postgres.Sql<{ bigint: bigint }>;
+
+/**
+ * What the server found: in the order that it was given, so that it will say the same the next time; a lock of somebody else;
+ * or in itself, because it only replays the log of another one.
+ */
+type Fault = "order" | "lock" | "standby";
+
+/** Why an attempt failed. `sent`: the server may have done it all the same. */
+export class Unanswered {
+  constructor(
+    readonly reason: string,
+    readonly sent: boolean,
+    readonly fault?: Fault,
+  ) {}
+}
+
+export class Pool {
+  private sql: Sql;
+  private closed = false;
+
+  constructor(
+    private readonly url: string,
+    private readonly clock: Clock,
+  ) {
+    this.sql = this.connect();
+  }
+
+  /** The steps as one transaction; steps that only read see one state of the database. `ms`: the time that it may take. */
+  transaction<T>(
+    steps: () => Steps<T>,
+    mode: "read write" | "repeatable read read only",
+    ms: number = LIMITS.storeAnswerMs,
+  ): Promise<T | Unanswered> {
+    const options = `isolation level ${mode === "read write" ? "read committed read write" : mode}`;
+    return this.attempt(async (sql) => {
+      const broken = Promise.withResolvers<never>();
+      const done = sql.begin(options, async (tx) => {
+        try {
+          // A number of our own: SET takes no parameters.
+          const patience = ms === LIMITS.storeAnswerMs ? [] : Object.keys(TIMEOUTS);
+          for (const name of patience) await tx.unsafe(`SET LOCAL ${name} = ${ms}`);
+          return { value: await driveLater(steps(), (statement) => execute(tx, statement)) };
+        } catch (error) {
+          if (!isBroken(error)) throw error;
+          // Whoever throws here has postgres.js roll back, which on a broken connection it cannot without an uncaught error.
+          broken.reject(error);
+          return await new Promise<never>(() => {});
+        }
+      });
+      return (await Promise.race([done, broken.promise])).value;
+    }, ms);
+  }
+
+  /** The steps one after another, each seeing the state of its moment; for those that only read. */
+  read<T>(steps: () => Steps<T>): Promise<T | Unanswered> {
+    return this.attempt((sql) => driveLater(steps(), (statement) => execute(sql, statement)));
+  }
+
+  /** One statement. */
+  rows(text: string, values: readonly (string | boolean)[]): Promise<readonly Record<string, unknown>[] | Unanswered> {
+    return this.attempt(async (sql) => await sql.unsafe(text, [...values], { prepare: true }));
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await this.sql.end({ timeout: LIMITS.storeCloseMs / 1000 });
+  }
+
+  private async attempt<T>(work: (sql: Sql) => Promise<T>, ms: number = LIMITS.storeAnswerMs): Promise<T | Unanswered> {
+    const { sql } = this;
+    const late = Promise.withResolvers<Unanswered>();
+    const disarm = this.clock.after(ms, () => {
+      late.resolve(new Unanswered(`the database did not answer within ${ms} ms`, true));
+      this.renew(sql);
+    });
+    const done = work(sql).catch((error: unknown) => {
+      const failure = unanswered(error);
+      // The address may lead to another server by now, which the connections that there are would never see.
+      if (isBroken(error) || failure.fault === "standby") this.renew(sql);
+      return failure;
+    });
+    try {
+      return await Promise.race([done, late.promise]);
+    } finally {
+      disarm();
+    }
+  }
+
+  /** A connection that says nothing or broke is of no use any more; the others of its pool are not better. */
+  private renew(useless: Sql): void {
+    if (this.sql !== useless || this.closed) return;
+    this.sql = this.connect();
+    void useless.end({ timeout: 0 }).catch(() => {});
+  }
+
+  private connect(): Sql {
+    return postgres(this.url, {
+      max: LIMITS.storeConnectionsMax,
+      connect_timeout: LIMITS.storeConnectMs / 1000,
+      // The service asks again by itself; a long pause would only keep it from finding the server when it is back.
+      backoff: () => LIMITS.storeBackoffMs / 1000,
+      max_lifetime: null,
+      types: TYPES,
+      // No array crosses this connection, so it need not ask for their types first.
+      fetch_types: false,
+      onnotice: () => {},
+      connection: { application_name: "tendon", ...TIMEOUTS },
+    });
+  }
+}
+
+async function execute(sql: Pick<Sql, "unsafe">, { text, values, wants }: Statement): Promise<unknown> {
+  const result = await sql.unsafe(text, [...values] as (string | number)[], { prepare: true });
+  return wants === "rows" ? result : result.count;
+}
+
+/** Errors of the connection, after which nobody knows what the server has done. */
+const LOST = /^(CONNECTION_CLOSED|CONNECTION_DESTROYED|CONNECTION_ENDED|ECONNRESET|EPIPE|ETIMEDOUT)$/;
+
+/** Whether the connection cannot be used any more; one that could not be made belongs to them. */
+function isBroken(error: unknown): boolean {
+  const { code } = error as { code?: string };
+  return LOST.test(code ?? "") || code === "CONNECT_TIMEOUT";
+}
+
+function unanswered(error: unknown): Unanswered {
+  const { code = "error", message = String(error) } = error as { code?: string; message?: string };
+  const fault = FAULTS.find(([states]) => states.test(code))?.[1];
+  return new Unanswered(`${code}: ${message}`, LOST.test(code), fault);
+}
+
+/** SQLSTATEs: data, constraints and texts of ours that are wrong; lock_not_available; read_only, and `BEGIN READ WRITE` on a standby. */
+const FAULTS: readonly (readonly [RegExp, Fault])[] = [
+  [/^(22|23|42)[0-9A-Z]{3}$/, "order"],
+  [/^55P03$/, "lock"],
+  [/^(25006|0A000)$/, "standby"],
+];

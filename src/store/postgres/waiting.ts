@@ -1,0 +1,50 @@
+/**
+ * Somebody waits for an operation of a database that may be silent or gone: the outcome comes in time, or they are told what is
+ * known by then. What is still on its way goes on without them.
+ */
+import type { Clock } from "../../std/clock.ts";
+import { StoreDown } from "../store.ts";
+import type { Unanswered } from "./pool.ts";
+
+export class Waiting<T> {
+  readonly outcome: Promise<T | StoreDown>;
+  private readonly promise = Promise.withResolvers<T | StoreDown>();
+  private readonly disarm: () => void;
+  private ended = false;
+  private reason: string;
+  /** An earlier try may have been done. */
+  private unknown = false;
+  private underWay = false;
+
+  constructor(clock: Clock, ms: number) {
+    this.outcome = this.promise.promise;
+    this.reason = `the database did not answer within ${ms} ms`;
+    this.disarm = clock.after(ms, () => this.giveUp());
+  }
+
+  /** Nobody waits any more. */
+  get over(): boolean {
+    return this.ended;
+  }
+
+  /** A try is on its way: until it has failed, nobody knows whether it is done. */
+  tried(): void {
+    this.underWay = true;
+  }
+
+  failed({ reason, sent }: Unanswered): void {
+    this.underWay = false;
+    this.unknown ||= sent;
+    this.reason = reason;
+  }
+
+  end(outcome: T | StoreDown): void {
+    this.ended = true;
+    this.disarm();
+    this.promise.resolve(outcome);
+  }
+
+  giveUp(): void {
+    this.end(new StoreDown(this.reason, this.unknown || this.underWay));
+  }
+}

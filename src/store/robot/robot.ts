@@ -1,0 +1,14 @@
+/** The domain of robots: sessions that were open, observations that were answered. */
+import type { DomainOf, Slice } from "../domain.ts";
+import { settleChunk } from "./hot.ts";
+import * as reads from "./reads.ts";
+import * as writes from "./writes.ts";
+
+export const robot = {
+  reads,
+  writes,
+  notDurable: [],
+  hot: { settleChunk },
+} as const satisfies DomainOf<typeof reads, typeof writes>;
+
+export type RobotStore = Slice<typeof robot>;

@@ -1,0 +1,53 @@
+/** Writes of robot sessions and observations. */
+import { settle } from "../charges/settle.ts";
+import { changes, type Steps } from "../steps.ts";
+import { observation } from "./reads.ts";
+import type { ChunkSettlement, SessionKey } from "./records.ts";
+
+export { chunksForget } from "./retention.ts";
+
+/** A session that a connection opens is known from then on, whether or not a chunk follows. */
+export function* sessionOpen({ accountId, model, sessionId, at }: SessionKey & { readonly at: number }): Steps<"kept"> {
+  yield* changes(
+    `INSERT INTO robot_sessions (account_id, model, session_id, last_at, replies_kept) VALUES ($1, $2, $3, $4, 1)
+     ON CONFLICT (account_id, model, session_id) DO UPDATE SET last_at = excluded.last_at, replies_kept = 1
+     WHERE robot_sessions.last_at < excluded.last_at OR robot_sessions.replies_kept = 0`,
+    accountId,
+    model,
+    sessionId,
+    at,
+  );
+  return "kept";
+}
+
+/**
+ * Price, session and answer in one step. `known`: the observation was answered before; `not_held`: the money was given back
+ * meanwhile. Then nothing is kept. PostgreSQL has this in one statement (hot.ts).
+ */
+export function* settleChunk(chunk: ChunkSettlement): Steps<"kept" | "known" | "not_held"> {
+  const { session, observation: answered, at } = chunk;
+  if (answered) {
+    const known = yield* observation(answered);
+    if (known) return known.generationId === chunk.chargeId ? "kept" : "known";
+  }
+  const settled = yield* settle(chunk);
+  if (settled !== "settled") return settled === "again" ? "kept" : settled;
+  if (answered) {
+    yield* changes(
+      `INSERT INTO observations (account_id, model, session_id, observation_id, digest, generation_id, step, head, rows, at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+      answered.accountId,
+      answered.model,
+      answered.sessionId,
+      answered.observationId,
+      answered.digest ?? null,
+      answered.generationId,
+      answered.step,
+      answered.answer?.head ?? null,
+      answered.answer?.rows ?? null,
+      at,
+    );
+  }
+  if (session) yield* sessionOpen({ ...session, at });
+  return "kept";
+}

@@ -1,0 +1,70 @@
+/** Safe settings of a SQLite connection. */
+import { constants, Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { LIMITS } from "../../limits.ts";
+
+/**
+ * The log is copied into the database by a thread of its own (checkpointer.ts). Commits go on meanwhile, so that it rarely comes
+ * to the log's end, and only then the log begins anew. From this length on, in pages, the writer copies the little that is left.
+ */
+const CHECKPOINT_PAGES = 10_000;
+const LOG_RETRY_MS = 5;
+
+/**
+ * A connection that writes. A commit is atomic when it returns, and durable once the log is synced, which the writer thread
+ * does itself (writer.ts); SQLite syncs the log's header and what it copies into the database. Integers are bigints.
+ */
+export function openWriter(path: string): Database {
+  const db = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
+  db.run(`PRAGMA busy_timeout = ${LIMITS.storeWriterWaitMs}`);
+  keepLog(db);
+  db.run("PRAGMA synchronous = NORMAL");
+  db.run("PRAGMA foreign_keys = ON");
+  db.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+  return db;
+}
+
+/**
+ * A database that is new becomes one with a log. SQLite's busy timeout is not for this change: it reads first, and a lock
+ * that is asked for on top of a reader's is refused at once. So when several make a database together, the waiting is ours.
+ */
+function keepLog(db: Database): void {
+  for (let waitedMs = 0; ; waitedMs += LOG_RETRY_MS) {
+    try {
+      db.run("PRAGMA journal_mode = WAL");
+      return;
+    } catch (error) {
+      if ((error as { code?: string }).code !== "SQLITE_BUSY" || waitedMs >= LIMITS.storeWriterWaitMs) throw error;
+      Bun.sleepSync(LOG_RETRY_MS);
+    }
+  }
+}
+
+/** A connection that only copies the log into the database. */
+export function openCheckpointer(path: string): Database {
+  const db = new Database(path, { readwrite: true, strict: true });
+  db.run("PRAGMA synchronous = NORMAL");
+  // The first look at the database finds its log; without one a checkpoint does nothing.
+  db.run("SELECT count(*) FROM sqlite_schema");
+  return db;
+}
+
+/** The message of an error that says that a sync failed, as opposed to a disk that is full or a lock. */
+export function syncError(error: unknown): string | undefined {
+  const { code, message } = error as { code?: string; message: string };
+  return code === "SQLITE_IOERR_FSYNC" ? message : undefined;
+}
+
+export function openReader(path: string): Database {
+  const db = new Database(path, { readonly: true, strict: true, safeIntegers: true });
+  db.run(`PRAGMA busy_timeout = ${LIMITS.storeReaderWaitMs}`);
+  return db;
+}
+
+/** For a look that leaves nothing behind: a reader of a log would make files beside the database. */
+export function openLook(path: string): Database {
+  if (existsSync(`${path}-wal`)) return openReader(path);
+  const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;
+  return new Database(`${pathToFileURL(path)}?immutable=1`, flags);
+}

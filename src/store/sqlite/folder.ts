@@ -1,0 +1,66 @@
+/** The data folder: private to its owner, and used by one server at a time. */
+import { Database } from "bun:sqlite";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { EXIT, Problem } from "../../error/problem.ts";
+
+export const DATABASE_FILE = "tendon.sqlite";
+const LOCK_FILE = "serve.lock";
+const PROCESS_FILE = "serve.pid";
+
+/** Makes the folder with mode 0700, or tightens one that is empty or ours. */
+export function prepareFolder(dir: string): Problem | undefined {
+  // Every file of this process is private to its owner: SQLite makes its own with the process's mask.
+  process.umask(0o077);
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    if ((statSync(dir).mode & 0o077) === 0) return undefined;
+    if (!existsSync(join(dir, LOCK_FILE)) && readdirSync(dir).length > 0) {
+      return new Problem(
+        `${dir} is open to other users and holds files that are not tendon's; name an empty folder with --data`,
+        EXIT.usage,
+      );
+    }
+    chmodSync(dir, 0o700);
+    return undefined;
+  } catch (error) {
+    return new Problem(`the data folder cannot be used: ${(error as Error).message}`, EXIT.usage);
+  }
+}
+
+export interface FolderLock {
+  release(): void;
+}
+
+/**
+ * Takes the folder for this process. The lock is a SQLite transaction that is never ended: the operating system drops
+ * it when the process ends, however that happens.
+ */
+export function lockFolder(dir: string): FolderLock | Problem {
+  let lock: Database | undefined;
+  try {
+    lock = new Database(join(dir, LOCK_FILE), { create: true, readwrite: true, strict: true });
+    lock.run("PRAGMA busy_timeout = 0");
+    lock.run("BEGIN EXCLUSIVE");
+    writeFileSync(join(dir, PROCESS_FILE), `${process.pid}\n`, { mode: 0o600 });
+    const held = lock;
+    return { release: () => held.close() };
+  } catch (error) {
+    lock?.close();
+    if ((error as { code?: string }).code !== "SQLITE_BUSY") {
+      return new Problem(`the data folder cannot be locked: ${(error as Error).message}`, EXIT.usage);
+    }
+    return new Problem(
+      `another tendon serve (process ${holder(dir)}) uses ${dir}; stop it, or name another folder with --data`,
+      EXIT.usage,
+    );
+  }
+}
+
+function holder(dir: string): string {
+  try {
+    return readFileSync(join(dir, PROCESS_FILE), "utf8").trim();
+  } catch {
+    return "unknown";
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Group commit: all writes that wait become one transaction, so that fifty of them cost about as much as one.
+ * These are the messages between the store (thread.ts) and its writer thread (writer.ts).
+ */
+import type { Database } from "bun:sqlite";
+import type { Listed } from "../domain.ts";
+import { drive } from "../steps.ts";
+import { onSqlite } from "./statements.ts";
+
+/** One write on its way to the writer thread. */
+export interface WriteRequest {
+  readonly id: number;
+  /** The operation (domain.ts). */
+  readonly key: string;
+  readonly argument: unknown;
+}
+
+/** Its outcome: `result`, or `down` with the reason why nothing of it was kept. */
+export interface WriteReply {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly down?: string;
+  /** It may have been done all the same. */
+  readonly unknown?: boolean;
+}
+
+/** The writes of the domains by their keys. */
+export type Writes = ReadonlyMap<string, Listed>;
+
+/**
+ * Runs `requests` in order in one transaction, which is durable once the log is synced (writer.ts). On any error none of them
+ * happened; then each is tried alone, so that one that cannot be done takes no other with it. A lock of another process, for
+ * which SQLite has waited, is not the fault of one: each would only wait as long again.
+ */
+export function commitGroup(db: Database, writes: Writes, requests: readonly WriteRequest[]): WriteReply[] {
+  const replies: WriteReply[] = [];
+  const execute = onSqlite(db);
+  const run = db.transaction(() => {
+    for (const { id, key, argument } of requests) {
+      // Its type was checked where the request was made (domain.ts); it crossed a thread since.
+      const steps = writes.get(key)?.steps(argument as never);
+      if (!steps) throw new Error(`the store has no operation ${key}`);
+      replies.push({ id, result: drive(steps, execute) });
+    }
+  });
+  try {
+    run.immediate();
+    return replies;
+  } catch (error) {
+    const locked = (error as { code?: string }).code?.startsWith("SQLITE_BUSY") === true;
+    if (requests.length > 1 && !locked) return requests.flatMap((request) => commitGroup(db, writes, [request]));
+    return requests.map(({ id }) => ({ id, down: (error as Error).message }));
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * The embedded store: SQLite in the data folder. All writes go through one writer thread with group commit, and another thread
+ * copies its log into the database; reads use a read-only connection on the calling thread (some microseconds each).
+ */
+import type { Database } from "bun:sqlite";
+import { join } from "node:path";
+import { EXIT, Problem } from "../../error/problem.ts";
+import { type Domains, type Run, slicesOf } from "../domain.ts";
+import { drive, first, type Steps } from "../steps.ts";
+import { StoreDown, type StoreOf } from "../store.ts";
+import { openReader } from "./connection.ts";
+import { DATABASE_FILE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
+import { closeSqlite, onSqlite } from "./statements.ts";
+import { Writer } from "./thread.ts";
+
+/** As the entry point of the writer thread (service/store.ts). */
+function checkpointer(): Worker {
+  const path = import.meta.url.includes("$bunfs") ? "./store/sqlite/checkpointer.js" : "./checkpointer.ts";
+  return new Worker(new URL(path, import.meta.url));
+}
+
+/**
+ * Prepares the folder, migrates the database and opens it. `serve` locks the folder for itself; a command beside it does not:
+ * SQLite keeps their writes apart.
+ */
+export async function openSqliteStore<D extends Domains>(
+  domains: D,
+  thread: () => Worker,
+  dataDir: string,
+  use: "serve" | "beside" = "serve",
+): Promise<StoreOf<D> | Problem> {
+  const unusable = prepareFolder(dataDir);
+  if (unusable) return unusable;
+  const lock = use === "serve" ? lockFolder(dataDir) : { release: () => {} };
+  if (lock instanceof Problem) return lock;
+  const path = join(dataDir, DATABASE_FILE);
+  const writer = new Writer(thread());
+  const problem = await writer.open(path);
+  if (problem !== undefined) {
+    await writer.close();
+    lock.release();
+    return new Problem(`the database ${path} cannot be opened: ${problem}`, EXIT.failed);
+  }
+  // A command is over before the log is long, and who closes the database last copies it.
+  if (use === "serve") writer.copyLog(path, checkpointer());
+  return sqliteStore(domains, writer, openReader(path), lock, use === "serve");
+}
+
+function sqliteStore<D extends Domains>(
+  domains: D,
+  writer: Writer,
+  reader: Database,
+  lock: FolderLock,
+  exclusive: boolean,
+): StoreOf<D> {
+  let open = true;
+  const execute = onSqlite(reader);
+  const read = async <T>(steps: () => Steps<T>): Promise<T | StoreDown> => {
+    if (!open) return new StoreDown("the store is closed");
+    // A reader sees what was committed; with the writer gone nobody knows whether that is on the disk.
+    if (writer.downReason !== undefined) return new StoreDown(writer.downReason);
+    try {
+      return drive(steps(), execute);
+    } catch (error) {
+      return new StoreDown((error as Error).message);
+    }
+  };
+  const reads: Run =
+    ({ steps, snapshot }) =>
+    (argument) =>
+      read(() => (snapshot ? inSnapshot(reader, steps(argument)) : steps(argument)));
+  const writes: Run =
+    ({ key }) =>
+    (argument) =>
+      writer.write(key, argument);
+  return {
+    ...slicesOf(domains, reads, writes),
+    exclusive,
+    ping: async () => {
+      const answer = await read(() => first("SELECT revision FROM revisions"));
+      return answer instanceof StoreDown ? answer : writer.ping();
+    },
+    close: async () => {
+      if (!open) return;
+      open = false;
+      closeSqlite(reader);
+      await writer.close();
+      lock.release();
+    },
+  };
+}
+
+/** The steps inside one read transaction. */
+function* inSnapshot<T>(reader: Database, steps: Steps<T>): Steps<T> {
+  reader.run("BEGIN");
+  try {
+    return yield* steps;
+  } finally {
+    reader.run("COMMIT");
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * The loop of the writer thread, the only place that changes the database. Its entry point, a Worker also in the compiled
+ * executable, stands where the domains are composed (service/writer.ts). Messages in: `open`, writes, `ping`, `close`; messages
+ * out: see `FromWriter`.
+ *
+ * What waits becomes one commit; what must be durable is answered when a sync of the log that began after it has ended. One
+ * sync runs at a time, beside the next commits, so that a hold, which need not be durable, never waits for the disk.
+ *
+ * After a sync that failed nothing is written any more. Linux reports such an error once, and takes what it could not write as
+ * written: the next sync would succeed with a hole in the log, and all behind a hole is lost at the next start.
+ */
+
+import type { Database } from "bun:sqlite";
+import { closeSync, fdatasync, openSync } from "node:fs";
+import { type Domains, everyWrite } from "../domain.ts";
+import { openWriter } from "./connection.ts";
+import { commitGroup, type WriteReply, type WriteRequest } from "./group.ts";
+import { migrate } from "./migrate.ts";
+import { closeSqlite } from "./statements.ts";
+
+export type ToWriter =
+  | { readonly kind: "open"; readonly path: string }
+  | { readonly kind: "write"; readonly request: WriteRequest }
+  | { readonly kind: "ping"; readonly id: number }
+  | { readonly kind: "close" };
+
+export type FromWriter =
+  | { readonly kind: "opened"; readonly problem?: string }
+  | { readonly kind: "replies"; readonly replies: readonly WriteReply[] }
+  /** For good: whatever was asked and not answered may be done, and may be lost. */
+  | { readonly kind: "failed"; readonly message: string }
+  /** The log is worth a copy into the database. */
+  | { readonly kind: "grown" }
+  | { readonly kind: "closed" };
+
+/** The log is copied into the database after this time without a write, */
+const IDLE_MS = 1_000;
+/** and after so many writes without a pause: each adds some pages to the log, a chunk's about eight. */
+const GROWN_WRITES = 256;
+
+/** Serves the messages of the thread that made this one; `answer` sends to it. */
+export class WriterLoop {
+  private readonly writes;
+  private db: Database | undefined;
+  /** The log beside the database: the same file as long as the database is open. */
+  private log: number | undefined;
+  private waiting: WriteRequest[] = [];
+  /** Committed, and not yet known to be on the disk. */
+  private unsynced: WriteReply[] = [];
+  private syncing = false;
+  private failed = false;
+  /** Called when nothing is left to be synced. */
+  private synced: (() => void) | undefined;
+  /** Writes since the log was last reported as grown. */
+  private added = 0;
+  private idle: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly domains: Domains,
+    private readonly answer: (message: FromWriter) => void,
+  ) {
+    this.writes = new Map(everyWrite(domains).map((operation) => [operation.key, operation]));
+  }
+
+  receive(message: ToWriter): void {
+    if (this.failed) return;
+    if (message.kind === "open") {
+      this.open(message.path);
+    } else if (message.kind === "close") {
+      this.close();
+    } else if (message.kind === "ping") {
+      this.answer({ kind: "replies", replies: [{ id: message.id }] });
+    } else if (this.waiting.push(message.request) === 1) {
+      // What arrives while a commit runs is waiting when it ends, and becomes the next group.
+      setImmediate(() => this.commitWaiting());
+    }
+  }
+
+  private open(path: string): void {
+    try {
+      const db = openWriter(path);
+      this.db = db;
+      const problem = migrate(db, this.domains);
+      // Makes the file of the log, which a migration that had nothing to do has not made.
+      db.run("BEGIN IMMEDIATE");
+      db.run("COMMIT");
+      // After a kill, or a disk error, the log may be in memory only; the copy is synced.
+      db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      this.log = openSync(`${path}-wal`, "r+");
+      this.answer(problem === undefined ? { kind: "opened" } : { kind: "opened", problem });
+    } catch (error) {
+      this.answer({ kind: "opened", problem: (error as Error).message });
+    }
+  }
+
+  private commitWaiting(): void {
+    const requests = this.waiting;
+    this.waiting = [];
+    if (!this.db || requests.length === 0) return;
+    const replies = commitGroup(this.db, this.writes, requests);
+    const soon = (index: number) => this.writes.get(requests[index]?.key ?? "")?.durable === false;
+    const early = replies.filter(({ down }, index) => down !== undefined || soon(index));
+    if (early.length > 0) this.answer({ kind: "replies", replies: early });
+    this.unsynced.push(...replies.filter((reply) => !early.includes(reply)));
+    this.sync();
+    this.added += requests.length;
+    clearTimeout(this.idle);
+    if (this.added >= GROWN_WRITES) this.grown();
+    else this.idle = setTimeout(() => this.grown(), IDLE_MS);
+  }
+
+  private grown(): void {
+    this.added = 0;
+    this.answer({ kind: "grown" });
+  }
+
+  /** Syncs the log for all who wait, if no sync runs; its end begins the next one. */
+  private sync(): void {
+    if (this.syncing || this.log === undefined) return;
+    if (this.unsynced.length === 0) {
+      this.synced?.();
+      return;
+    }
+    const replies = this.unsynced;
+    this.unsynced = [];
+    this.syncing = true;
+    fdatasync(this.log, (error) => {
+      if (error) return this.fail(error);
+      this.syncing = false;
+      this.answer({ kind: "replies", replies });
+      this.sync();
+    });
+  }
+
+  private fail({ message }: Error): void {
+    this.failed = true;
+    clearTimeout(this.idle);
+    this.waiting = [];
+    this.answer({ kind: "failed", message });
+    try {
+      // Never ended: no command beside this server writes behind the hole.
+      this.db?.run("BEGIN IMMEDIATE");
+    } catch {
+      // A disk that failed may refuse this as well.
+    }
+  }
+
+  private close(): void {
+    clearTimeout(this.idle);
+    this.commitWaiting();
+    this.synced = () => {
+      this.synced = undefined;
+      if (this.log !== undefined) closeSync(this.log);
+      this.log = undefined;
+      if (this.db) closeSqlite(this.db);
+      this.db = undefined;
+      this.answer({ kind: "closed" });
+    };
+    if (this.log === undefined) this.synced();
+    else this.sync();
+  }
+}

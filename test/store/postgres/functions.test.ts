@@ -1,0 +1,75 @@
+/** Functions of PostgreSQL by the hash of their text, and the schema in its types. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import postgres from "postgres";
+import { Problem } from "../../../src/error/problem.ts";
+import { DOMAINS } from "../../../src/service/domains.ts";
+import { functionsOf } from "../../../src/store/postgres/functions.ts";
+import { schemaForPostgres } from "../../../src/store/postgres/schema.ts";
+import { openPostgresStore } from "../../../src/store/postgres/store.ts";
+import { funded } from "../../account/fake-store.ts";
+import { ENGINES, place, startServer, stopServer } from "../engines.ts";
+import { newCharge, settled } from "../rows.ts";
+
+test("PostgreSQL's schema has 64-bit integers and no words of SQLite", () => {
+  expect(
+    schemaForPostgres("CREATE TABLE t (\n  a BLOB PRIMARY KEY,\n  b INTEGER NOT NULL\n) STRICT, WITHOUT ROWID;\n"),
+  ).toBe("CREATE TABLE t (\n  a BYTEA PRIMARY KEY,\n  b BIGINT NOT NULL\n);\n");
+});
+
+/** The domains of a later version, whose `release` says the same in another text. */
+const { release } = DOMAINS.charges.hot;
+const LATER = {
+  ...DOMAINS,
+  charges: {
+    ...DOMAINS.charges,
+    hot: { ...DOMAINS.charges.hot, release: { ...release, sql: release.sql.replace("BEGIN", "BEGIN -- later") } },
+  },
+};
+
+test("functions are named by the hash of all their texts", () => {
+  const [now, again, later] = [DOMAINS, { ...DOMAINS }, LATER].map(functionsOf);
+  expect(again).toEqual(now);
+  expect(later?.apply).not.toBe(now?.apply);
+  expect(now?.apply).toMatch(/^tendon_apply_[0-9a-f]{8}$/);
+  expect(now?.statements.map((text) => /FUNCTION (\w+)_/.exec(text)?.[1])).toEqual([
+    "tendon_charges_hold",
+    "tendon_charges_release",
+    "tendon_robot_settlechunk",
+    "tendon_apply",
+  ]);
+});
+
+for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQL")) {
+  describe.skipIf(absent)(title, () => {
+    beforeAll(startServer, 60_000);
+    afterAll(stopServer);
+
+    test("a changed text makes functions of its own, an unchanged one changes nothing; nodes of both versions work", async () => {
+      await using at = await place("PostgreSQL");
+      const url = at.environment.DATABASE_URL ?? "";
+      const client = postgres(url, { max: 1 });
+      const functions = async () =>
+        (await client.unsafe("SELECT proname, xmin::text FROM pg_proc WHERE proname LIKE 'tendon%' ORDER BY oid")).map(
+          ({ proname, xmin }) => `${proname} ${xmin}`,
+        );
+      const now = await at.open();
+      const first = await functions();
+      expect(first).toHaveLength(4);
+      await at.open();
+      expect(await functions()).toEqual(first);
+      const later = await openPostgresStore(LATER, url);
+      if (later instanceof Problem) throw new Error(later.message);
+      const both = await functions();
+      expect([both.length, both.slice(0, 4)]).toEqual([8, first]);
+      await now.accounts.accountAdd(funded("a1", "one@example.org"));
+      expect([
+        await now.charges.hold(newCharge("r1")),
+        await later.charges.hold(newCharge("r2")),
+        await now.charges.release({ chargeId: "r2", accountId: "a1" }),
+        await later.robot.settleChunk(settled("r1")),
+      ]).toEqual(["held", "held", "released", "kept"]);
+      await later.close();
+      await client.end();
+    }, 60_000);
+  });
+}

@@ -1,0 +1,82 @@
+/** Connections to a real PostgreSQL server that break while statements are on their way. */
+import { describe, expect, test } from "bun:test";
+import { systemClock } from "../../../src/std/clock.ts";
+import { Pool, Unanswered } from "../../../src/store/postgres/pool.ts";
+import { first, type Steps } from "../../../src/store/steps.ts";
+import { CutProxy } from "../../program/cut-proxy.ts";
+import { ENGINES } from "../engines.ts";
+import { PostgresServer } from "../postgres-server.ts";
+
+const CLIENTS = 32;
+const CUTS = 10;
+
+/** A pool that reaches its server over a proxy. */
+async function connected() {
+  const server = await PostgresServer.start("fsync=off");
+  const proxy = await CutProxy.before(server.port);
+  const url = new URL(server.url("postgres"));
+  url.port = String(proxy.port);
+  const pool = new Pool(url.href, systemClock);
+  return {
+    proxy,
+    pool,
+    ask: () => pool.rows("SELECT $1::text AS said", ["x"]),
+    [Symbol.asyncDispose]: async () => {
+      await pool.close();
+      await proxy[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQL")) {
+  describe.skipIf(absent)(title, () => {
+    test("connections that break under load do not stay broken", async () => {
+      await using at = await connected();
+      let over = false;
+      const client = async () => {
+        while (!over) if ((await at.ask()) instanceof Unanswered) await Bun.sleep(5);
+      };
+      const load = Array.from({ length: CLIENTS }, client);
+      for (let cut = 0; cut < CUTS; cut += 1) {
+        while ((await at.ask()) instanceof Unanswered) await Bun.sleep(5);
+        at.proxy.cut();
+        await Bun.sleep(20);
+        at.proxy.mend();
+      }
+      over = true;
+      await Promise.all(load);
+      // Enough at once for every connection to be asked.
+      const answers = await Promise.all(Array.from({ length: CLIENTS }, at.ask));
+      expect(answers).toEqual(Array(CLIENTS).fill([{ said: "x" }]));
+    }, 60_000);
+
+    test("a connection that breaks within a transaction ends that one alone, and nothing of it is kept", async () => {
+      await using at = await connected();
+      await at.pool.rows("CREATE TABLE t (n INT)", []);
+      const insert = (middle: () => void) =>
+        at.pool.transaction(function* (): Steps<string> {
+          yield* first("INSERT INTO t VALUES (1) RETURNING n");
+          middle();
+          yield* first("INSERT INTO t VALUES (2) RETURNING n");
+          return "done";
+        }, "read write");
+      const cut = () => {
+        at.proxy.cut();
+        at.proxy.mend();
+      };
+      for (let time = 0; time < CUTS; time += 1) {
+        expect(await insert(cut)).toMatchObject({ sent: true });
+        while ((await at.ask()) instanceof Unanswered) await Bun.sleep(5);
+      }
+      const failing = await at.pool.transaction(function* (): Steps<string> {
+        yield* first("INSERT INTO t VALUES (3) RETURNING n");
+        yield* first("SELECT 1 / 0");
+        return "done";
+      }, "read write");
+      expect(failing).toMatchObject({ sent: false });
+      expect(await insert(() => {})).toBe("done");
+      expect(await at.pool.rows("SELECT n FROM t ORDER BY n", [])).toEqual([{ n: 1 }, { n: 2 }]);
+    }, 60_000);
+  });
+}
