@@ -12,18 +12,7 @@ import type { RobotSocketDeps } from "../edge/robot-socket/deps.ts";
 import { robotSocket } from "../edge/robot-socket/upgrade.ts";
 
 /** Everything that the surfaces need together. */
-export interface Parts extends HttpDeps, RobotSocketDeps, HealthDeps, OpsDeps {
-  readonly store: OauthDeps["store"] & PagesDeps["store"] & HealthDeps["store"];
-  readonly keys: HttpDeps["keys"];
-  readonly people: PagesDeps["people"];
-  readonly devices: OauthDeps["devices"] & PagesDeps["devices"];
-  readonly starts: OpsDeps["starts"];
-  readonly sessions: RobotSocketDeps["sessions"];
-  readonly admission: RobotSocketDeps["admission"];
-  readonly sockets: RobotSocketDeps["sockets"];
-  readonly ingress: HttpDeps["ingress"];
-  readonly catalog: RobotSocketDeps["catalog"];
-}
+export type Parts = HttpDeps & RobotSocketDeps & OauthDeps & PagesDeps & HealthDeps & OpsDeps;
 
 /** `silentSeconds`: of the sockets. */
 export function surfacesOf(parts: Parts, silentSeconds?: number): Surface[] {

@@ -1,4 +1,4 @@
-/** The bounds of an episode on a socket, and what comes beyond each. The page names them as `{{name}}` in its text too. */
+/** The bounds of an episode on a socket, and what happens beyond each. The text of the page refers to them as `{{name}}`. */
 import { LIMITS } from "../../limits.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { prose } from "./markdown.ts";

@@ -4,7 +4,7 @@ import { ROBOT } from "../../error/robot.ts";
 import { present } from "../../std/assert.ts";
 import { type Html, html } from "../../web/markup.ts";
 import python from "./clients/episode.py" with { type: "text" };
-// As text too; the compiler sees the module that it would be.
+// Imported as text, though the compiler sees a module.
 import * as typescript from "./clients/episode.ts" with { type: "text" };
 import { EPISODE_LIMITS, limitsTable } from "./episode-limits.ts";
 import { sequencePicture } from "./episode-sequence.ts";
