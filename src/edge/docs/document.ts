@@ -7,7 +7,7 @@ import { errorSchema, HEADERS, type Header, type Operation } from "../http/opera
 import type { Surface } from "../http/surface.ts";
 import { failureResponses } from "./failures.ts";
 
-/** JSON Schema 2020-12 as it is, so that the schemas mean here what they mean everywhere. */
+/** The first version whose schemas are plain JSON Schema 2020-12. */
 const OPENAPI_VERSION = "3.1.2";
 /** Of the interface, not of the program. */
 const INTERFACE_VERSION = "1.0.0";
@@ -47,7 +47,7 @@ export interface Document {
 
 export function openapiDocument(surfaces: readonly Surface[]): Document {
   const documented = surfaces.filter(({ routes }) => routes.some(({ operation }) => operation));
-  // As JSON and back: TypeBox's own marks, which are symbols, and what is undefined are gone.
+  // As JSON and back, which drops TypeBox's own marks (they are symbols) and what is undefined.
   return JSON.parse(
     JSON.stringify({
       openapi: OPENAPI_VERSION,

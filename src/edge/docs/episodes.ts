@@ -2,11 +2,12 @@
 import { EVERY } from "../../error/every-route.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { present } from "../../std/assert.ts";
-import { type Html, html } from "../../web/markup.ts";
+import { Html, html } from "../../web/markup.ts";
 import python from "./clients/episode.py" with { type: "text" };
-// As text too; the compiler sees the module that it would be.
+// Imported as text, though the compiler sees a module.
 import * as typescript from "./clients/episode.ts" with { type: "text" };
-import { EPISODE_LIMITS, limitsTable } from "./episode-limits.ts";
+import limits from "./episode-limits.md" with { type: "text" };
+import { EPISODE_LIMITS } from "./episode-limits.ts";
 import { sequencePicture } from "./episode-sequence.ts";
 import text from "./episodes.md" with { type: "text" };
 import { markdown } from "./markdown.ts";
@@ -14,7 +15,7 @@ import { shell } from "./shell.ts";
 import { errorsTable } from "./socket-errors.ts";
 
 export function episodesPage(): string {
-  const { content, headings } = markdown(text.replace(/\{\{(\w+)\}\}/g, figure), {
+  const { content, headings } = markdown(filled(text), {
     sequence: sequencePicture(),
     limits: limitsTable(),
     errors: errorsTable(ROBOT, EVERY),
@@ -29,8 +30,14 @@ export function episodesPage(): string {
   });
 }
 
-function figure(_: string, name: string): string {
-  return present(EPISODE_LIMITS[name], `the limit {{${name}}} of the page`).value;
+function limitsTable(): Html {
+  const { content } = markdown(filled(limits), {});
+  return new Html(content.text.replace("<table>", '<table class="limits">'));
+}
+
+/** The text with the limits that it refers to. */
+function filled(text: string): string {
+  return text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => present(EPISODE_LIMITS[name], `the limit {{${name}}}`));
 }
 
 function source(text: string): Html {

@@ -82,7 +82,7 @@ function kind({ type, anyOf, items, const: constant, enum: values }: Schema): st
 function range({ minimum, maximum, exclusiveMinimum }: Schema): string | undefined {
   if (minimum !== undefined && maximum !== undefined) return `${minimum} to ${maximum}`;
   if (minimum !== undefined) return `at least ${minimum}`;
-  // What only keeps a float32 finite says nothing to a person.
+  // A negative bound is there only to keep a float32 finite, which is of no interest to people.
   if (exclusiveMinimum !== undefined && exclusiveMinimum >= 0) return `above ${exclusiveMinimum}`;
   return undefined;
 }

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { Html, html } from "../../web/markup.ts";
 import { STYLE } from "./style.ts";
 
-/** Only the page's own style and pictures inside of it; whatever else got into it would not load or run. */
+/** Allows the page's own style and the pictures inside it; nothing else loads or runs. */
 export const PAGE_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(STYLE).digest("base64")}'`,

@@ -1,4 +1,4 @@
-/** The list of the errors that a WebSocket may say, made from the tables of failures: by what they answer. */
+/** The list of the errors that a WebSocket may send, generated from the tables of failures and grouped by what they answer. */
 import type { Row, Table } from "../../error/core.ts";
 import { type Html, html } from "../../web/markup.ts";
 import { prose } from "./markdown.ts";

@@ -60,7 +60,7 @@ export async function readBody(request: Request, options: BodyOptions): Promise<
   return new Failure(options.answers.malformed, message);
 }
 
-/** What one request holds of the budget. */
+/** The part of the budget that one request holds. */
 class Share {
   private held = 0;
 
@@ -69,7 +69,7 @@ class Share {
     private readonly owner: string,
   ) {}
 
-  /** Whether at least `bytes` in all are held now. */
+  /** Takes more, up to `bytes` in all; false where the budget does not have them. */
   grow(bytes: number): boolean {
     if (bytes <= this.held) return true;
     if (!this.ingress.take(this.owner, bytes - this.held)) {

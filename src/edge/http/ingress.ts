@@ -1,13 +1,12 @@
-/** The memory for what clients send: how much of it is taken, and by whom. */
+/** The budget of memory for request bodies and messages: how much is taken, and by whom. */
 import { LIMITS } from "../../limits.ts";
 import { assert } from "../../std/assert.ts";
 
-/** The bytes of all bodies that are in memory, and how many of them are whose. */
 export class Ingress {
   private taken = 0;
   private readonly shares = new Map<string, number>();
 
-  /** One owner may have three quarters, so that others always find room. */
+  /** One owner may take `LIMITS.ingressOwnerShare` of it, so that others always find room. */
   constructor(readonly bytesMax: number = LIMITS.ingressBytesMax) {}
 
   get bytes(): number {

@@ -10,7 +10,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The object, or a sentence that says what is wrong; the caller knows its route's code for that. */
+/** The object, or a sentence that says what is wrong. */
 export function parseObject(bytes: Uint8Array): JsonObject | string {
   const outside = jsonBounds(bytes);
   if (outside !== undefined) return outside;
@@ -56,7 +56,7 @@ export function jsonBounds(bytes: Uint8Array): string | undefined {
       values += 1;
     }
     if (depth > LIMITS.jsonDepthMax) return `the body is nested deeper than ${LIMITS.jsonDepthMax} levels; flatten it`;
-    // Each value brings at most two strings, itself and its key; the second bound is for text that is no JSON.
+    // Well-formed JSON has at most two strings per value, itself and its key; the second bound is for other text.
     if (values > LIMITS.jsonValuesMax || strings > 2 * LIMITS.jsonValuesMax) {
       return `the body has over ${LIMITS.jsonValuesMax} values; send less in one request`;
     }
@@ -70,7 +70,7 @@ function stringEnd(bytes: Uint8Array, start: number): number {
   const quote = bytes.indexOf(QUOTE, start + 1);
   if (quote === -1) return bytes.length;
   if (bytes[quote - 1] !== BACKSLASH) return quote;
-  // An escape stands before the quote: walk, because looking for each next quote could be slower than that.
+  // The quote may be escaped: walk, since a search for each next quote would be slower on text full of them.
   for (let i = start + 1; i < bytes.length; i += 1) {
     if (bytes[i] === BACKSLASH) i += 1;
     else if (bytes[i] === QUOTE) return i;

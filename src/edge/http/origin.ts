@@ -1,8 +1,8 @@
-/** Where a request came from and where it was sent to, as far as that can be believed. */
+/** The addresses of a request: the client's, and the one that the client used for us. Forwarded headers are taken from a proxy on this machine only. */
 import { isIP } from "node:net";
 import type { Arrival } from "./route.ts";
 
-/** A proxy on this machine is believed about whom it speaks for; nobody else is. */
+/** Addresses whose `X-Forwarded-For` is believed. */
 const LOOPBACK = /^(127\.|::1$|::ffff:127\.)/;
 
 /** The other end of the connection. */
@@ -10,19 +10,19 @@ export function peerOf({ request, server }: Pick<Arrival, "request" | "server">)
   return server?.requestIP(request)?.address;
 }
 
-/** The client's address, as it is shown. `peer`: the other end of the connection. */
+/** The client's address, as people see it. `peer`: the other end of the connection. */
 export function addressOf(request: Request, peer: string | undefined): string {
   if (peer === undefined) return "an unknown address";
   const forwarded = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "";
   return plain(LOOPBACK.test(peer) && isIP(forwarded) !== 0 ? forwarded : peer);
 }
 
-/** An IPv4 address that is written as one of IPv6 is itself. */
+/** An IPv4 address in its own form where it is written as one of IPv6. */
 function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, "");
 }
 
-/** What tries are counted by: who has one address of an IPv6 network has all 2^64 of them. */
+/** The network that tries are counted by: of IPv6 the /64, since one client usually has all of its 2^64 addresses. */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;
   const [head = "", tail = ""] = address.toLowerCase().split("::");
@@ -35,7 +35,7 @@ export function networkOf(address: string): string {
   return `${groups.slice(0, 4).join(":")}::/64`;
 }
 
-/** Whether the browser came by TLS, here or at the proxy in front. */
+/** Whether the browser uses TLS, to us or to the proxy in front. */
 export function isSecure(request: Request): boolean {
   return new URL(request.url).protocol === "https:" || request.headers.get("x-forwarded-proto") === "https";
 }
@@ -46,7 +46,7 @@ export function baseOf(request: Request): string {
   return `${isSecure(request) ? "https" : "http"}://${host}`;
 }
 
-/** Whether a page of another site sent this: browsers say so. */
+/** Whether a page of another site sent this, by the headers that browsers set. */
 export function isForeign(request: Request): boolean {
   const site = request.headers.get("sec-fetch-site");
   if (site !== null && site !== "same-origin" && site !== "none") return true;

@@ -3,6 +3,7 @@
  * its own narrow dependencies; the app registers what it is given and knows none of them.
  */
 import type { TSchema } from "@sinclair/typebox";
+import type { WebSocketHandler } from "bun";
 import type { Answers, Failure, Table } from "../../error/core.ts";
 import type { Header } from "./operation.ts";
 import type { Reply } from "./reply.ts";
@@ -17,16 +18,15 @@ export interface FailureForm {
   readonly schema?: string;
 }
 
-/** Of Bun's server, for all of its WebSockets. */
-interface SocketOptions {
-  readonly maxPayloadLength: number;
-  /** Seconds without a byte, not even a pong. */
-  readonly idleTimeout: number;
-  readonly sendPings: boolean;
-  readonly perMessageDeflate: boolean;
-  readonly backpressureLimit: number;
-  readonly closeOnBackpressureLimit: boolean;
-}
+type SocketOptions = Pick<
+  WebSocketHandler<unknown>,
+  | "maxPayloadLength"
+  | "idleTimeout"
+  | "sendPings"
+  | "perMessageDeflate"
+  | "backpressureLimit"
+  | "closeOnBackpressureLimit"
+>;
 
 /** One part of the interface. */
 export interface Surface {
@@ -35,7 +35,7 @@ export interface Surface {
   readonly answers: Answers;
   readonly failureForm?: FailureForm;
   readonly routes: readonly Route[];
-  /** How its WebSockets are served, if it has any. */
+  /** How Bun serves its WebSockets; one surface of an app has some. */
   readonly socket?: SocketOptions;
   /** What its operations refer to in the document, by name. */
   readonly schemas?: Readonly<Record<string, TSchema>>;

@@ -114,10 +114,10 @@ async function missingParts(deps: HealthDeps): Promise<string[]> {
   return missing;
 }
 
-/** Why the store is down; one that says nothing in time is down as well. */
+/** Why the store is down; one that does not answer in time is down as well. */
 async function storeDown({ store, clock }: HealthDeps): Promise<StoreDown | undefined> {
   const { promise, resolve } = Promise.withResolvers<StoreDown>();
-  const silent = new StoreDown(`nothing was heard of it within ${LIMITS.storePingMs} ms`);
+  const silent = new StoreDown(`it did not answer within ${LIMITS.storePingMs} ms`);
   const disarm = clock.after(LIMITS.storePingMs, () => resolve(silent));
   try {
     return await Promise.race([store.ping(), promise]);

@@ -36,7 +36,7 @@ export async function showAccount(from: Visit): Promise<Reply> {
   return await account(from.deps, who, notice === undefined ? {} : { notice });
 }
 
-/** What a change says on the page that its browser is sent to. */
+/** The notice of a change, on the page that the browser is redirected to. */
 const NOTICES = {
   limit: "The spend limit is changed.",
   revoked: "The key is revoked. It ends within a second.",
@@ -62,7 +62,7 @@ export function changeAccount(change: Change): (from: FormVisit) => Promise<Repl
   };
 }
 
-/** The new key is on the page that answers the form, and nowhere after it. */
+/** The new key is shown once, on the page that answers the form. */
 export async function createKey(
   { store, clock }: PagesDeps,
   { accountId }: Person,
@@ -117,7 +117,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
   const { store, clock } = deps;
   const now = Math.floor(clock.unixMs() / 1000);
   const { accountId } = who;
-  // So that the page knows of keys that were used just now.
+  // So that the page shows the last use of keys that were used just now.
   await deps.keys.flush();
   const [found, keys, days] = await Promise.all([
     store.accounts.accountById(accountId),

@@ -87,7 +87,7 @@ export function cookie(request: Request, token: string): Record<string, string> 
   return { "set-cookie": value };
 }
 
-/** Who is signed in; a browser without a sign-in is sent to make one. */
+/** Who is signed in; a browser without a sign-in is redirected to the page for it. */
 export async function person({ deps, request }: Visit, next: string): Promise<Person | Reply> {
   const name = `${cookieName(request)}=`;
   const cookies = (request.headers.get("cookie") ?? "").split(/;\s*/);

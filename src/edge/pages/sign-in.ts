@@ -5,7 +5,7 @@ import { signInPage, signUpPage, welcomePage } from "../../web/sign-in.ts";
 import type { Reply } from "../http/reply.ts";
 import { again, cookie, elsewhere, type FormVisit, formPerson, message, shown, type Visit } from "./page.ts";
 
-/** Only our own pages: another address here would lead people away after their password was right. */
+/** Only our own pages: an open redirect would lead people to another site right after their sign-in. */
 function nextOf(text: string): string {
   return /^\/(account|device)(\?[\w=&%.-]*)?$/.test(text) ? text : "/account";
 }

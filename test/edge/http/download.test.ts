@@ -31,7 +31,7 @@ class Pieces implements Source {
   }
 }
 
-async function serving(source: Source) {
+async function serving(source: Source, before: () => Promise<void> = async () => {}) {
   const at = await kit();
   const server = served(at, [
     route({
@@ -40,7 +40,10 @@ async function serving(source: Source) {
       name: "fake",
       key: NO_KEY,
       body: NO_BODY,
-      handle: async () => ({ status: 200, body: source, headers: { etag: '"x"' } }),
+      handle: async () => {
+        await before();
+        return { status: 200, body: source, headers: { etag: '"x"' } };
+      },
     }),
   ]);
   return {
@@ -93,4 +96,25 @@ test("a source that fails breaks the connection off, and the log has why", async
   expect(server.at.logged).toMatchObject([
     { event: "request fault", facts: { stack: expect.stringContaining("the disk is gone") } },
   ]);
+});
+
+test("a client that has left before the answer began closes the source too", async () => {
+  const source = new Pieces(40);
+  const asked = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  await using server = await serving(source, async () => {
+    asked.resolve();
+    await go.promise;
+  });
+  const client = new AbortController();
+  const response = fetch(server.url, { signal: client.signal }).catch(() => "left");
+  await asked.promise;
+  client.abort();
+  expect(await response).toBe("left");
+  // Until the server has seen it.
+  await Bun.sleep(50);
+  go.resolve();
+  await source.closed.promise;
+  await server.at.deps.lifecycle.drain();
+  expect(source.closes).toBe(1);
 });

@@ -124,7 +124,7 @@ test("a client that reads gets every event, however many", async () => {
       if (count % 10 === 0) await Bun.sleep(1);
     }
     return undefined;
-  });
+  }, 8 * MiB);
   const text = await (await fetch(server.url)).text();
   expect([...text.matchAll(/^data: (\d+) x+$/gm)].map(([, count]) => Number(count))).toEqual([...Array(2_000).keys()]);
   expect([server.leaves(), server.at.logged]).toEqual([0, []]);
