@@ -45,7 +45,18 @@ export class PageRefusal {
 export interface PeopleOptions {
   readonly store: {
     readonly accounts: Pick<AccountStore, "accountAdd" | "accountByEmail" | "accountById">;
-    readonly people: PeopleStore;
+    readonly people: Pick<
+      PeopleStore,
+      | "attempt"
+      | "linkAdd"
+      | "linkByToken"
+      | "linkRedeem"
+      | "operatorMissing"
+      | "passwordSet"
+      | "signInAdd"
+      | "signInByToken"
+      | "signInRemove"
+    >;
   };
   readonly clock: Clock;
   readonly signUpOpen: boolean;

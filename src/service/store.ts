@@ -7,7 +7,7 @@ import { DOMAINS, type Store } from "./domains.ts";
  * The writer thread. In the compiled executable the modules are one file at the virtual root, and entry points stand below it by
  * their paths in `src/`, provided that the compile script (src/setup/compile.ts) lists them beside `main.ts`.
  */
-export function writerThread(): Worker {
+function writerThread(): Worker {
   const path = import.meta.url.includes("$bunfs") ? "./service/writer.js" : "./writer.ts";
   return new Worker(new URL(path, import.meta.url));
 }

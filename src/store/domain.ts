@@ -7,10 +7,10 @@ import type { Migration } from "./migration.ts";
 import type { Steps } from "./steps.ts";
 import type { StoreDown } from "./store.ts";
 
-export type Operation = (argument: never) => Steps<unknown>;
+type Operation = (argument: never) => Steps<unknown>;
 
 /** A module whose exports are operations: `import * as reads from "./reads.ts"`. */
-export type Operations = Readonly<Record<string, Operation>>;
+type Operations = Readonly<Record<string, Operation>>;
 
 export interface DomainOf<Reads, Writes> {
   readonly reads: Reads;
@@ -26,7 +26,7 @@ export interface DomainOf<Reads, Writes> {
   readonly migrations?: readonly Migration[];
 }
 
-export type Domain = DomainOf<Operations, Operations>;
+type Domain = DomainOf<Operations, Operations>;
 
 /** By name; the name is also that of the domain's migrations in the database, so it never changes. */
 export type Domains = Readonly<Record<string, Domain>>;
@@ -69,7 +69,7 @@ export interface Listed<Argument = never, Result = unknown> {
   readonly hot: Hot<Argument> | undefined;
 }
 
-export function readsOf(name: string, { reads, snapshots = [] }: Domain): Listed[] {
+function readsOf(name: string, { reads, snapshots = [] }: Domain): Listed[] {
   return Object.entries(reads).map(([operation, steps]) => ({
     key: `${name}.${operation}`,
     steps,
@@ -79,7 +79,7 @@ export function readsOf(name: string, { reads, snapshots = [] }: Domain): Listed
   }));
 }
 
-export function writesOf(name: string, { writes, notDurable, hot = {} }: Domain): Listed[] {
+function writesOf(name: string, { writes, notDurable, hot = {} }: Domain): Listed[] {
   return Object.entries(writes).map(([operation, steps]) => ({
     key: `${name}.${operation}`,
     steps,

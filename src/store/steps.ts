@@ -1,10 +1,10 @@
 /**
  * An operation of the store, written once for both engines: a generator that yields statements and gets their outcome.
- * SQLite runs it on its writer thread without a pause, PostgreSQL in a transaction of its own.
+ * SQLite runs a write on its writer thread without a pause, PostgreSQL in a transaction of its own.
  *
- * Texts are those of PostgreSQL, as far as both know them: parameters are `$1`, `$2`; every integer is 64 bits and arrives as
- * a bigint; a lock that SQLite, which has one writer, does not need (`FOR NO KEY UPDATE`) is left out there; a list is one
- * parameter, a JSON array that `listed` spreads.
+ * Texts are written for PostgreSQL, in the part of SQL that both know: parameters are `$1`, `$2`; every integer is 64 bits and
+ * arrives as a bigint; `FOR NO KEY UPDATE` is removed for SQLite, which has one writer; a list is one parameter, a JSON array
+ * that `listed` spreads. `sqlite/statements.ts` translates.
  */
 
 export type Value = string | number | bigint | null | Uint8Array;
@@ -45,7 +45,7 @@ export function drive<R>(steps: Steps<R>, execute: (statement: Statement) => unk
   return next.value;
 }
 
-/** Runs an operation where an answer takes its time. */
+/** Runs an operation where statements are answered later. */
 export async function driveLater<R>(steps: Steps<R>, execute: (statement: Statement) => Promise<unknown>): Promise<R> {
   let next = steps.next();
   while (!next.done) next = steps.next(await execute(next.value));

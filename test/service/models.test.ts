@@ -44,6 +44,18 @@ test("device, replicas and threads come from the configuration", () => {
   expect(planModels(bundles, config({ [MODEL]: { device: ["cpu", "echo"] } }))).toMatchObject({ exit: 2 });
 });
 
+test("a model costs what its configuration says, or else the configuration's default", async () => {
+  const robot = { [MODEL]: { promptNanosPerToken: 7n, cachedPromptNanosPerToken: 3n, rowNanosPerRow: 11n } };
+  const planned = planModels([bundle(), bundle(cartesianManifest())], config(robot));
+  if (!Array.isArray(planned)) throw new Error(planned.message);
+  const catalog = new Catalog();
+  await loadModels(new FakeEngine(), planned, catalog, log, new Lifecycle());
+  expect([MODEL, CARTESIAN].map((id) => catalog.models.get(id)?.rates)).toEqual([
+    { prompt: 7n, cachedPrompt: 3n, completion: 11n },
+    { prompt: 500n, cachedPrompt: 50n, completion: 40_000n },
+  ]);
+});
+
 test("ids are known at once, models are there once they are warm; a refused model ends the start", async () => {
   const planned = planModels([bundle(), bundle(cartesianManifest())], config({}));
   if (!Array.isArray(planned)) throw new Error(planned.message);

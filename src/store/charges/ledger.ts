@@ -1,6 +1,6 @@
 /**
- * The proof of all money: every total is made again from what it is a total of, every price from its usage and rates, and the
- * first row that is off is named. Reads one snapshot; SQL does the work, so that millions of charges need no memory here.
+ * The check of the ledger: every total is computed again from its parts, every cost from usage and rates, and the first row that
+ * differs is named. Reads one snapshot; SQL does the work, so that millions of charges need no memory here.
  */
 import { first, type Steps } from "../steps.ts";
 import type { LedgerReport } from "./records.ts";

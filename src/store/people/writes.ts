@@ -26,7 +26,7 @@ export function* linkRedeem(use: LinkUse): Steps<Redeemed | "link_unknown" | "em
     const owned = yield* first("SELECT id FROM accounts WHERE email = $1 AND password IS NOT NULL", use.email);
     if (owned) return "email_taken";
   }
-  // Whoever takes the row redeems the link: a second one finds nothing.
+  // The use that deletes the row redeems the link.
   const taken = yield* changes("DELETE FROM links WHERE token_sha256 = $1", use.tokenSha256);
   if (taken === 0) return yield* redeemedBefore(use);
   const accountId = link.accountId ?? (yield* operatorAccount(use));
@@ -36,7 +36,7 @@ export function* linkRedeem(use: LinkUse): Steps<Redeemed | "link_unknown" | "em
   return { accountId };
 }
 
-/** The hash is salted: only this very use can have set it, and then its answer was lost. */
+/** A repeat after a lost answer: the hash is salted, so only the same use can have set it. */
 function* redeemedBefore({ email, password }: LinkUse): Steps<Redeemed | "link_unknown"> {
   const account = yield* first<{ id: string }>(
     "SELECT id FROM accounts WHERE email = $1 AND password = $2",
@@ -46,7 +46,7 @@ function* redeemedBefore({ email, password }: LinkUse): Steps<Redeemed | "link_u
   return account ? { accountId: account.id } : "link_unknown";
 }
 
-/** The account of that e-mail, which nobody can sign in to yet, or a new one. */
+/** The account of that e-mail, which has no password yet, or a new one. */
 function* operatorAccount({ email, newAccountId, now }: LinkUse): Steps<string> {
   yield* changes(
     "INSERT INTO accounts (id, email, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",

@@ -1,10 +1,10 @@
 /**
- * Group commit for PostgreSQL: what waits becomes one statement, and what comes meanwhile the next one. A group that got no
- * answer is sent again until its members' time is over: the functions say the same twice (functions.ts).
+ * Group commit for PostgreSQL: the writes that wait become one statement, and those that arrive meanwhile the next one. A group
+ * without an answer is sent again until its members' time is over; a repeat has the same outcomes (functions.ts).
  *
- * An account that somebody else keeps locked holds up nobody but itself: what waits for it goes on in a lane of its own.
+ * A locked account delays only its own writes: they go on in a lane of their own.
  *
- * Each member has a time of its own, from when it was asked for: one that waits behind a group without an answer is told as soon.
+ * Each member's time begins when it is asked for, so one that waits behind a group without an answer is told no later.
  */
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
@@ -58,7 +58,7 @@ export class Lane {
 
   private async run(): Promise<void> {
     this.running = true;
-    // What is asked for in the same turn goes together.
+    // Writes of the same turn of the event loop go together.
     await Promise.resolve();
     while (this.members.length > 0) {
       const group = this.members.splice(0, LIMITS.storeGroupMax).filter(({ waiting }) => !waiting.over);
@@ -80,7 +80,7 @@ export class Lane {
       return;
     }
     for (const { waiting } of group) waiting.failed(answer);
-    // One that cannot be done takes no other with it.
+    // A write that cannot be done must not fail the others.
     const wrong = answer.fault === "order";
     if (wrong && group.length === 1) return group[0]?.waiting.giveUp();
     if (wrong) {

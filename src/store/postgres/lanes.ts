@@ -1,6 +1,6 @@
 /**
- * Lanes beside each other: an account's writes stay in one lane, and another account's find one that is less busy. So a robot
- * does not wait behind the group of an account that asks all the time; with many accounts each lane still groups.
+ * Several lanes: an account's writes stay in one lane, and another account's take the one that is least busy. So a robot does not
+ * wait behind the group of an account that writes all the time; with many accounts each lane still groups.
  */
 import type { Order } from "../domain.ts";
 import type { StoreDown } from "../store.ts";
@@ -14,7 +14,7 @@ interface Home {
 
 export class Lanes {
   private readonly lanes: readonly Lane[];
-  /** By account: where its writes are, as long as it waits for one. */
+  /** The lane of each account that waits for a write. */
   private readonly homes = new Map<string, Home>();
 
   constructor(count: number, lane: () => Lane) {

@@ -1,7 +1,7 @@
 /**
- * The connections to PostgreSQL. Whatever becomes of the server, a statement has its outcome within the time that it is given;
- * a server that is silent for longer loses its connections, and the next statement gets new ones. So it is when a connection
- * breaks: what postgres.js had yet to send on it would stand before all that it sends on the next one, for ever.
+ * The connections to PostgreSQL. A statement has its outcome within its time, whatever happens to the server; after a longer
+ * silence the pool is replaced, and the next statement gets new connections. The same after a broken connection: postgres.js
+ * would keep what it had yet to send on it in front of everything that it sends later.
  */
 import postgres from "postgres";
 import { LIMITS } from "../../limits.ts";
@@ -15,8 +15,8 @@ const TYPES = {
 };
 
 /**
- * The server's own, in ms, shorter than ours: a statement that it ends costs nobody the connection. A node that vanished within a
- * transaction would otherwise keep its locks for as long as TCP keeps its connection.
+ * The server's own timeouts, in ms, shorter than ours, so that a statement that it ends does not cost the connection. A node that
+ * vanished within a transaction would otherwise keep its locks for as long as TCP keeps its connection.
  */
 const TIMEOUTS = {
   statement_timeout: LIMITS.storeStatementMs,
@@ -27,8 +27,8 @@ const TIMEOUTS = {
 type Sql = postgres.Sql<{ bigint: bigint }>;
 
 /**
- * What the server found: in the order that it was given, so that it will say the same the next time; a lock of somebody else;
- * or in itself, because it only replays the log of another one.
+ * What the server refused: `order`, the statement itself, which it would refuse again; `lock`, another transaction holds one;
+ * `standby`, the server only replays the log of another one.
  */
 type Fault = "order" | "lock" | "standby";
 
@@ -69,7 +69,7 @@ export class Pool {
           return { value: await driveLater(steps(), (statement) => execute(tx, statement)) };
         } catch (error) {
           if (!isBroken(error)) throw error;
-          // Whoever throws here has postgres.js roll back, which on a broken connection it cannot without an uncaught error.
+          // To throw here makes postgres.js roll back, which on a broken connection ends in an uncaught error.
           broken.reject(error);
           return await new Promise<never>(() => {});
         }
@@ -102,7 +102,7 @@ export class Pool {
     });
     const done = work(sql).catch((error: unknown) => {
       const failure = unanswered(error);
-      // The address may lead to another server by now, which the connections that there are would never see.
+      // The address may lead to another server by now; existing connections would stay with the old one.
       if (isBroken(error) || failure.fault === "standby") this.renew(sql);
       return failure;
     });
@@ -113,7 +113,7 @@ export class Pool {
     }
   }
 
-  /** A connection that says nothing or broke is of no use any more; the others of its pool are not better. */
+  /** Replaces all connections: when one is silent or broken, the others are no better. */
   private renew(useless: Sql): void {
     if (this.sql !== useless || this.closed) return;
     this.sql = this.connect();
@@ -124,11 +124,11 @@ export class Pool {
     return postgres(this.url, {
       max: LIMITS.storeConnectionsMax,
       connect_timeout: LIMITS.storeConnectMs / 1000,
-      // The service asks again by itself; a long pause would only keep it from finding the server when it is back.
+      // The service retries by itself; a longer pause would only delay its return.
       backoff: () => LIMITS.storeBackoffMs / 1000,
       max_lifetime: null,
       types: TYPES,
-      // No array crosses this connection, so it need not ask for their types first.
+      // No arrays are used, so their types need not be asked for.
       fetch_types: false,
       onnotice: () => {},
       connection: { application_name: "tendon", ...TIMEOUTS },
@@ -141,7 +141,7 @@ async function execute(sql: Pick<Sql, "unsafe">, { text, values, wants }: Statem
   return wants === "rows" ? result : result.count;
 }
 
-/** Errors of the connection, after which nobody knows what the server has done. */
+/** Errors of the connection, after which it is not known what the server has done. */
 const LOST = /^(CONNECTION_CLOSED|CONNECTION_DESTROYED|CONNECTION_ENDED|ECONNRESET|EPIPE|ETIMEDOUT)$/;
 
 /** Whether the connection cannot be used any more; one that could not be made belongs to them. */

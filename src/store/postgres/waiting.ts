@@ -1,6 +1,6 @@
 /**
- * Somebody waits for an operation of a database that may be silent or gone: the outcome comes in time, or they are told what is
- * known by then. What is still on its way goes on without them.
+ * One caller's wait for an operation on a database that may not answer: it ends with the outcome, or after its time with what is
+ * known by then. A statement that is still on its way goes on without the caller.
  */
 import type { Clock } from "../../std/clock.ts";
 import { StoreDown } from "../store.ts";
@@ -22,12 +22,12 @@ export class Waiting<T> {
     this.disarm = clock.after(ms, () => this.giveUp());
   }
 
-  /** Nobody waits any more. */
+  /** The caller has its outcome. */
   get over(): boolean {
     return this.ended;
   }
 
-  /** A try is on its way: until it has failed, nobody knows whether it is done. */
+  /** A try was sent: until it fails it is not known whether it is done. */
   tried(): void {
     this.underWay = true;
   }

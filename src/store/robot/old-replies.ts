@@ -89,7 +89,7 @@ interface OldCompletion {
 type OldMessage = OldChunk & { readonly id: string; readonly usage: OldUsage };
 
 /** The head and rows of an old reply; undefined when it is not one. */
-export function neutralAnswer(
+function neutralAnswer(
   reply: string,
   { model, at }: { readonly model: string; readonly at: number },
 ): { readonly head: string; readonly rows: Uint8Array } | undefined {

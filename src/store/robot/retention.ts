@@ -37,7 +37,7 @@ function* forgetSessions(
   before: number,
   texts: { readonly rows: string; readonly which: string; readonly end: string },
 ): Steps<void> {
-  // Each by one node only; a chunk of such a session waits for the end of this.
+  // SKIP LOCKED: each session by one node only. A chunk of such a session waits until this has ended.
   const sessions = yield* rows<SessionKey>(
     `SELECT account_id AS "accountId", model, session_id AS "sessionId" FROM robot_sessions
      WHERE ${quiet} ORDER BY last_at LIMIT ${FORGET_MAX} FOR NO KEY UPDATE SKIP LOCKED`,
@@ -50,7 +50,7 @@ function* forgetSessions(
     `${texts.rows} IN (SELECT ${KEY} FROM observations JOIN ${SESSIONS} USING (${OF_SESSION})${texts.which}`,
     these,
   );
-  // With room left there was nothing more of these sessions.
+  // With room left no more rows of these sessions exist.
   if (left.rows > 0) {
     left.rows -= yield* changes(`${texts.end} WHERE (${OF_SESSION}) IN (SELECT ${OF_SESSION} FROM ${SESSIONS})`, these);
   }

@@ -6,7 +6,7 @@ import type { ChunkSettlement, SessionKey } from "./records.ts";
 
 export { chunksForget } from "./retention.ts";
 
-/** A session that a connection opens is known from then on, whether or not a chunk follows. */
+/** A session that a connection opens is known from then on, also without a chunk; after its end the id answers 410. */
 export function* sessionOpen({ accountId, model, sessionId, at }: SessionKey & { readonly at: number }): Steps<"kept"> {
   yield* changes(
     `INSERT INTO robot_sessions (account_id, model, session_id, last_at, replies_kept) VALUES ($1, $2, $3, $4, 1)

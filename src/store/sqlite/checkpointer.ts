@@ -1,6 +1,6 @@
 /**
  * The checkpoint thread: copies the log into the database beside the writer, so that no commit waits for it. An entry point of
- * its own (a Worker), also in the compiled executable. Messages in: `open`, `copy`, `close`; messages out: `FromCheckpointer`.
+ * its own, a Worker also in the compiled executable. Messages in: `open`, `copy`, `close`; messages out: `FromCheckpointer`.
  */
 import type { Database } from "bun:sqlite";
 import { openCheckpointer, syncError } from "./connection.ts";
@@ -11,7 +11,7 @@ export type ToCheckpointer =
   | { readonly kind: "close" };
 
 export type FromCheckpointer =
-  /** For good: the log may have a hole. */
+  /** The store stays down: the log may lack a part. */
   { readonly kind: "failed"; readonly message: string } | { readonly kind: "closed" };
 
 declare const self: Worker;
@@ -23,7 +23,7 @@ function answer(message: FromCheckpointer): void {
   self.postMessage(message);
 }
 
-/** A disk that has no room now is asked again after later commits; nothing is lost by that, the log only grows meanwhile. */
+/** After an error such as a full disk the copy is tried again after later commits; nothing is lost, the log only grows meanwhile. */
 function copy(): void {
   wanted = false;
   try {
@@ -31,7 +31,7 @@ function copy(): void {
   } catch (error) {
     const message = syncError(error);
     if (message === undefined) return;
-    // A second try would succeed, and copy what the disk does not have.
+    // Linux reports a failed sync once: a second try would succeed although the disk lacks a part.
     db = undefined;
     answer({ kind: "failed", message });
   }
@@ -45,7 +45,7 @@ self.onmessage = ({ data }: MessageEvent<ToCheckpointer>) => {
     db = undefined;
     answer({ kind: "closed" });
   } else if (!wanted) {
-    // What is asked for while a copy runs becomes one.
+    // Messages that arrive while a copy runs become one further copy.
     wanted = true;
     setImmediate(copy);
   }

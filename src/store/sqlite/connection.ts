@@ -13,7 +13,7 @@ const LOG_RETRY_MS = 5;
 
 /**
  * A connection that writes. A commit is atomic when it returns, and durable once the log is synced, which the writer thread
- * does itself (writer.ts); SQLite syncs the log's header and what it copies into the database. Integers are bigints.
+ * does itself (writer.ts); SQLite syncs only the log's header and what it copies into the database. Integers are bigints.
  */
 export function openWriter(path: string): Database {
   const db = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
@@ -26,8 +26,8 @@ export function openWriter(path: string): Database {
 }
 
 /**
- * A database that is new becomes one with a log. SQLite's busy timeout is not for this change: it reads first, and a lock
- * that is asked for on top of a reader's is refused at once. So when several make a database together, the waiting is ours.
+ * Switches a new database to a log (WAL). SQLite's busy timeout does not cover this change: it reads first, and a write lock that
+ * a reader asks for is refused at once. So when several processes create a database together, the waiting is done here.
  */
 function keepLog(db: Database): void {
   for (let waitedMs = 0; ; waitedMs += LOG_RETRY_MS) {
@@ -45,7 +45,7 @@ function keepLog(db: Database): void {
 export function openCheckpointer(path: string): Database {
   const db = new Database(path, { readwrite: true, strict: true });
   db.run("PRAGMA synchronous = NORMAL");
-  // The first look at the database finds its log; without one a checkpoint does nothing.
+  // Until a first read SQLite does not know of the log, and a checkpoint would do nothing.
   db.run("SELECT count(*) FROM sqlite_schema");
   return db;
 }
@@ -62,7 +62,7 @@ export function openReader(path: string): Database {
   return db;
 }
 
-/** For a look that leaves nothing behind: a reader of a log would make files beside the database. */
+/** For `tendon doctor`, which must leave nothing behind: a normal reader makes files beside the database. */
 export function openLook(path: string): Database {
   if (existsSync(`${path}-wal`)) return openReader(path);
   const flags = constants.SQLITE_OPEN_READONLY | constants.SQLITE_OPEN_URI;

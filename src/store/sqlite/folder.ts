@@ -8,9 +8,9 @@ export const DATABASE_FILE = "tendon.sqlite";
 const LOCK_FILE = "serve.lock";
 const PROCESS_FILE = "serve.pid";
 
-/** Makes the folder with mode 0700, or tightens one that is empty or ours. */
+/** Creates the folder with mode 0700, or restricts an existing one that is empty or tendon's. */
 export function prepareFolder(dir: string): Problem | undefined {
-  // Every file of this process is private to its owner: SQLite makes its own with the process's mask.
+  // SQLite creates its files with the process's mask, so the mask keeps them private.
   process.umask(0o077);
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 });
@@ -33,7 +33,7 @@ export interface FolderLock {
 }
 
 /**
- * Takes the folder for this process. The lock is a SQLite transaction that is never ended: the operating system drops
+ * Locks the folder for this process. The lock is an SQLite transaction that is never ended: the operating system releases
  * it when the process ends, however that happens.
  */
 export function lockFolder(dir: string): FolderLock | Problem {

@@ -41,7 +41,7 @@ export async function openSqliteStore<D extends Domains>(
     lock.release();
     return new Problem(`the database ${path} cannot be opened: ${problem}`, EXIT.failed);
   }
-  // A command is over before the log is long, and who closes the database last copies it.
+  // A command ends before the log is long, and closing the last connection copies the log.
   if (use === "serve") writer.copyLog(path, checkpointer());
   return sqliteStore(domains, writer, openReader(path), lock, use === "serve");
 }
@@ -57,7 +57,7 @@ function sqliteStore<D extends Domains>(
   const execute = onSqlite(reader);
   const read = async <T>(steps: () => Steps<T>): Promise<T | StoreDown> => {
     if (!open) return new StoreDown("the store is closed");
-    // A reader sees what was committed; with the writer gone nobody knows whether that is on the disk.
+    // A reader sees what was committed; after a failure of the writer it is not known whether that is on the disk.
     if (writer.downReason !== undefined) return new StoreDown(writer.downReason);
     try {
       return drive(steps(), execute);

@@ -5,7 +5,7 @@ import type { WriteReply } from "./group.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
 
 export class Writer {
-  /** Why the store is down for good. */
+  /** Why the store is down until the next start. */
   downReason: string | undefined;
   private readonly pending = new Map<number, (reply: WriteReply) => void>();
   private readonly opened = Promise.withResolvers<string | undefined>();
@@ -50,7 +50,7 @@ export class Writer {
   async close(): Promise<void> {
     if (this.downReason === undefined) {
       this.downReason = "the store is closed";
-      // The writer's connection is the last: SQLite then copies the whole log and removes it.
+      // The writer's connection must be closed last: SQLite then copies the whole log and removes it.
       if (this.checkpointer) {
         this.postCheckpointer({ kind: "close" });
         await this.copied.promise;
@@ -95,13 +95,13 @@ export class Writer {
 
   private fail(reason: string): void {
     this.downReason = reason;
-    // It would copy what the disk may not have, without looking at checksums as a start does.
+    // Its next copy would not verify checksums, as a start does, and the disk may lack a part of the log.
     this.checkpointer?.terminate();
     this.checkpointer = undefined;
     this.copied.resolve();
     this.opened.resolve(reason);
     this.closed.resolve();
-    // What the thread was doing when it ended may be done.
+    // Pending writes may have been committed before the failure.
     for (const [id, resolve] of this.pending) resolve({ id, down: reason, unknown: true });
     this.pending.clear();
   }

@@ -6,8 +6,8 @@
  * What waits becomes one commit; what must be durable is answered when a sync of the log that began after it has ended. One
  * sync runs at a time, beside the next commits, so that a hold, which need not be durable, never waits for the disk.
  *
- * After a sync that failed nothing is written any more. Linux reports such an error once, and takes what it could not write as
- * written: the next sync would succeed with a hole in the log, and all behind a hole is lost at the next start.
+ * After a failed sync nothing is written any more. Linux reports such an error once, and then treats what it could not write as
+ * written: the next sync would succeed although a part of the log is missing, and the next start loses all that follows it.
  */
 
 import type { Database } from "bun:sqlite";
@@ -27,9 +27,9 @@ export type ToWriter =
 export type FromWriter =
   | { readonly kind: "opened"; readonly problem?: string }
   | { readonly kind: "replies"; readonly replies: readonly WriteReply[] }
-  /** For good: whatever was asked and not answered may be done, and may be lost. */
+  /** The store stays down: a write that was not answered may be done, and may be lost. */
   | { readonly kind: "failed"; readonly message: string }
-  /** The log is worth a copy into the database. */
+  /** The log has grown enough to be copied into the database. */
   | { readonly kind: "grown" }
   | { readonly kind: "closed" };
 
@@ -138,7 +138,7 @@ export class WriterLoop {
     this.waiting = [];
     this.answer({ kind: "failed", message });
     try {
-      // Never ended: no command beside this server writes behind the hole.
+      // Never ended, so that no command beside this server writes after the missing part.
       this.db?.run("BEGIN IMMEDIATE");
     } catch {
       // A disk that failed may refuse this as well.
