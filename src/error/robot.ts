@@ -115,8 +115,11 @@ export const ROBOT = table({
   }),
 
   idempotency_conflict: row(409, {
-    http: "`observation_id` was used with another body. Send a new id with new content.",
-    socket: [OBSERVATION, "The id was used with other content, or over HTTP. Send new content under a new id."],
+    http: "`observation_id` was used with another observation, here or on a socket. Send a new id with new content.",
+    socket: [
+      OBSERVATION,
+      "The id was used with another observation, here or over HTTP. Send new content under a new id.",
+    ],
     close: 1008,
     final: true,
   }),
@@ -127,10 +130,17 @@ export const ROBOT = table({
     close: 1008,
   }),
   observation_lost: row(503, {
-    http: "The observation of this id ran, but its result is not kept or not known to be. Repeat only the same request with the same id; it is never run twice.",
+    http: "The observation of this id was answered, but its result is no longer kept. It is not run again; a repeat gets the same.",
+    socket: [OBSERVATION],
+    wire: "observation_outcome_unknown",
+    close: 1008,
+    final: true,
+  }),
+  observation_unknown: row(503, {
+    http: "Nobody knows yet whether the answer is durably recorded. Repeat the same request with the same id; it is never run twice. Without an id the step may have been taken.",
     socket: [
       OBSERVATION,
-      "It ran, and its answer is gone or not known to be kept. It is not run again; a repeat may find the answer.",
+      "The answer may be durably recorded or not. Connect again and repeat the observation under its id; it is never run twice.",
     ],
     wire: "observation_outcome_unknown",
     close: 1008,

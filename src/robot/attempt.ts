@@ -10,6 +10,7 @@ import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
+import { sleep } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import { StoreDown } from "../store/store.ts";
 import { type Answer, answerOf, fromStored, toStored, usageOf } from "./answer.ts";
@@ -65,7 +66,7 @@ class Attempt implements Started {
     private readonly command: ObserveCommand,
     private readonly caller: Caller,
   ) {
-    this.held = new Holdings(command.frames, deps.charges, deps.log);
+    this.held = new Holdings(command.frames, caller.requestId, deps);
     this.generationId = makeId("gen_", deps.clock);
     this.created = Math.floor(deps.clock.unixMs() / 1000);
   }
@@ -241,13 +242,13 @@ class Attempt implements Started {
 
   private async slowed(result: Run["result"]): Promise<ChunkResult | Failure> {
     const given = await result;
-    if (!(given instanceof Failure) && this.strikes("slow_model")) await this.interruptions.sleep(LIMITS.slowModelMs);
+    if (!(given instanceof Failure) && this.strikes("slow_model")) await sleep(this.deps.clock, LIMITS.slowModelMs);
     return given;
   }
 
   /** Price and record become durable in one step; then, and only then, memory and step move on. */
   private async keep(result: ChunkResult, answer: Answer): Promise<Failure | undefined> {
-    const { command, ticket, deps } = this;
+    const { command, caller, ticket, deps } = this;
     const charge = await this.held.charge;
     assert(charge !== undefined && !(charge instanceof Failure), "what runs is paid for");
     const session = ticket.named ? { ...this.key(), sessionId: ticket.sessionId } : undefined;
@@ -265,7 +266,7 @@ class Attempt implements Started {
     if (lost && ticket.named) deps.sessions.end({ ...this.key(), sessionId: ticket.sessionId });
     this.held.undo();
     const reason = kept instanceof StoreDown ? kept.reason : REASONS[kept];
-    deps.log.error("chunk not recorded", { generation: this.generationId, reason, lost });
+    deps.log.error("chunk not recorded", { request: caller.requestId, generation: this.generationId, reason, lost });
     return kept === "known" || lost ? outcomeUnknown(command) : notRecorded();
   }
 
@@ -350,8 +351,8 @@ function outcomeUnknown({ observationId }: ObserveCommand): Failure {
   const unknown = "nobody knows yet whether the answer's record is durable";
   if (observationId !== undefined) {
     const message = `${unknown}; repeat the same observation_id`;
-    return new Failure(ROBOT.observation_lost, message, { param: "observation_id", retryAfterSeconds: 1 });
+    return new Failure(ROBOT.observation_unknown, message, { param: "observation_id", retryAfterSeconds: 1 });
   }
   const message = `${unknown}; the step may have been taken: start a new session, or ask without expected_step`;
-  return new Failure(ROBOT.observation_lost, message, { retryAfterSeconds: 1 });
+  return new Failure(ROBOT.observation_unknown, message, { retryAfterSeconds: 1 });
 }

@@ -24,6 +24,8 @@ export interface ObserveCommand {
 
 /** Who sends an observation. */
 export interface Caller {
+  /** Every line that is logged about the observation has it. */
+  readonly requestId: string;
   readonly accountId: string;
   /** Aborts when the client has left: that takes the run back as long as the model has not started on it. */
   readonly signal: AbortSignal;

@@ -25,8 +25,8 @@ export class Holdings {
 
   constructor(
     private readonly frames: ObservedFrames,
-    private readonly charges: Pick<Charges, "release">,
-    private readonly log: Log,
+    private readonly requestId: string,
+    private readonly deps: { readonly charges: Pick<Charges, "release">; readonly log: Log },
   ) {}
 
   /** The answer is durable: memory and step move on. From here on nothing is taken back, whatever goes wrong. */
@@ -46,7 +46,7 @@ export class Holdings {
     if (charge !== undefined) {
       this.inBackground(
         charge.then((held) => {
-          if (!(held instanceof Failure)) this.charges.release(held);
+          if (!(held instanceof Failure)) this.deps.charges.release(held);
         }),
       );
     }
@@ -80,6 +80,8 @@ export class Holdings {
 
   /** Nobody waits for this work: a fault in it goes to the log. */
   private inBackground(work: Promise<unknown>): void {
-    work.catch((error: unknown) => this.log.error("request fault", { stack: String(error) }));
+    work.catch((error: unknown) =>
+      this.deps.log.error("request fault", { request: this.requestId, stack: String(error) }),
+    );
   }
 }

@@ -16,7 +16,7 @@ export class Interruptions {
   };
 
   constructor(
-    private readonly clock: Clock,
+    clock: Clock,
     private readonly ms: number,
     private readonly signal: AbortSignal,
     /** Aborts when the service shuts down and must answer every waiting request. */
@@ -40,10 +40,6 @@ export class Interruptions {
     if (first === "over") return unfinished?.() ?? shuttingDown();
     if (first === "left") return new Failure(ROBOT.engine_unavailable, "the client left before the model started");
     return first.value;
-  }
-
-  sleep(ms: number): Promise<void> {
-    return new Promise((done) => void this.clock.after(ms, done));
   }
 
   disarm(): void {

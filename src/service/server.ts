@@ -12,7 +12,7 @@ import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import type { Catalog } from "../robot/catalog.ts";
-import { systemClock } from "../std/clock.ts";
+import { sleep, systemClock } from "../std/clock.ts";
 import { makeLog, standardError } from "../std/log.ts";
 import { StoreDown } from "../store/store.ts";
 import { build, type Service } from "./build.ts";
@@ -98,15 +98,11 @@ export class Server {
     });
     const drained = lifecycle.drain();
     this.service.socket.sockets.drain();
-    const within = (ms: number) =>
-      new Promise<void>((resolve) => {
-        clock.after(ms, resolve);
-      });
-    await Promise.race([drained, within(LIMITS.drainMs)]);
+    await Promise.race([drained, sleep(clock, LIMITS.drainMs)]);
     this.upkeep.stop();
     // Requests that still wait are answered now, while connections and engine are there.
     lifecycle.cut();
-    await Promise.race([drained, within(LIMITS.flushMs)]);
+    await Promise.race([drained, sleep(clock, LIMITS.flushMs)]);
     const { engine } = this;
     this.engine = undefined;
     await Promise.all(this.listeners.map((listener) => listener.stop()));

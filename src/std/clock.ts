@@ -11,6 +11,13 @@ export interface Clock {
   every(ms: number, due: () => void): () => void;
 }
 
+/** Resolves after `ms`. */
+export function sleep(clock: Pick<Clock, "after">, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(ms, resolve);
+  });
+}
+
 export const systemClock: Clock = {
   unixMs: () => Date.now(),
   monotonicMs: () => performance.now(),

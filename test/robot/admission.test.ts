@@ -174,7 +174,7 @@ class Watch {
 
   add(taken: Taken): void {
     this.live.add(taken);
-    void taken.permit.granted.then(() => this.fresh.push(taken));
+    taken.permit.granted.then(() => this.fresh.push(taken)).catch(() => {});
   }
 
   release(taken: Taken): void {

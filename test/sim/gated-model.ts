@@ -3,7 +3,7 @@ import type { ChunkResult, Frame, Model, Observation, Run } from "../../src/engi
 import { Failure } from "../../src/error/core.ts";
 import { ROBOT } from "../../src/error/robot.ts";
 import { assert, present } from "../../src/std/assert.ts";
-import type { Gates } from "./gates.ts";
+import { type Gates, inBackground } from "./gates.ts";
 
 /** A run that was committed, with the frames that it was given. */
 export interface Committed {
@@ -133,7 +133,7 @@ class GatedRun implements Run {
     this.released = this.over.promise;
     this.frames = observation.frames as readonly GatedFrame[];
     for (const frame of this.frames) frame.taken();
-    void gates.hold("start", async () => {}).then(() => this.start());
+    inBackground(gates.hold("start", async () => {}).then(() => this.start()));
   }
 
   cancel(): void {
@@ -168,7 +168,7 @@ class GatedRun implements Run {
       return;
     }
     this.inner = inner;
-    void this.gates.hold("result", () => inner.result).then((outcome) => this.settle(outcome));
+    inBackground(this.gates.hold("result", () => inner.result).then((outcome) => this.settle(outcome)));
   }
 
   private settle(outcome: ChunkResult | Failure): void {
@@ -195,8 +195,8 @@ class GatedRun implements Run {
       present(inner, "a run that was started").commit();
     } else {
       this.model.ended(undefined);
-      if (inner) void inner.result.then(() => inner.abort());
+      if (inner) inBackground(inner.result.then(() => inner.abort()));
     }
-    void this.gates.hold("release", async () => await inner?.released).then(() => this.over.resolve());
+    inBackground(this.gates.hold("release", async () => await inner?.released).then(() => this.over.resolve()));
   }
 }

@@ -39,3 +39,12 @@ export class Gates {
     this.waiting.length = 0;
   }
 }
+
+/** Work that nobody awaits: a fault in it is one of the simulation, and must end the run. */
+export function inBackground(work: Promise<unknown>): void {
+  work.catch((error: unknown) => {
+    queueMicrotask(() => {
+      throw error;
+    });
+  });
+}

@@ -114,7 +114,7 @@ export class History {
     const inOrder = this.below(3) === 0;
     if (inOrder) {
       this.note("the service ends");
-      void world.service.core.lifecycle.drain();
+      world.service.core.lifecycle.drain().catch(() => {});
       world.service.socket.sockets.drain();
     }
     await this.drain();

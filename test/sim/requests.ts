@@ -1,5 +1,6 @@
 /** What robots of a history ask over HTTP. */
 import { checkReply } from "./check.ts";
+import { inBackground } from "./gates.ts";
 import type { History, Robot } from "./history.ts";
 
 /** A request and what became of it. */
@@ -112,7 +113,7 @@ export class Requests {
       `#${sent.index} send mark ${mark} ${JSON.stringify({ session_id, observation_id, expected_step, stream })}`,
     );
     const init = { method: "POST", body: JSON.stringify(body), signal: sent.client.signal };
-    void this.history.world.send("/v1/chat/completions", robot.account, init).then(
+    const answered = this.history.world.send("/v1/chat/completions", robot.account, init).then(
       async (response) => {
         const text = await response.text();
         this.reply(sent, {
@@ -125,6 +126,7 @@ export class Requests {
       },
       (error) => this.history.note(`#${sent.index} broke: ${(error as Error).message}`),
     );
+    inBackground(answered);
   }
 
   private reply(sent: Sent, reply: Reply): void {

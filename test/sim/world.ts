@@ -82,7 +82,7 @@ export class World {
     this.gates.forget();
     this.clock.forget();
     // As `serve` does with a store of its own: what a process held that is gone is nobody's.
-    void this.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
+    this.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER }).catch(() => {});
     const { clock, store } = this;
     const failStep = () => {
       const step = this.failStep;
@@ -142,7 +142,7 @@ export class World {
     const leave = service.socket.sockets.enter(accountId);
     assert(!(leave instanceof Failure), "there is room for a socket");
     const wire = new FakeWire();
-    const client = { accountId, authorization: `Bearer ${this.keys[account]}` };
+    const client = { requestId: "req_peer", accountId, authorization: `Bearer ${this.keys[account]}` };
     let forget = () => {};
     const episode = new Episode(service.socket, client, new Outbox(wire, service.core.clock), () => forget());
     forget = service.socket.sockets.add(episode);

@@ -41,14 +41,14 @@ function described({ clock }: RobotDeps, { served: { manifest }, stream }: Descr
 async function chunk(
   deps: RobotHttpDeps,
   command: ObserveRequest,
-  { request, principal: { accountId }, arrivedMs }: ChatCall,
+  { request, requestId, principal: { accountId }, arrivedMs }: ChatCall,
 ): Promise<Reply | Failure> {
   // For a plain reply the request's signal aborts; for a stream its reader is cancelled, which calls `leave`.
   const left = new AbortController();
   const leave = () => left.abort();
   if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave);
-  const started = await observe(deps.robot, command, { accountId, arrivedMs, signal: left.signal });
+  const started = await observe(deps.robot, command, { requestId, accountId, arrivedMs, signal: left.signal });
   if (started instanceof Failure) return started;
   const { manifest } = command.served;
   const headers = {

@@ -229,9 +229,13 @@ export class Episode implements Holder {
   /** Sends the error; a failure that closes ends the connection behind it. */
   private fail(failure: Failure, observationId?: string): void {
     if (this.over) return;
-    const { service } = this;
+    const { service, client } = this;
     if (failure.detail !== undefined) {
-      service.log.error("observation failed", { code: failure.code, detail: failure.detail });
+      service.log.error("observation failed", {
+        request: client.requestId,
+        code: failure.code,
+        detail: failure.detail,
+      });
     }
     this.count(failure.status);
     // A robot whose first frame cannot be read is set up wrongly (specification).
@@ -249,7 +253,7 @@ export class Episode implements Holder {
 
   private say(message: string | Uint8Array): void {
     if (this.over || this.outbox.send(message)) return;
-    this.service.log.error("socket closed", { account: this.client.accountId, reason: "the client does not read" });
+    this.service.log.error("socket closed", { request: this.client.requestId, reason: "the client does not read" });
     this.end(1013, "the client does not read");
   }
 
@@ -291,7 +295,7 @@ export class Episode implements Holder {
 
   private fault(error: unknown): void {
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    this.service.log.error("socket fault", { stack });
+    this.service.log.error("socket fault", { request: this.client.requestId, stack });
     this.fail(new Failure(EVERY.internal_error, "the service failed by a fault of its own; connect again"));
   }
 }

@@ -14,6 +14,8 @@ import { chunkMessages, type Sent } from "./print.ts";
 
 /** The account of a connection, and the header that authenticated it. */
 export interface Client {
+  /** Of the handshake; every line that is logged about the connection has it. */
+  readonly requestId: string;
   readonly accountId: string;
   readonly authorization: string | null;
 }
@@ -56,9 +58,9 @@ export async function answerObservation(
     return command;
   }
   session.intake.digests = command.observationId !== undefined;
-  const { accountId } = client;
+  const { requestId, accountId } = client;
   const { arrivedMs } = received;
-  const started = await observe(service, command, { accountId, signal, holder, arrivedMs });
+  const started = await observe(service, command, { requestId, accountId, signal, holder, arrivedMs });
   if (started instanceof Failure) return started;
   const { observationId } = command;
   const { replayed } = started;

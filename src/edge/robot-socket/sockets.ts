@@ -36,7 +36,9 @@ export class Sockets {
   /** Call the result to remove it. */
   add(episode: Drained): () => void {
     this.open.add(episode);
-    return () => void this.open.delete(episode);
+    return () => {
+      this.open.delete(episode);
+    };
   }
 
   drain(): void {

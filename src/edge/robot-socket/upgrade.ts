@@ -16,6 +16,7 @@ import { type Call, type Outcome, route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
 import type { RobotSocketDeps } from "./deps.ts";
 import { Episode } from "./episode.ts";
+import type { Client } from "./observe.ts";
 import { Outbox } from "./outbox.ts";
 
 /** `silentSeconds`: after which a client that does not even answer a ping is gone. */
@@ -76,7 +77,7 @@ async function upgrade(deps: RobotSocketDeps, call: Call<Principal, undefined>):
   const { accountId } = call.principal;
   const leave = deps.sockets.enter(accountId);
   if (leave instanceof Failure) return leave;
-  const client = { accountId, authorization: request.headers.get("authorization") };
+  const client = { requestId, accountId, authorization: request.headers.get("authorization") };
   // Bun accepts the first subprotocol that a client offers; with an empty value it sends no header.
   const upgradeHeaders = { "Sec-WebSocket-Protocol": "", "X-Request-Id": requestId };
   if (server?.upgrade(request, { headers: upgradeHeaders, data: handlers(deps, client, leave) })) return "upgraded";
@@ -84,11 +85,7 @@ async function upgrade(deps: RobotSocketDeps, call: Call<Principal, undefined>):
   return notFound();
 }
 
-function handlers(
-  service: RobotSocketDeps,
-  client: { readonly accountId: string; readonly authorization: string | null },
-  leave: () => void,
-): Handlers {
+function handlers(service: RobotSocketDeps, client: Client, leave: () => void): Handlers {
   let episode: Episode | undefined;
   let forget = () => {};
   return {

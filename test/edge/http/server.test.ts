@@ -75,7 +75,12 @@ test("a Content-Length that is sent twice does not harm the budget of all bodies
     hostname: "127.0.0.1",
     port: Number(port),
     socket: { data: (_, bytes) => answered.resolve(bytes.toString()), close: () => answered.reject("closed") },
-  }).then((open) => ({ write: open.write.bind(open), [Symbol.asyncDispose]: async () => void open.end() }));
+  }).then((open) => ({
+    write: open.write.bind(open),
+    [Symbol.asyncDispose]: async () => {
+      open.end();
+    },
+  }));
   socket.write(`${head}${length}${length}\r\n${body}`);
   expect((await answered.promise).split("\r\n")[0]).toBe("HTTP/1.1 200 OK");
   expect(at.service.http.ingress.bytes).toBe(0);

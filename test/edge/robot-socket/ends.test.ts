@@ -84,7 +84,7 @@ describe("ends", () => {
       await one.open();
       const next = gate(one.at);
       for (const id of ["a", "b", "c"]) await one.act({ observation_id: id });
-      void one.at.service.core.lifecycle.drain();
+      one.at.service.core.lifecycle.drain().catch(() => {});
       one.at.service.socket.sockets.drain();
       if (one === late) await one.act({ observation_id: "d" });
       for (let n = 0; n < 3; n += 1) await next();

@@ -151,10 +151,11 @@ describe("observations", () => {
     await again.observe({ observation_id: "o0" });
     expect(again.last).toMatchObject({ type: "action_chunk", observation_id: "o0", step: 0, replayed: true });
     again.frames();
-    void again.observe({ observation_id: "o1" });
+    const pending = again.observe({ observation_id: "o1" });
     await settle();
     await next();
     expect(again.last).toMatchObject({ type: "action_chunk", observation_id: "o1", step: 1 });
+    await pending;
   });
 
   test("message_too_large: over 65,536 characters it stays while a session is open, and closes with 1008 before", async () => {

@@ -25,7 +25,7 @@ export class Peer {
     key = at.key,
     accountId = "acct_1",
   ) {
-    const client = { accountId, authorization: `Bearer ${key}` };
+    const client = { requestId: "req_peer", accountId, authorization: `Bearer ${key}` };
     const end = () => {
       this.ended = true;
     };
@@ -119,7 +119,9 @@ export function gate(at: Stage) {
   const { engine } = at;
   const waiting: (() => void)[] = [];
   engine.script.run = async (run) => {
-    await new Promise<void>((done) => void waiting.push(done));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    waiting.push(resolve);
+    await promise;
     return engine.chunk(run);
   };
   return async () => {

@@ -74,13 +74,16 @@ const ROWS: readonly Row[] = [
   {
     code: "idempotency_conflict",
     close: 1008,
-    before: async (one) => void (await one.act({ observation_id: "fault", action_horizon: 3 })),
+    before: async (one) => {
+      await one.act({ observation_id: "fault", action_horizon: 3 });
+    },
   },
   {
     code: "spend_limit_exceeded",
     close: 1008,
-    before: async ({ at }) =>
-      void (await at.store.accounts.spendLimit({ accountId: "acct_1", limit: CHUNK + CHUNK / 2n })),
+    before: async ({ at }) => {
+      await at.store.accounts.spendLimit({ accountId: "acct_1", limit: CHUNK + CHUNK / 2n });
+    },
   },
   { code: "insufficient_credit", close: 1008, before: (one) => leave(one, CHUNK + CHUNK / 2n) },
   { code: "payment_required", close: 1008, before: (one) => leave(one, CHUNK) },
@@ -330,7 +333,9 @@ const REFUSALS: readonly {
   {
     code: "session_busy",
     fields: { session_id: "s" },
-    before: async (at) => void (await new Peer(at).open({ session_id: "s" })),
+    before: async (at) => {
+      await new Peer(at).open({ session_id: "s" });
+    },
   },
   {
     code: "no_replica_free",

@@ -1,4 +1,5 @@
 /** A WebSocket client that may break every rule of RFC 6455: frames are built by hand. */
+import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 export const OPCODE = { more: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
@@ -64,7 +65,7 @@ export class RawSocket {
   static async open(url: string, key: string, headers = ""): Promise<{ raw: RawSocket; head: string }> {
     const { hostname, port } = new URL(url);
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
-    await new Promise<void>((done) => void socket.once("connect", done));
+    await once(socket, "connect");
     const { promise, resolve } = Promise.withResolvers<string>();
     let text = Buffer.alloc(0);
     const read = (bytes: Buffer) => {

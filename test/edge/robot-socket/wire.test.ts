@@ -37,7 +37,9 @@ async function opened(url: string, at: Stage): Promise<RawSocket> {
 
 /** Until the bytes are on their way. */
 function written({ socket }: RawSocket, bytes: Buffer): Promise<void> {
-  return new Promise((done) => void socket.write(bytes, () => done()));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  socket.write(bytes, () => resolve());
+  return promise;
 }
 
 async function act(raw: RawSocket): Promise<Record<string, unknown> | undefined> {

@@ -206,7 +206,16 @@ test("a ticket is given back once", async () => {
 /** Slots of a model with memory, and which of them were dropped. */
 function pool(slots: number, replicas = 1): { pool: SlotPool; dropped: number[] } {
   const dropped: number[] = [];
-  return { pool: new SlotPool({ slots, replicas, sessionDrop: (slot) => void dropped.push(slot) }), dropped };
+  return {
+    pool: new SlotPool({
+      slots,
+      replicas,
+      sessionDrop: (slot) => {
+        dropped.push(slot);
+      },
+    }),
+    dropped,
+  };
 }
 
 test("capacity is counted in slots: each session holds one until it ends, and its memory is dropped then", async () => {
