@@ -20,7 +20,10 @@ export interface DomainOf<Reads, Writes> {
   readonly notDurable: readonly (keyof Writes)[];
   /** Reads of many rows that must see one state of the database, and may take long. */
   readonly snapshots?: readonly (keyof Reads)[];
-  /** Writes that PostgreSQL runs as functions, many of them in one statement (postgres/functions.ts). */
+  /**
+   * Writes that PostgreSQL runs as functions, many in one statement (postgres/functions.ts). Durable ones and others go in
+   * statements of their own, so that a hold never waits for the disk.
+   */
   readonly hot?: { readonly [K in keyof Writes]?: HotOf<Writes[K]> };
   /** What the domain changed in the schema since it was first released, oldest first (migrate.ts). */
   readonly migrations?: readonly Migration[];
@@ -61,6 +64,7 @@ export type Slices<D extends Domains> = { readonly [Name in keyof D]: Slice<D[Na
 
 /** An operation with what its domain says about it. */
 export interface Listed<Argument = never, Result = unknown> {
+  readonly name: string;
   /** `domain.operation`, unique among all. */
   readonly key: string;
   readonly steps: (argument: Argument) => Steps<Result>;
@@ -71,6 +75,7 @@ export interface Listed<Argument = never, Result = unknown> {
 
 function readsOf(name: string, { reads, snapshots = [] }: Domain): Listed[] {
   return Object.entries(reads).map(([operation, steps]) => ({
+    name: operation,
     key: `${name}.${operation}`,
     steps,
     durable: true,
@@ -81,6 +86,7 @@ function readsOf(name: string, { reads, snapshots = [] }: Domain): Listed[] {
 
 function writesOf(name: string, { writes, notDurable, hot = {} }: Domain): Listed[] {
   return Object.entries(writes).map(([operation, steps]) => ({
+    name: operation,
     key: `${name}.${operation}`,
     steps,
     durable: !notDurable.includes(operation),
@@ -100,11 +106,9 @@ export type Run = <A, R>(operation: Listed<A, R>) => (argument: A) => Promise<R 
 /** The interface of the domains on an engine that runs reads and writes like this. */
 export function slicesOf<D extends Domains>(domains: D, read: Run, write: Run): Slices<D> {
   const slices = Object.entries(domains).map(([name, domain]) => {
-    const methods = [
-      ...readsOf(name, domain).map((operation) => [operation.key, read(operation)] as const),
-      ...writesOf(name, domain).map((operation) => [operation.key, write(operation)] as const),
-    ];
-    return [name, Object.fromEntries(methods.map(([key, method]) => [key.slice(name.length + 1), method]))];
+    const reads = readsOf(name, domain).map((operation) => [operation.name, read(operation)] as const);
+    const writes = writesOf(name, domain).map((operation) => [operation.name, write(operation)] as const);
+    return [name, Object.fromEntries([...reads, ...writes])];
   });
   // The methods are those of the domains, made by `Run`, whose type is what `Asynchronous` says; `fromEntries` loses the names.
   return Object.fromEntries(slices) as Slices<D>;

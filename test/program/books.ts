@@ -93,7 +93,7 @@ export class Books implements AsyncDisposable {
 
   async charges({ accountId }: Payer): Promise<readonly Charge[]> {
     const found = await this.rows<Charge>(
-      `SELECT id, cost FROM runs WHERE account_id = '${accountId}' AND settled_at IS NOT NULL ORDER BY id`,
+      `SELECT id, cost FROM charges WHERE account_id = '${accountId}' AND settled_at IS NOT NULL ORDER BY id`,
     );
     return found.map(({ id, cost }) => ({ id, cost: BigInt(cost) }));
   }

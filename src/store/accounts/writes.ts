@@ -1,6 +1,6 @@
 /** Writes of accounts and their keys. */
 import { monthOf } from "../../std/calendar.ts";
-import { credit } from "../charges/transfer.ts";
+import { credit } from "../charges/writes.ts";
 import { changes, first, type Steps } from "../steps.ts";
 import { keyByPublicId, mayHaveKeys } from "./reads.ts";
 import type { NewAccount, NewKey, NoKeys, Revocation } from "./records.ts";

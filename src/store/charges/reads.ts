@@ -2,7 +2,7 @@
 import { rows, type Steps } from "../steps.ts";
 import type { UsageDay } from "./records.ts";
 
-export { ledgerCheck } from "./ledger.ts";
+export * from "./ledger.ts";
 
 interface UsageRow {
   readonly day: bigint;

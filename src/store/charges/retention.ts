@@ -1,4 +1,4 @@
-/** Money in order, in bounded parts: holds of nodes that ended are given back, old charges are summed up. */
+/** Writes that keep money in order, in bounded parts: holds of nodes that ended are given back, old charges are summed up. */
 import { changes, listed, rows, type Steps } from "../steps.ts";
 import type { Book } from "./transfer.ts";
 

@@ -3,8 +3,7 @@
  * account, a settlement from the account to `revenue`. Entries are never changed; those of charges that are forgotten are added
  * up in one transfer per account and month (retention.ts).
  */
-import { changes, first, type Steps } from "../steps.ts";
-import type { Credit } from "./records.ts";
+import { changes, type Steps } from "../steps.ts";
 
 export type Book = "account" | "funding" | "revenue";
 type Kind = "credit" | "settlement";
@@ -28,14 +27,4 @@ export function* transfer(
     to.at,
     other,
   );
-}
-
-export function* credit(paid: Credit): Steps<"credited" | "account_unknown"> {
-  const { accountId, transferId, amount } = paid;
-  const known = yield* first<object>("SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE", accountId);
-  if (!known) return "account_unknown";
-  if ((yield* transfer(transferId, "credit", "funding", paid)) > 0) {
-    yield* changes("UPDATE accounts SET credits = credits + $2 WHERE id = $1", accountId, amount);
-  }
-  return "credited";
 }

@@ -1,9 +1,9 @@
-/** Writes of money: a hold before the work, then a release; what settles it is settle.ts, which each surface records with. */
+/** Writes of money: credits; a hold before the work, and its release. What settles a hold is settle.ts, within a surface's record. */
 import { changes, first, rows, type Steps } from "../steps.ts";
-import type { ChargeKey, HoldRefusal, NewCharge } from "./records.ts";
+import type { ChargeKey, Credit, HoldRefusal, NewCharge } from "./records.ts";
+import { transfer } from "./transfer.ts";
 
-export { holdsExpire, usageForget } from "./retention.ts";
-export { credit } from "./transfer.ts";
+export * from "./retention.ts";
 
 /** Checks and hold in one step. PostgreSQL does both in one statement (hot.ts). */
 export function* hold(charge: NewCharge): Steps<"held" | "account_unknown" | HoldRefusal> {
@@ -58,4 +58,14 @@ export function* release({ chargeId, accountId }: ChargeKey): Steps<"released" |
   if (!charge) return "unknown";
   yield* changes("UPDATE accounts SET held = held - $2 WHERE id = $1", accountId, charge.held);
   return "released";
+}
+
+export function* credit(paid: Credit): Steps<"credited" | "account_unknown"> {
+  const { accountId, transferId, amount } = paid;
+  const known = yield* first<object>("SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE", accountId);
+  if (!known) return "account_unknown";
+  if ((yield* transfer(transferId, "credit", "funding", paid)) > 0) {
+    yield* changes("UPDATE accounts SET credits = credits + $2 WHERE id = $1", accountId, amount);
+  }
+  return "credited";
 }

@@ -97,7 +97,10 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
   return added === "added" ? { accountId } : "unknown";
 }
 
-/** A second poll after the key was granted: the device did not get it, or somebody else has the code. The key is revoked (RFC 6749, section 4.1.2). */
+/**
+ * A second poll after the key was granted: the device did not get it, or somebody else has the code. The key is revoked
+ * (RFC 6749, section 4.1.2).
+ */
 function* replayed({ deviceSha256, key, now: at }: DevicePolling, row: PolledRow): Steps<DevicePoll> {
   // The same poll again, after an answer that was lost.
   if (row.account_id !== null && row.key_public_id === key.publicId) return { accountId: row.account_id };

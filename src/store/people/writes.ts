@@ -4,7 +4,7 @@ import { changes, first, type Steps } from "../steps.ts";
 import { linkByToken } from "./reads.ts";
 import type { Link, LinkUse, Redeemed, SignIn } from "./records.ts";
 
-export { deviceAdd, deviceDecide, devicePoll } from "./device-logins.ts";
+export * from "./device-logins.ts";
 
 /** Operator links replace each other. */
 export function* linkAdd(link: Link): Steps<"added"> {

@@ -4,7 +4,7 @@ import { changes, type Steps } from "../steps.ts";
 import { observation } from "./reads.ts";
 import type { ChunkSettlement, SessionKey } from "./records.ts";
 
-export { chunksForget } from "./retention.ts";
+export * from "./retention.ts";
 
 /** A session that a connection opens is known from then on, also without a chunk; after its end the id answers 410. */
 export function* sessionOpen({ accountId, model, sessionId, at }: SessionKey & { readonly at: number }): Steps<"kept"> {

@@ -3,9 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
 import { Problem } from "../../../src/error/problem.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
+import type { Settlement } from "../../../src/store/charges/records.ts";
+import { SETTLE_DECLARE, SETTLE_SQL, settle, settlementOrder } from "../../../src/store/charges/settle.ts";
+import type { DomainOf } from "../../../src/store/domain.ts";
 import { functionsOf } from "../../../src/store/postgres/functions.ts";
 import { schemaForPostgres } from "../../../src/store/postgres/schema.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
+import { changes, type Steps } from "../../../src/store/steps.ts";
 import { funded } from "../../account/fake-store.ts";
 import { ENGINES, place, startServer, stopServer } from "../engines.ts";
 import { newCharge, settled } from "../rows.ts";
@@ -39,6 +43,35 @@ test("functions are named by the hash of all their texts", () => {
   ]);
 });
 
+/** A surface that this program does not have. */
+function* record(settlement: Settlement): Steps<"kept" | "not_held"> {
+  if ((yield* settle(settlement)) !== "settled") return "not_held";
+  yield* changes("INSERT INTO responses (id) VALUES ($1)", settlement.chargeId);
+  return "kept";
+}
+
+const writes = { record };
+const responses = {
+  reads: {},
+  writes,
+  notDurable: [],
+  migrations: [["CREATE TABLE responses (id TEXT PRIMARY KEY) STRICT;"]],
+  hot: {
+    record: {
+      sql: `
+DECLARE ${SETTLE_DECLARE}
+BEGIN
+  PERFORM 1 FROM accounts WHERE id = o->>'accountId' FOR NO KEY UPDATE;
+  ${SETTLE_SQL}
+  IF r.id IS NULL THEN RETURN 'not_held'; END IF;
+  INSERT INTO responses (id) VALUES (r.id);
+  RETURN 'kept';
+END`,
+      order: settlementOrder,
+    },
+  },
+} as const satisfies DomainOf<object, typeof writes>;
+
 for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQL")) {
   describe.skipIf(absent)(title, () => {
     beforeAll(startServer, 60_000);
@@ -70,6 +103,19 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       ]).toEqual(["held", "held", "released", "kept"]);
       await later.close();
       await client.end();
+    }, 60_000);
+
+    test("another surface settles with a record of its own, in one function, beside what there is", async () => {
+      await using at = await place("PostgreSQL");
+      const store = await openPostgresStore({ ...DOMAINS, responses }, at.environment.DATABASE_URL ?? "");
+      if (store instanceof Problem) throw new Error(store.message);
+      await store.accounts.accountAdd(funded("a1", "one@example.org"));
+      await store.charges.hold(newCharge("r1"));
+      const { session: _, observation: __, ...settlement } = settled("r1");
+      const outcomes = [await store.responses.record(settlement), await store.responses.record(settlement)];
+      expect([outcomes, await at.rows("SELECT id FROM responses")]).toEqual([["kept", "not_held"], [{ id: "r1" }]]);
+      expect(await store.charges.ledgerCheck()).toMatchObject({ entries: 4n, problem: undefined });
+      await store.close();
     }, 60_000);
   });
 }
