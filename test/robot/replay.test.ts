@@ -64,9 +64,9 @@ test("an answered id replays the same content, and refuses other content", async
 });
 
 test("an answered id whose content is not known, as after an upgrade, replays whatever is sent with it", async () => {
-  const { observations, answered } = await stand();
+  const { replays, answered } = await stand();
   await answered("the reply", { digest: undefined });
-  expect(await outcome(await observations.claim(id, other))).toEqual(["gen_1", 3, "the reply"]);
+  expect(await outcome(await replays.claim(id, other))).toEqual(["gen_1", 3, "the reply"]);
 });
 
 test("an answered id whose result is gone: 503 observation_outcome_unknown", async () => {

@@ -8,9 +8,9 @@
  */
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
-import type { Clock } from "../../std/clock.ts";
+import { type Clock, sleep } from "../../std/clock.ts";
 import type { Order } from "../domain.ts";
-import type { StoreDown } from "../store.ts";
+import { StoreDown } from "../store.ts";
 import { type Pool, Unanswered } from "./pool.ts";
 import { Waiting } from "./waiting.ts";
 
@@ -53,7 +53,14 @@ export class Lane {
       return;
     }
     this.members.push(member);
-    if (!this.running) void this.run();
+    if (!this.running) this.run().catch((error: unknown) => this.broken(error));
+  }
+
+  /** A bug of ours: nobody knows what was done of what waits. */
+  private broken(error: unknown): void {
+    for (const { waiting } of this.members.splice(0)) waiting.end(new StoreDown(String(error), true));
+    this.sent = 0;
+    this.running = false;
   }
 
   private async run(): Promise<void> {
@@ -94,7 +101,7 @@ export class Lane {
       return;
     }
     this.members.unshift(...group);
-    await new Promise<void>((done) => void this.clock.after(LIMITS.storeBackoffMs, done));
+    await sleep(this.clock, LIMITS.storeBackoffMs);
   }
 
   private setApart(accountId: string): void {

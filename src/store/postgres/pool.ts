@@ -117,7 +117,7 @@ export class Pool {
   private renew(useless: Sql): void {
     if (this.sql !== useless || this.closed) return;
     this.sql = this.connect();
-    void useless.end({ timeout: 0 }).catch(() => {});
+    useless.end({ timeout: 0 }).catch(() => {});
   }
 
   private connect(): Sql {

@@ -1,7 +1,7 @@
 /** The store on PostgreSQL: the operations of the domains in transactions, those of a robot's path in groups (lane.ts). */
 import { EXIT, Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
-import { type Clock, systemClock } from "../../std/clock.ts";
+import { type Clock, sleep, systemClock } from "../../std/clock.ts";
 import { type Domains, type Hot, type Listed, type Run, slicesOf } from "../domain.ts";
 import { first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";
@@ -54,7 +54,7 @@ function postgresStore<D extends Domains>(domains: D, pool: Pool, apply: string,
   /** Again, while there is time: every operation can be repeated. `ms`: the longest that somebody waits for one. */
   const until = <T>(ask: () => Promise<T | Unanswered>, ms: number = LIMITS.storeAnswerMs): Promise<T | StoreDown> => {
     const waiting = new Waiting<T>(clock, ms);
-    void (async () => {
+    const tries = async () => {
       const lastTryMs = clock.monotonicMs() + LIMITS.storeAnswerMs - LIMITS.storeBackoffMs;
       while (!waiting.over) {
         if (!open) return waiting.end(closed);
@@ -63,9 +63,10 @@ function postgresStore<D extends Domains>(domains: D, pool: Pool, apply: string,
         if (!(answer instanceof Unanswered)) return waiting.end(answer);
         waiting.failed(answer);
         if (answer.fault === "order" || clock.monotonicMs() >= lastTryMs) return waiting.giveUp();
-        await new Promise<void>((done) => void clock.after(LIMITS.storeBackoffMs, done));
+        await sleep(clock, LIMITS.storeBackoffMs);
       }
-    })();
+    };
+    tries().catch((error: unknown) => waiting.end(new StoreDown(String(error), true)));
     return waiting.outcome;
   };
   const grouped = <A, R>({ key, durable: kept }: Listed<A, R>, { order }: Hot<A>) => {

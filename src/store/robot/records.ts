@@ -13,7 +13,7 @@ export interface ObservationKey extends SessionKey {
 }
 
 /** An answer in no transport's form. */
-interface NeutralAnswer {
+export interface NeutralAnswer {
   /** A JSON object: all but the rows. */
   readonly head: string;
   /** Little-endian float32, row-major; in a buffer of its own, since a copy to another thread takes the whole buffer. */
