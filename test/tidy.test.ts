@@ -154,9 +154,16 @@ describe("ambient things have one home each", () => {
 });
 
 describe("files", () => {
-  test("no file of code passes 500 lines", () => {
-    const long = code.filter(([, source]) => source.split("\n").length > 501).map(([path]) => path);
-    expect(long).toEqual([]);
+  const lines = code.map(([path, source]) => ({ path, count: source.trimEnd().split("\n").length }));
+  const share = (max: number) => lines.filter(({ count }) => count < max).length / lines.length;
+
+  test("no file of code passes 400 lines", () => {
+    expect(lines.filter(({ count }) => count > 400)).toEqual([]);
+  });
+
+  test("half have under 100 lines, nine of ten under 250", () => {
+    expect(share(100)).toBeGreaterThanOrEqual(0.5);
+    expect(share(250)).toBeGreaterThanOrEqual(0.9);
   });
 
   test("names are kebab-case and say what is inside", () => {
