@@ -35,7 +35,7 @@ import type { Store } from "./domains.ts";
 export interface Ports {
   readonly clock: Clock;
   readonly log: Log;
-  readonly store: Pick<Store, "accounts" | "people" | "charges" | "robot" | "ping">;
+  readonly store: Omit<Store, "exclusive" | "close">;
 }
 
 export interface Settings {

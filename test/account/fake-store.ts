@@ -52,8 +52,10 @@ export function fakeStore(): FakeStore {
     ({ steps }) =>
     (argument) =>
       answer(() => db.transaction(() => drive(steps(argument), execute))());
-  const { accounts, people, charges, robot } = slicesOf(DOMAINS, read, write);
+  const slices = slicesOf(DOMAINS, read, write);
+  const { accounts, charges, robot } = slices;
   const store: FakeStore = {
+    ...slices,
     accounts: {
       ...accounts,
       keyByPublicId: (publicId) => {
@@ -61,7 +63,6 @@ export function fakeStore(): FakeStore {
         return accounts.keyByPublicId(publicId);
       },
     },
-    people,
     charges: { ...charges, hold: async (charge) => (await store.beforeHold()) ?? charges.hold(charge) },
     robot: {
       ...robot,
