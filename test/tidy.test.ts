@@ -33,6 +33,11 @@ function users(pattern: RegExp): string[] {
   return sources.filter(([, source]) => pattern.test(bare(source))).map(([path]) => path);
 }
 
+const folderNames = (depth: number) => new Set(sources.map(([path]) => path.split("/").slice(0, -1)[depth] ?? ""));
+
+/** What is served: folders of src/ that have one of the same name in src/edge/, and those to come. None imports another. */
+const PRODUCTS = new Set(["robot", "llm", "runs", ...folderNames(1).intersection(folderNames(2))]);
+
 /** Folders of src/ from top to bottom; a folder imports its own, those of lower levels, and the files at the root. */
 const LEVELS = [
   ["cli", "setup"],
@@ -40,13 +45,12 @@ const LEVELS = [
   ["client"],
   ["service"],
   ["edge"],
-  ["robot", "llm", "runs", "account", "web"],
+  [...PRODUCTS, "account", "web"],
   ["charge", "engine", "bundle"],
   ["cluster", "store"],
   ["config", "error"],
   ["std"],
 ];
-const SIDEWAYS_FORBIDDEN = new Set(["robot", "llm", "runs"]);
 
 function levelOf(folder: string): number {
   return LEVELS.findIndex((folders) => folders.includes(folder));
@@ -67,8 +71,7 @@ function upward(path: string, source: string): string[] {
     .filter((target) => {
       const other = target.split("/")[1] ?? "";
       if (target.split("/").length < 3 || other === folder) return false;
-      const sideways =
-        levelOf(other) === levelOf(folder) && SIDEWAYS_FORBIDDEN.has(folder) && SIDEWAYS_FORBIDDEN.has(other);
+      const sideways = levelOf(other) === levelOf(folder) && PRODUCTS.has(folder) && PRODUCTS.has(other);
       return levelOf(other) < levelOf(folder) || sideways;
     })
     .map((target) => `${path} → ${target}`);
@@ -76,13 +79,7 @@ function upward(path: string, source: string): string[] {
 
 describe("imports", () => {
   test("every folder of src/ has a level", () => {
-    const folders = new Set(
-      sources
-        .map(([path]) => path.split("/"))
-        .filter((parts) => parts.length > 2)
-        .map((parts) => parts[1] ?? ""),
-    );
-    expect([...folders].filter((folder) => levelOf(folder) < 0)).toEqual([]);
+    expect([...folderNames(1)].filter((folder) => folder !== "" && levelOf(folder) < 0)).toEqual([]);
   });
 
   test("point down", () => {
