@@ -18,7 +18,7 @@ import type { OpsDeps } from "../edge/ops/metrics.ts";
 import { type ServiceMetrics, serviceMetrics } from "../edge/ops/service-metrics.ts";
 import { pages } from "../edge/pages/routes.ts";
 import { robotHttp } from "../edge/robot-http/routes.ts";
-import type { RobotSocketDeps } from "../edge/robot-socket/deps.ts";
+import type { RobotSocketDeps } from "../edge/robot-socket/sockets.ts";
 import { Sockets } from "../edge/robot-socket/sockets.ts";
 import { robotSocket } from "../edge/robot-socket/upgrade.ts";
 import { Admission, type AdmissionLimits } from "../robot/admission.ts";

@@ -5,7 +5,6 @@ import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
 import type { FrameImage } from "../../robot/frames.ts";
 import { isObject } from "../http/json.ts";
-import { ModelDraft } from "../robot/draft.ts";
 import * as check from "../robot/fields.ts";
 import { jpegSizeFault, startsAsJpeg } from "../robot/jpeg.ts";
 
@@ -20,7 +19,7 @@ interface Content {
   readonly images: readonly ImagePart[];
 }
 
-export class ChatDraft extends ModelDraft {
+export class ChatDraft extends check.ModelDraft {
   messages: readonly unknown[] = [];
   userIndex = 0;
   parts: Content = { texts: [], images: [] };

@@ -15,15 +15,14 @@ import type { Holder } from "../../robot/session/table.ts";
 import { present } from "../../std/assert.ts";
 import type { JsonObject } from "../http/json.ts";
 import { principalOf } from "../http/principal.ts";
-import type { RobotSocketDeps } from "./deps.ts";
 import { discard, readFrame } from "./frames.ts";
 import { FrameIntake } from "./intake.ts";
 import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
 import { answerObservation, type Client, type OpenSession, type ReceivedObservation } from "./observe.ts";
 import type { Outbox } from "./outbox.ts";
-import { Pending } from "./pending.ts";
 import { closedText, errorText, noSession, openedText, tooMuch } from "./print.ts";
-import { Turns } from "./turns.ts";
+import type { RobotSocketDeps } from "./sockets.ts";
+import { Pending, Turns } from "./turns.ts";
 
 /** A message as it came. */
 interface Arrived {

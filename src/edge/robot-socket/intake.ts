@@ -2,8 +2,8 @@
 import type { Failure } from "../../error/core.ts";
 import type { Served } from "../../robot/catalog.ts";
 import { present } from "../../std/assert.ts";
-import type { RobotSocketDeps } from "./deps.ts";
 import { FrameGroup, type ReceivedFrame } from "./frames.ts";
+import type { RobotSocketDeps } from "./sockets.ts";
 
 /** The frames that an observation takes, and the size and number of their messages. */
 export interface TakenFrames {

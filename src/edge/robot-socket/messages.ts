@@ -8,7 +8,6 @@ import { present } from "../../std/assert.ts";
 import { type Check, firstFailure } from "../http/check.ts";
 import { isObject, type JsonObject, jsonBounds } from "../http/json.ts";
 import type { ActionsFormat } from "../robot/chunk.ts";
-import { FieldDraft, ModelDraft } from "../robot/draft.ts";
 import * as check from "../robot/fields.ts";
 import type { FrameGroup } from "./frames.ts";
 
@@ -72,7 +71,7 @@ export interface Opening {
   readonly format: ActionsFormat;
 }
 
-class OpeningDraft extends ModelDraft {
+class OpeningDraft extends check.ModelDraft {
   format: ActionsFormat = "json";
 }
 
@@ -94,7 +93,7 @@ const OPENING: readonly Check<OpeningDraft>[] = [
   { run: check.inferenceSteps },
 ];
 
-const OBSERVATION: readonly Check<FieldDraft>[] = [
+const OBSERVATION: readonly Check<check.FieldDraft>[] = [
   { run: check.robotState },
   { run: check.horizon },
   { run: check.inferenceSteps },
@@ -127,7 +126,7 @@ export function readObservation(
   session: Opening & { readonly sessionId: string },
   frames: FrameGroup,
 ): ObserveCommand | Failure {
-  const draft = new FieldDraft(body, session.served);
+  const draft = new check.FieldDraft(body, session.served);
   const failure = firstFailure(OBSERVATION, draft);
   if (failure) return failure;
   const { observationId, expectedStep } = draft;

@@ -6,11 +6,11 @@ import { shuttingDown } from "../../robot/interruptions.ts";
 import type { Holder } from "../../robot/session/table.ts";
 import type { JsonObject } from "../http/json.ts";
 import { principalOf } from "../http/principal.ts";
-import type { RobotSocketDeps } from "./deps.ts";
 import { discard, type FrameGroup } from "./frames.ts";
 import type { FrameIntake } from "./intake.ts";
 import { type Opening, readObservation } from "./messages.ts";
 import { chunkMessages, type Sent } from "./print.ts";
+import type { RobotSocketDeps } from "./sockets.ts";
 
 /** The account of a connection, and the header that authenticated it. */
 export interface Client {

@@ -1,7 +1,18 @@
 /** The open WebSockets: how many there may be, and which to tell of a shutdown. */
+
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
+import type { RobotDeps } from "../../robot/deps.ts";
+import type { Durations } from "../../std/metrics.ts";
+import type { HttpDeps } from "../http/deps.ts";
+
+/** What a robot's socket works with. */
+export interface RobotSocketDeps extends HttpDeps, RobotDeps {
+  readonly sockets: Sockets;
+  /** From an observation's arrival to the model's start, milliseconds. */
+  readonly starts: { readonly episode: Durations };
+}
 
 interface Drained {
   drain(): void;

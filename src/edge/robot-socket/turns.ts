@@ -1,7 +1,10 @@
 /** The queue of one connection: its observations, and a `session.close` behind them, one after another in order of arrival. */
-import type { RobotSocketDeps } from "./deps.ts";
+
+import { Failure } from "../../error/core.ts";
+import { ROBOT } from "../../error/robot.ts";
+import { LIMITS } from "../../limits.ts";
 import type { ReceivedObservation } from "./observe.ts";
-import type { Pending } from "./pending.ts";
+import type { RobotSocketDeps } from "./sockets.ts";
 
 /** Queued work. `observation` is undefined for a `session.close`. */
 interface Work {
@@ -80,5 +83,26 @@ export class Turns {
     this.unanswered -= 1;
     this.service.ingress.give(this.accountId, textBytes);
     this.service.lifecycle.leave();
+  }
+}
+
+/** Messages of one connection whose work has not begun: bounded in bytes and in number (contract section 3). */
+export class Pending {
+  private bytes = 0;
+  private messages = 0;
+
+  /** Counts one message, also if that is too many: `socket_overflow`. */
+  take(bytes: number): Failure | undefined {
+    this.bytes += bytes;
+    this.messages += 1;
+    const { socketPendingBytesMax, socketPendingMessagesMax } = LIMITS;
+    if (this.bytes <= socketPendingBytesMax && this.messages <= socketPendingMessagesMax) return undefined;
+    const most = `${socketPendingBytesMax} bytes or ${socketPendingMessagesMax} messages`;
+    return new Failure(ROBOT.socket_overflow, `more than ${most} wait to be worked on; send less at once`);
+  }
+
+  give(bytes: number, messages: number): void {
+    this.bytes -= bytes;
+    this.messages -= messages;
   }
 }

@@ -14,10 +14,10 @@ import { KEY } from "../http/principal.ts";
 import { notFound } from "../http/reply.ts";
 import { type Call, type Outcome, route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
-import type { RobotSocketDeps } from "./deps.ts";
 import { Episode } from "./episode.ts";
 import type { Client } from "./observe.ts";
 import { Outbox } from "./outbox.ts";
+import type { RobotSocketDeps } from "./sockets.ts";
 
 /** `silentSeconds`: after which a client that does not even answer a ping is gone. */
 export function robotSocket(deps: RobotSocketDeps, silentSeconds: number = LIMITS.socketSilentSeconds): Surface {

@@ -1,9 +1,50 @@
-/** Checks of single fields that both transports of an observation share: each puts the field's value into the draft, or says what is wrong. */
+/** The fields that both transports of an observation have: each check puts its field's value into a draft, or says what is wrong. */
 import { Failure, type Row } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
-import type { FieldDraft, ModelDraft } from "./draft.ts";
+import type { Catalog, Served } from "../../robot/catalog.ts";
+import type { RobotState } from "../../robot/state.ts";
+import { present } from "../../std/assert.ts";
+import type { JsonObject } from "../http/json.ts";
 import { readState } from "./state.ts";
+
+/** What the checks of an observation's fields fill in. */
+export class FieldDraft {
+  instruction = "";
+  state: RobotState | undefined;
+  sessionId: string | undefined;
+  observationId: string | undefined;
+  expectedStep: number | undefined;
+  /** Rows to answer, where the client says how many. */
+  rows: number | undefined;
+  inferenceSteps: number | undefined;
+  seed = 0;
+
+  constructor(
+    readonly body: JsonObject,
+    public served: Served | undefined = undefined,
+  ) {}
+
+  /** The model that an earlier check found. */
+  get model(): Served {
+    return present(this.served, "the served model");
+  }
+
+  /** The field's value; `null` in an optional field equals its absence. */
+  optional(name: string): unknown {
+    return this.body[name] ?? undefined;
+  }
+}
+
+/** Of a message that names its model. */
+export class ModelDraft extends FieldDraft {
+  constructor(
+    body: JsonObject,
+    readonly catalog: Catalog,
+  ) {
+    super(body);
+  }
+}
 
 export const observationIdPattern = new RegExp(`^[A-Za-z0-9._:-]{1,${LIMITS.observationIdCharsMax}}$`);
 
