@@ -41,26 +41,24 @@ export async function buildBundle(modelDir: string, outDir: string): Promise<Man
   return failed ?? manifest;
 }
 
-interface Contents {
-  readonly graphs: Manifest["graphs"];
-  /** Path in the bundle → bytes. */
-  readonly data: Map<string, Uint8Array>;
-}
-
+/** The graphs as the manifest describes them; path in the bundle → bytes. */
 function contents(
   facts: Facts,
   architecture: Architecture | WorldArchitecture,
   tokenizer: Tokenizer,
   norm: NormStats,
-): Contents {
-  const graphs = buildGraphs(facts, architecture, tokenizer.vocabulary);
-  const data = new Map(graphs.files);
-  data.set("norm.json", encode(norm));
-  data.set("tokenizer.json", new TextEncoder().encode(tokenizer.json));
-  return { graphs: graphs.manifest, data };
+): { graphs: Manifest["graphs"]; data: Map<string, Uint8Array> } {
+  const { prefill, extend, denoise } = buildGraphs(facts, architecture, tokenizer.vocabulary);
+  const data = new Map([
+    ["norm.json", encode(norm)],
+    ["tokenizer.json", new TextEncoder().encode(tokenizer.json)],
+  ]);
+  for (const graph of [prefill, denoise, ...(extend ? [extend] : [])]) data.set(graph.description.file, graph.bytes());
+  const later = extend && { extend: extend.description };
+  return { graphs: { prefill: prefill.description, ...later, denoise: denoise.description }, data };
 }
 
-function describeFiles(facts: Facts, { graphs, data }: Contents): Manifest {
+function describeFiles(facts: Facts, { graphs, data }: ReturnType<typeof contents>): Manifest {
   const files = [...data]
     .map(([path, bytes]) => ({ path, size: bytes.length, sha256: sha256(bytes) }))
     .sort((one, other) => (one.path < other.path ? -1 : 1));

@@ -1,9 +1,25 @@
 /** How a manifest describes a graph: its inputs, its outputs, and the role of each. */
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { closed, oneOf } from "./shape.ts";
 
 const Dim = Type.Union([Type.Literal("batch"), Type.Integer({ minimum: 1 })]);
 const Dtype = oneOf("f32", "i64", "bool");
+
+/** In the order in which the manifests of reference bundles list the inputs. */
+export const INPUT_ROLES = [
+  "images",
+  "tokens",
+  "token_mask",
+  "latent",
+  "video_latent",
+  "time",
+  "state",
+  "cache",
+  "memory_length",
+  "memory",
+  "block_length",
+  "block",
+] as const;
 
 const GraphInput = closed({
   name: Type.String(),
@@ -16,20 +32,7 @@ const GraphInput = closed({
    * valid; `memory`: all that was committed of the blocks `from`, f32 [R, …, window · tokens, width], of which `memory_length`
    * i64 [1] tokens are valid. Values after a length are undefined, but finite.
    */
-  role: oneOf(
-    "images",
-    "tokens",
-    "token_mask",
-    "state",
-    "latent",
-    "video_latent",
-    "time",
-    "cache",
-    "block",
-    "block_length",
-    "memory",
-    "memory_length",
-  ),
+  role: oneOf(...INPUT_ROLES),
   from: Type.Optional(Type.String()),
   dtype: Dtype,
   shape: Type.Array(Dim),
@@ -47,3 +50,4 @@ const GraphOutput = closed({
 });
 
 export const Graph = closed({ file: Type.String(), inputs: Type.Array(GraphInput), outputs: Type.Array(GraphOutput) });
+export type Graph = Static<typeof Graph>;

@@ -7,7 +7,7 @@
  * guidance everything that depends on the text has two rows, with and without the instruction.
  */
 import type { Facts, WorldArchitecture } from "../architecture.ts";
-import { type Graphs, written } from "../family.ts";
+import type { Graphs } from "../families.ts";
 import { firstBroken } from "../fault.ts";
 import { Weights } from "../weights.ts";
 import { buildDenoise } from "./denoise.ts";
@@ -18,11 +18,11 @@ import { buildReader } from "./reader.ts";
 export function worldAction(facts: Facts, architecture: WorldArchitecture, vocabulary: number): Graphs {
   const plan = layOut(facts, architecture, vocabulary);
   const weights = new Weights(architecture.seed);
-  return written({
+  return {
     prefill: buildReader(plan, "prefill", weights),
     extend: buildReader(plan, "extend", weights),
     denoise: buildDenoise(plan, weights),
-  });
+  };
 }
 
 /** The first rule that is broken: a JSON path of model.json, what was found there and what was expected. */

@@ -1,12 +1,11 @@
 /** Prefill and extend: observed camera frames become the keys and values of one block of the episode's memory. */
 import { present } from "../../std/assert.ts";
 import { timeCondition } from "../expert.ts";
-import { type Built, openPort } from "../family.ts";
 import { GraphBuilder, type Port, type Value } from "../graph.ts";
-import { embedTokens } from "../language.ts";
+import { embedTokens, type KeyValue } from "../language.ts";
 import { MASKED } from "../layers.ts";
 import type { Weights } from "../weights.ts";
-import { blockPorts, type KeyValue, memoryInputs, memoryPort, type Plan } from "./plan.ts";
+import { lengthInput, memoryInput, type Plan } from "./plan.ts";
 import {
   angles,
   branched,
@@ -19,43 +18,34 @@ import {
 } from "./transformer.ts";
 
 /** images, tokens, token_mask and, to extend, the memory → the block of the observed frames, and the text for the flow. */
-export function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): Built {
+export function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): GraphBuilder {
   const { facts, memory, size, branches } = plan;
   const later = name === "extend";
-  const graph = new GraphBuilder(name, plan.about, weights);
+  const graph = new GraphBuilder(name, facts, weights);
   const perCamera = later ? facts.frames.later : facts.frames.first;
   const latents = later ? memory.later : memory.first;
   const { width: columns, height: lines } = facts.image;
   const text: Port["shape"] = [branches, facts.prompt.tokens_max];
-  const images: Port = {
-    name: "images",
-    dtype: "f32",
-    shape: [1, facts.cameras.length * perCamera, 3, lines, columns],
-  };
-  const tokens: Port = { name: "tokens", dtype: "i64", shape: text };
-  const tokenMask: Port = { name: "token_mask", dtype: "bool", shape: text };
-  const memories = later ? plan.blocks.map(({ k, v }) => ({ k: memoryPort(plan, k), v: memoryPort(plan, v) })) : [];
-  const given = {
-    images: graph.input(images),
-    tokens: graph.input(tokens),
-    tokenMask: graph.input(tokenMask),
-    memoryLength: later ? graph.input(plan.memoryLength) : undefined,
-    memories: memories.map(({ k, v }) => ({ k: graph.input(k), v: graph.input(v) })),
-  };
-  const context = embedTokens(graph, given.tokens, plan.vocabulary, size.width);
+  const views = facts.cameras.length * perCamera;
+  const images = graph.input({ name: "images", dtype: "f32", shape: [1, views, 3, lines, columns] }, "images");
+  const tokens = graph.input({ name: "tokens", dtype: "i64", shape: text }, "tokens");
+  const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: text }, "token_mask");
+  const memoryLength = later ? lengthInput(graph, "memory") : undefined;
+  const memories = later ? plan.blocks.map((block) => memoryInput(graph, plan, block)) : [];
+  const context = embedTokens(graph, tokens, plan.vocabulary, size.width);
   const count = latents * memory.tokens;
   const block = graph.within("world", () => {
-    const seen = latentTokens(graph, plan, encode(graph, plan, given.images, perCamera, latents), latents);
+    const seen = latentTokens(graph, plan, encode(graph, plan, images, perCamera, latents), latents);
     const scores = graph.op(
       "Concat",
       [
-        ...(given.memoryLength ? [lengthScores(graph, given.memoryLength, plan.window, count)] : []),
+        ...(memoryLength ? [lengthScores(graph, memoryLength, plan.window, count)] : []),
         causalScores(graph, latents, memory.tokens),
       ],
       { axis: 3 },
     );
-    const start = given.memoryLength && frameIndex(graph, given.memoryLength, memory.tokens);
-    const made: KeyValue<Value>[] = [];
+    const start = memoryLength && frameIndex(graph, memoryLength, memory.tokens);
+    const made: KeyValue[] = [];
     transform(graph, plan, {
       x: branched(graph, seen, branches),
       count,
@@ -67,37 +57,22 @@ export function buildReader(plan: Plan, name: "prefill" | "extend", weights: Wei
         size.time_width,
         PERIOD_MIN,
       ),
-      past: (layer) => given.memories.slice(layer, layer + 1),
+      past: (layer) => memories.slice(layer, layer + 1),
       scores,
       context,
-      contextMask: given.tokenMask,
+      contextMask: tokenMask,
       keep: (kept) => made.push(kept),
     });
     return made;
   });
-  graph.output(graph.op("Identity", [context]), plan.context);
-  graph.output(graph.op("Identity", [given.tokenMask]), plan.contextMask);
+  graph.output(graph.op("Identity", [context]), plan.context, "cache");
+  graph.output(graph.op("Identity", [tokenMask]), plan.contextMask, "cache");
   plan.blocks.forEach(({ k, v }, layer) => {
     const own = present(block[layer], "keys and values of a layer");
-    graph.output(padded(graph, own.k, plan.block - count), k);
-    graph.output(padded(graph, own.v, plan.block - count), v);
+    graph.output(padded(graph, own.k, plan.block - count), k, "block");
+    graph.output(padded(graph, own.v, plan.block - count), v, "block");
   });
-  return {
-    bytes: graph.bytes(),
-    description: {
-      file: `${name}.onnx`,
-      inputs: [
-        { ...openPort(images), role: "images" },
-        { ...openPort(tokens), role: "tokens" },
-        { ...openPort(tokenMask), role: "token_mask" },
-        ...(later ? memoryInputs(plan) : []),
-      ],
-      outputs: [
-        ...[plan.context, plan.contextMask].map((port) => ({ ...openPort(port), role: "cache" as const })),
-        ...blockPorts(plan).map((port) => ({ ...openPort(port), role: "block" as const })),
-      ],
-    },
-  };
+  return graph;
 }
 
 /** Images [1, cameras · frames, 3, h, w] → latent frames [1, latents · cameras · patches, channels], frame by frame. */
