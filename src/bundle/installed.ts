@@ -1,11 +1,10 @@
 /** The installed bundles: those that ship with tendon, or those in a folder that the user names. */
-import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Bundle } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { Problem } from "../error/problem.ts";
 import { Manifest } from "./manifest.ts";
-import { readBundles, readShipped } from "./read.ts";
+import { bundleNames, readBundles, readShipped } from "./read.ts";
 import { readJson } from "./schema.ts";
 
 /** The bundles, every file verified. */
@@ -32,18 +31,12 @@ async function shippedPaths(): Promise<string[] | Problem> {
 }
 
 async function pathsIn(dir: string): Promise<string[] | Problem> {
-  try {
-    const entries = await readdir(dir, { withFileTypes: true });
-    const folders = entries.filter((entry) => !entry.isFile() && !entry.name.startsWith("."));
-    const paths = folders.map((entry) => join(dir, entry.name, "manifest.json"));
-    // A folder without a manifest is no bundle yet, for example one that is being built.
-    const present = await Promise.all(paths.map((path) => Bun.file(path).exists()));
-    return paths.filter((_, index) => present[index]);
-  } catch (error) {
-    return new Problem(
-      `the models folder ${dir} cannot be read: ${(error as Error).message}; name another with --models`,
-    );
-  }
+  const names = await bundleNames(dir);
+  if (names instanceof Problem) return names;
+  const paths = names.map((name) => join(dir, name, "manifest.json"));
+  // A folder without a manifest is no bundle yet.
+  const present = await Promise.all(paths.map((path) => Bun.file(path).exists()));
+  return paths.filter((_, index) => present[index]);
 }
 
 /** The manifest of one model, if its bundle is at hand. */

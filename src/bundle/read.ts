@@ -7,11 +7,12 @@ import type { Bundle } from "../engine/engine.ts";
 import { type BundlePlace, locateLibraries } from "../engine/library.ts";
 import { Problem } from "../error/problem.ts";
 import { contradiction, missingStatistic } from "./consistency.ts";
-import { exportId, type FileEntry } from "./digest.ts";
+import { exportId } from "./digest.ts";
 import { Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 
 const ADVICE = "rebuild or fetch the bundle again";
+const BUILD_ONE = "build one with: tendon bundle build MODEL_DIR --out DIR";
 
 /** The verified bundle in `dir`, or the first thing that is wrong with it. */
 export async function readBundle(dir: string): Promise<Bundle | Problem> {
@@ -53,23 +54,27 @@ async function readPlace(place: BundlePlace, root?: string): Promise<Bundle | Pr
   return (await contentProblem(place, manifest)) ?? { manifest, paths };
 }
 
-/** Every bundle folder inside `dir`, in the order of their names. */
+/** Names of the bundle folders inside `dir`, in order. */
+export async function bundleNames(dir: string): Promise<string[] | Problem> {
+  try {
+    const entries = (await readdir(dir, { withFileTypes: true })).filter((entry) => !entry.isFile());
+    // `.building-`: a bundle that is being written.
+    const names = entries.map(({ name }) => name).filter((name) => !/^\.|\.building-/.test(name));
+    return names.sort();
+  } catch (error) {
+    return new Problem(`the models folder ${dir} cannot be read (${reason(error)}); ${BUILD_ONE}`);
+  }
+}
+
+/** Every bundle inside `dir`, in the order of their folders' names. */
 export async function readBundles(dir: string): Promise<Bundle[] | Problem> {
   const root = resolve(dir);
-  const advice = "build one with: tendon bundle build MODEL_DIR --out DIR";
-  const names: string[] = [];
-  try {
-    for (const entry of await readdir(root, { withFileTypes: true })) {
-      // `.building-`: a bundle that is being written.
-      if (!entry.isFile() && !entry.name.startsWith(".") && !entry.name.includes(".building-")) names.push(entry.name);
-    }
-  } catch (error) {
-    return new Problem(`the models folder ${root} cannot be read (${reason(error)}); ${advice}`);
-  }
-  if (names.length === 0) return new Problem(`the models folder ${root} holds no bundle; ${advice}`);
+  const names = await bundleNames(root);
+  if (names instanceof Problem) return names;
+  if (names.length === 0) return new Problem(`the models folder ${root} holds no bundle; ${BUILD_ONE}`);
   const bundles: Bundle[] = [];
   const places = new Map<string, string>();
-  for (const name of names.sort()) {
+  for (const name of names) {
     const bundle = await readBundle(join(root, name));
     if (bundle instanceof Problem) return bundle;
     const { id } = bundle.manifest;
@@ -95,7 +100,11 @@ async function folderProblem(root: string): Promise<Problem | undefined> {
 }
 
 /** Presence, place, size and digest of one listed file. */
-async function fileProblem(path: string, file: FileEntry, root: string | undefined): Promise<Problem | undefined> {
+async function fileProblem(
+  path: string,
+  file: Manifest["files"][number],
+  root: string | undefined,
+): Promise<Problem | undefined> {
   try {
     // Links may point inside the bundle only.
     if (root !== undefined && !(await realpath(path)).startsWith((await realpath(root)) + sep)) {
