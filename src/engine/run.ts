@@ -40,10 +40,10 @@ export class NativeRun implements Run {
 
   withdraw(): boolean {
     if (this.settled || !this.channel.isOpen) return false;
-    const taken = this.channel.calls.tendon_withdraw(this.channel.engine, this.ticket);
-    this.channel.expect(taken, "withdraw");
-    if (taken === 1) this.finish(cancelled());
-    return taken === 1;
+    const { calls, engine } = this.channel;
+    const taken = this.channel.expect(calls.tendon_withdraw(engine, this.ticket), "withdraw") === 1;
+    if (taken) this.finish(cancelled());
+    return taken;
   }
 
   commit(): void {
@@ -86,10 +86,10 @@ export class NativeRun implements Run {
 
   private release(verdict: "commit" | "abort"): void {
     if (this.channel.isOpen) {
-      const { engine } = this.channel;
-      if (verdict === "commit") this.channel.expect(this.channel.calls.tendon_commit(engine, this.ticket), "commit");
-      else this.channel.expect(this.channel.calls.tendon_abort(engine, this.ticket), "abort");
-      this.channel.expect(this.channel.calls.tendon_slot_free(engine, this.ticket), "slot_free");
+      const { calls, engine } = this.channel;
+      const decide = verdict === "commit" ? calls.tendon_commit : calls.tendon_abort;
+      this.channel.expect(decide(engine, this.ticket), verdict);
+      this.channel.expect(calls.tendon_slot_free(engine, this.ticket), "slot_free");
     }
     this.over.resolve();
   }
