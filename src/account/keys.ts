@@ -5,7 +5,7 @@
  * store has not answered for `keysBelievedMs`, the cache is not used: a revoked key stops working within a second on every node.
  */
 import { LIMITS } from "../limits.ts";
-import type { Clock } from "../std/clock.ts";
+import { type Clock, unixSeconds } from "../std/clock.ts";
 import type { AccountStore } from "../store/accounts/accounts.ts";
 import type { KeyRecord } from "../store/accounts/records.ts";
 import { StoreDown } from "../store/store.ts";
@@ -39,7 +39,7 @@ export class Keys {
 
   /** Notes a use; `flush` writes it to the store. */
   used(publicId: string): void {
-    this.uses.set(publicId, Math.floor(this.clock.unixMs() / 1000));
+    this.uses.set(publicId, unixSeconds(this.clock));
   }
 
   /** Asks the store for revocations; called by a timer. */

@@ -11,6 +11,11 @@ export interface Clock {
   every(ms: number, due: () => void): () => void;
 }
 
+/** Whole seconds since the Unix epoch. */
+export function unixSeconds(clock: Clock): number {
+  return Math.floor(clock.unixMs() / 1000);
+}
+
 export const systemClock: Clock = {
   unixMs: () => Date.now(),
   monotonicMs: () => performance.now(),
