@@ -1,7 +1,6 @@
 /** Whether the graphs of a manifest have the inputs and outputs that its facts ask for, and fit each other. */
 import { fault, firstRepeated } from "./fault.ts";
-import type { Manifest } from "./manifest.ts";
-import type { Graph } from "./manifest-graphs.ts";
+import type { Graph, Manifest } from "./manifest.ts";
 
 type Shape = AnyPort["shape"];
 

@@ -5,7 +5,7 @@
  */
 import { assert } from "../std/assert.ts";
 import type { Facts } from "./architecture.ts";
-import { type Graph, INPUT_ROLES } from "./manifest-graphs.ts";
+import { type Graph, INPUT_ROLES } from "./manifest.ts";
 import {
   ATTRIBUTE_TYPE,
   type AttributeProto,
