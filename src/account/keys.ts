@@ -48,7 +48,10 @@ export class Keys {
     const revision = await this.store.keysRevision();
     if (revision instanceof StoreDown) return;
     // The first answer after a pause empties the cache as well if keys were revoked during the pause.
-    if (revision !== this.revision) this.forget();
+    if (revision !== this.revision) {
+      this.known.clear();
+      this.epoch += 1;
+    }
     this.revision = revision;
     this.checkedMs = Math.max(this.checkedMs, askedMs);
   }
@@ -69,10 +72,5 @@ export class Keys {
       if (oldest !== undefined) this.known.delete(oldest);
     }
     this.known.set(record.publicId, record);
-  }
-
-  private forget(): void {
-    this.known.clear();
-    this.epoch += 1;
   }
 }

@@ -6,10 +6,10 @@ import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
 import { expert } from "./expert.ts";
 import type { Graphs } from "./families.ts";
-import { firstBroken } from "./fault.ts";
+import { commonRules, firstBroken } from "./fault.ts";
 import { GraphBuilder, type Port } from "./graph.ts";
 import { embedTokens, type KeyValue, language } from "./language.ts";
-import { patchCount, type Views, vision } from "./vision.ts";
+import { vision } from "./vision.ts";
 import { Weights } from "./weights.ts";
 
 /** Both graphs with random weights; `vocabulary` is the number of token ids. */
@@ -22,17 +22,14 @@ export function flowVla(facts: Facts, architecture: Architecture, vocabulary: nu
 
 /** The first rule that is broken: a JSON path of model.json, what was found there and what was expected. */
 export function flowVlaMismatch(
-  { image, frames, memory, guidance }: Facts,
+  facts: Facts,
   { vision: tower, language: prefix, expert: flow }: Architecture,
 ): string | undefined {
-  const patches = (image.width / tower.patch) * (image.height / tower.patch);
+  const { frames, memory, guidance } = facts;
   return firstBroken([
     [frames.first === frames.later, "/frames/first", frames.first, `${frames.later}, as later`],
     [memory === null, "/memory", 1, "null: this family keeps none"],
     [guidance === null, "/guidance", 1, "null: this family has one branch"],
-    [image.width % tower.patch === 0, "/image/width", image.width, `a multiple of the patch, ${tower.patch}`],
-    [image.height % tower.patch === 0, "/image/height", image.height, `a multiple of the patch, ${tower.patch}`],
-    [image.tokens === patches, "/image/tokens", image.tokens, `${patches}, the patches of one image`],
     [tower.width % tower.heads === 0, "/architecture/vision/heads", tower.heads, `a divisor of ${tower.width}`],
     [
       prefix.heads % prefix.kv_heads === 0,
@@ -41,18 +38,14 @@ export function flowVlaMismatch(
       `a divisor of ${prefix.heads}`,
     ],
     [prefix.head_dim % 2 === 0, "/architecture/language/head_dim", prefix.head_dim, "an even number"],
-    [
-      flow.time_width % 2 === 0 && flow.time_width > 2,
-      "/architecture/expert/time_width",
-      flow.time_width,
-      "an even number above 2",
-    ],
+    ...commonRules(facts, tower.patch, "expert", flow.time_width),
   ]);
 }
 
 /** The prefix, image tokens view by view, then the prompt, as prefill writes it and denoise reads it. */
 interface Prefix {
-  readonly views: Views;
+  /** Images of one observation: cameras · frames. */
+  readonly views: number;
   /** Tokens of all images, and of images and prompt. */
   readonly seen: number;
   readonly length: number;
@@ -60,9 +53,9 @@ interface Prefix {
   readonly caches: readonly KeyValue<Port>[];
 }
 
-function layOut({ cameras, frames, image, prompt }: Facts, { language, vision }: Architecture): Prefix {
-  const views = { count: cameras.length * frames.later, width: image.width, height: image.height };
-  const seen = views.count * patchCount(views, vision.patch);
+function layOut({ cameras, frames, image, prompt }: Facts, { language }: Architecture): Prefix {
+  const views = cameras.length * frames.later;
+  const seen = views * image.tokens;
   const length = seen + prompt.tokens_max;
   const cache = (name: string): Port => {
     return { name, dtype: "f32", shape: ["batch", language.kv_heads, length, language.head_dim] };
@@ -81,13 +74,16 @@ function buildPrefill(
   weights: Weights,
 ): GraphBuilder {
   const graph = new GraphBuilder("prefill", facts, weights);
-  const { count, width, height } = prefix.views;
+  const { width, height } = facts.image;
   const text: Port["shape"] = ["batch", facts.prompt.tokens_max];
-  const images = graph.input({ name: "images", dtype: "f32", shape: ["batch", count, 3, height, width] }, "images");
+  const images = graph.input(
+    { name: "images", dtype: "f32", shape: ["batch", prefix.views, 3, height, width] },
+    "images",
+  );
   const tokens = graph.input({ name: "tokens", dtype: "i64", shape: text }, "tokens");
   const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: text }, "token_mask");
 
-  const seen = vision(graph, images, prefix.views, architecture);
+  const seen = vision(graph, images, facts, architecture);
   const read = embedTokens(graph, tokens, vocabulary, architecture.language.width);
   const embedded = graph.op("Concat", [seen, read], { axis: 1 });
   // Image tokens are always valid and come first: ones are added on the left of the mask.

@@ -9,10 +9,10 @@ import type { ChunkResult, Run } from "./engine.ts";
 import type { ResultSlots } from "./result.ts";
 
 export class NativeRun implements Run {
-  readonly result: Promise<ChunkResult | Failure>;
-  readonly released: Promise<void>;
   private readonly outcome = Promise.withResolvers<ChunkResult | Failure>();
+  readonly result = this.outcome.promise;
   private readonly over = Promise.withResolvers<void>();
+  readonly released = this.over.promise;
   private native: "running" | "done" = "running";
   private settled = false;
   /** The result is a chunk. */
@@ -25,8 +25,6 @@ export class NativeRun implements Run {
     private readonly results: ResultSlots,
     private readonly ticket: number,
   ) {
-    this.result = this.outcome.promise;
-    this.released = this.over.promise;
     channel.wait(ticket, (status) => this.ended(status));
   }
 

@@ -94,10 +94,9 @@ async function run({ name, command, cwd = ROOT, env = {}, count }: Check): Promi
   await Promise.all([show(child.stdout), show(child.stderr)]);
   const good = (await child.exited) === 0;
   const counts = count?.(output) ?? { passed: 0, failed: 0, skipped: 0 };
-  // A command that fails without a failed test counts as one failure; one that has no tests counts as one pass.
-  if (!good && counts.failed === 0) counts.failed = 1;
+  // A command without tests counts as one pass; failing without a failed test, or running no test, counts as one failure.
   if (good && count === undefined) counts.passed = 1;
-  if (good && count !== undefined && counts.passed === 0) counts.failed = 1;
+  if (counts.failed === 0 && (!good || counts.passed === 0)) counts.failed = 1;
   return counts;
 }
 

@@ -10,7 +10,7 @@ import { present } from "../../std/assert.ts";
 import type { Facts, WorldArchitecture } from "../architecture.ts";
 import { FINAL_PARTS, modulation, stateIn, timeCondition } from "../expert.ts";
 import type { Graphs } from "../families.ts";
-import { firstBroken } from "../fault.ts";
+import { commonRules, firstBroken } from "../fault.ts";
 import { GraphBuilder, type Port, type Value } from "../graph.ts";
 import { embedTokens, type KeyValue } from "../language.ts";
 import { linear, MASKED, rmsScale, tiedOut } from "../layers.ts";
@@ -42,17 +42,10 @@ export function worldAction(facts: Facts, architecture: WorldArchitecture, vocab
 export function worldActionMismatch(facts: Facts, { transformer: size }: WorldArchitecture): string | undefined {
   const { image, frames, memory, cameras } = facts;
   if (memory === null) return "/memory: found null, expected the window of an episode";
-  const patches = (image.width / size.patch) * (image.height / size.patch);
+  const tokens = cameras.length * image.tokens;
   return firstBroken([
-    [image.width % size.patch === 0, "/image/width", image.width, `a multiple of the patch, ${size.patch}`],
-    [image.height % size.patch === 0, "/image/height", image.height, `a multiple of the patch, ${size.patch}`],
-    [image.tokens === patches, "/image/tokens", image.tokens, `${patches}, the patches of one image`],
-    [
-      memory.tokens === cameras.length * patches,
-      "/memory/tokens",
-      memory.tokens,
-      `${cameras.length * patches}, the patches of all cameras`,
-    ],
+    ...commonRules(facts, size.patch, "transformer", size.time_width),
+    [memory.tokens === tokens, "/memory/tokens", memory.tokens, `${tokens}, the patches of all cameras`],
     [
       memory.first === frames.first,
       "/memory/first",
@@ -61,17 +54,11 @@ export function worldActionMismatch(facts: Facts, { transformer: size }: WorldAr
     ],
     [frames.later % memory.later === 0, "/frames/later", frames.later, `a multiple of ${memory.later} latent frames`],
     [size.head_dim % 2 === 0, "/architecture/transformer/head_dim", size.head_dim, "an even number"],
-    [
-      size.time_width % 2 === 0 && size.time_width > 2,
-      "/architecture/transformer/time_width",
-      size.time_width,
-      "an even number above 2",
-    ],
   ]);
 }
 
 /** Prefill and extend: images, tokens, token_mask and, to extend, the memory → the block of the observed frames, and the text for the flow. */
-export function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): GraphBuilder {
+function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): GraphBuilder {
   const { facts, memory, size, branches } = plan;
   const later = name === "extend";
   const graph = new GraphBuilder(name, facts, weights);
@@ -165,7 +152,7 @@ function causalScores(graph: GraphBuilder, latents: number, tokens: number): Val
 }
 
 /** Denoise: noisy rows, noisy latent frames, time, state, memory and block → both velocities: one flow step. */
-export function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
+function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
   const { facts, memory, size, branches } = plan;
   const { rows, width: actionWidth } = facts.action;
   const graph = new GraphBuilder("denoise", facts, weights);
