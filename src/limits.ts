@@ -73,10 +73,7 @@ export const LIMITS = {
   jsonValuesMax: 20_000,
 
   // Bounds of this implementation
-  /**
-   * Request bodies and messages in memory at once, over all connections; the next one is refused. Bun's buffers for incomplete
-   * WebSocket messages are not counted: at most `socketPayloadBytesMax` per connection.
-   */
+  /** Bodies and messages in memory, over all connections. Bun's buffers of incomplete messages come on top: `socketPayloadBytesMax` each. */
   ingressBytesMax: 384 * MiB,
   /** Share of one account: enough for a thousand requests of three large frames. */
   ingressOwnerShare: 0.75,

@@ -97,10 +97,7 @@ function payCredit(store: DevStore, accountId: string, at: number): ReturnType<C
   return store.charges.credit({ accountId, transferId: accountId, amount: CREDIT, at, month: monthOf(at) });
 }
 
-/**
- * Saves the key for the command line if the credentials file holds none. If it holds this key, only the address is updated,
- * because the port may have changed.
- */
+/** Saves the key for the command line if the credentials file holds none; if it holds this key, its address, as the port may have changed. */
 export async function saveDevCredentials(path: string, key: string, baseUrl: string): Promise<Problem | undefined> {
   const saved = await readCredentials(path);
   if (saved instanceof Problem) return saved;

@@ -1,7 +1,4 @@
-/**
- * Whether the parts of a manifest agree with each other: shapes, names, lengths. Checked once, before anything is loaded, so that
- * the code that runs a chunk needs no branch on a shape.
- */
+/** Whether the parts of a manifest agree. Checked before anything is loaded, so that the code that runs a chunk need not check shapes. */
 import { LIMITS } from "../limits.ts";
 import { fault, firstRepeated } from "./fault.ts";
 import { checkGraphs } from "./graph-consistency.ts";

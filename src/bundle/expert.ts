@@ -1,7 +1,4 @@
-/**
- * Flow expert of a flow-vla: noisy action rows, the time and the prefix cache to a velocity. pi0.5's shape: each block's norms are scaled,
- * shifted and gated by the time (adaptive RMSNorm).
- */
+/** Flow expert of a flow-vla: noisy action rows, time and prefix cache to a velocity; adaptive RMSNorm by the time, as in pi0.5. */
 import type { Architecture, Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { headsOf, type KeyValue, keyValue, query } from "./language.ts";
@@ -88,10 +85,7 @@ export function timeCondition(graph: GraphBuilder, time: Value, width: number, s
   return swish(graph, linear(graph, "time_out", hidden, dense));
 }
 
-/**
- * `adaptive.weight` [time width, parts · width] and its bias turn the condition into one vector [width] per part. Biases of scales and
- * gates are around 1: pi0.5's `1 + scale` is folded into them.
- */
+/** The condition as one vector [width] per part, by `adaptive.weight` [time width, parts · width] and bias; pi0.5's `1 + scale` is in it. */
 export function modulation<Parts extends readonly number[]>(
   graph: GraphBuilder,
   condition: Value,

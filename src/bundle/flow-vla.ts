@@ -1,7 +1,4 @@
-/**
- * Family flow-vla: a vision tower, a language prefix that includes the state, and a flow expert on the prefix's keys and values
- * (pi0.5, MolmoAct2 and their like). Two graphs: prefill once per observation, denoise once per flow step.
- */
+/** Family flow-vla (pi0.5, MolmoAct2 and their like): prefill, vision and language, once per observation; denoise once per flow step. */
 import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
 import { expert } from "./expert.ts";

@@ -1,8 +1,4 @@
-/**
- * Builds one ONNX graph, node by node. Standard `ai.onnx` operators only, batch dimension symbolic, deterministic names and bytes.
- *
- * A value is its name. A node's first output is named after its scope, so that a profile reads like the source.
- */
+/** Builds one ONNX graph of standard operators, node by node: batch dimension symbolic, deterministic names and bytes. A value is its name. */
 import { assert } from "../std/assert.ts";
 import type { Facts } from "./architecture.ts";
 import { type Graph, INPUT_ROLES } from "./manifest.ts";
@@ -69,7 +65,7 @@ export class GraphBuilder {
     this.outputs.push({ ...port, role });
   }
 
-  /** Adds a node with one output. */
+  /** Adds a node with one output, named after its scope, so that a profile reads like the source. */
   op(opType: string, inputs: readonly Value[], attributes: Readonly<Record<string, Attribute>> = {}): Value {
     return this.ops(opType, inputs, 1, attributes)[0] ?? "";
   }

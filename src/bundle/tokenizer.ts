@@ -66,10 +66,7 @@ export function trainTokenizer(corpus: readonly string[], merges: number): Token
   return { json: `${JSON.stringify(file)}\n`, vocabulary: tokens.length };
 }
 
-/**
- * One printable character per byte, in byte order: GPT-2's table. Printable Latin-1 bytes map to themselves, the others to
- * characters from U+0100 on.
- */
+/** GPT-2's table, one printable character per byte: printable Latin-1 bytes are themselves, the others begin at U+0100. */
 export function byteAlphabet(): string[] {
   let next = 0x100;
   return Array.from({ length: 256 }, (_, byte) => {
