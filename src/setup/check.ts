@@ -31,11 +31,10 @@ function bunTest(...paths: string[]): Check {
   return {
     name: "bun test",
     command: [process.execPath, "test", "--timeout", "60000", ...paths],
-    count: (output) => ({
-      passed: number(output, /^\s*(\d+) pass$/m),
-      failed: number(output, /^\s*(\d+) fail$/m),
-      skipped: number(output, /^\s*(\d+) skip$/m),
-    }),
+    count: (output) => {
+      const number = (word: string) => Number(new RegExp(`^\\s*(\\d+) ${word}$`, "m").exec(output)?.[1] ?? 0);
+      return { passed: number("pass"), failed: number("fail"), skipped: number("skip") };
+    },
   };
 }
 
@@ -66,10 +65,6 @@ function sum(output: string, pattern: RegExp): Counts {
     counts.skipped += Number(skipped);
   }
   return counts;
-}
-
-function number(output: string, pattern: RegExp): number {
-  return Number(pattern.exec(output)?.[1] ?? 0);
 }
 
 /** Runs a check, showing its output as it comes. */
