@@ -8,6 +8,7 @@ import { type BundlePlace, locateLibraries } from "../engine/library.ts";
 import { Problem } from "../error/problem.ts";
 import { contradiction, missingStatistic } from "./consistency.ts";
 import { exportId } from "./digest.ts";
+import { firstRepeated } from "./fault.ts";
 import { Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 
@@ -23,14 +24,18 @@ export async function readBundle(dir: string): Promise<Bundle | Problem> {
 /** The bundles that ship with tendon, verified. */
 export async function readShipped(): Promise<Bundle[] | Problem> {
   const installed = await locateLibraries();
-  if (installed instanceof Problem) return installed;
-  const bundles: Bundle[] = [];
-  for (const place of installed.bundles) {
-    const bundle = await readPlace(place);
-    if (bundle instanceof Problem) return bundle;
-    bundles.push(bundle);
+  return installed instanceof Problem ? installed : eachOf(installed.bundles, (place) => readPlace(place));
+}
+
+/** Reads one after another, until one is wrong. */
+async function eachOf<Item, Read>(items: readonly Item[], read: (item: Item) => Promise<Read | Problem>) {
+  const done: Read[] = [];
+  for (const item of items) {
+    const one = await read(item);
+    if (one instanceof Problem) return one;
+    done.push(one);
   }
-  return bundles;
+  return done;
 }
 
 /** The bundles, every file verified. */
@@ -42,13 +47,8 @@ export function installedBundles(dir: string | undefined): Promise<Bundle[] | Pr
 export async function installedManifests(dir: string | undefined): Promise<Manifest[] | Problem> {
   const paths = await (dir === undefined ? shippedPaths() : pathsIn(dir));
   if (paths instanceof Problem) return paths;
-  const manifests: Manifest[] = [];
-  for (const path of paths) {
-    const manifest = await readJson(path, Manifest, ADVICE);
-    if (manifest instanceof Problem) return manifest;
-    manifests.push(manifest);
-  }
-  return manifests.sort((a, b) => a.id.localeCompare(b.id, "en"));
+  const manifests = await eachOf(paths, (path) => readJson(path, Manifest, ADVICE));
+  return manifests instanceof Problem ? manifests : manifests.sort((a, b) => a.id.localeCompare(b.id, "en"));
 }
 
 async function shippedPaths(): Promise<string[] | Problem> {
@@ -93,7 +93,7 @@ async function readPlace(place: BundlePlace, root?: string): Promise<Bundle | Pr
 }
 
 /** Names of the bundle folders inside `dir`, in order. */
-export async function bundleNames(dir: string): Promise<string[] | Problem> {
+async function bundleNames(dir: string): Promise<string[] | Problem> {
   try {
     const entries = (await readdir(dir, { withFileTypes: true })).filter((entry) => !entry.isFile());
     // `.building-`: a bundle that is being written.
@@ -110,20 +110,14 @@ export async function readBundles(dir: string): Promise<Bundle[] | Problem> {
   const names = await bundleNames(root);
   if (names instanceof Problem) return names;
   if (names.length === 0) return new Problem(`the models folder ${root} holds no bundle; ${BUILD_ONE}`);
-  const bundles: Bundle[] = [];
-  const places = new Map<string, string>();
-  for (const name of names) {
-    const bundle = await readBundle(join(root, name));
-    if (bundle instanceof Problem) return bundle;
-    const { id } = bundle.manifest;
-    const other = places.get(id);
-    if (other !== undefined) {
-      return new Problem(`${join(root, other)} and ${join(root, name)} both hold ${id}; remove one of them`);
-    }
-    places.set(id, name);
-    bundles.push(bundle);
-  }
-  return bundles;
+  const bundles = await eachOf(names, (name) => readBundle(join(root, name)));
+  if (bundles instanceof Problem) return bundles;
+  const ids = bundles.map(({ manifest }) => manifest.id);
+  const twice = firstRepeated(ids);
+  if (twice === undefined) return bundles;
+  const id = ids[twice] ?? "";
+  const [one, other] = [ids.indexOf(id), twice].map((at) => join(root, names[at] ?? ""));
+  return new Problem(`${one} and ${other} both hold ${id}; remove one of them`);
 }
 
 async function folderProblem(root: string): Promise<Problem | undefined> {
