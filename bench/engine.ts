@@ -1,5 +1,5 @@
 /** The engine with the sample's model loaded, in this process, for proofs that look below HTTP. */
-import { installedBundles } from "../src/bundle/installed.ts";
+import { installedBundles } from "../src/bundle/read.ts";
 import type { Engine, Frame, Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
 import { Failure } from "../src/error/core.ts";

@@ -1,7 +1,4 @@
-/**
- * Drills: failures that `serve --dev` causes on purpose, so that authors of robots and clients can test how they handle them
- * (contract section 9). `TENDON_FAULTS=NAME[:SESSION-PREFIX[@STEP]],…`
- */
+/** Drills: failures that `serve --dev` causes on purpose (contract section 9): `TENDON_FAULTS=NAME[:SESSION-PREFIX[@STEP]],…` */
 import { EXIT, Problem } from "./error/problem.ts";
 import { nearest } from "./std/nearest.ts";
 

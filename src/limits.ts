@@ -73,10 +73,7 @@ export const LIMITS = {
   jsonValuesMax: 20_000,
 
   // Bounds of this implementation
-  /**
-   * Request bodies and messages in memory at once, over all connections; the next one is refused. Bun's buffers for incomplete
-   * WebSocket messages are not counted: at most `socketPayloadBytesMax` per connection.
-   */
+  /** Bodies and messages in memory, over all connections. Bun's buffers of incomplete messages come on top: `socketPayloadBytesMax` each. */
   ingressBytesMax: 384 * MiB,
   /** Share of one account: enough for a thousand requests of three large frames. */
   ingressOwnerShare: 0.75,
@@ -86,8 +83,6 @@ export const LIMITS = {
   serverBodyBytesMax: Number.MAX_SAFE_INTEGER,
   /** A connection without traffic is closed after this time, or later if `chunk_seconds` is longer. */
   connectionIdleSeconds: 30,
-  /** The largest idle time that Bun accepts. */
-  connectionIdleSecondsMax: 255,
   /** Largest `chunk_seconds`: within it a waiting robot keeps its connection. */
   chunkSecondsMax: 240,
   /** `/readyz` reports the store as down if it does not answer within this time. */
@@ -169,8 +164,6 @@ export const LIMITS = {
   accountEarlyFramesMax: 96,
   /** Runs queued, running or waiting to be read. */
   chunksMax: 128,
-  /** Loaded models. */
-  modelsMax: 16,
   /** Frames of one observation: 4 cameras x 4 frames. */
   observationFramesMax: 16,
   /** Values of one state vector. */
@@ -191,35 +184,19 @@ export const LIMITS = {
 
 assert(LIMITS.storeConnectMs < LIMITS.storeAnswerMs, "connecting takes less time than the wait for an answer");
 assert(2 * LIMITS.keysAskMs < LIMITS.keysBelievedMs, "one lost question does not disable the cache of keys");
-assert(LIMITS.framesMax >= 2 * LIMITS.observationFramesMax, "two whole observations fit into the frame slots");
-assert(
-  LIMITS.accountFramesMax + 3 * LIMITS.observationFramesMax <= LIMITS.framesMax,
-  "no account can take all frame slots",
-);
-assert(
-  LIMITS.earlyFramesMax + LIMITS.observationFramesMax <= LIMITS.framesMax,
-  "frames that came early leave room for an observation that is there",
-);
+const { framesMax, observationFramesMax } = LIMITS;
+assert(LIMITS.accountFramesMax + 3 * observationFramesMax <= framesMax, "no account can take all frame slots");
+assert(LIMITS.earlyFramesMax + observationFramesMax <= framesMax, "early frames leave room for a whole observation");
+assert(framesMax >= 2 * observationFramesMax, "two whole observations fit into the frame slots");
 assert(LIMITS.accountEarlyFramesMax < LIMITS.earlyFramesMax, "no account can take all slots of early frames");
 assert(LIMITS.accountSocketsMax < LIMITS.socketsMax, "no account can take all sockets");
-assert(
-  LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax,
-  "the route, not the server, refuses a frame that is too large",
-);
+assert(LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax, "the route, not the server, refuses a large frame");
 assert(LIMITS.accountChunksMax < LIMITS.chunksMax, "no account can take all run slots");
 assert(LIMITS.accountFramesMax >= LIMITS.observationFramesMax, "every observation fits into an account's share");
 assert(LIMITS.accountWaitingMax < LIMITS.admissionWaitingMax, "no account can take all places to wait");
 assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 20, "the widest chunk of the contract fits");
 assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
-assert(
-  LIMITS.chunkSecondsMax + 10 < LIMITS.connectionIdleSecondsMax,
-  "the server can be told to wait for the slowest chunk",
-);
-assert(
-  LIMITS.clientAnswerMs > 1_000 * LIMITS.chunkSecondsDefault,
-  "a client waits longer than a chunk takes by default",
-);
-assert(
-  LIMITS.drainMs + 2 * LIMITS.flushMs < LIMITS.shutdownMs,
-  "running requests, last answers and closing fit into the time for shutdown",
-);
+// The largest idle time that Bun accepts is 255 s.
+assert(LIMITS.chunkSecondsMax + 10 < 255, "the server can be told to wait for the slowest chunk");
+assert(LIMITS.clientAnswerMs > 1_000 * LIMITS.chunkSecondsDefault, "a client waits for a chunk of the default time");
+assert(LIMITS.drainMs + 2 * LIMITS.flushMs < LIMITS.shutdownMs, "draining, last answers and closing fit into shutdown");

@@ -28,21 +28,20 @@ export async function readCredentials(
 
 /** Replaces the file, atomically: mode 0600, in a folder of mode 0700. */
 export async function writeCredentials(path: string, credentials: Credentials): Promise<Problem | undefined> {
-  try {
-    await writePrivate(path, `${JSON.stringify(credentials, null, 2)}\n`);
-    return undefined;
-  } catch (error) {
-    return new Problem(`the credentials file ${path} cannot be written: ${(error as Error).message}`);
-  }
+  return await problemOf(path, "written", writePrivate(path, `${JSON.stringify(credentials, null, 2)}\n`));
 }
 
 /** Removes the file; a missing file is no problem. */
 export async function removeCredentials(path: string): Promise<Problem | undefined> {
+  return await problemOf(path, "removed", rm(path, { force: true }));
+}
+
+async function problemOf(path: string, done: string, work: Promise<void>): Promise<Problem | undefined> {
   try {
-    await rm(path, { force: true });
+    await work;
     return undefined;
   } catch (error) {
-    return new Problem(`the credentials file ${path} cannot be removed: ${(error as Error).message}`);
+    return new Problem(`the credentials file ${path} cannot be ${done}: ${(error as Error).message}`);
   }
 }
 

@@ -4,7 +4,7 @@ import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { Problem } from "../error/problem.ts";
 import { monthOf } from "../std/calendar.ts";
-import type { Clock } from "../std/clock.ts";
+import { type Clock, unixSeconds } from "../std/clock.ts";
 import { readText, writePrivate } from "../std/file.ts";
 import { makeId } from "../std/ids.ts";
 import type { AccountStore } from "../store/accounts/accounts.ts";
@@ -36,11 +36,10 @@ export async function devAccount(store: DevStore, dataDir: string, clock: Clock)
   const path = join(dataDir, KEY_FILE);
   try {
     const kept = (await readText(path))?.trim();
-    const principal =
-      kept === undefined ? undefined : await authenticate(`Bearer ${kept}`, new Keys(store.accounts, clock));
-    if (kept !== undefined && principal && "accountId" in principal) {
+    const principal = kept && (await authenticate(`Bearer ${kept}`, new Keys(store.accounts, clock)));
+    if (kept && principal && "accountId" in principal) {
       const { accountId } = principal;
-      const paid = await payCredit(store, accountId, Math.floor(clock.unixMs() / 1000));
+      const paid = await payCredit(store, accountId, unixSeconds(clock));
       if (!(paid instanceof StoreDown)) return { accountId, key: kept };
       return new Problem(
         `the credit of ${DEV_EMAIL} cannot be paid in: ${paid.reason}; start again once the store works`,
@@ -62,7 +61,7 @@ export async function devAccount(store: DevStore, dataDir: string, clock: Clock)
 }
 
 async function makeDevKey(store: DevStore, clock: Clock): Promise<DevAccount | StoreDown> {
-  const createdAt = Math.floor(clock.unixMs() / 1000);
+  const createdAt = unixSeconds(clock);
   const added = await store.accounts.accountAdd({
     id: makeId("acct_", clock),
     email: DEV_EMAIL,
@@ -98,10 +97,7 @@ function payCredit(store: DevStore, accountId: string, at: number): ReturnType<C
   return store.charges.credit({ accountId, transferId: accountId, amount: CREDIT, at, month: monthOf(at) });
 }
 
-/**
- * Saves the key for the command line if the credentials file holds none. If it holds this key, only the address is updated,
- * because the port may have changed.
- */
+/** Saves the key for the command line if the credentials file holds none; if it holds this key, its address, as the port may have changed. */
 export async function saveDevCredentials(path: string, key: string, baseUrl: string): Promise<Problem | undefined> {
   const saved = await readCredentials(path);
   if (saved instanceof Problem) return saved;

@@ -1,7 +1,7 @@
 /** Device login (RFC 8628): a program without a browser gets an API key once a signed-in person has confirmed its code. */
 import { LIMITS } from "../limits.ts";
 import { randomText } from "../std/base62.ts";
-import type { Clock } from "../std/clock.ts";
+import { type Clock, unixSeconds } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import type { AccountStore } from "../store/accounts/accounts.ts";
 import type { PeopleStore } from "../store/people/people.ts";
@@ -36,15 +36,14 @@ export class DeviceLogins {
   async begin(asked: { deviceName: string; address: string; network: string }): Promise<Begun | PageRefusal> {
     const refused = await this.people.tried(`device from ${asked.network}`, LIMITS.deviceTriesMax);
     if (refused) return refused;
-    const now = this.now();
+    const now = unixSeconds(this.clock);
+    const deviceName = [...printable(asked.deviceName).trim()].slice(0, LIMITS.deviceNameCharsMax).join("");
     for (let tries = 0; tries < CODE_TRIES; tries += 1) {
-      const [deviceCode, userCode] = [makeToken(), makeUserCode()];
+      const [deviceCode, userCode] = [makeToken(), dashed(randomText(LETTERS, CODE_CHARS))];
       const added = await this.store.people.deviceAdd({
         deviceSha256: sha256(deviceCode),
         userCodeSha256: sha256(userCode),
-        deviceName:
-          [...printable(asked.deviceName).trim()].slice(0, LIMITS.deviceNameCharsMax).join("") ||
-          "a device without a name",
+        deviceName: deviceName || "a device without a name",
         address: asked.address,
         createdAt: now,
         expiresAt: now + LIMITS.deviceLoginSeconds,
@@ -64,9 +63,12 @@ export class DeviceLogins {
   ): Promise<{ login: DeviceLogin; userCode: string } | PageRefusal> {
     const userCode = await this.guess(person, typed, network);
     if (userCode instanceof PageRefusal) return userCode;
-    const login = await this.store.people.deviceByUserCode({ userCodeSha256: sha256(userCode), now: this.now() });
+    const login = await this.store.people.deviceByUserCode({
+      userCodeSha256: sha256(userCode),
+      now: unixSeconds(this.clock),
+    });
     if (login instanceof StoreDown) return unavailable();
-    return login ? { login, userCode } : codeUnknown();
+    return login ? { login, userCode } : CODE_UNKNOWN;
   }
 
   /** Works once per code. An approval is void once the sign-in that gave it has ended. */
@@ -83,17 +85,17 @@ export class DeviceLogins {
       approve,
       accountId: person.accountId,
       signInSha256: sha256(person.token),
-      now: this.now(),
+      now: unixSeconds(this.clock),
     });
     if (decided instanceof StoreDown) return unavailable();
-    return decided === "decided" ? undefined : codeUnknown();
+    return decided === "decided" ? undefined : CODE_UNKNOWN;
   }
 
   /** The device's poll. The first poll after the approval gets the whole key, later ones do not. */
   async poll(deviceCode: string): Promise<Exclude<DevicePoll, object> | { readonly key: string } | StoreDown> {
     if (!isToken(deviceCode)) return "unknown";
     const key = makeKey();
-    const now = this.now();
+    const now = unixSeconds(this.clock);
     const outcome = await this.store.people.devicePoll({
       deviceSha256: sha256(deviceCode),
       key: { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), createdAt: now },
@@ -107,11 +109,7 @@ export class DeviceLogins {
     const refused =
       (await this.people.tried(`code from ${network}`, LIMITS.codeNetworkTriesMax)) ??
       (await this.people.tried(`code of ${person.accountId}`, LIMITS.codeTriesMax));
-    return refused ?? readUserCode(typed) ?? codeUnknown();
-  }
-
-  private now(): number {
-    return Math.floor(this.clock.unixMs() / 1000);
+    return refused ?? readUserCode(typed) ?? CODE_UNKNOWN;
   }
 }
 
@@ -122,15 +120,9 @@ export const KEY_REFUSALS = {
   too_many: `The account has ${LIMITS.accountKeysMax} keys, as many as it may have: revoke one first.`,
 } as const;
 
-function codeUnknown(): PageRefusal {
-  return new PageRefusal(
-    "No device is waiting with this code. Compare it with the terminal, or run tendon login again.",
-  );
-}
-
-function makeUserCode(): string {
-  return dashed(randomText(LETTERS, CODE_CHARS));
-}
+const CODE_UNKNOWN = new PageRefusal(
+  "No device is waiting with this code. Compare it with the terminal, or run tendon login again.",
+);
 
 /** Case, spaces and punctuation do not matter (RFC 8628, section 6.1). */
 function readUserCode(typed: string): string | undefined {

@@ -5,7 +5,7 @@
  * store has not answered for `keysBelievedMs`, the cache is not used: a revoked key stops working within a second on every node.
  */
 import { LIMITS } from "../limits.ts";
-import type { Clock } from "../std/clock.ts";
+import { type Clock, unixSeconds } from "../std/clock.ts";
 import type { AccountStore } from "../store/accounts/accounts.ts";
 import type { KeyRecord } from "../store/accounts/records.ts";
 import { StoreDown } from "../store/store.ts";
@@ -39,7 +39,7 @@ export class Keys {
 
   /** Notes a use; `flush` writes it to the store. */
   used(publicId: string): void {
-    this.uses.set(publicId, Math.floor(this.clock.unixMs() / 1000));
+    this.uses.set(publicId, unixSeconds(this.clock));
   }
 
   /** Asks the store for revocations; called by a timer. */
@@ -48,7 +48,10 @@ export class Keys {
     const revision = await this.store.keysRevision();
     if (revision instanceof StoreDown) return;
     // The first answer after a pause empties the cache as well if keys were revoked during the pause.
-    if (revision !== this.revision) this.forget();
+    if (revision !== this.revision) {
+      this.known.clear();
+      this.epoch += 1;
+    }
     this.revision = revision;
     this.checkedMs = Math.max(this.checkedMs, askedMs);
   }
@@ -69,10 +72,5 @@ export class Keys {
       if (oldest !== undefined) this.known.delete(oldest);
     }
     this.known.set(record.publicId, record);
-  }
-
-  private forget(): void {
-    this.known.clear();
-    this.epoch += 1;
   }
 }

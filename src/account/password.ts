@@ -1,7 +1,4 @@
-/**
- * Passwords: argon2id, off the event loop, one at a time, so that a flood of sign-ins takes one core at most. The queue is
- * bounded, in all and per network, so that one network cannot fill it.
- */
+/** Passwords: argon2id, off the event loop, one at a time: a flood of sign-ins takes one core. The queue is bounded, also per network. */
 import { LIMITS } from "../limits.ts";
 
 /** As OWASP's Password Storage Cheat Sheet recommends: 19 MiB, two passes, one lane. */

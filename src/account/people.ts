@@ -1,6 +1,6 @@
 /** People: sign-in, sign-up, one-time links and passwords. Failures are texts for the page that asked. */
 import { LIMITS } from "../limits.ts";
-import type { Clock } from "../std/clock.ts";
+import { type Clock, unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import type { AccountStore } from "../store/accounts/accounts.ts";
 import type { PeopleStore } from "../store/people/people.ts";
@@ -42,21 +42,22 @@ export class PageRefusal {
   ) {}
 }
 
+const WRONG = new PageRefusal("The e-mail or the password is wrong.", "signInFailed");
+const NO_EMAIL = new PageRefusal("This is no e-mail address.");
+const BUSY = new PageRefusal(
+  "Too many people are signing in at this moment: try again in some seconds.",
+  "unavailable",
+  1,
+);
+const LINK_GONE = new PageRefusal(
+  "This link is unknown, was used, or is too old. The operator of the service can make a new one.",
+  "notFound",
+);
+
 export interface PeopleOptions {
   readonly store: {
     readonly accounts: Pick<AccountStore, "accountAdd" | "accountByEmail" | "accountById">;
-    readonly people: Pick<
-      PeopleStore,
-      | "attempt"
-      | "linkAdd"
-      | "linkByToken"
-      | "linkRedeem"
-      | "operatorMissing"
-      | "passwordSet"
-      | "signInAdd"
-      | "signInByToken"
-      | "signInRemove"
-    >;
+    readonly people: PeopleStore;
   };
   readonly clock: Clock;
   readonly signUpOpen: boolean;
@@ -76,7 +77,8 @@ export class People {
   /** The person signed in with the cookie's token; undefined if nobody is. */
   async person(token: string | undefined): Promise<Person | undefined | PageRefusal> {
     if (!isToken(token)) return undefined;
-    const found = await this.options.store.people.signInByToken({ tokenSha256: sha256(token), now: this.now() });
+    const { store, clock } = this.options;
+    const found = await store.people.signInByToken({ tokenSha256: sha256(token), now: unixSeconds(clock) });
     if (found instanceof StoreDown) return unavailable();
     return found && { accountId: found.accountId, email: found.email, token };
   }
@@ -98,8 +100,8 @@ export class People {
     const account = await this.options.store.accounts.accountByEmail(email);
     if (account instanceof StoreDown) return unavailable();
     const right = await this.passwords.matches(typed.password, account?.password, typed.network);
-    if (right === "busy") return busy();
-    if (!right || account?.password === undefined) return wrong();
+    if (right === "busy") return BUSY;
+    if (!right || account?.password === undefined) return WRONG;
     return await this.begin(account.id, account.password);
   }
 
@@ -113,18 +115,18 @@ export class People {
     const { store, clock } = this.options;
     if (!this.signUpOpen) return new PageRefusal("Accounts of this service are made by its operator.", "notFound");
     const email = readEmail(typed.email);
-    if (email === undefined) return new PageRefusal("This is no e-mail address.");
+    if (email === undefined) return NO_EMAIL;
     const problem = passwordProblem(typed.password);
     if (problem) return new PageRefusal(problem);
     const refused = await this.tried(`sign-up from ${typed.network}`, LIMITS.signUpTriesMax);
     if (refused) return refused;
     const password = await this.passwords.hash(typed.password, typed.network);
-    if (password === "busy") return busy();
+    if (password === "busy") return BUSY;
     const id = makeId("acct_", clock);
     const added = await store.accounts.accountAdd({
       id,
       email,
-      createdAt: this.now(),
+      createdAt: unixSeconds(clock),
       credit: 0n,
       spendLimit: undefined,
       paymentMethod: false,
@@ -137,21 +139,21 @@ export class People {
 
   /** The token of a one-time link for the operator's account; undefined if an account with a password exists. */
   async operatorLink(): Promise<string | undefined | StoreDown> {
-    const { store } = this.options;
+    const { store, clock } = this.options;
     const missing = await store.people.operatorMissing();
     if (missing !== true) return missing === false ? undefined : missing;
     const token = makeToken();
     const link = { tokenSha256: sha256(token), kind: "operator", accountId: undefined } as const;
-    const added = await store.people.linkAdd({ ...link, expiresAt: this.now() + LIMITS.linkSeconds });
+    const added = await store.people.linkAdd({ ...link, expiresAt: unixSeconds(clock) + LIMITS.linkSeconds });
     return added instanceof StoreDown ? added : token;
   }
 
   async link(token: string): Promise<LinkFor | PageRefusal> {
-    const found = isToken(token)
-      ? await this.options.store.people.linkByToken({ tokenSha256: sha256(token), now: this.now() })
-      : undefined;
+    if (!isToken(token)) return LINK_GONE;
+    const { store, clock } = this.options;
+    const found = await store.people.linkByToken({ tokenSha256: sha256(token), now: unixSeconds(clock) });
     if (found instanceof StoreDown) return unavailable();
-    if (!found) return linkGone();
+    if (!found) return LINK_GONE;
     const operator = found.kind === "operator";
     return { operator, email: operator ? (this.options.operatorEmail ?? "") : found.email };
   }
@@ -167,20 +169,20 @@ export class People {
     const link = await this.link(typed.token);
     if (link instanceof PageRefusal) return link;
     const email = link.operator ? readEmail(typed.email) : link.email;
-    if (email === undefined) return new PageRefusal("This is no e-mail address.");
+    if (email === undefined) return NO_EMAIL;
     const problem = passwordProblem(typed.password);
     if (problem) return new PageRefusal(problem);
     const password = await this.passwords.hash(typed.password, typed.network);
-    if (password === "busy") return busy();
+    if (password === "busy") return BUSY;
     const redeemed = await store.people.linkRedeem({
       tokenSha256: sha256(typed.token),
-      now: this.now(),
+      now: unixSeconds(clock),
       newAccountId: makeId("acct_", clock),
       email,
       password,
     });
     if (redeemed instanceof StoreDown) return unavailable();
-    if (redeemed === "link_unknown") return linkGone();
+    if (redeemed === "link_unknown") return LINK_GONE;
     if (redeemed === "email_taken")
       return new PageRefusal("Somebody can sign in with this e-mail already: choose another one.");
     return await this.begin(redeemed.accountId, password);
@@ -199,10 +201,10 @@ export class People {
     const account = await store.accounts.accountById(person.accountId);
     if (account instanceof StoreDown) return unavailable();
     const right = await this.passwords.matches(typed.current, account?.password, typed.network);
-    if (right === "busy") return busy();
+    if (right === "busy") return BUSY;
     if (!right) return new PageRefusal("The current password is wrong.");
     const password = await this.passwords.hash(typed.password, typed.network);
-    if (password === "busy") return busy();
+    if (password === "busy") return BUSY;
     const changed = await store.people.passwordSet({
       accountId: person.accountId,
       password,
@@ -213,48 +215,25 @@ export class People {
 
   /** Counts a try under `name`; refused once there are more than `max` within the window. */
   async tried(name: string, max: number): Promise<PageRefusal | undefined> {
-    const now = this.now();
+    const now = unixSeconds(this.options.clock);
     const outcome = await this.options.store.people.attempt({ name, max, windowSeconds: LIMITS.attemptSeconds, now });
     if (outcome === "allowed") return undefined;
     if (outcome instanceof StoreDown) return unavailable();
-    const { refusedSeconds } = outcome;
-    return new PageRefusal(
-      `Too many tries: wait ${Math.ceil(refusedSeconds / 60)} minutes.`,
-      "tooMany",
-      refusedSeconds,
-    );
+    const minutes = Math.ceil(outcome.refusedSeconds / 60);
+    return new PageRefusal(`Too many tries: wait ${minutes} minutes.`, "tooMany", outcome.refusedSeconds);
   }
 
   /** Signs in, unless the password was changed since `hash` was verified. */
   private async begin(accountId: string, hash: string): Promise<string | PageRefusal> {
     const token = makeToken();
-    const now = this.now();
+    const now = unixSeconds(this.options.clock);
     const signIn = { tokenSha256: sha256(token), accountId, createdAt: now, expiresAt: now + LIMITS.signInSeconds };
     const added = await this.options.store.people.signInAdd({ ...signIn, password: hash });
     if (added instanceof StoreDown) return unavailable();
-    return added === "added" ? token : wrong();
-  }
-
-  private now(): number {
-    return Math.floor(this.options.clock.unixMs() / 1000);
+    return added === "added" ? token : WRONG;
   }
 }
 
 export function unavailable(): PageRefusal {
   return new PageRefusal("The service cannot look this up right now: try again in a moment.", "unavailable", 1);
-}
-
-function wrong(): PageRefusal {
-  return new PageRefusal("The e-mail or the password is wrong.", "signInFailed");
-}
-
-function busy(): PageRefusal {
-  return new PageRefusal("Too many people are signing in at this moment: try again in some seconds.", "unavailable", 1);
-}
-
-function linkGone(): PageRefusal {
-  return new PageRefusal(
-    "This link is unknown, was used, or is too old. The operator of the service can make a new one.",
-    "notFound",
-  );
 }

@@ -20,10 +20,7 @@ export function sha256(text: string): Uint8Array {
   return new Uint8Array(new Bun.CryptoHasher("sha256").update(text).digest());
 }
 
-/**
- * The token against cross-site request forgery in the forms of a sign-in. It is derived from the sign-in's token, which another
- * site can make a browser send as a cookie but cannot read.
- */
+/** The token against cross-site request forgery in forms, from the sign-in's token, which another site can have sent but cannot read. */
 export function formToken(signInToken: string): string {
   return new Bun.CryptoHasher("sha256").update(`form ${signInToken}`).digest("base64url");
 }

@@ -5,25 +5,26 @@ import { closed } from "./shape.ts";
 
 const Size = Type.Integer({ minimum: 1, maximum: 65_536 });
 
-/** Byte pairs that training the tokenizer merges. */
-const TokenizerSize = closed({ merges: Type.Integer({ minimum: 0, maximum: 4096 }) });
+const Common = {
+  /** Seed of the random weights. */
+  seed: Type.Integer({ minimum: 0 }),
+  /** Byte pairs that training the tokenizer merges. */
+  tokenizer: closed({ merges: Type.Integer({ minimum: 0, maximum: 4096 }) }),
+};
 
 /** Sizes of a flow-vla; all are counts. */
 const Architecture = closed({
-  /** Seed of the random weights. */
-  seed: Type.Integer({ minimum: 0 }),
+  ...Common,
   vision: closed({ width: Size, layers: Size, heads: Size, mlp: Size, patch: Size }),
   /** `kv_heads` divides `heads`; `head_dim` is even. The expert reads this cache, so it has the same layers and heads. */
   language: closed({ width: Size, layers: Size, heads: Size, kv_heads: Size, head_dim: Size, mlp: Size }),
   expert: closed({ width: Size, mlp: Size, time_width: Size }),
-  tokenizer: TokenizerSize,
 });
 export type Architecture = Static<typeof Architecture>;
 
 /** Sizes of a world-action model; all are counts. */
 const WorldArchitecture = closed({
-  /** Seed of the random weights. */
-  seed: Type.Integer({ minimum: 0 }),
+  ...Common,
   /**
    * One transformer over latent frames, state and action rows. `head_dim` is even; `channels` are those of one token of a
    * latent frame, which covers `patch` × `patch` pixels of each of its camera frames.
@@ -38,7 +39,6 @@ const WorldArchitecture = closed({
     patch: Size,
     channels: Size,
   }),
-  tokenizer: TokenizerSize,
 });
 export type WorldArchitecture = Static<typeof WorldArchitecture>;
 

@@ -1,11 +1,8 @@
-/**
- * Builds a reference bundle from `models/<name>/`: graphs with random weights, tokenizer, norm statistics, parity vectors, manifest.
- * The same model folder gives the same bytes. The bundle is complete or not there at all.
- */
+/** Builds a reference bundle from `models/<name>/`, whole or not at all; the same model folder gives the same bytes. */
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Problem } from "../error/problem.ts";
-import { type Architecture, type Facts, ModelFile, type WorldArchitecture } from "./architecture.ts";
+import { type Facts, ModelFile } from "./architecture.ts";
 import { contradiction, missingStatistic } from "./consistency.ts";
 import { CORPUS } from "./corpus.ts";
 import { exportId, sha256 } from "./digest.ts";
@@ -31,41 +28,17 @@ export async function buildBundle(modelDir: string, outDir: string): Promise<Man
   const tokenizer = trainTokenizer(CORPUS, architecture.tokenizer.merges);
   const mismatch = sizeMismatch(facts, architecture) ?? promptMismatch(facts, tokenizer);
   if (mismatch !== undefined) return new Problem(`${join(modelDir, "model.json")}: ${mismatch}; ${ADVICE}`);
-  const files = contents(facts, architecture, tokenizer, norm);
-  for (const [path, bytes] of parity) files.data.set(`parity/${path}`, bytes);
-  const manifest = describeFiles(facts, files);
-  const fault = contradiction(manifest) ?? missingStatistic(manifest, norm);
-  if (fault !== undefined) return new Problem(`${modelDir}: ${fault}; ${ADVICE}`);
-  files.data.set("manifest.json", encode(manifest));
-  const failed = await writeFolder(outDir, files.data);
-  return failed ?? manifest;
-}
-
-interface Contents {
-  readonly graphs: Manifest["graphs"];
+  const { prefill, extend, denoise } = buildGraphs(facts, architecture, tokenizer.vocabulary);
   /** Path in the bundle → bytes. */
-  readonly data: Map<string, Uint8Array>;
-}
-
-function contents(
-  facts: Facts,
-  architecture: Architecture | WorldArchitecture,
-  tokenizer: Tokenizer,
-  norm: NormStats,
-): Contents {
-  const graphs = buildGraphs(facts, architecture, tokenizer.vocabulary);
-  const data = new Map(graphs.files);
+  const data = new Map([...parity].map(([path, bytes]) => [`parity/${path}`, bytes]));
+  for (const graph of [prefill, denoise, ...(extend ? [extend] : [])]) data.set(graph.description.file, graph.bytes());
   data.set("norm.json", encode(norm));
   data.set("tokenizer.json", new TextEncoder().encode(tokenizer.json));
-  return { graphs: graphs.manifest, data };
-}
-
-function describeFiles(facts: Facts, { graphs, data }: Contents): Manifest {
-  const files = [...data]
-    .map(([path, bytes]) => ({ path, size: bytes.length, sha256: sha256(bytes) }))
-    .sort((one, other) => (one.path < other.path ? -1 : 1));
+  const files = listed(data);
+  const later = extend && { extend: extend.description };
+  const graphs = { prefill: prefill.description, ...later, denoise: denoise.description };
   const parts = { graphs, tokenizer: "tokenizer.json", norm: "norm.json" };
-  return {
+  const manifest: Manifest = {
     format: 1,
     ...facts,
     export_id: exportId(files, parts),
@@ -73,6 +46,16 @@ function describeFiles(facts: Facts, { graphs, data }: Contents): Manifest {
     parity: { file: "parity/chunk.json", tolerance: TOLERANCE },
     files,
   };
+  const fault = contradiction(manifest) ?? missingStatistic(manifest, norm);
+  if (fault !== undefined) return new Problem(`${modelDir}: ${fault}; ${ADVICE}`);
+  data.set("manifest.json", encode(manifest));
+  return (await writeFolder(outDir, data)) ?? manifest;
+}
+
+/** Lists the files of a bundle, by their paths in it. */
+function listed(data: ReadonlyMap<string, Uint8Array>): Manifest["files"] {
+  const files = [...data].map(([path, bytes]) => ({ path, size: bytes.length, sha256: sha256(bytes) }));
+  return files.sort((one, other) => (one.path < other.path ? -1 : 1));
 }
 
 /** A contradiction between the prompt's fixed token ids and the tokenizer, if there is one. */

@@ -1,7 +1,4 @@
-/**
- * Whether the parts of a manifest agree with each other: shapes, names, lengths. Checked once, before anything is loaded, so that
- * the code that runs a chunk needs no branch on a shape.
- */
+/** Whether the parts of a manifest agree. Checked before anything is loaded, so that the code that runs a chunk need not check shapes. */
 import { LIMITS } from "../limits.ts";
 import { fault, firstRepeated } from "./fault.ts";
 import { checkGraphs } from "./graph-consistency.ts";
@@ -84,24 +81,18 @@ function checkColumns({ state, action }: Manifest): string | undefined {
   const sources = state.columns.map(({ from, index }) => `${from}[${index}]`);
   const twice = firstRepeated(sources);
   if (twice !== undefined) return fault(`/state/columns/${twice}`, sources[twice], "a value that is read once");
-  for (const [path, columns] of [
-    ["/state/columns", state.columns] as const,
-    ["/action/columns", action.columns] as const,
-  ]) {
+  for (const [side, { columns, width }] of Object.entries({ state, action })) {
     const repeated = firstRepeated(columns.map(({ name }) => name));
     if (repeated !== undefined)
-      return fault(`${path}/${repeated}/name`, columns[repeated]?.name, "a name that stands once");
+      return fault(`/${side}/columns/${repeated}/name`, columns[repeated]?.name, "a name that stands once");
+    if (columns.length > width) return fault(`/${side}/columns`, `${columns.length} columns`, `${width} at most`);
   }
-  if (state.columns.length > state.width)
-    return fault("/state/columns", `${state.columns.length} columns`, `${state.width} at most`);
   for (const [index, start] of action.rotation6d.entries()) {
     const free =
       start + 6 <= action.columns.length && action.rotation6d.every((one) => one <= start - 6 || one >= start);
     const alone = action.rotation6d.indexOf(start) === index;
     if (!free || !alone) return fault(`/action/rotation6d/${index}`, start, "six columns of its own");
   }
-  if (action.columns.length > action.width)
-    return fault("/action/columns", `${action.columns.length} columns`, `${action.width} at most`);
   for (const [index, { min, max, relative_to: base }] of action.columns.entries()) {
     if (min >= max) return fault(`/action/columns/${index}/max`, max, `more than min, ${min}`);
     if (base !== null && base >= state.columns.length) {

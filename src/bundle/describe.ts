@@ -47,9 +47,7 @@ export function show(manifest: Manifest): string {
 
 /** `joint_position: 12 values (left_joint_1 … in rad)` for each array of `robot_state` that the model reads. */
 function wireArrays({ state }: Manifest): string[] {
-  const arrays = new Map<string, Manifest["state"]["columns"]>();
-  for (const column of state.columns) arrays.set(column.from, [...(arrays.get(column.from) ?? []), column]);
-  return [...arrays].map(([name, columns]) => {
+  return [...Map.groupBy(state.columns, ({ from }) => from)].map(([name, columns]) => {
     const ordered = columns.toSorted((one, other) => one.index - other.index);
     return `${name}: ${columns.length} ${columns.length === 1 ? "value" : "values"} (${columnList(ordered)})`;
   });

@@ -1,19 +1,6 @@
 /** Digests of a bundle: of each file, and the export id. */
 import { createHash } from "node:crypto";
-
-/** A file as the manifest lists it. */
-export interface FileEntry {
-  readonly path: string;
-  readonly size: number;
-  readonly sha256: string;
-}
-
-/** Files that the numbers of a chunk depend on, by manifest field; not `parity/`. */
-export interface ExportFiles {
-  readonly graphs: Readonly<Record<string, { readonly file: string }>>;
-  readonly tokenizer: string;
-  readonly norm: string;
-}
+import type { Manifest } from "./manifest.ts";
 
 export function sha256(bytes: Uint8Array | string): string {
   return createHash("sha256").update(bytes).digest("hex");
@@ -24,7 +11,10 @@ export function sha256(bytes: Uint8Array | string): string {
  *
  * Without the parity vectors: they depend on the noise, which is keyed by this id, so the id must not depend on them.
  */
-export function exportId(files: readonly FileEntry[], { graphs, tokenizer, norm }: ExportFiles): string {
+export function exportId(
+  files: Manifest["files"],
+  { graphs, tokenizer, norm }: Pick<Manifest, "graphs" | "tokenizer" | "norm">,
+): string {
   const counted = new Set([...Object.values(graphs).map(({ file }) => file), tokenizer, norm]);
   const lines = files
     .filter((file) => counted.has(file.path))

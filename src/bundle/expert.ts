@@ -1,8 +1,5 @@
-/**
- * Flow expert of a flow-vla: noisy action rows, the time and the prefix cache to a velocity. pi0.5's shape: each block's norms are scaled,
- * shifted and gated by the time (adaptive RMSNorm).
- */
-import type { Architecture } from "./architecture.ts";
+/** Flow expert of a flow-vla: noisy action rows, time and prefix cache to a velocity; adaptive RMSNorm by the time, as in pi0.5. */
+import type { Architecture, Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { headsOf, type KeyValue, keyValue, query } from "./language.ts";
 import { attend, gatedMlp, linear, maskScores, rmsScale, rotation, SLIGHT, swish, tiedOut } from "./layers.ts";
@@ -23,22 +20,19 @@ export interface Flow {
   /** f32 [1]. */
   readonly time: Value;
   /** f32 [B, width]: normalised state, one token before the rows. */
-  readonly state: { readonly value: Value; readonly width: number } | undefined;
+  readonly state: Value | undefined;
   /** bool [B, S]. */
   readonly prefixMask: Value;
   /** Per layer, [B, K, S, D]. */
   readonly caches: readonly KeyValue[];
-  readonly rows: number;
-  readonly actionWidth: number;
-  /** Sign of the flow's time: +1 when it runs up. */
-  readonly towards: 1 | -1;
 }
 
 /** The velocity f32 [B, rows, action width]. */
-export function expert(graph: GraphBuilder, flow: Flow, architecture: Architecture): Value {
+export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architecture: Architecture): Value {
   const { width, mlp } = architecture.expert;
   const heads = headsOf(architecture);
-  const { rows, actionWidth, state } = flow;
+  const { rows, width: actionWidth } = facts.action;
+  const { state } = flow;
   const tokens = rows + (state ? 1 : 0);
   return graph.within("expert", () => {
     const condition = timeCondition(graph, flow.time, architecture.expert.time_width);
@@ -49,12 +43,7 @@ export function expert(graph: GraphBuilder, flow: Flow, architecture: Architectu
 
     let x = linear(graph, "action_in", flow.latent, { from: actionWidth, to: width, bias: true });
     if (state) {
-      const told = linear(graph, "state_in", state.value, {
-        from: state.width,
-        to: width,
-        bias: true,
-        gain: STATE_GAIN,
-      });
+      const told = stateIn(graph, state, facts, width);
       x = graph.op("Concat", [graph.op("Unsqueeze", [told, graph.ints([1])]), x], { axis: 1 });
     }
     flow.caches.forEach((cache, layer) => {
@@ -76,8 +65,13 @@ export function expert(graph: GraphBuilder, flow: Flow, architecture: Architectu
     const [scale, shift] = graph.within("final", () => modulation(graph, condition, architecture.expert, FINAL_PARTS));
     const normed = graph.op("Add", [rmsScale(graph, x, scale), shift]);
     const acting = state ? (graph.split(normed, 1, [1, rows])[1] ?? normed) : normed;
-    return tiedOut(graph, "action", acting, { hidden: width, width: actionWidth, towards: flow.towards });
+    return tiedOut(graph, "action", acting, { hidden: width, width: actionWidth, flow: facts.flow });
   });
+}
+
+/** The state f32 [B, state width] as one token, [B, width]. */
+export function stateIn(graph: GraphBuilder, state: Value, facts: Facts, width: number): Value {
+  return linear(graph, "state_in", state, { from: facts.state.width, to: width, bias: true, gain: STATE_GAIN });
 }
 
 /** `time_in` and `time_out` over sine and cosine of t at geometric periods from `shortest` on; f32 [1, time width]. */
@@ -91,10 +85,7 @@ export function timeCondition(graph: GraphBuilder, time: Value, width: number, s
   return swish(graph, linear(graph, "time_out", hidden, dense));
 }
 
-/**
- * `adaptive.weight` [time width, parts · width] and its bias turn the condition into one vector [width] per part. Biases of scales and
- * gates are around 1: pi0.5's `1 + scale` is folded into them.
- */
+/** The condition as one vector [width] per part, by `adaptive.weight` [time width, parts · width] and bias; pi0.5's `1 + scale` is in it. */
 export function modulation<Parts extends readonly number[]>(
   graph: GraphBuilder,
   condition: Value,
@@ -114,10 +105,6 @@ export function modulation<Parts extends readonly number[]>(
 /** Position of row i: valid prefix tokens + i; f32 [B, rows, 1]. */
 function rowPositions(graph: GraphBuilder, prefixMask: Value, rows: number): Value {
   const count = graph.op("ReduceSum", [graph.cast(prefixMask, "f32"), graph.ints([1])], { keepdims: 1 });
-  const indices = graph.floats(
-    "expert.rows",
-    [rows],
-    Float32Array.from({ length: rows }, (_, index) => index),
-  );
+  const indices = graph.floats("expert.rows", [rows], Float32Array.from(Array(rows).keys()));
   return graph.op("Unsqueeze", [graph.op("Add", [count, indices]), graph.ints([2])]);
 }

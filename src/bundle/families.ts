@@ -1,10 +1,17 @@
 /** The model families: picks the graph builder for a model's facts. */
 import type { Architecture, Facts, WorldArchitecture } from "./architecture.ts";
-import type { Graphs } from "./family.ts";
 import { flowVla, flowVlaMismatch } from "./flow-vla.ts";
+import type { GraphBuilder } from "./graph.ts";
 import { worldAction, worldActionMismatch } from "./world-action/graphs.ts";
 
 type AnyArchitecture = Architecture | WorldArchitecture;
+
+export interface Graphs {
+  readonly prefill: GraphBuilder;
+  /** Of a model with memory. */
+  readonly extend?: GraphBuilder;
+  readonly denoise: GraphBuilder;
+}
 
 /** All graphs with random weights; `vocabulary` is the number of token ids. `sizeMismatch` has found nothing. */
 export function buildGraphs(facts: Facts, architecture: AnyArchitecture, vocabulary: number): Graphs {

@@ -1,4 +1,5 @@
-/** How contradictions in a manifest are worded. */
+/** How contradictions in a manifest or in model.json are worded. */
+import type { Facts } from "./architecture.ts";
 
 export function fault(path: string, found: unknown, expected: unknown): string {
   const text = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
@@ -11,10 +12,22 @@ export function firstRepeated(values: readonly string[]): number | undefined {
   return index < 0 ? undefined : index;
 }
 
+type Rule = readonly [holds: boolean, path: string, found: number, expected: string];
+
+/** What every family asks of the sizes in model.json: whole patches, and a time embedding of sines and cosines. */
+export function commonRules({ image }: Facts, patch: number, part: string, timeWidth: number): Rule[] {
+  const patches = (image.width / patch) * (image.height / patch);
+  const even = timeWidth % 2 === 0 && timeWidth > 2;
+  return [
+    [image.width % patch === 0, "/image/width", image.width, `a multiple of the patch, ${patch}`],
+    [image.height % patch === 0, "/image/height", image.height, `a multiple of the patch, ${patch}`],
+    [image.tokens === patches, "/image/tokens", image.tokens, `${patches}, the patches of one image`],
+    [even, `/architecture/${part}/time_width`, timeWidth, "an even number above 2"],
+  ];
+}
+
 /** The fault of the first rule that does not hold. */
-export function firstBroken(
-  rules: readonly (readonly [holds: boolean, path: string, found: number, expected: string])[],
-): string | undefined {
+export function firstBroken(rules: readonly Rule[]): string | undefined {
   const broken = rules.find(([holds]) => !holds);
   return broken && fault(broken[1], broken[2], broken[3]);
 }

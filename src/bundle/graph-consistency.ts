@@ -1,10 +1,8 @@
 /** Whether the graphs of a manifest have the inputs and outputs that its facts ask for, and fit each other. */
 import { fault, firstRepeated } from "./fault.ts";
-import type { Manifest } from "./manifest.ts";
+import type { Graph, Manifest } from "./manifest.ts";
 
-type Port = Manifest["graphs"]["prefill"]["inputs"][number];
-type Shape = Port["shape"];
-type Role = Port["role"];
+type Shape = AnyPort["shape"];
 
 /** The first contradiction, as `contradiction` says it. */
 export function checkGraphs(manifest: Manifest): string | undefined {
@@ -21,22 +19,19 @@ function leading({ memory, guidance }: Manifest): { rows: "batch" | 1; branches:
 function checkReaders(manifest: Manifest): string | undefined {
   const { image, prompt, cameras, frames, graphs, state } = manifest;
   const { rows, branches } = leading(manifest);
-  const readers = [
-    ["prefill", graphs.prefill, frames.first] as const,
-    ["extend", graphs.extend, frames.later] as const,
-  ];
-  for (const [name, graph, perCamera] of readers) {
-    if (graph === undefined) continue;
+  for (const name of ["prefill", "extend"] as const) {
+    const inputs = graphs[name]?.inputs;
+    if (inputs === undefined) continue;
     const path = `/graphs/${name}/inputs`;
-    const views = cameras.length * perCamera;
-    const remembers: Role[] = name === "extend" ? ["memory", "memory_length"] : [];
+    const views = cameras.length * (name === "extend" ? frames.later : frames.first);
+    const remembers: AnyPort["role"][] = name === "extend" ? ["memory", "memory_length"] : [];
     const wrong =
-      onePort(path, graph.inputs, "images", "f32", [rows, views, 3, image.height, image.width]) ??
-      onePort(path, graph.inputs, "tokens", "i64", [branches, prompt.tokens_max]) ??
-      onePort(path, graph.inputs, "token_mask", "bool", [branches, prompt.tokens_max]) ??
-      statePort(path, graph.inputs, [rows, state.width]) ??
-      (name === "extend" ? onePort(path, graph.inputs, "memory_length", "i64", [1]) : undefined) ??
-      onlyRoles(path, graph.inputs, ["images", "tokens", "token_mask", "state", ...remembers]);
+      onePort(path, inputs, "images", "f32", [rows, views, 3, image.height, image.width]) ??
+      onePort(path, inputs, "tokens", "i64", [branches, prompt.tokens_max]) ??
+      onePort(path, inputs, "token_mask", "bool", [branches, prompt.tokens_max]) ??
+      statePort(path, inputs, [rows, state.width]) ??
+      (name === "extend" ? onePort(path, inputs, "memory_length", "i64", [1]) : undefined) ??
+      onlyRoles(path, inputs, ["images", "tokens", "token_mask", "state", ...remembers]);
     if (wrong !== undefined) return wrong;
   }
   return undefined;
@@ -76,16 +71,9 @@ function checkOutputs(manifest: Manifest): string | undefined {
   return undefined;
 }
 
+/** In any order. */
 function sameOutputs(one: readonly AnyPort[], other: readonly AnyPort[]): boolean {
-  return (
-    one.length === other.length &&
-    one.every((port) =>
-      other.some(
-        ({ name, role, dtype, shape }) =>
-          name === port.name && role === port.role && dtype === port.dtype && sameShape(shape, port.shape),
-      ),
-    )
-  );
+  return one.length === other.length && one.every((port) => other.some((twin) => Bun.deepEquals(port, twin)));
 }
 
 function checkDenoise(manifest: Manifest): string | undefined {
@@ -93,7 +81,8 @@ function checkDenoise(manifest: Manifest): string | undefined {
   const { rows, branches } = leading(manifest);
   const { inputs, outputs } = graphs.denoise;
   const path = "/graphs/denoise/inputs";
-  const remembers: Role[] = memory === null ? [] : ["video_latent", "memory", "memory_length", "block", "block_length"];
+  const remembers: AnyPort["role"][] =
+    memory === null ? [] : ["video_latent", "memory", "memory_length", "block", "block_length"];
   const video = inputs.find(({ role }) => role === "video_latent");
   return (
     onePort(path, inputs, "latent", "f32", [rows, action.rows, action.width]) ??
@@ -116,11 +105,8 @@ function checkDenoise(manifest: Manifest): string | undefined {
 /** Inputs that another graph produces name an output of prefill with the same type and shape. */
 function checkSources({ graphs, memory }: Manifest): string | undefined {
   const made = new Map(graphs.prefill.outputs.map((output) => [output.name, output]));
-  for (const [name, inputs] of [
-    ["denoise", graphs.denoise.inputs] as const,
-    ["extend", graphs.extend?.inputs ?? []] as const,
-  ]) {
-    for (const [index, input] of inputs.entries()) {
+  for (const name of ["denoise", "extend"] as const) {
+    for (const [index, input] of (graphs[name]?.inputs ?? []).entries()) {
       const place = `/graphs/${name}/inputs/${index}`;
       const kept = input.role === "memory" || input.role === "block";
       if (input.role !== "cache" && !kept) {
@@ -135,7 +121,7 @@ function checkSources({ graphs, memory }: Manifest): string | undefined {
       if (source.dtype !== input.dtype) return fault(`${place}/dtype`, input.dtype, source.dtype);
       const window = (memory?.window ?? 0) * (memory?.tokens ?? 0);
       const shape = input.role === "memory" ? source.shape.with(-2, window) : source.shape;
-      if (!sameShape(shape, input.shape)) return fault(`${place}/shape`, input.shape, shape);
+      if (!Bun.deepEquals(shape, input.shape)) return fault(`${place}/shape`, input.shape, shape);
     }
   }
   return undefined;
@@ -146,34 +132,24 @@ function statePort(path: string, ports: readonly AnyPort[], shape: Shape): strin
   return ports.some(({ role }) => role === "state") ? onePort(path, ports, "state", "f32", shape) : undefined;
 }
 
-interface AnyPort {
-  readonly name: string;
-  readonly role: string;
-  readonly dtype: string;
-  readonly shape: Shape;
-}
+type AnyPort = Graph["inputs"][number] | Graph["outputs"][number];
 
 function onePort(
   path: string,
   ports: readonly AnyPort[],
-  role: string,
-  dtype: string,
+  role: AnyPort["role"],
+  dtype: AnyPort["dtype"],
   shape: Shape,
 ): string | undefined {
   const index = ports.findIndex((port) => port.role === role);
   const port = ports[index];
-  if (port === undefined || ports.some((other) => other !== port && other.role === role)) {
-    return fault(path, `${ports.filter((other) => other.role === role).length} with role ${role}`, "one");
-  }
+  const count = ports.filter((one) => one.role === role).length;
+  if (port === undefined || count > 1) return fault(path, `${count} with role ${role}`, "one");
   if (port.dtype !== dtype) return fault(`${path}/${index}/dtype`, port.dtype, dtype);
-  return sameShape(port.shape, shape) ? undefined : fault(`${path}/${index}/shape`, port.shape, shape);
+  return Bun.deepEquals(port.shape, shape) ? undefined : fault(`${path}/${index}/shape`, port.shape, shape);
 }
 
 function onlyRoles(path: string, ports: readonly AnyPort[], roles: readonly string[]): string | undefined {
   const index = ports.findIndex(({ role }) => !roles.includes(role));
   return index < 0 ? undefined : fault(`${path}/${index}/role`, ports[index]?.role, roles.join(" or "));
-}
-
-function sameShape(one: Shape, other: Shape): boolean {
-  return one.length === other.length && one.every((dim, axis) => dim === other[axis]);
 }

@@ -1,9 +1,7 @@
-/**
- * Builds one ONNX graph, node by node. Standard `ai.onnx` operators only, batch dimension symbolic, deterministic names and bytes.
- *
- * A value is its name. A node's first output is named after its scope, so that a profile reads like the source.
- */
+/** Builds one ONNX graph of standard operators, node by node: batch dimension symbolic, deterministic names and bytes. A value is its name. */
 import { assert } from "../std/assert.ts";
+import type { Facts } from "./architecture.ts";
+import { type Graph, INPUT_ROLES } from "./manifest.ts";
 import {
   ATTRIBUTE_TYPE,
   type AttributeProto,
@@ -17,9 +15,10 @@ import type { Spread, Weights } from "./weights.ts";
 
 /** Name of a tensor in the graph. */
 export type Value = string;
-export type Dtype = keyof typeof DATA_TYPE;
+type Input = Graph["inputs"][number];
+type Output = Graph["outputs"][number];
 /** `batch` is the one symbolic dimension. */
-type Dim = "batch" | number;
+export type Port = Pick<Input, "name" | "dtype" | "shape">;
 /** A number is written as an int attribute; wrap it in `{ float }` for a float one. */
 type Attribute = number | string | readonly number[] | { readonly float: number };
 
@@ -28,15 +27,9 @@ const OPSET = 23n;
 /** The IR version that belongs to that opset. */
 const IR_VERSION = 11n;
 
-export interface Port {
-  readonly name: string;
-  readonly dtype: Dtype;
-  readonly shape: readonly Dim[];
-}
-
 export class GraphBuilder {
-  readonly inputs: Port[] = [];
-  readonly outputs: Port[] = [];
+  private readonly inputs: Input[] = [];
+  private readonly outputs: Output[] = [];
   private readonly nodes: NodeProto[] = [];
   private readonly initializers = new Map<string, TensorProto>();
   private readonly taken = new Map<string, number>();
@@ -44,8 +37,8 @@ export class GraphBuilder {
 
   constructor(
     private readonly name: string,
-    private readonly about: string,
-    readonly weights: Weights,
+    private readonly model: Pick<Facts, "id" | "reference" | "source">,
+    private readonly weights: Weights,
   ) {}
 
   /** Names of weights and nodes made inside `body` begin with `name.`. */
@@ -56,22 +49,23 @@ export class GraphBuilder {
     return result;
   }
 
-  input(port: Port): Value {
-    this.inputs.push(port);
+  /** A cache or a block comes from the output of prefill with the same name, a memory from the block `from`. */
+  input(port: Port, role: Input["role"], from = role === "cache" || role === "block" ? port.name : undefined): Value {
+    this.inputs.push({ ...port, role, ...(from === undefined ? {} : { from }) });
     return port.name;
   }
 
   /** Renames `value`, an output of a node of this graph, to the name of `port` wherever it is used. */
-  output(value: Value, port: Port): void {
+  output(value: Value, port: Port, role: Output["role"]): void {
     const renamed = (name: Value) => (name === value ? port.name : name);
     for (const node of this.nodes) {
       node.input = node.input.map(renamed);
       node.output = node.output.map(renamed);
     }
-    this.outputs.push(port);
+    this.outputs.push({ ...port, role });
   }
 
-  /** Adds a node with one output. */
+  /** Adds a node with one output, named after its scope, so that a profile reads like the source. */
   op(opType: string, inputs: readonly Value[], attributes: Readonly<Record<string, Attribute>> = {}): Value {
     return this.ops(opType, inputs, 1, attributes)[0] ?? "";
   }
@@ -122,7 +116,7 @@ export class GraphBuilder {
     return this.initializer(`ints ${values.join(" ")}`, [values.length], "i64", new Uint8Array(data.buffer));
   }
 
-  cast(value: Value, dtype: Dtype): Value {
+  cast(value: Value, dtype: Port["dtype"]): Value {
     return this.op("Cast", [value], { to: DATA_TYPE[dtype] });
   }
 
@@ -139,11 +133,19 @@ export class GraphBuilder {
     return this.ops("Split", [value, this.ints(sizes)], sizes.length, { axis });
   }
 
+  /** The graph as the manifest describes it. */
+  get description(): Graph {
+    const place = ({ role }: Input) => INPUT_ROLES.indexOf(role);
+    const inputs = this.inputs.toSorted((one, other) => place(one) - place(other));
+    return { file: `${this.name}.onnx`, inputs, outputs: this.outputs };
+  }
+
   bytes(): Uint8Array {
+    const { id, reference, source } = this.model;
     return encodeModel({
       irVersion: IR_VERSION,
       producerName: "tendon",
-      docString: this.about,
+      docString: `${id}: ${reference ? "REFERENCE BUNDLE, random weights, never for a real arm" : source}`,
       opsetImport: [{ domain: "", version: OPSET }],
       graph: {
         name: this.name,
@@ -165,7 +167,7 @@ export class GraphBuilder {
     return count === 0 ? name : `${name}~${count}`;
   }
 
-  private initializer(name: string, dims: readonly number[], dtype: Dtype, rawData: Uint8Array): Value {
+  private initializer(name: string, dims: readonly number[], dtype: Port["dtype"], rawData: Uint8Array): Value {
     if (!this.initializers.has(name)) {
       this.initializers.set(name, { name, dims: dims.map(BigInt), dataType: DATA_TYPE[dtype], rawData });
     }

@@ -19,9 +19,9 @@ import {
 } from "./layers.ts";
 
 /** Keys after rotation, and values, of one layer: f32 [B, K, N, D] each. */
-export interface KeyValue {
-  readonly k: Value;
-  readonly v: Value;
+export interface KeyValue<Kind = Value> {
+  readonly k: Kind;
+  readonly v: Kind;
 }
 
 export function headsOf({ language }: Architecture): Heads {

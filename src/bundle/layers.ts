@@ -2,6 +2,7 @@
  * Layers that more than one part of a family uses. Shapes: B batch, N tokens of a sequence, W width, H query heads, K key-value heads
  * (H = K · G), D head dimension. Weight matrices are [inputs, outputs], so that y = x · w + b.
  */
+import type { Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { geometric } from "./weights.ts";
 
@@ -141,8 +142,9 @@ export function tiedOut(
   graph: GraphBuilder,
   name: string,
   x: Value,
-  { hidden, width, towards }: { hidden: number; width: number; towards: 1 | -1 },
+  { hidden, width, flow }: { hidden: number; width: number; flow: Facts["flow"] },
 ): Value {
+  const towards = flow.t_end > flow.t_start ? 1 : -1;
   const values = graph.seeded(`${name}_out.weight`, [hidden, width], { fanIn: hidden, gain: OUT_GAIN });
   const into = graph.seeded(`${name}_in.weight`, [width, hidden], { fanIn: width });
   for (let index = 0; index < values.length; index += 1) {

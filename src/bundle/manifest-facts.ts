@@ -3,10 +3,7 @@ import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../limits.ts";
 import { closed, oneOf } from "./shape.ts";
 
-/**
- * How one value of the model's vector is normalised with `norm.json`: `quantile` x → (x − q01) / (q99 − q01 + 1e-6) · 2 − 1,
- * `mean_std` x → (x − mean) / (std + 1e-6).
- */
+/** Normalisation of a column by `norm.json`: `quantile` (x − q01) / (q99 − q01 + 1e-6) · 2 − 1, `mean_std` (x − mean) / (std + 1e-6). */
 const Norm = oneOf("quantile", "mean_std", "none");
 
 const StateColumn = closed({
@@ -105,10 +102,7 @@ export const FactFields = {
     /** Values per row inside the model, at least the number of columns; the rest is padding and is cut. */
     width: Type.Integer({ minimum: 1, maximum: 64 }),
     columns: Type.Array(ActionColumn, { minItems: 1, maxItems: 64 }),
-    /**
-     * First columns of rotations: six columns each, the first and the second column vector of a rotation matrix, made
-     * orthonormal by Gram-Schmidt.
-     */
+    /** First columns of rotations of six columns, two column vectors of a rotation matrix each, made orthonormal by Gram-Schmidt. */
     rotation6d: Type.Array(Type.Integer({ minimum: 0, maximum: 63 })),
     /** A value outside its column's range: clamped and counted, or `model_failure`. */
     out_of_range: oneOf("clamp", "fail"),
@@ -123,10 +117,7 @@ export const FactFields = {
     steps: Type.Integer({ minimum: 1, maximum: 100 }),
     shift: Type.Number({ minimum: 1, maximum: 100 }),
   }),
-  /**
-   * Two branches, row 0 with the instruction and row 1 with an empty one: v = v₁ + scale · (v₀ − v₁) for the latents in `apply`,
-   * v = v₀ for the others.
-   */
+  /** Row 0 has the instruction, row 1 an empty one: v = v₁ + scale · (v₀ − v₁) for the latents in `apply`, v = v₀ for the others. */
   guidance: Type.Union([
     closed({
       scale: Type.Number(),

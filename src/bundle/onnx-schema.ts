@@ -63,72 +63,33 @@ export interface ModelProto {
   };
 }
 
-/** A field: name and number as in onnx.proto, its type or the message it holds, and whether it repeats. */
-type Field = [name: string, number: number, type: Type | string, many?: "many"];
+/** As in onnx.proto: proto2 without [packed]. One-ofs are written as plain fields, since their wire form is the same. */
+const MESSAGES = `
+  ModelProto: int64 ir_version = 1; string producer_name = 2; string doc_string = 6; GraphProto graph = 7;
+    repeated OperatorSetIdProto opset_import = 8;
+  OperatorSetIdProto: string domain = 1; int64 version = 2;
+  GraphProto: repeated NodeProto node = 1; string name = 2; repeated TensorProto initializer = 5;
+    repeated ValueInfoProto input = 11; repeated ValueInfoProto output = 12;
+  NodeProto: repeated string input = 1; repeated string output = 2; string name = 3; string op_type = 4;
+    repeated AttributeProto attribute = 5;
+  AttributeProto: string name = 1; float f = 2; int64 i = 3; bytes s = 4; repeated int64 ints = 8; int32 type = 20;
+  TensorProto: repeated int64 dims = 1; int32 data_type = 2; string name = 8; bytes raw_data = 9;
+  ValueInfoProto: string name = 1; TypeProto type = 2;
+  TypeProto: TensorTypeProto tensor_type = 1;
+  TensorTypeProto: int32 elem_type = 1; TensorShapeProto shape = 2;
+  TensorShapeProto: repeated DimensionProto dim = 1;
+  DimensionProto: int64 dim_value = 1; string dim_param = 2;
+`;
+const SCALARS = new Map(
+  Object.entries({ int32: Type.INT32, int64: Type.INT64, float: Type.FLOAT, string: Type.STRING, bytes: Type.BYTES }),
+);
 
-// proto2 without [packed], as in onnx.proto. One-ofs are written as plain optional fields: the wire form is the same.
-const MESSAGES: Record<string, Field[]> = {
-  ModelProto: [
-    ["ir_version", 1, Type.INT64],
-    ["producer_name", 2, Type.STRING],
-    ["doc_string", 6, Type.STRING],
-    ["graph", 7, "GraphProto"],
-    ["opset_import", 8, "OperatorSetIdProto", "many"],
-  ],
-  OperatorSetIdProto: [
-    ["domain", 1, Type.STRING],
-    ["version", 2, Type.INT64],
-  ],
-  GraphProto: [
-    ["node", 1, "NodeProto", "many"],
-    ["name", 2, Type.STRING],
-    ["initializer", 5, "TensorProto", "many"],
-    ["input", 11, "ValueInfoProto", "many"],
-    ["output", 12, "ValueInfoProto", "many"],
-  ],
-  NodeProto: [
-    ["input", 1, Type.STRING, "many"],
-    ["output", 2, Type.STRING, "many"],
-    ["name", 3, Type.STRING],
-    ["op_type", 4, Type.STRING],
-    ["attribute", 5, "AttributeProto", "many"],
-  ],
-  AttributeProto: [
-    ["name", 1, Type.STRING],
-    ["f", 2, Type.FLOAT],
-    ["i", 3, Type.INT64],
-    ["s", 4, Type.BYTES],
-    ["ints", 8, Type.INT64, "many"],
-    ["type", 20, Type.INT32],
-  ],
-  TensorProto: [
-    ["dims", 1, Type.INT64, "many"],
-    ["data_type", 2, Type.INT32],
-    ["name", 8, Type.STRING],
-    ["raw_data", 9, Type.BYTES],
-  ],
-  ValueInfoProto: [
-    ["name", 1, Type.STRING],
-    ["type", 2, "TypeProto"],
-  ],
-  TypeProto: [["tensor_type", 1, "TensorTypeProto"]],
-  TensorTypeProto: [
-    ["elem_type", 1, Type.INT32],
-    ["shape", 2, "TensorShapeProto"],
-  ],
-  TensorShapeProto: [["dim", 1, "DimensionProto", "many"]],
-  DimensionProto: [
-    ["dim_value", 1, Type.INT64],
-    ["dim_param", 2, Type.STRING],
-  ],
-};
-
-function field([name, number, type, many]: Field): FieldDescriptorProto {
-  return create(FieldDescriptorProtoSchema, {
-    name,
-    number,
-    label: many ? Label.REPEATED : Label.OPTIONAL,
-    ...(typeof type === "string" ? { type: Type.MESSAGE, typeName: `.onnx.${type}` } : { type }),
+function fieldsOf(text: string): FieldDescriptorProto[] {
+  return [...text.matchAll(/(repeated )?(\w+) (\w+) = (\d+);/g)].map(([, many, kind = "", name = "", number]) => {
+    const scalar = SCALARS.get(kind);
+    const type = scalar === undefined ? { type: Type.MESSAGE, typeName: `.onnx.${kind}` } : { type: scalar };
+    const label = many ? Label.REPEATED : Label.OPTIONAL;
+    return create(FieldDescriptorProtoSchema, { name, number: Number(number), label, ...type });
   });
 }
 
@@ -137,7 +98,10 @@ const registry = createFileRegistry(
     name: "onnx.proto",
     package: "onnx",
     syntax: "proto2",
-    messageType: Object.entries(MESSAGES).map(([name, fields]) => ({ name, field: fields.map(field) })),
+    messageType: [...MESSAGES.matchAll(/(\w+):([^:]*;)/g)].map(([, name = "", fields = ""]) => ({
+      name,
+      field: fieldsOf(fields),
+    })),
   }),
   () => undefined,
 );

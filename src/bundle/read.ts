@@ -1,4 +1,4 @@
-/** Reads bundle folders and verifies all that can be verified without running a graph. */
+/** Reads bundles, those that ship with tendon or those in a folder, and verifies all that can be verified without running a graph. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
@@ -7,11 +7,13 @@ import type { Bundle } from "../engine/engine.ts";
 import { type BundlePlace, locateLibraries } from "../engine/library.ts";
 import { Problem } from "../error/problem.ts";
 import { contradiction, missingStatistic } from "./consistency.ts";
-import { exportId, type FileEntry } from "./digest.ts";
+import { exportId } from "./digest.ts";
+import { firstRepeated } from "./fault.ts";
 import { Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 
 const ADVICE = "rebuild or fetch the bundle again";
+const BUILD_ONE = "build one with: tendon bundle build MODEL_DIR --out DIR";
 
 /** The verified bundle in `dir`, or the first thing that is wrong with it. */
 export async function readBundle(dir: string): Promise<Bundle | Problem> {
@@ -22,14 +24,51 @@ export async function readBundle(dir: string): Promise<Bundle | Problem> {
 /** The bundles that ship with tendon, verified. */
 export async function readShipped(): Promise<Bundle[] | Problem> {
   const installed = await locateLibraries();
-  if (installed instanceof Problem) return installed;
-  const bundles: Bundle[] = [];
-  for (const place of installed.bundles) {
-    const bundle = await readPlace(place);
-    if (bundle instanceof Problem) return bundle;
-    bundles.push(bundle);
+  return installed instanceof Problem ? installed : eachOf(installed.bundles, (place) => readPlace(place));
+}
+
+/** Reads one after another, until one is wrong. */
+async function eachOf<Item, Read>(items: readonly Item[], read: (item: Item) => Promise<Read | Problem>) {
+  const done: Read[] = [];
+  for (const item of items) {
+    const one = await read(item);
+    if (one instanceof Problem) return one;
+    done.push(one);
   }
-  return bundles;
+  return done;
+}
+
+/** The bundles, every file verified. */
+export function installedBundles(dir: string | undefined): Promise<Bundle[] | Problem> {
+  return dir === undefined ? readShipped() : readBundles(dir);
+}
+
+/** Manifests alone, in the order of their ids: other files of a bundle may be gigabytes and are not read. */
+export async function installedManifests(dir: string | undefined): Promise<Manifest[] | Problem> {
+  const paths = await (dir === undefined ? shippedPaths() : pathsIn(dir));
+  if (paths instanceof Problem) return paths;
+  const manifests = await eachOf(paths, (path) => readJson(path, Manifest, ADVICE));
+  return manifests instanceof Problem ? manifests : manifests.sort((a, b) => a.id.localeCompare(b.id, "en"));
+}
+
+async function shippedPaths(): Promise<string[] | Problem> {
+  const installed = await locateLibraries();
+  return installed instanceof Problem ? installed : installed.bundles.map((place) => place.path("manifest.json"));
+}
+
+async function pathsIn(dir: string): Promise<string[] | Problem> {
+  const names = await bundleNames(dir);
+  if (names instanceof Problem) return names;
+  const paths = names.map((name) => join(dir, name, "manifest.json"));
+  // A folder without a manifest is no bundle yet.
+  const present = await Promise.all(paths.map((path) => Bun.file(path).exists()));
+  return paths.filter((_, index) => present[index]);
+}
+
+/** The manifest of one model, if its bundle is at hand. */
+export async function installedManifest(id: string): Promise<Manifest | undefined> {
+  const manifests = await installedManifests(undefined);
+  return manifests instanceof Problem ? undefined : manifests.find((manifest) => manifest.id === id);
 }
 
 /** `root`: the bundle's folder, which links must not lead out of; undefined for a bundle inside the executable. */
@@ -53,34 +92,32 @@ async function readPlace(place: BundlePlace, root?: string): Promise<Bundle | Pr
   return (await contentProblem(place, manifest)) ?? { manifest, paths };
 }
 
-/** Every bundle folder inside `dir`, in the order of their names. */
+/** Names of the bundle folders inside `dir`, in order. */
+async function bundleNames(dir: string): Promise<string[] | Problem> {
+  try {
+    const entries = (await readdir(dir, { withFileTypes: true })).filter((entry) => !entry.isFile());
+    // `.building-`: a bundle that is being written.
+    const names = entries.map(({ name }) => name).filter((name) => !/^\.|\.building-/.test(name));
+    return names.sort();
+  } catch (error) {
+    return new Problem(`the models folder ${dir} cannot be read (${reason(error)}); ${BUILD_ONE}`);
+  }
+}
+
+/** Every bundle inside `dir`, in the order of their folders' names. */
 export async function readBundles(dir: string): Promise<Bundle[] | Problem> {
   const root = resolve(dir);
-  const advice = "build one with: tendon bundle build MODEL_DIR --out DIR";
-  const names: string[] = [];
-  try {
-    for (const entry of await readdir(root, { withFileTypes: true })) {
-      // `.building-`: a bundle that is being written.
-      if (!entry.isFile() && !entry.name.startsWith(".") && !entry.name.includes(".building-")) names.push(entry.name);
-    }
-  } catch (error) {
-    return new Problem(`the models folder ${root} cannot be read (${reason(error)}); ${advice}`);
-  }
-  if (names.length === 0) return new Problem(`the models folder ${root} holds no bundle; ${advice}`);
-  const bundles: Bundle[] = [];
-  const places = new Map<string, string>();
-  for (const name of names.sort()) {
-    const bundle = await readBundle(join(root, name));
-    if (bundle instanceof Problem) return bundle;
-    const { id } = bundle.manifest;
-    const other = places.get(id);
-    if (other !== undefined) {
-      return new Problem(`${join(root, other)} and ${join(root, name)} both hold ${id}; remove one of them`);
-    }
-    places.set(id, name);
-    bundles.push(bundle);
-  }
-  return bundles;
+  const names = await bundleNames(root);
+  if (names instanceof Problem) return names;
+  if (names.length === 0) return new Problem(`the models folder ${root} holds no bundle; ${BUILD_ONE}`);
+  const bundles = await eachOf(names, (name) => readBundle(join(root, name)));
+  if (bundles instanceof Problem) return bundles;
+  const ids = bundles.map(({ manifest }) => manifest.id);
+  const twice = firstRepeated(ids);
+  if (twice === undefined) return bundles;
+  const id = ids[twice] ?? "";
+  const [one, other] = [ids.indexOf(id), twice].map((at) => join(root, names[at] ?? ""));
+  return new Problem(`${one} and ${other} both hold ${id}; remove one of them`);
 }
 
 async function folderProblem(root: string): Promise<Problem | undefined> {
@@ -95,7 +132,11 @@ async function folderProblem(root: string): Promise<Problem | undefined> {
 }
 
 /** Presence, place, size and digest of one listed file. */
-async function fileProblem(path: string, file: FileEntry, root: string | undefined): Promise<Problem | undefined> {
+async function fileProblem(
+  path: string,
+  file: Manifest["files"][number],
+  root: string | undefined,
+): Promise<Problem | undefined> {
   try {
     // Links may point inside the bundle only.
     if (root !== undefined && !(await realpath(path)).startsWith((await realpath(root)) + sep)) {

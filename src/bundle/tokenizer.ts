@@ -66,10 +66,7 @@ export function trainTokenizer(corpus: readonly string[], merges: number): Token
   return { json: `${JSON.stringify(file)}\n`, vocabulary: tokens.length };
 }
 
-/**
- * One printable character per byte, in byte order: GPT-2's table. Printable Latin-1 bytes map to themselves, the others to
- * characters from U+0100 on.
- */
+/** GPT-2's table, one printable character per byte: printable Latin-1 bytes are themselves, the others begin at U+0100. */
 export function byteAlphabet(): string[] {
   let next = 0x100;
   return Array.from({ length: 256 }, (_, byte) => {
@@ -103,23 +100,21 @@ function countWords(corpus: readonly string[], bytes: readonly string[]): Word[]
   }));
 }
 
-/** Undefined if every word is one token. */
+/** Undefined if every word is one token. No token contains a space: the byte alphabet has another character for it. */
 function mostFrequent(words: readonly Word[]): Pair | undefined {
-  const counts = new Map<string, { pair: Pair; count: number }>();
+  const counts = new Map<string, number>();
   for (const { tokens, count } of words) {
-    for (let index = 0; index + 1 < tokens.length; index += 1) {
-      const pair: Pair = [tokens[index] ?? "", tokens[index + 1] ?? ""];
-      const entry = counts.get(pair.join(" ")) ?? { pair, count: 0 };
-      entry.count += count;
-      counts.set(pair.join(" "), entry);
+    for (let index = 1; index < tokens.length; index += 1) {
+      const pair = `${tokens[index - 1]} ${tokens[index]}`;
+      counts.set(pair, (counts.get(pair) ?? 0) + count);
     }
   }
-  let best: { key: string; pair: Pair; count: number } | undefined;
-  for (const [key, { pair, count }] of counts) {
-    if (best === undefined || count > best.count || (count === best.count && key < best.key))
-      best = { key, pair, count };
+  let best: readonly [pair: string, count: number] = ["", 0];
+  for (const [pair, count] of counts) {
+    if (count > best[1] || (count === best[1] && pair < best[0])) best = [pair, count];
   }
-  return best?.pair;
+  const [left = "", right] = best[0].split(" ");
+  return right === undefined ? undefined : [left, right];
 }
 
 function join(tokens: readonly string[], [left, right]: Pair): string[] {

@@ -1,38 +1,26 @@
 /** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
-import type { Architecture } from "./architecture.ts";
+import type { Architecture, Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { attend, gelu, layerNorm, linear, SHARP_ATTENTION, SLIGHT, splitHeads } from "./layers.ts";
-
-export interface Views {
-  /** Images of one observation: cameras · frames. */
-  readonly count: number;
-  readonly width: number;
-  readonly height: number;
-}
-
-/** Patches of one image. */
-export function patchCount(views: Views, patch: number): number {
-  return (views.width / patch) * (views.height / patch);
-}
 
 /** images f32 [B, views, 3, height, width] → tokens f32 [B, views · patches, language width], view by view, patches row-major. */
 export function vision(
   graph: GraphBuilder,
   images: Value,
-  views: Views,
+  { image, cameras, frames }: Facts,
   { vision: size, language }: Architecture,
 ): Value {
-  const patches = patchCount(views, size.patch);
+  const patches = image.tokens;
   return graph.within("vision", () => {
     // Views become part of the batch: attention stays inside one view. [B · views, 3, height, width]
-    const flat = graph.reshape(images, [-1, 3, views.height, views.width]);
+    const flat = graph.reshape(images, [-1, 3, image.height, image.width]);
     let x = patchEmbedding(graph, flat, size.patch, size.width, patches);
     for (let layer = 0; layer < size.layers; layer += 1) {
       x = graph.within(`blocks.${layer}`, () => block(graph, x, size, patches));
     }
     x = layerNorm(graph, "norm", x, size.width);
     x = linear(graph, "projection", x, { from: size.width, to: language.width, bias: true });
-    return graph.reshape(x, [-1, views.count * patches, language.width]);
+    return graph.reshape(x, [-1, cameras.length * frames.later * patches, language.width]);
   });
 }
 

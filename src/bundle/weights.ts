@@ -1,8 +1,4 @@
-/**
- * Weights of the reference bundles: uniform random numbers from a seed, scaled by fan-in.
- *
- * Uniform, not Gaussian: no transcendental function is needed, and the bytes are the same on every machine.
- */
+/** Weights of the reference bundles: uniform random numbers from a seed, scaled by fan-in; the same bytes on every machine. */
 import { RandomStream } from "../std/random.ts";
 
 export interface Spread {
@@ -33,10 +29,7 @@ export class Weights {
   }
 }
 
-/**
- * base^(0/(count−1)) … base^((count−1)/(count−1)) in doubles, by basic arithmetic only: a library's `pow` may differ in its last bit
- * from one machine to the next.
- */
+/** base^(0/(count−1)) … base^((count−1)/(count−1)), without `pow`, whose last bit may differ from one machine to the next. */
 export function geometric(base: number, count: number): number[] {
   const ratio = root(base, count - 1);
   const values = [1];

@@ -1,6 +1,6 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
-import { installedManifest } from "../bundle/installed.ts";
+import { installedManifest } from "../bundle/read.ts";
 import type { ActionChunk } from "../client/chunk.ts";
 import { descriptionOf } from "../client/description.ts";
 import { signedIn } from "../client/sign-in.ts";

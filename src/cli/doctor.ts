@@ -1,6 +1,6 @@
 /** `tendon doctor`: is this machine able to serve, what would the service run on, and what to do about each red line. */
 import { availableParallelism } from "node:os";
-import { installedBundles } from "../bundle/installed.ts";
+import { installedBundles } from "../bundle/read.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
 import type { Engine } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";

@@ -3,7 +3,7 @@ import { type Credentials, readCredentials, removeCredentials } from "../account
 import { countModels, ErrorReply } from "../client/http.ts";
 import { revokeKey } from "../client/oauth.ts";
 import { hasOrigin, isFor, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
-import { clientConfig } from "../config/client.ts";
+import { clientConfig } from "../config/environment.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { BASE_URL_FLAG, type Command, type Given } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";

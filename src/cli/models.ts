@@ -1,7 +1,7 @@
 /** `tendon models`: every robot id with the facts that a client needs. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
-import { installedManifests } from "../bundle/installed.ts";
 import type { Manifest } from "../bundle/manifest.ts";
+import { installedManifests } from "../bundle/read.ts";
 import { Problem } from "../error/problem.ts";
 import { table } from "../std/text-table.ts";
 import type { Command, Given } from "./frame/command.ts";

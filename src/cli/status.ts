@@ -1,7 +1,7 @@
 /** `tendon status`: which key is in use, for which service, and whether that service takes it. */
 import { countModels, ErrorReply } from "../client/http.ts";
 import { type SignedIn, safePrefix, signedIn } from "../client/sign-in.ts";
-import { clientConfig } from "../config/client.ts";
+import { clientConfig } from "../config/environment.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { BASE_URL_FLAG, type Command, type Given } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";

@@ -1,8 +1,7 @@
 /** Which service a client command calls, and with which key: flag, then environment, then the credentials file. */
 import { type Credentials, readCredentials } from "../account/credentials.ts";
 import { keyPrefix, keyPublicId } from "../account/key.ts";
-import { clientConfig } from "../config/client.ts";
-import type { Environment } from "../config/environment.ts";
+import { clientConfig, type Environment } from "../config/environment.ts";
 import { DEFAULTS } from "../config/serve.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import type { Service } from "./http.ts";

@@ -1,9 +1,21 @@
-/** Checks configuration against its TypeBox schemas. Messages say which key, what was expected and what was given. */
+/** Reads tendon.toml and checks configuration against its TypeBox schemas. Messages say which key, what was expected and what was given. */
 import type { StaticDecode, TObject, TSchema } from "@sinclair/typebox";
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
 import { EXIT, Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
+import { readText } from "../std/file.ts";
 import { nearest } from "../std/nearest.ts";
+
+/** The file's keys; none where there is no file and none was asked for. */
+export async function readToml(path: string, required: boolean): Promise<Readonly<Record<string, unknown>> | Problem> {
+  try {
+    const content = await readText(path);
+    if (content !== undefined) return { ...Bun.TOML.parse(content) };
+    return required ? new Problem(`there is no configuration file at ${path}`, EXIT.usage) : {};
+  } catch (error) {
+    return new Problem(`${path} cannot be read as TOML: ${(error as Error).message}`, EXIT.usage);
+  }
+}
 
 /** What `table` says, with the defaults of what it does not say. `where` is its name in messages. */
 export function readTable<S extends TObject>(schema: S, table: object, where: string): StaticDecode<S> | Problem {

@@ -1,4 +1,6 @@
-/** The only reader of the process' environment variables. */
+/** The only reader of the process' environment variables, and what is taken from them apart from the settings of `serve`. */
+import { homedir } from "node:os";
+import { join } from "node:path";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -21,4 +23,25 @@ export function childEnvironment(
 /** `all`: a test that would be skipped because something is not installed fails instead. */
 export function testRequirement(env: Environment = environment()): "all" | "none" {
   return env.TENDON_TEST_REQUIRE === "all" ? "all" : "none";
+}
+
+/** Where configuration, data and cache are (contract sections 6 and 8), by the XDG rules: a relative path is ignored. */
+export function folders(env: Environment = environment()): { config: string; data: string; cache: string } {
+  const home = env.HOME || homedir();
+  const folder = (variable: string | undefined, fallback: string) =>
+    join(variable?.startsWith("/") ? variable : join(home, fallback), "tendon");
+  return {
+    config: folder(env.XDG_CONFIG_HOME, ".config"),
+    data: folder(env.XDG_DATA_HOME, ".local/share"),
+    cache: folder(env.XDG_CACHE_HOME, ".cache"),
+  };
+}
+
+/** What a client command (`act`, `status`, …) takes from the environment. It wins over the credentials file. */
+export function clientConfig(env: Environment = environment()) {
+  return {
+    apiKey: env.TENDON_API_KEY || undefined,
+    baseUrl: env.TENDON_BASE_URL || undefined,
+    credentialsPath: join(folders(env).config, "credentials.json"),
+  };
 }

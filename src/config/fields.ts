@@ -52,10 +52,7 @@ export function hostPort(fallback: string) {
     .Encode(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`);
 }
 
-/**
- * US dollars per million units, as nano-dollars per unit: times 1000, so at most three decimal places. Text, because a
- * TOML number would be a binary fraction.
- */
+/** US dollars per million units, as nano-dollars per unit. Text, because a TOML number would be a binary fraction. */
 export function rate(fallback?: string) {
   return Type.Transform(
     Type.String({

@@ -7,12 +7,9 @@ import { type StaticDecode, type TSchema, Type } from "@sinclair/typebox";
 import { type Drills, readDrills } from "../drill.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
-import { fieldFault, readTable } from "./check.ts";
-import { clientConfig } from "./client.ts";
-import { type Environment, environment } from "./environment.ts";
+import { fieldFault, readTable, readToml } from "./check.ts";
+import { clientConfig, type Environment, environment, folders } from "./environment.ts";
 import { either, hostPort, seconds, text, whole } from "./fields.ts";
-import { readToml } from "./file.ts";
-import { folders } from "./folders.ts";
 import { LlmTable, llmConfig } from "./llm.ts";
 import { RobotTable, rateFault, robotConfig } from "./robot.ts";
 
@@ -71,7 +68,7 @@ export async function serveConfig(flags: ServeFlags, env: Environment = environm
   if (overrides instanceof Problem) return overrides;
   const settings = readTable(FILE, { ...file, ...overrides }, path);
   if (settings instanceof Problem) return settings;
-  const config = serveSettings(settings, { flags, env, databaseUrl, drills });
+  const config = serveSettings(settings, flags, env, { databaseUrl, drills });
   for (const [id, robot] of config.robot) {
     const fault = rateFault(robot);
     if (fault !== undefined) return new Problem(`${path}: [robot."${id}"]: ${fault}`, EXIT.usage);
@@ -116,14 +113,12 @@ function overridesOf(flags: ServeFlags, env: Environment): Record<string, string
   return overrides;
 }
 
-interface Beside {
-  readonly flags: ServeFlags;
-  readonly env: Environment;
-  readonly databaseUrl: string | undefined;
-  readonly drills: Drills;
-}
-
-function serveSettings(file: StaticDecode<typeof FILE>, { flags, env, databaseUrl, drills }: Beside) {
+function serveSettings(
+  file: StaticDecode<typeof FILE>,
+  flags: ServeFlags,
+  env: Environment,
+  { databaseUrl, drills }: { databaseUrl: string | undefined; drills: Drills },
+) {
   return Object.freeze({
     listen: Object.freeze({ host: file.host, port: file.port }),
     ops: Object.freeze(file.ops_addr),

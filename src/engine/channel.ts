@@ -53,9 +53,10 @@ export class Channel {
     this.waiting.set(ticket, done);
   }
 
-  /** Throws for the status of a call that can only fail by a bug of ours. */
-  expect(status: number, call: string): void {
+  /** The status of a call that can only fail by a bug of ours; throws for a failure. */
+  expect(status: number, call: string): number {
     if (status < 0) throw new Error(`assertion failed: ${call}: ${lastError(this.calls)}`);
+    return status;
   }
 
   /** The text of a failure that a completion reported. */

@@ -1,8 +1,4 @@
-/**
- * The files inside the executable: libraries and bundles, each as one zstd-compressed asset.
- *
- * Empty when run from source. `src/setup/compile.ts` replaces this module with the list of what it has packed.
- */
+/** The files inside the executable, one zstd-compressed asset each. `src/setup/compile.ts` puts the list here; empty when run from source. */
 
 export interface EmbeddedFile {
   /** Where it goes below the extraction folder, for example `lib/libtendon.so`. */

@@ -77,10 +77,7 @@ export interface Run {
   readonly released: Promise<void>;
   /** Cancels the run if the model has not started on it, and returns whether it did. */
   withdraw(): boolean;
-  /**
-   * `result` settles with `engine_unavailable` at once. A queued run never starts; a running one ends before its next flow
-   * step. Does nothing once `result` has settled.
-   */
+  /** `result` settles with `engine_unavailable` at once; a running run ends before its next flow step. Does nothing once it has settled. */
   cancel(): void;
   /** Keeps the new episode memory and frees the result slot. */
   commit(): void;

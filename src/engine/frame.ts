@@ -29,10 +29,8 @@ export class NativeFrame implements Frame {
     if (this.holder !== "caller") return;
     this.holder = "nobody";
     if (!this.owner.isLoaded) return;
-    this.channel.expect(
-      this.channel.calls.tendon_frame_drop(this.channel.engine, this.model, this.ticket),
-      "frame_drop",
-    );
+    const { calls, engine } = this.channel;
+    this.channel.expect(calls.tendon_frame_drop(engine, this.model, this.ticket), "frame_drop");
   }
 
   /** A run has taken the slot. */

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { folders } from "../config/folders.ts";
+import { folders } from "../config/environment.ts";
 import { Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
 import { EMBEDDED, EMBEDDED_ID } from "./embedded.ts";

@@ -61,22 +61,14 @@ export class NativeModel implements Model {
     const text = bytesOf(instruction);
     const length = instruction ? text.length : 0;
     const tokens = this.channel.calls.tendon_measure(this.channel.engine, requestBytes, text, length);
-    if (tokens === STATUS.tooLong) return tooLong();
-    this.channel.expect(tokens, "measure");
-    return tokens;
+    return tokens === STATUS.tooLong ? tooLong() : this.channel.expect(tokens, "measure");
   }
 
   framePut(camera: number, jpeg: Uint8Array, turn: number): Frame | Failure {
     assert(jpeg.length > 0, "an empty frame is refused at the edge");
     if (!this.isLoaded) return unloading();
-    const ticket = this.channel.calls.tendon_frame_put(
-      this.channel.engine,
-      this.ticket,
-      camera,
-      turn,
-      jpeg,
-      jpeg.length,
-    );
+    const { calls, engine } = this.channel;
+    const ticket = calls.tendon_frame_put(engine, this.ticket, camera, turn, jpeg, jpeg.length);
     if (ticket === STATUS.busy) return busy("all frame slots are taken");
     this.channel.expect(ticket, "frame_put");
     return new NativeFrame(this.channel, this, this.ticket, ticket);
@@ -85,10 +77,8 @@ export class NativeModel implements Model {
   observe(observation: Observation): Run | Failure {
     if (!this.isLoaded) return unloading();
     const { frames, instruction, state, step, seed, turn, slot, failStep } = observation;
-    assert(
-      frames.length <= OBSERVATION_FRAMES_MAX && state.length <= STATE_VALUES_MAX,
-      "an observation fits its slots",
-    );
+    assert(frames.length <= OBSERVATION_FRAMES_MAX, "an observation's frames fit its slots");
+    assert(state.length <= STATE_VALUES_MAX, "an observation's state fits its slots");
     request.setUint32(ObserveRequest.model, this.ticket, true);
     request.setUint32(ObserveRequest.slot, slot ?? NO_SLOT, true);
     request.setUint32(ObserveRequest.step, step, true);
@@ -98,20 +88,14 @@ export class NativeModel implements Model {
     request.setUint32(ObserveRequest.fail_step, failStep ?? NO_STEP, true);
     request.setUint32(ObserveRequest.frames_len, frames.length, true);
     request.setUint32(ObserveRequest.state_len, state.length, true);
-    const taken = frames.map((frame) => {
-      assert(frame instanceof NativeFrame, "frames come from this engine");
-      return frame;
-    });
+    const taken = frames.filter((frame) => frame instanceof NativeFrame);
+    assert(taken.length === frames.length, "frames come from this engine");
     for (const [index, frame] of taken.entries()) requestFrames[index] = frame.ticket;
     requestState.set(state);
     const text = bytesOf(instruction);
-    const ticket = this.channel.calls.tendon_observe(
-      this.channel.engine,
-      requestBytes,
-      text,
-      instruction ? text.length : 0,
-    );
-    if (ticket === STATUS.busy) return busy(lastError(this.channel.calls));
+    const { calls, engine } = this.channel;
+    const ticket = calls.tendon_observe(engine, requestBytes, text, instruction ? text.length : 0);
+    if (ticket === STATUS.busy) return busy(lastError(calls));
     if (ticket === STATUS.tooLong) return tooLong();
     this.channel.expect(ticket, "observe");
     for (const frame of taken) frame.taken();

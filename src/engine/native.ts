@@ -8,7 +8,7 @@ import { Failure } from "../error/core.ts";
 import { Problem } from "../error/problem.ts";
 import { ROBOT } from "../error/robot.ts";
 import { STATUS, Stats } from "./abi.ts";
-import { bindLibrary, type Calls, lastError, staticText } from "./binding.ts";
+import { bindLibrary, lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";
 import type { Engine, EngineStats, LoadOptions, Model } from "./engine.ts";
 import { locateLibraries, PREBUILT } from "./library.ts";
@@ -25,7 +25,7 @@ export async function openEngine(options: { decodeThreads: number }): Promise<En
   if (calls instanceof Problem) return calls;
   const channel = new Channel(calls);
   const opened = channel.open(options.decodeThreads, installed.runtime, installed.jpeg);
-  return opened ?? new NativeEngine(calls, channel);
+  return opened ?? new NativeEngine(channel);
 }
 
 /** The library is built for x86-64 with AVX2; on a processor without it the process would be killed (SIGILL). */
@@ -48,12 +48,9 @@ class NativeEngine implements Engine {
   private readonly loading = new Set<Promise<unknown>>();
   private closing = false;
 
-  constructor(
-    private readonly calls: Calls,
-    private readonly channel: Channel,
-  ) {
-    this.version = staticText(calls.tendon_version());
-    this.results = new ResultSlots(calls, channel.engine);
+  constructor(private readonly channel: Channel) {
+    this.version = staticText(channel.calls.tendon_version());
+    this.results = new ResultSlots(channel);
   }
 
   async load(options: LoadOptions): Promise<Model | Failure> {
@@ -71,14 +68,15 @@ class NativeEngine implements Engine {
     const files = Object.fromEntries(bundle.paths);
     const plan = { manifest: bundle.manifest, files, device, replicas, threads, slots: slots ?? null };
     const text = Buffer.from(JSON.stringify(plan));
-    const ticket = this.calls.tendon_load(this.channel.engine, text, text.length);
-    if (ticket < 0) return cannotLoad(bundle.manifest.id, lastError(this.calls));
+    const { calls, engine } = this.channel;
+    const ticket = calls.tendon_load(engine, text, text.length);
+    if (ticket < 0) return cannotLoad(bundle.manifest.id, lastError(calls));
     const status = await new Promise<number>((done) => this.channel.wait(ticket, done));
     if (status !== STATUS.ok) {
       const failure = cannotLoad(bundle.manifest.id, this.channel.errorText(ticket));
       // A model that could not be loaded keeps its ticket until it is unloaded.
       const gone = new Promise<number>((done) => this.channel.wait(ticket, done));
-      this.channel.expect(this.calls.tendon_unload(this.channel.engine, ticket), "unload");
+      this.channel.expect(calls.tendon_unload(engine, ticket), "unload");
       await gone;
       return failure;
     }
@@ -90,21 +88,23 @@ class NativeEngine implements Engine {
   }
 
   stats(): EngineStats {
-    this.channel.expect(this.calls.tendon_stats(this.channel.engine, new Uint8Array(this.counters.buffer)), "stats");
+    const { calls, engine } = this.channel;
+    this.channel.expect(calls.tendon_stats(engine, new Uint8Array(this.counters.buffer)), "stats");
+    const narrow = (offset: number) => this.counters.getUint32(offset, true);
     const wide = (offset: number) => Number(this.counters.getBigUint64(offset, true));
     const runtimeAllocations = this.counters.getBigUint64(Stats.runtime_allocations_last, true);
     return {
       allocations: wide(Stats.allocations),
       runtimeAllocationsLast: runtimeAllocations === 2n ** 64n - 1n ? -1 : Number(runtimeAllocations),
-      framesFree: this.counters.getUint32(Stats.frames_free, true),
-      chunksFree: this.counters.getUint32(Stats.chunks_free, true),
+      framesFree: narrow(Stats.frames_free),
+      chunksFree: narrow(Stats.chunks_free),
       framesDecoded: wide(Stats.frames_decoded),
       framesRefused: wide(Stats.frames_refused),
       chunksRun: wide(Stats.chunks_run),
       chunksFailed: wide(Stats.chunks_failed),
       chunksCancelled: wide(Stats.chunks_cancelled),
       valuesClamped: wide(Stats.values_clamped),
-      slotsHeld: this.counters.getUint32(Stats.slots_held, true),
+      slotsHeld: narrow(Stats.slots_held),
       memoryBytesHeld: wide(Stats.memory_bytes_held),
       lockedBytes: wide(Stats.locked_bytes),
       tensorBytes: wide(Stats.tensor_bytes),

@@ -7,7 +7,7 @@
 import { dlopen, FFIType } from "bun:ffi";
 import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
-import { chmod, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { chmod, lstat, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { sha256 } from "../bundle/digest.ts";
 import { present } from "../std/assert.ts";
@@ -72,8 +72,7 @@ async function isWhole(files: readonly EmbeddedFile[], folder: string): Promise<
 
 async function digestOf(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch(() => undefined);
-  if (!found?.isFile()) return undefined;
-  return sha256(await Bun.file(path).bytes());
+  return found?.isFile() ? sha256(await Bun.file(path).bytes()) : undefined;
 }
 
 /** Writes the folder under another name and renames it; an incomplete one in its place is removed. */
@@ -86,12 +85,7 @@ async function write(files: readonly EmbeddedFile[], folder: string): Promise<vo
       files.map(async (file) => {
         const path = join(making, file.path);
         await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-        const handle = await open(path, "wx", 0o600);
-        try {
-          await handle.writeFile(await content(file));
-        } finally {
-          await handle.close();
-        }
+        await writeFile(path, await content(file), { flag: "wx", mode: 0o600 });
       }),
     );
     await replace(making, folder, files);
@@ -104,13 +98,9 @@ async function write(files: readonly EmbeddedFile[], folder: string): Promise<vo
 /** Moves the new folder into its place. If another process was faster, its folder is used, provided it is complete. */
 async function replace(making: string, folder: string, files: readonly EmbeddedFile[]): Promise<void> {
   try {
-    await rename(making, folder);
-    return;
+    return await rename(making, folder);
   } catch {
-    if (await isWhole(files, folder)) {
-      await rm(making, { recursive: true, force: true });
-      return;
-    }
+    if (await isWhole(files, folder)) return await rm(making, { recursive: true, force: true });
   }
   const broken = `${making}.old`;
   await rename(folder, broken);

@@ -1,15 +1,15 @@
 /** Views of the native result slots: fixed memory, valid from a run's completion until its slot is freed. */
-import { type Pointer, toArrayBuffer } from "bun:ffi";
+import { toArrayBuffer } from "bun:ffi";
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
 import { ChunkResult, TICKET_INDEX_MASK } from "./abi.ts";
-import type { Calls } from "./binding.ts";
+import type { Channel } from "./channel.ts";
 import type { ChunkResult as Chunk } from "./engine.ts";
 
 export class ResultSlots {
   private readonly slots: readonly DataView[];
 
-  constructor(calls: Calls, engine: Pointer) {
+  constructor({ calls, engine }: Channel) {
     this.slots = Array.from({ length: LIMITS.chunksMax }, (_, index) => {
       const address = present(calls.tendon_result(engine, index), `result slot ${index}`);
       return new DataView(toArrayBuffer(address, 0, ChunkResult.size));

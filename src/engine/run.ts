@@ -9,10 +9,10 @@ import type { ChunkResult, Run } from "./engine.ts";
 import type { ResultSlots } from "./result.ts";
 
 export class NativeRun implements Run {
-  readonly result: Promise<ChunkResult | Failure>;
-  readonly released: Promise<void>;
   private readonly outcome = Promise.withResolvers<ChunkResult | Failure>();
+  readonly result = this.outcome.promise;
   private readonly over = Promise.withResolvers<void>();
+  readonly released = this.over.promise;
   private native: "running" | "done" = "running";
   private settled = false;
   /** The result is a chunk. */
@@ -25,8 +25,6 @@ export class NativeRun implements Run {
     private readonly results: ResultSlots,
     private readonly ticket: number,
   ) {
-    this.result = this.outcome.promise;
-    this.released = this.over.promise;
     channel.wait(ticket, (status) => this.ended(status));
   }
 
@@ -40,10 +38,10 @@ export class NativeRun implements Run {
 
   withdraw(): boolean {
     if (this.settled || !this.channel.isOpen) return false;
-    const taken = this.channel.calls.tendon_withdraw(this.channel.engine, this.ticket);
-    this.channel.expect(taken, "withdraw");
-    if (taken === 1) this.finish(cancelled());
-    return taken === 1;
+    const { calls, engine } = this.channel;
+    const taken = this.channel.expect(calls.tendon_withdraw(engine, this.ticket), "withdraw") === 1;
+    if (taken) this.finish(cancelled());
+    return taken;
   }
 
   commit(): void {
@@ -86,10 +84,10 @@ export class NativeRun implements Run {
 
   private release(verdict: "commit" | "abort"): void {
     if (this.channel.isOpen) {
-      const { engine } = this.channel;
-      if (verdict === "commit") this.channel.expect(this.channel.calls.tendon_commit(engine, this.ticket), "commit");
-      else this.channel.expect(this.channel.calls.tendon_abort(engine, this.ticket), "abort");
-      this.channel.expect(this.channel.calls.tendon_slot_free(engine, this.ticket), "slot_free");
+      const { calls, engine } = this.channel;
+      const decide = verdict === "commit" ? calls.tendon_commit : calls.tendon_abort;
+      this.channel.expect(decide(engine, this.ticket), verdict);
+      this.channel.expect(calls.tendon_slot_free(engine, this.ticket), "slot_free");
     }
     this.over.resolve();
   }

@@ -31,11 +31,10 @@ function bunTest(...paths: string[]): Check {
   return {
     name: "bun test",
     command: [process.execPath, "test", "--timeout", "60000", ...paths],
-    count: (output) => ({
-      passed: number(output, /^\s*(\d+) pass$/m),
-      failed: number(output, /^\s*(\d+) fail$/m),
-      skipped: number(output, /^\s*(\d+) skip$/m),
-    }),
+    count: (output) => {
+      const number = (word: string) => Number(new RegExp(`^\\s*(\\d+) ${word}$`, "m").exec(output)?.[1] ?? 0);
+      return { passed: number("pass"), failed: number("fail"), skipped: number("skip") };
+    },
   };
 }
 
@@ -68,10 +67,6 @@ function sum(output: string, pattern: RegExp): Counts {
   return counts;
 }
 
-function number(output: string, pattern: RegExp): number {
-  return Number(pattern.exec(output)?.[1] ?? 0);
-}
-
 /** Runs a check, showing its output as it comes. */
 async function run({ name, command, cwd = ROOT, env = {}, count }: Check): Promise<Counts> {
   process.stdout.write(`\n── ${name}\n`);
@@ -94,10 +89,9 @@ async function run({ name, command, cwd = ROOT, env = {}, count }: Check): Promi
   await Promise.all([show(child.stdout), show(child.stderr)]);
   const good = (await child.exited) === 0;
   const counts = count?.(output) ?? { passed: 0, failed: 0, skipped: 0 };
-  // A command that fails without a failed test counts as one failure; one that has no tests counts as one pass.
-  if (!good && counts.failed === 0) counts.failed = 1;
+  // A command without tests counts as one pass; failing without a failed test, or running no test, counts as one failure.
   if (good && count === undefined) counts.passed = 1;
-  if (good && count !== undefined && counts.passed === 0) counts.failed = 1;
+  if (counts.failed === 0 && (!good || counts.passed === 0)) counts.failed = 1;
   return counts;
 }
 

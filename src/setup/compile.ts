@@ -44,13 +44,12 @@ async function main(): Promise<void> {
 
 /** Embedded path and source of every file. */
 async function contents(): Promise<[path: string, source: string][]> {
-  const libraries: [string, string][] = Object.values(PREBUILT).map((of) => [
-    `lib/${of.file}`,
-    join(ROOT, "node_modules", of.package, of.file),
-  ]);
-  for (const [index, of] of Object.values(PREBUILT).entries()) {
-    const digest = sha256(await Bun.file(libraries[index]?.[1] ?? "").bytes());
-    if (digest !== of.sha256) throw new Error(`${of.file} is not the one that tendon pins: sha256 ${digest}`);
+  const libraries: [string, string][] = [];
+  for (const { file, package: folder, sha256: pinned } of Object.values(PREBUILT)) {
+    const source = join(ROOT, "node_modules", folder, file);
+    const digest = sha256(await Bun.file(source).bytes());
+    if (digest !== pinned) throw new Error(`${file} is not the one that tendon pins: sha256 ${digest}`);
+    libraries.push([`lib/${file}`, source]);
   }
   const bundles: [string, string][] = [];
   for (const name of await readdir(join(ROOT, "models"))) {

@@ -18,6 +18,11 @@ export function sleep(clock: Pick<Clock, "after">, ms: number): Promise<void> {
   });
 }
 
+/** Whole seconds since the Unix epoch. */
+export function unixSeconds(clock: Clock): number {
+  return Math.floor(clock.unixMs() / 1000);
+}
+
 export const systemClock: Clock = {
   unixMs: () => Date.now(),
   monotonicMs: () => performance.now(),

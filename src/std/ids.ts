@@ -1,7 +1,4 @@
-/**
- * Ids for people and logs: a prefix and 24 base62 characters, 8 of time and 16 random (95 bits). Ids of one kind sort by time
- * and cannot be guessed.
- */
+/** Ids for people and logs: a prefix, 8 base62 characters of time, by which ids of one kind sort, and 16 random ones (95 bits). */
 import { base62, randomBase62 } from "./base62.ts";
 import type { Clock } from "./clock.ts";
 

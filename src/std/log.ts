@@ -1,7 +1,4 @@
-/**
- * One line per event to standard error: text for people, one JSON object with `--json`.
- * Callers pass an event and small facts; never keys, bodies or images.
- */
+/** One line per event to standard error: text, or JSON with `--json`. Facts are small; never keys, bodies or images. */
 import type { Clock } from "./clock.ts";
 
 type Facts = Readonly<Record<string, string | number | boolean>>;

@@ -1,7 +1,4 @@
-/**
- * Metrics in Prometheus text form, kept by prom-client. Durations are histograms, because those of several nodes can be
- * added up and quantiles cannot.
- */
+/** Metrics in Prometheus text form, kept by prom-client. Durations are histograms, which can be added up over nodes. */
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
 
 export type { Counter } from "prom-client";

@@ -1,8 +1,4 @@
-/**
- * Seeded random numbers: the same bits on every machine. Integer arithmetic only, no transcendental function.
- *
- * Not for secrets (base62.ts), and not for the noise of the flow (Philox, in the native engine).
- */
+/** Seeded random numbers, the same bits on every machine: integer arithmetic only. Not for secrets (base62.ts), not for the noise of the flow (native engine). */
 import { createHash } from "node:crypto";
 
 /** One stream of 32-bit words, xoshiro128** (Blackman and Vigna 2018), its state taken from the SHA-256 of a key. */

@@ -1,9 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { clientConfig } from "../../src/config/client.ts";
-import type { Environment } from "../../src/config/environment.ts";
-import { folders } from "../../src/config/folders.ts";
+import { clientConfig, type Environment, folders } from "../../src/config/environment.ts";
 import { ROBOT_DEFAULT } from "../../src/config/robot.ts";
 import { type ServeFlags, serveConfig } from "../../src/config/serve.ts";
 import { Problem } from "../../src/error/problem.ts";

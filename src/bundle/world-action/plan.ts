@@ -1,78 +1,48 @@
 /** Sizes of a world-action model's graphs, and the ports that they share: the text, the block of one observation, the memory. */
 import { present } from "../../std/assert.ts";
 import type { Facts, WorldArchitecture } from "../architecture.ts";
-import { openPort } from "../family.ts";
-import type { Port } from "../graph.ts";
+import type { GraphBuilder, Port } from "../graph.ts";
+import type { KeyValue } from "../language.ts";
 
-type Size = WorldArchitecture["transformer"];
+export type Plan = ReturnType<typeof layOut>;
 
-export interface Plan {
-  readonly about: string;
-  readonly facts: Facts;
-  readonly memory: NonNullable<Facts["memory"]>;
-  readonly size: Size;
-  readonly vocabulary: number;
-  /** 2 with guidance, else 1. */
-  readonly branches: number;
-  /** Camera frames in one latent frame; a first latent frame repeats its only camera frame this often. */
-  readonly covered: number;
-  /** Tokens of the longest block, and of the window. */
-  readonly block: number;
-  readonly window: number;
-  readonly blocks: readonly KeyValue<Port>[];
-  readonly context: Port;
-  readonly contextMask: Port;
-  readonly memoryLength: Port;
-}
-
-export interface KeyValue<T> {
-  readonly k: T;
-  readonly v: T;
-}
-
-export function layOut(facts: Facts, { transformer: size }: WorldArchitecture, vocabulary: number): Plan {
+export function layOut(facts: Facts, { transformer: size }: WorldArchitecture, vocabulary: number) {
   const memory = present(facts.memory, "the memory of a world-action model");
+  /** 2 with guidance, else 1. */
   const branches = facts.guidance === null ? 1 : 2;
+  const text = facts.prompt.tokens_max;
+  /** Tokens of the longest block. */
   const block = Math.max(memory.first, memory.later) * memory.tokens;
   const port = (name: string): Port => ({ name, dtype: "f32", shape: [branches, size.heads, block, size.head_dim] });
-  const text = facts.prompt.tokens_max;
+  const layers = Array.from({ length: size.layers }, (_, layer) => layer);
+  const context: Port = { name: "context", dtype: "f32", shape: [branches, text, size.width] };
+  const contextMask: Port = { name: "context_mask", dtype: "bool", shape: [branches, text] };
   return {
-    about: `${facts.id}: ${facts.reference ? "REFERENCE BUNDLE, random weights, never for a real arm" : facts.source}`,
     facts,
     memory,
     size,
     vocabulary,
     branches,
+    /** Camera frames in one latent frame; a first latent frame repeats its only camera frame this often. */
     covered: facts.frames.later / memory.later,
     block,
+    /** Tokens of the window. */
     window: memory.window * memory.tokens,
-    blocks: Array.from({ length: size.layers }, (_, layer) => ({
-      k: port(`block_k_${layer}`),
-      v: port(`block_v_${layer}`),
-    })),
-    context: { name: "context", dtype: "f32", shape: [branches, text, size.width] },
-    contextMask: { name: "context_mask", dtype: "bool", shape: [branches, text] },
-    memoryLength: { name: "memory_length", dtype: "i64", shape: [1] },
+    blocks: layers.map((layer): KeyValue<Port> => ({ k: port(`block_k_${layer}`), v: port(`block_v_${layer}`) })),
+    context,
+    contextMask,
   };
 }
 
-/** The port of the committed memory that belongs to a port of the block. */
-export function memoryPort(plan: Plan, { name, shape }: Port): Port {
-  const [branches = 1, heads = 1, , width = 1] = shape;
-  return { name: name.replace("block", "memory"), dtype: "f32", shape: [branches, heads, plan.window, width] };
+/** The number of valid tokens in the memory or in the block, i64 [1]. */
+export function lengthInput(graph: GraphBuilder, of: "memory" | "block"): string {
+  const role = `${of}_length` as const;
+  return graph.input({ name: role, dtype: "i64", shape: [1] }, role);
 }
 
-export function blockPorts(plan: Plan): Port[] {
-  return plan.blocks.flatMap(({ k, v }) => [k, v]);
-}
-
-export function memoryInputs(plan: Plan) {
-  return [
-    { ...openPort(plan.memoryLength), role: "memory_length" as const },
-    ...blockPorts(plan).map((port) => ({
-      ...openPort(memoryPort(plan, port)),
-      role: "memory" as const,
-      from: port.name,
-    })),
-  ];
+/** All that was committed of one layer's blocks. */
+export function memoryInput(graph: GraphBuilder, { window }: Plan, { k, v }: KeyValue<Port>): KeyValue {
+  const input = ({ name, dtype, shape }: Port) =>
+    graph.input({ name: name.replace("block", "memory"), dtype, shape: shape.with(-2, window) }, "memory", name);
+  return { k: input(k), v: input(v) };
 }

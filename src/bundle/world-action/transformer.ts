@@ -1,6 +1,7 @@
 /** The transformer that all graphs of a world-action model run, and how its tokens are made, placed in time and masked. */
 import { BLOCK_PARTS, modulation } from "../expert.ts";
 import type { GraphBuilder, Value } from "../graph.ts";
+import type { KeyValue } from "../language.ts";
 import {
   attend,
   gatedMlp,
@@ -14,7 +15,7 @@ import {
   SHARP_ATTENTION,
   splitHeads,
 } from "../layers.ts";
-import type { KeyValue, Plan } from "./plan.ts";
+import type { Plan } from "./plan.ts";
 
 /** Shortest wavelength of the time embedding: float32 cannot tell times that are closer. */
 export const PERIOD_MIN = 4e-2;
@@ -35,14 +36,14 @@ interface Pass {
   readonly angles: ReturnType<typeof rotation>;
   readonly condition: Value;
   /** Earlier keys and values that a layer attends to besides its own, [R, heads, M, D] each. */
-  readonly past: (layer: number) => readonly KeyValue<Value>[];
+  readonly past: (layer: number) => readonly KeyValue[];
   /** [1, 1, count, all keys]. */
   readonly scores: Value;
   /** [R, T, width] and [R, T]. */
   readonly context: Value;
   readonly contextMask: Value;
   /** Receives each layer's own keys and values; with it the output of the last layer is not computed. */
-  readonly keep?: (own: KeyValue<Value>) => void;
+  readonly keep?: (own: KeyValue) => void;
 }
 
 /** All blocks: attention over past and present, attention to the text, gated MLP; scaled, shifted and gated by the time. */
