@@ -57,25 +57,23 @@ export const bench: Command = {
     json: { value: "FILE", about: "Write all figures as JSON; '-' for standard output instead of the table." },
     csv: { value: "FILE", about: "Write all figures as CSV, a line per station or loop; '-' as for --json." },
   },
-  run,
+  async run(given) {
+    const plan = planOf(given);
+    if (plan instanceof Problem) return plan;
+    const report = await SUITES[plan.suite].run(plan);
+    if (report instanceof Problem) return report;
+    const written = await writeFiles(given, JSON.stringify(report.json, null, 2), report.csv);
+    if (written instanceof Problem) return written;
+    if (given.text("json") === "-") await printJson(report.json);
+    else await print(given.text("csv") === "-" ? report.csv : report.text);
+    return EXIT.done;
+  },
 };
 
 interface Plan extends BenchTarget {
   readonly suite: SuiteName;
   /** Chunks or seconds. */
   readonly length: number;
-}
-
-async function run(given: Given): Promise<number | Problem> {
-  const plan = planOf(given);
-  if (plan instanceof Problem) return plan;
-  const report = await SUITES[plan.suite].run(plan);
-  if (report instanceof Problem) return report;
-  const written = await writeFiles(given, JSON.stringify(report.json, null, 2), report.csv);
-  if (written instanceof Problem) return written;
-  if (given.text("json") === "-") await printJson(report.json);
-  else await print(given.text("csv") === "-" ? report.csv : report.text);
-  return EXIT.done;
 }
 
 async function chunkSuite(plan: Plan): Promise<Report | Problem> {

@@ -6,7 +6,7 @@ import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "../
 import { clientConfig } from "../config/client.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
-import { BASE_URL_FLAG, type Command, type Given } from "./frame/command.ts";
+import { BASE_URL_FLAG, type Command } from "./frame/command.ts";
 import { print, printJson, printNote } from "./frame/print.ts";
 
 export const login: Command = {
@@ -16,32 +16,30 @@ export const login: Command = {
     "base-url": BASE_URL_FLAG,
     json: { about: "Print one JSON object per line: the code, then the end." },
   },
-  run,
+  async run(given) {
+    const { apiKey, credentialsPath } = clientConfig();
+    const saved = await readCredentials(credentialsPath);
+    if (saved instanceof Problem) return saved;
+    const url = serviceUrl(given.text("base-url"), saved?.base_url);
+    if (url instanceof Problem) return url;
+    const here: Here = { url, credentialsPath, json: given.on("json") };
+    if (apiKey !== undefined) {
+      await printNote(
+        `TENDON_API_KEY is set: the other commands use that key, not the one in ${credentialsPath}, until you unset it.`,
+      );
+    }
+    if (new URL(url).protocol === "http:" && !isLoopback(url)) {
+      await printNote(
+        `${url} is plain http: whoever is on the way can read the key. Use https:// if the service has it.`,
+      );
+    }
+    if (saved !== undefined) {
+      const kept = await keep(saved, here);
+      if (kept !== "dead") return kept;
+    }
+    return signIn(saved, here);
+  },
 };
-
-async function run(given: Given): Promise<number | Problem> {
-  const { apiKey, credentialsPath } = clientConfig();
-  const saved = await readCredentials(credentialsPath);
-  if (saved instanceof Problem) return saved;
-  const url = serviceUrl(given.text("base-url"), saved?.base_url);
-  if (url instanceof Problem) return url;
-  const here: Here = { url, credentialsPath, json: given.on("json") };
-  if (apiKey !== undefined) {
-    await printNote(
-      `TENDON_API_KEY is set: the other commands use that key, not the one in ${credentialsPath}, until you unset it.`,
-    );
-  }
-  if (new URL(url).protocol === "http:" && !isLoopback(url)) {
-    await printNote(
-      `${url} is plain http: whoever is on the way can read the key. Use https:// if the service has it.`,
-    );
-  }
-  if (saved !== undefined) {
-    const kept = await keep(saved, here);
-    if (kept !== "dead") return kept;
-  }
-  return signIn(saved, here);
-}
 
 interface Here {
   readonly url: string;
