@@ -13,7 +13,7 @@ import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { lookAtPostgres } from "../store/postgres/store.ts";
 import { lookAtDatabase } from "../store/sqlite/look.ts";
-import { bundleCheck, type Check, checkLines, libraryCheck, lockCheck, machineChecks } from "./doctor/checks.ts";
+import { bundleCheck, type Check, checkLines, green, libraryCheck, lockCheck, machineChecks } from "./doctor/checks.ts";
 import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
@@ -61,7 +61,7 @@ async function databaseCheck({ dataDir, databaseUrl }: ServeConfig): Promise<Che
   if (state instanceof Problem) return red("database", state.message);
   const where = databaseUrl === undefined ? "SQLite" : "PostgreSQL";
   const found = `${where}, ${state === "absent" ? "empty yet, filled at the first start" : "whole"}`;
-  return { name: "database", ok: true, found };
+  return green("database", found);
 }
 
 /** What of the configuration the bundles need. */
@@ -79,7 +79,7 @@ async function engineChecks(served: Served, lockableBytes: number): Promise<Chec
   try {
     const { version, runtimeVersion, jpegVersion } = engine;
     const found = `${version}, ONNX Runtime ${runtimeVersion}, libjpeg-turbo ${jpegVersion}`;
-    checks.push({ name: "engine", ok: true, found });
+    checks.push(green("engine", found));
     checks.push(...(await bundleChecks(engine, served)));
     const { lockedBytes, tensorBytes } = engine.stats();
     if (tensorBytes > 0) checks.push(lockCheck(lockedBytes, tensorBytes, lockableBytes));

@@ -111,41 +111,27 @@ async function undo(key: string, unsaved: Problem, url: string): Promise<Problem
 }
 
 async function sayCode(pending: PendingLogin, here: Here): Promise<void> {
-  const { userCode, verificationUri, verificationUriComplete, expiresInSeconds } = pending;
+  const { user_code, verification_uri, verification_uri_complete, expires_in } = pending;
   if (here.json) {
-    await printJson({
-      event: "code",
-      user_code: userCode,
-      verification_uri: verificationUri,
-      verification_uri_complete: verificationUriComplete,
-      expires_in: expiresInSeconds,
-    });
+    await printJson({ event: "code", user_code, verification_uri, verification_uri_complete, expires_in });
     return;
   }
   const todo =
-    verificationUriComplete === undefined
+    verification_uri_complete === undefined
       ? "and enter this code there:"
       : "and confirm there, if the page shows this very code:";
   await print(
     [
       `To sign in to ${here.url}, open this address in a browser`,
-      "",
-      `    ${verificationUriComplete ?? verificationUri}`,
-      "",
+      `    ${verification_uri_complete ?? verification_uri}`,
       todo,
-      "",
-      `    ${userCode}`,
-      "",
-      `Waiting for you, at most ${Math.ceil(expiresInSeconds / 60)} minutes. Ctrl-C gives up.`,
-    ].join("\n"),
+      `    ${user_code}`,
+      `Waiting for you, at most ${Math.ceil(expires_in / 60)} minutes. Ctrl-C gives up.`,
+    ].join("\n\n"),
   );
 }
 
 function signedInEvent(key: string, here: Here): Readonly<Record<string, unknown>> {
-  return {
-    event: "signed_in",
-    prefix: safePrefix(key) ?? null,
-    base_url: here.url,
-    credentials: here.credentialsPath,
-  };
+  const { url, credentialsPath } = here;
+  return { event: "signed_in", prefix: safePrefix(key) ?? null, base_url: url, credentials: credentialsPath };
 }
