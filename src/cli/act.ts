@@ -84,18 +84,15 @@ function wantedOf(given: Given): Wanted | Problem {
   const cameras = cameraFiles(given.list("image"));
   if ("wrong" in cameras) return usageProblem(act, `--image is '${cameras.wrong}', expected CAMERA=FILE`);
   if (cameras.length === 0) return usageProblem(act, "--image is missing, one per camera frame");
-  const seed = given.text("seed");
-  const seedNumber = seed === undefined ? undefined : wholeNumber(seed, LIMITS.seedMax);
-  if (seed !== undefined && seedNumber === undefined) {
-    return usageProblem(act, `--seed is '${seed}', expected a whole number from 0 to ${LIMITS.seedMax}`);
-  }
+  const seed = wholeNumber(act, given, "seed", [0, LIMITS.seedMax]);
+  if (seed instanceof Problem) return seed;
   return {
     model: given.required("model"),
     instruction: given.required("instruction"),
     cameras,
     stateFile: given.required("state"),
     sessionId: given.text("session"),
-    seed: seedNumber,
+    seed,
   };
 }
 

@@ -23,9 +23,8 @@ export const sample: Command = {
     const [dir, ...rest] = given.positionals;
     if (dir === undefined || rest.length > 0)
       return usageProblem(sample, "expected one folder, for example: tendon sample ./try");
-    const seed = wholeNumber(given.text("seed") ?? "0", 0xffffffff);
-    if (seed === undefined)
-      return usageProblem(sample, `--seed is '${given.text("seed")}', expected a whole number from 0 to 4294967295`);
+    const seed = wholeNumber(sample, given, "seed", [0, 0xffffffff]) ?? 0;
+    if (seed instanceof Problem) return seed;
     const files = await sampleFiles(seed);
     if (files instanceof Problem) return files;
     try {

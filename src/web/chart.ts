@@ -1,4 +1,5 @@
 /** Usage by day and model: stacked bars as SVG, and the same numbers as tables. */
+import { section } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
 import { dollars, money, moneyText } from "./money.ts";
 import { lastDays, shortDay } from "./time.ts";
@@ -21,11 +22,11 @@ export function usageSection(usage: readonly UsageRow[], today: string): Html {
   const days = lastDays(today, DAYS);
   const shown = new Set(days);
   const rows = usage.filter(({ day }) => shown.has(day));
-  return html`<section class="panel" id="usage" aria-labelledby="usage-heading">
-<h2 id="usage-heading">Usage</h2>
-${rows.length === 0 ? html`<p>No runs in the last ${DAYS} days.</p>` : html`${chart(rows, days)}${modelTable(rows)}${dayTable(rows)}`}
-</section>
-`;
+  return section(
+    "usage",
+    "Usage",
+    html`${rows.length === 0 ? html`<p>No runs in the last ${DAYS} days.</p>` : html`${chart(rows, days)}${modelTable(rows)}${dayTable(rows)}`}`,
+  );
 }
 
 /** A step of 1, 2 or 5 times a power of ten nano-dollars, such that four steps at most reach `max`. */

@@ -16,7 +16,6 @@ export function deviceEnterPage({ viewer, userCode, problem }: DeviceEnterPage):
     lead: html`<p>Enter the code that your terminal shows.</p>`,
     viewer,
     here: "/device",
-    width: "card",
     problem,
     content: html`<form class="panel" method="post" action="/device">
 ${hidden("csrf", viewer.csrf)}
@@ -57,7 +56,6 @@ export function deviceConfirmPage(data: DeviceConfirmPage): string {
     lead: html`<p>Approve it only if your terminal shows exactly this code.</p>`,
     viewer,
     here: "/device",
-    width: "card",
     content: html`<form class="panel" method="post" action="/device/decide">
 ${hidden("csrf", viewer.csrf)}
 ${hidden("user_code", userCode)}
@@ -107,7 +105,6 @@ export function deviceDonePage({ viewer, decision }: DeviceDonePage): string {
     heading,
     viewer,
     here: "/device",
-    width: "card",
     content: html`<div class="panel">
 ${decision === "approved" ? TICK : undefined}
 <p>${text}</p>
