@@ -71,16 +71,9 @@ export const act: Command = {
   },
 };
 
-interface Wanted {
-  readonly model: string;
-  readonly instruction: string;
-  readonly cameras: readonly CameraFiles[];
-  readonly stateFile: string;
-  readonly sessionId: string | undefined;
-  readonly seed: number | undefined;
-}
+type Wanted = Exclude<ReturnType<typeof wantedOf>, Problem>;
 
-function wantedOf(given: Given): Wanted | Problem {
+function wantedOf(given: Given) {
   const cameras = cameraFiles(given.list("image"));
   if ("wrong" in cameras) return usageProblem(act, `--image is '${cameras.wrong}', expected CAMERA=FILE`);
   if (cameras.length === 0) return usageProblem(act, "--image is missing, one per camera frame");

@@ -24,9 +24,7 @@ export const logout: Command = {
       return new Problem(`not signed in: there is no key in ${credentialsPath}${other}`, EXIT.notSignedIn);
     }
     const flag = given.text("base-url");
-    const done = given.on("local")
-      ? await forget(saved, flag, credentialsPath)
-      : await revoke(saved, flag, credentialsPath);
+    const done = await (given.on("local") ? forget : revoke)(saved, flag, credentialsPath);
     if (done instanceof Problem) return done;
     await answer(given, { ...done.facts, credentials: credentialsPath }, done.words);
     if (apiKey !== undefined) {
@@ -38,12 +36,7 @@ export const logout: Command = {
   },
 };
 
-interface Done {
-  readonly facts: Readonly<Record<string, unknown>>;
-  readonly words: string;
-}
-
-async function revoke(saved: Credentials | Problem, flag: string | undefined, path: string): Promise<Done | Problem> {
+async function revoke(saved: Credentials | Problem, flag: string | undefined, path: string) {
   if (saved instanceof Problem) return new Problem(saved.message, EXIT.notSignedIn);
   const url = serviceUrl(flag, saved.base_url);
   if (url instanceof Problem) return url;
@@ -69,7 +62,7 @@ async function revoke(saved: Credentials | Problem, flag: string | undefined, pa
 }
 
 /** A file that cannot be read, or that others could read, is removed too. */
-async function forget(saved: Credentials | Problem, flag: string | undefined, path: string): Promise<Done | Problem> {
+async function forget(saved: Credentials | Problem, flag: string | undefined, path: string) {
   if (flag !== undefined) {
     const url = serviceUrl(flag, undefined);
     if (url instanceof Problem) return url;

@@ -28,8 +28,5 @@ export function summary(values: readonly number[]): Summary {
 
 /** The middle one of an odd number of values, the lower middle one otherwise. */
 export function median(values: readonly number[]): number {
-  return percentile(
-    values.toSorted((a, b) => a - b),
-    50,
-  );
+  return summary(values).p50;
 }

@@ -81,11 +81,6 @@ function decision(value: "approve" | "deny", text: string): Html {
   return html`<button class="${value === "approve" ? "primary" : "second"}" type="submit" name="decision" value="${value}" aria-describedby="warning">${text}</button>`;
 }
 
-export interface DeviceDonePage {
-  viewer: Viewer;
-  decision: "approved" | "denied";
-}
-
 const DONE = {
   approved: {
     heading: "The device is signed in",
@@ -99,7 +94,7 @@ const DONE = {
   },
 } as const;
 
-export function deviceDonePage({ viewer, decision }: DeviceDonePage): string {
+export function deviceDonePage({ viewer, decision }: { viewer: Viewer; decision: keyof typeof DONE }): string {
   const { heading, text, after } = DONE[decision];
   return layout({
     heading,

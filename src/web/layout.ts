@@ -92,7 +92,8 @@ ${content}
 }
 
 /** A page with one message: an expired link, too many tries, not found. */
-export function messagePage({ heading, text, link }: MessagePage): string {
+export function messagePage(page: { heading: string; text: string; link?: { href: string; text: string } }): string {
+  const { heading, text, link } = page;
   const further = link === undefined ? undefined : html`<p><a href="${link.href}">${link.text}</a></p>`;
   return layout({
     heading,
@@ -101,10 +102,4 @@ export function messagePage({ heading, text, link }: MessagePage): string {
 ${further}
 </div>`,
   });
-}
-
-interface MessagePage {
-  readonly heading: string;
-  readonly text: string;
-  readonly link?: { readonly href: string; readonly text: string };
 }
