@@ -1,6 +1,7 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { installedManifest } from "../bundle/installed.ts";
+import type { Manifest } from "../bundle/manifest.ts";
 import type { ActionChunk } from "../client/chunk.ts";
 import { descriptionOf } from "../client/description.ts";
 import { signedIn } from "../client/sign-in.ts";
@@ -58,10 +59,7 @@ export const act: Command = {
     // A bundle that is installed here names the columns; nothing that was sent or received depends on it.
     const manifest = await installedManifest(wanted.model);
     const { reference } = description;
-    const known = manifest?.action.columns.map(({ name, unit, min, max }) => ({
-      name,
-      unit: shownUnit(unit, min, max),
-    }));
+    const known = manifest?.action.columns.map(shownColumn);
     const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
     const drawn = await draw(given.text("plot"), wanted, chunk, columns, reference);
     if (drawn instanceof Problem) return drawn;
@@ -101,9 +99,9 @@ function inOrder(wanted: Wanted, description: string): readonly CameraFiles[] | 
 }
 
 /** A manifest writes `1` for "no unit"; for a fraction its range is shown instead. */
-function shownUnit(unit: string, min: number, max: number): string {
-  if (unit !== "1") return unit;
-  return min === 0 && max === 1 ? "0-1" : "";
+function shownColumn({ name, unit, min, max }: Manifest["action"]["columns"][number]): Column {
+  if (unit !== "1") return { name, unit };
+  return { name, unit: min === 0 && max === 1 ? "0-1" : "" };
 }
 
 function headline(model: string, chunk: ActionChunk): string {
