@@ -51,12 +51,7 @@ export function machineChecks(machine: Machine): Check[] {
 
 /** True when version `found` (numbers and dots) is at least `wanted`. */
 export function versionAtLeast(found: string, wanted: string): boolean {
-  const [a, b] = [found, wanted].map((text) => text.split(".").map(Number));
-  for (let index = 0; index < (b?.length ?? 0); index++) {
-    const difference = (a?.[index] ?? 0) - (b?.[index] ?? 0);
-    if (difference !== 0) return difference > 0;
-  }
-  return true;
+  return found.localeCompare(wanted, "en", { numeric: true }) >= 0;
 }
 
 /** A machine without a GPU is green; devices without their driver are not. */
