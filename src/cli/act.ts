@@ -1,5 +1,6 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import type { Manifest } from "../bundle/manifest.ts";
 import { installedManifest } from "../bundle/read.ts";
 import type { ActionChunk } from "../client/chunk.ts";
 import { descriptionOf } from "../client/description.ts";
@@ -27,10 +28,10 @@ export const act: Command = {
   name: "act",
   summary: "Send one observation to a running service and print the chunk of motion that comes back.",
   flags: {
-    model: { value: "ID", about: "Robot model, for example vendorB/molmoact2:yam." },
-    instruction: { value: "TEXT", about: "What the robot shall do." },
+    model: { value: "ID", about: "Robot model, for example vendorB/molmoact2:yam.", required: true },
+    instruction: { value: "TEXT", about: "What the robot shall do.", required: true },
     image: { value: "CAMERA=FILE", multiple: true, about: "JPEG of one camera, once per frame, oldest first." },
-    state: { value: "FILE", about: "JSON file with robot_state." },
+    state: { value: "FILE", about: "JSON file with robot_state.", required: true },
     session: { value: "ID", about: "Continue or begin this session." },
     socket: { about: "Send it over a WebSocket, as an episode does, instead of over HTTP." },
     seed: { value: "N", about: "Seed of the noise, 0 to 2^53 - 1 (default 0)." },
@@ -39,64 +40,50 @@ export const act: Command = {
     plot: { value: "FILE.svg", about: "Also draw the traces over time." },
     json: { about: "Print the action chunk as one JSON object." },
   },
-  run,
+  async run(given) {
+    const wanted = wantedOf(given);
+    if (wanted instanceof Problem) return wanted;
+    const state = await readState(wanted.stateFile);
+    if (state instanceof Problem) return state;
+    const service = await signedIn(given.text("base-url") ?? given.text("url"));
+    if (service instanceof Problem) return service;
+    const description = await descriptionOf(service, wanted.model);
+    if (description instanceof Problem) return description;
+    const cameras = inOrder(wanted, description.text);
+    if (cameras instanceof Problem) return cameras;
+    const frames = await readFrames(cameras);
+    if (frames instanceof Problem) return frames;
+    const send = given.on("socket") ? sendOverSocket : sendOverHttp;
+    const chunk = await send(service, { ...wanted, state, cameras: frames });
+    if (chunk instanceof Problem) return chunk;
+    // A bundle that is installed here names the columns; nothing that was sent or received depends on it.
+    const manifest = await installedManifest(wanted.model);
+    const { reference } = description;
+    const known = manifest?.action.columns.map(shownColumn);
+    const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
+    const drawn = await draw(given.text("plot"), wanted, chunk, columns, reference);
+    if (drawn instanceof Problem) return drawn;
+    await answer(given, chunk, `${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
+    if (reference) await printNote(REFERENCE_WARNING);
+    return EXIT.done;
+  },
 };
 
-interface Wanted {
-  readonly model: string;
-  readonly instruction: string;
-  readonly cameras: readonly CameraFiles[];
-  readonly stateFile: string;
-  readonly sessionId: string | undefined;
-  readonly seed: number | undefined;
-}
+type Wanted = Exclude<ReturnType<typeof wantedOf>, Problem>;
 
-async function run(given: Given): Promise<number | Problem> {
-  const wanted = wantedOf(given);
-  if (wanted instanceof Problem) return wanted;
-  const state = await readState(wanted.stateFile);
-  if (state instanceof Problem) return state;
-  const service = await signedIn(given.text("base-url") ?? given.text("url"));
-  if (service instanceof Problem) return service;
-  const description = await descriptionOf(service, wanted.model);
-  if (description instanceof Problem) return description;
-  const cameras = inOrder(wanted, description.text);
-  if (cameras instanceof Problem) return cameras;
-  const frames = await readFrames(cameras);
-  if (frames instanceof Problem) return frames;
-  const send = given.on("socket") ? sendOverSocket : sendOverHttp;
-  const chunk = await send(service, { ...wanted, state, cameras: frames });
-  if (chunk instanceof Problem) return chunk;
-  // A bundle that is installed here names the columns; nothing that was sent or received depends on it.
-  const manifest = await installedManifest(wanted.model);
-  const { reference } = description;
-  const known = manifest?.action.columns.map(({ name, unit, min, max }) => ({ name, unit: shownUnit(unit, min, max) }));
-  const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
-  const drawn = await draw(given.text("plot"), wanted, chunk, columns, reference);
-  if (drawn instanceof Problem) return drawn;
-  await answer(given, chunk, `${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
-  if (reference) await printNote(REFERENCE_WARNING);
-  return EXIT.done;
-}
-
-function wantedOf(given: Given): Wanted | Problem {
-  const missing = ["model", "instruction", "state"].find((flag) => !given.text(flag));
-  if (missing !== undefined) return usageProblem(act, `--${missing} is missing`);
+function wantedOf(given: Given) {
   const cameras = cameraFiles(given.list("image"));
   if ("wrong" in cameras) return usageProblem(act, `--image is '${cameras.wrong}', expected CAMERA=FILE`);
   if (cameras.length === 0) return usageProblem(act, "--image is missing, one per camera frame");
-  const seed = given.text("seed");
-  const seedNumber = seed === undefined ? undefined : wholeNumber(seed, LIMITS.seedMax);
-  if (seed !== undefined && seedNumber === undefined) {
-    return usageProblem(act, `--seed is '${seed}', expected a whole number from 0 to ${LIMITS.seedMax}`);
-  }
+  const seed = wholeNumber(act, given, "seed", [0, LIMITS.seedMax]);
+  if (seed instanceof Problem) return seed;
   return {
-    model: given.text("model") ?? "",
-    instruction: given.text("instruction") ?? "",
+    model: given.required("model"),
+    instruction: given.required("instruction"),
     cameras,
-    stateFile: given.text("state") ?? "",
+    stateFile: given.required("state"),
     sessionId: given.text("session"),
-    seed: seedNumber,
+    seed,
   };
 }
 
@@ -112,9 +99,9 @@ function inOrder(wanted: Wanted, description: string): readonly CameraFiles[] | 
 }
 
 /** A manifest writes `1` for "no unit"; for a fraction its range is shown instead. */
-function shownUnit(unit: string, min: number, max: number): string {
-  if (unit !== "1") return unit;
-  return min === 0 && max === 1 ? "0-1" : "";
+function shownColumn({ name, unit, min, max }: Manifest["action"]["columns"][number]): Column {
+  if (unit !== "1") return { name, unit };
+  return { name, unit: min === 0 && max === 1 ? "0-1" : "" };
 }
 
 function headline(model: string, chunk: ActionChunk): string {

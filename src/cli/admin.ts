@@ -1,13 +1,7 @@
 /** `tendon admin …`: accounts, keys and money on the store directly, also while a service runs. */
-import { accountCreate } from "./admin/account-create.ts";
-import { accountLink } from "./admin/account-link.ts";
-import { accountList } from "./admin/account-list.ts";
-import { credit } from "./admin/credit.ts";
-import { keyCreate } from "./admin/key-create.ts";
-import { keyList } from "./admin/key-list.ts";
-import { keyRevoke } from "./admin/key-revoke.ts";
-import { ledgerCheck } from "./admin/ledger-check.ts";
-import { limit } from "./admin/limit.ts";
+import { accountCreate, accountLink, accountList } from "./admin/accounts.ts";
+import { keyCreate, keyList, keyRevoke } from "./admin/keys.ts";
+import { credit, ledgerCheck, limit } from "./admin/money.ts";
 import type { CommandGroup } from "./frame/group.ts";
 
 export const admin: CommandGroup = {

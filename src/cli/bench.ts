@@ -15,17 +15,13 @@ import { type Command, type Given, usageProblem } from "./frame/command.ts";
 import { print, printJson, printNote } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
 
-const CHUNKS_DEFAULT = 500;
-const CHUNKS_MAX = 10_000_000;
-const SECONDS_DEFAULT = 10;
-/** The lateness of every tick is kept until the end: 7 million numbers with 64 robots. */
-const SECONDS_MAX = 3_600;
 const ROBOTS_MAX = 64;
 
 /** The suites, each with the flag that says how long a measurement is. */
 const SUITES = {
-  chunk: { flag: "chunks", usual: CHUNKS_DEFAULT, max: CHUNKS_MAX, run: chunkSuite },
-  episode: { flag: "seconds", usual: SECONDS_DEFAULT, max: SECONDS_MAX, run: episodeSuite },
+  chunk: { flag: "chunks", usual: 500, max: 10_000_000, run: chunkSuite },
+  // The lateness of every tick is kept until the end: 7 million numbers with 64 robots.
+  episode: { flag: "seconds", usual: 10, max: 3_600, run: episodeSuite },
 } as const;
 type SuiteName = keyof typeof SUITES;
 const NAMES = Object.keys(SUITES).join(" or ");
@@ -42,11 +38,11 @@ export const bench: Command = {
     robots: { value: "N", about: `Robots at once, 1 to ${ROBOTS_MAX} (default: 1, then 8).` },
     chunks: {
       value: "N",
-      about: `chunk: how many in one measurement, over all robots, 1 to ${CHUNKS_MAX} (default ${CHUNKS_DEFAULT}).`,
+      about: `chunk: how many in one measurement, over all robots, 1 to ${SUITES.chunk.max} (default ${SUITES.chunk.usual}).`,
     },
     seconds: {
       value: "N",
-      about: `episode: length of one measurement, 1 to ${SECONDS_MAX} (default ${SECONDS_DEFAULT}).`,
+      about: `episode: length of one measurement, 1 to ${SUITES.episode.max} (default ${SUITES.episode.usual}).`,
     },
     device: { value: "NAME", about: "Only this device: echo or cpu (default: both); not with --url." },
     frames: {
@@ -57,25 +53,23 @@ export const bench: Command = {
     json: { value: "FILE", about: "Write all figures as JSON; '-' for standard output instead of the table." },
     csv: { value: "FILE", about: "Write all figures as CSV, a line per station or loop; '-' as for --json." },
   },
-  run,
+  async run(given) {
+    const plan = planOf(given);
+    if (plan instanceof Problem) return plan;
+    const report = await SUITES[plan.suite].run(plan);
+    if (report instanceof Problem) return report;
+    const written = await writeFiles(given, JSON.stringify(report.json, null, 2), report.csv);
+    if (written instanceof Problem) return written;
+    if (given.text("json") === "-") await printJson(report.json);
+    else await print(given.text("csv") === "-" ? report.csv : report.text);
+    return EXIT.done;
+  },
 };
 
 interface Plan extends BenchTarget {
   readonly suite: SuiteName;
   /** Chunks or seconds. */
   readonly length: number;
-}
-
-async function run(given: Given): Promise<number | Problem> {
-  const plan = planOf(given);
-  if (plan instanceof Problem) return plan;
-  const report = await SUITES[plan.suite].run(plan);
-  if (report instanceof Problem) return report;
-  const written = await writeFiles(given, JSON.stringify(report.json, null, 2), report.csv);
-  if (written instanceof Problem) return written;
-  if (given.text("json") === "-") await printJson(report.json);
-  else await print(given.text("csv") === "-" ? report.csv : report.text);
-  return EXIT.done;
 }
 
 async function chunkSuite(plan: Plan): Promise<Report | Problem> {
@@ -94,10 +88,8 @@ function planOf(given: Given): Plan | Problem {
   if (!isSuite(name)) return usageProblem(bench, `unknown suite '${name}', there is: ${NAMES}`);
   const length = lengthOf(given, name);
   if (length instanceof Problem) return length;
-  const robots = given.text("robots");
-  const robotsCount = robots === undefined ? undefined : wholeNumber(robots, ROBOTS_MAX);
-  if (robots !== undefined && !robotsCount)
-    return usageProblem(bench, `--robots is '${robots}', expected 1 to ${ROBOTS_MAX}`);
+  const robots = wholeNumber(bench, given, "robots", [1, ROBOTS_MAX]);
+  if (robots instanceof Problem) return robots;
   const [url, device] = [given.text("url"), given.text("device")];
   if (url !== undefined && device !== undefined)
     return usageProblem(bench, "--device cannot be set for a running service");
@@ -109,7 +101,7 @@ function planOf(given: Given): Plan | Problem {
   return {
     suite: name,
     length,
-    robots: robotsCount === undefined ? [1, 8] : [robotsCount],
+    robots: robots === undefined ? [1, 8] : [robots],
     devices: device === undefined ? ["echo", "cpu"] : [device],
     url,
     frames: given.text("frames"),
@@ -126,9 +118,7 @@ function lengthOf(given: Given, suite: SuiteName): number | Problem {
   const { flag, usual, max } = SUITES[suite];
   const foreign = Object.values(SUITES).find((other) => other.flag !== flag && given.text(other.flag) !== undefined);
   if (foreign !== undefined) return usageProblem(bench, `--${foreign.flag} is not for ${suite}, its flag is --${flag}`);
-  const text = given.text(flag) ?? String(usual);
-  const length = wholeNumber(text, max);
-  return length ? length : usageProblem(bench, `--${flag} is '${text}', expected 1 to ${max}`);
+  return wholeNumber(bench, given, flag, [1, max]) ?? usual;
 }
 
 async function writeFiles(given: Given, json: string, csv: string): Promise<Problem | undefined> {

@@ -17,47 +17,27 @@ export const bundle: Command = {
     json: { about: "Print JSON: the manifest (show), or id, export id, folder and bytes (build, verify)." },
   },
   async run(given) {
-    const [action, dir, ...rest] = given.positionals;
-    if (!isAction(action)) {
-      return usageProblem(
-        bundle,
-        `expected build, verify or show, found ${action === undefined ? "nothing" : `'${action}'`}`,
-      );
+    const [action, folder, ...rest] = given.positionals;
+    if (action !== "build" && action !== "verify" && action !== "show") {
+      const found = action === undefined ? "nothing" : `'${action}'`;
+      return usageProblem(bundle, `expected build, verify or show, found ${found}`);
     }
-    if (dir === undefined) return usageProblem(bundle, `'bundle ${action}' needs a folder`);
+    if (folder === undefined) return usageProblem(bundle, `'bundle ${action}' needs a folder`);
     if (rest.length > 0) return usageProblem(bundle, `unexpected argument '${rest[0]}'`);
-    if (action !== "build" && given.text("out") !== undefined)
-      return usageProblem(bundle, "--out belongs to 'bundle build'");
-    return await ACTIONS[action](given, resolve(dir));
+    const [dir, out] = [resolve(folder), given.text("out")];
+    if (action === "build") {
+      if (out === undefined) return usageProblem(bundle, "'bundle build' needs --out DIR");
+      const built = await buildBundle(dir, resolve(out));
+      return built instanceof Problem ? built : report(given, "built", built, resolve(out));
+    }
+    if (out !== undefined) return usageProblem(bundle, "--out belongs to 'bundle build'");
+    const read = await readBundle(dir);
+    if (read instanceof Problem) return read;
+    const { manifest } = read;
+    if (action === "verify") return report(given, "verified", manifest, dir);
+    return answer(given, { ...manifest, description: describe(manifest) }, show(manifest));
   },
 };
-
-const ACTIONS = { build, verify, show: showBundle } as const;
-
-function isAction(word: string | undefined): word is keyof typeof ACTIONS {
-  return word !== undefined && Object.hasOwn(ACTIONS, word);
-}
-
-async function build(given: Given, modelDir: string): Promise<number | Problem> {
-  const out = given.text("out");
-  if (out === undefined) return usageProblem(bundle, "'bundle build' needs --out DIR");
-  const manifest = await buildBundle(modelDir, resolve(out));
-  if (manifest instanceof Problem) return manifest;
-  return report(given, "built", manifest, resolve(out));
-}
-
-async function verify(given: Given, dir: string): Promise<number | Problem> {
-  const read = await readBundle(dir);
-  if (read instanceof Problem) return read;
-  return report(given, "verified", read.manifest, dir);
-}
-
-async function showBundle(given: Given, dir: string): Promise<number | Problem> {
-  const read = await readBundle(dir);
-  if (read instanceof Problem) return read;
-  const { manifest } = read;
-  return answer(given, { ...manifest, description: describe(manifest) }, show(manifest));
-}
 
 /** One line, or one JSON object, about a whole and correct bundle. */
 async function report(given: Given, done: "built" | "verified", manifest: Manifest, dir: string): Promise<number> {

@@ -13,9 +13,9 @@ import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { lookAtPostgres } from "../store/postgres/store.ts";
 import { lookAtDatabase } from "../store/sqlite/look.ts";
-import { bundleCheck, type Check, checkLines, libraryCheck, lockCheck, machineChecks } from "./doctor/checks.ts";
+import { bundleCheck, type Check, checkLines, green, libraryCheck, lockCheck, machineChecks } from "./doctor/checks.ts";
 import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
-import type { Command, Given } from "./frame/command.ts";
+import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 
 /** Far longer than loading and warming all bundles takes. */
@@ -30,25 +30,23 @@ export const doctor: Command = {
     config: { value: "FILE", about: "Configuration file (default: as serve)." },
     json: { about: "Print the checks as one JSON object." },
   },
-  run,
+  async run(given) {
+    const [models, data, config] = [given.text("models"), given.text("data"), given.text("config")];
+    const settings = await serveConfig({ models, data, config, dev: false, json: false });
+    const machine = await readMachine();
+    const checks = machineChecks(machine);
+    // On a wrong processor or C library the native library would crash this process instead of saying why.
+    if (checks.every((check) => check.ok || check.name === "GPU")) {
+      const served: Served = settings instanceof Problem ? { modelsDir: models, robot: new Map() } : settings;
+      checks.push(...(await engineChecks(served, machine.lockableBytes)));
+    }
+    if (settings instanceof Problem) checks.push(red("configuration", settings.message));
+    else checks.push(folderCheck(await dataFolder(settings.dataDir)), await databaseCheck(settings));
+    const ok = checks.every((check) => check.ok);
+    await answer(given, { ok, checks }, checkLines(checks, process.stdout.isTTY));
+    return ok ? EXIT.done : EXIT.failed;
+  },
 };
-
-async function run(given: Given): Promise<number | Problem> {
-  const [models, data, config] = [given.text("models"), given.text("data"), given.text("config")];
-  const settings = await serveConfig({ models, data, config, dev: false, json: false });
-  const machine = await readMachine();
-  const checks = machineChecks(machine);
-  // On a wrong processor or C library the native library would crash this process instead of saying why.
-  if (checks.every((check) => check.ok || check.name === "GPU")) {
-    const served: Served = settings instanceof Problem ? { modelsDir: models, robot: new Map() } : settings;
-    checks.push(...(await engineChecks(served, machine.lockableBytes)));
-  }
-  if (settings instanceof Problem) checks.push(red("configuration", settings.message));
-  else checks.push(folderCheck(await dataFolder(settings.dataDir)), await databaseCheck(settings));
-  const ok = checks.every((check) => check.ok);
-  await answer(given, { ok, checks }, checkLines(checks, process.stdout.isTTY));
-  return ok ? EXIT.done : EXIT.failed;
-}
 
 /** A problem's message says what to do after its first semicolon, if it has one. */
 function red(name: string, message: string): Check {
@@ -63,7 +61,7 @@ async function databaseCheck({ dataDir, databaseUrl }: ServeConfig): Promise<Che
   if (state instanceof Problem) return red("database", state.message);
   const where = databaseUrl === undefined ? "SQLite" : "PostgreSQL";
   const found = `${where}, ${state === "absent" ? "empty yet, filled at the first start" : "whole"}`;
-  return { name: "database", ok: true, found };
+  return green("database", found);
 }
 
 /** What of the configuration the bundles need. */
@@ -81,7 +79,7 @@ async function engineChecks(served: Served, lockableBytes: number): Promise<Chec
   try {
     const { version, runtimeVersion, jpegVersion } = engine;
     const found = `${version}, ONNX Runtime ${runtimeVersion}, libjpeg-turbo ${jpegVersion}`;
-    checks.push({ name: "engine", ok: true, found });
+    checks.push(green("engine", found));
     checks.push(...(await bundleChecks(engine, served)));
     const { lockedBytes, tensorBytes } = engine.stats();
     if (tensorBytes > 0) checks.push(lockCheck(lockedBytes, tensorBytes, lockableBytes));

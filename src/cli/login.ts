@@ -6,7 +6,7 @@ import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "../
 import { clientConfig } from "../config/environment.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
-import { BASE_URL_FLAG, type Command, type Given } from "./frame/command.ts";
+import { BASE_URL_FLAG, type Command } from "./frame/command.ts";
 import { print, printJson, printNote } from "./frame/print.ts";
 
 export const login: Command = {
@@ -16,32 +16,30 @@ export const login: Command = {
     "base-url": BASE_URL_FLAG,
     json: { about: "Print one JSON object per line: the code, then the end." },
   },
-  run,
+  async run(given) {
+    const { apiKey, credentialsPath } = clientConfig();
+    const saved = await readCredentials(credentialsPath);
+    if (saved instanceof Problem) return saved;
+    const url = serviceUrl(given.text("base-url"), saved?.base_url);
+    if (url instanceof Problem) return url;
+    const here: Here = { url, credentialsPath, json: given.on("json") };
+    if (apiKey !== undefined) {
+      await printNote(
+        `TENDON_API_KEY is set: the other commands use that key, not the one in ${credentialsPath}, until you unset it.`,
+      );
+    }
+    if (new URL(url).protocol === "http:" && !isLoopback(url)) {
+      await printNote(
+        `${url} is plain http: whoever is on the way can read the key. Use https:// if the service has it.`,
+      );
+    }
+    if (saved !== undefined) {
+      const kept = await keep(saved, here);
+      if (kept !== "dead") return kept;
+    }
+    return signIn(saved, here);
+  },
 };
-
-async function run(given: Given): Promise<number | Problem> {
-  const { apiKey, credentialsPath } = clientConfig();
-  const saved = await readCredentials(credentialsPath);
-  if (saved instanceof Problem) return saved;
-  const url = serviceUrl(given.text("base-url"), saved?.base_url);
-  if (url instanceof Problem) return url;
-  const here: Here = { url, credentialsPath, json: given.on("json") };
-  if (apiKey !== undefined) {
-    await printNote(
-      `TENDON_API_KEY is set: the other commands use that key, not the one in ${credentialsPath}, until you unset it.`,
-    );
-  }
-  if (new URL(url).protocol === "http:" && !isLoopback(url)) {
-    await printNote(
-      `${url} is plain http: whoever is on the way can read the key. Use https:// if the service has it.`,
-    );
-  }
-  if (saved !== undefined) {
-    const kept = await keep(saved, here);
-    if (kept !== "dead") return kept;
-  }
-  return signIn(saved, here);
-}
 
 interface Here {
   readonly url: string;
@@ -113,41 +111,27 @@ async function undo(key: string, unsaved: Problem, url: string): Promise<Problem
 }
 
 async function sayCode(pending: PendingLogin, here: Here): Promise<void> {
-  const { userCode, verificationUri, verificationUriComplete, expiresInSeconds } = pending;
+  const { user_code, verification_uri, verification_uri_complete, expires_in } = pending;
   if (here.json) {
-    await printJson({
-      event: "code",
-      user_code: userCode,
-      verification_uri: verificationUri,
-      verification_uri_complete: verificationUriComplete,
-      expires_in: expiresInSeconds,
-    });
+    await printJson({ event: "code", user_code, verification_uri, verification_uri_complete, expires_in });
     return;
   }
   const todo =
-    verificationUriComplete === undefined
+    verification_uri_complete === undefined
       ? "and enter this code there:"
       : "and confirm there, if the page shows this very code:";
   await print(
     [
       `To sign in to ${here.url}, open this address in a browser`,
-      "",
-      `    ${verificationUriComplete ?? verificationUri}`,
-      "",
+      `    ${verification_uri_complete ?? verification_uri}`,
       todo,
-      "",
-      `    ${userCode}`,
-      "",
-      `Waiting for you, at most ${Math.ceil(expiresInSeconds / 60)} minutes. Ctrl-C gives up.`,
-    ].join("\n"),
+      `    ${user_code}`,
+      `Waiting for you, at most ${Math.ceil(expires_in / 60)} minutes. Ctrl-C gives up.`,
+    ].join("\n\n"),
   );
 }
 
 function signedInEvent(key: string, here: Here): Readonly<Record<string, unknown>> {
-  return {
-    event: "signed_in",
-    prefix: safePrefix(key) ?? null,
-    base_url: here.url,
-    credentials: here.credentialsPath,
-  };
+  const { url, credentialsPath } = here;
+  return { event: "signed_in", prefix: safePrefix(key) ?? null, base_url: url, credentials: credentialsPath };
 }

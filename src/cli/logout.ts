@@ -5,7 +5,7 @@ import { revokeKey } from "../client/oauth.ts";
 import { hasOrigin, isFor, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
 import { clientConfig } from "../config/environment.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { BASE_URL_FLAG, type Command, type Given } from "./frame/command.ts";
+import { BASE_URL_FLAG, type Command } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
 
 export const logout: Command = {
@@ -16,36 +16,27 @@ export const logout: Command = {
     "base-url": BASE_URL_FLAG,
     json: { about: "Print what was done as one JSON object." },
   },
-  run,
+  async run(given) {
+    const { apiKey, credentialsPath } = clientConfig();
+    const saved = await readCredentials(credentialsPath);
+    if (saved === undefined) {
+      const other = apiKey === undefined ? "" : "; the key in TENDON_API_KEY is not touched by logout: unset it";
+      return new Problem(`not signed in: there is no key in ${credentialsPath}${other}`, EXIT.notSignedIn);
+    }
+    const flag = given.text("base-url");
+    const done = await (given.on("local") ? forget : revoke)(saved, flag, credentialsPath);
+    if (done instanceof Problem) return done;
+    await answer(given, { ...done.facts, credentials: credentialsPath }, done.words);
+    if (apiKey !== undefined) {
+      await printNote(
+        "TENDON_API_KEY is set and still in use: logout ends the saved key alone. Unset it to be signed out.",
+      );
+    }
+    return EXIT.done;
+  },
 };
 
-async function run(given: Given): Promise<number | Problem> {
-  const { apiKey, credentialsPath } = clientConfig();
-  const saved = await readCredentials(credentialsPath);
-  if (saved === undefined) {
-    const other = apiKey === undefined ? "" : "; the key in TENDON_API_KEY is not touched by logout: unset it";
-    return new Problem(`not signed in: there is no key in ${credentialsPath}${other}`, EXIT.notSignedIn);
-  }
-  const flag = given.text("base-url");
-  const done = given.on("local")
-    ? await forget(saved, flag, credentialsPath)
-    : await revoke(saved, flag, credentialsPath);
-  if (done instanceof Problem) return done;
-  await answer(given, { ...done.facts, credentials: credentialsPath }, done.words);
-  if (apiKey !== undefined) {
-    await printNote(
-      "TENDON_API_KEY is set and still in use: logout ends the saved key alone. Unset it to be signed out.",
-    );
-  }
-  return EXIT.done;
-}
-
-interface Done {
-  readonly facts: Readonly<Record<string, unknown>>;
-  readonly words: string;
-}
-
-async function revoke(saved: Credentials | Problem, flag: string | undefined, path: string): Promise<Done | Problem> {
+async function revoke(saved: Credentials | Problem, flag: string | undefined, path: string) {
   if (saved instanceof Problem) return new Problem(saved.message, EXIT.notSignedIn);
   const url = serviceUrl(flag, saved.base_url);
   if (url instanceof Problem) return url;
@@ -71,7 +62,7 @@ async function revoke(saved: Credentials | Problem, flag: string | undefined, pa
 }
 
 /** A file that cannot be read, or that others could read, is removed too. */
-async function forget(saved: Credentials | Problem, flag: string | undefined, path: string): Promise<Done | Problem> {
+async function forget(saved: Credentials | Problem, flag: string | undefined, path: string) {
   if (flag !== undefined) {
     const url = serviceUrl(flag, undefined);
     if (url instanceof Problem) return url;

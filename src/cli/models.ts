@@ -4,7 +4,7 @@ import type { Manifest } from "../bundle/manifest.ts";
 import { installedManifests } from "../bundle/read.ts";
 import { Problem } from "../error/problem.ts";
 import { table } from "../std/text-table.ts";
-import type { Command, Given } from "./frame/command.ts";
+import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 
 export const models: Command = {
@@ -14,14 +14,12 @@ export const models: Command = {
     models: { value: "DIR", about: "Folder of bundles (default: those that ship with the executable)." },
     json: { about: "Print them as one JSON object." },
   },
-  run,
+  async run(given) {
+    const manifests = await installedManifests(given.text("models"));
+    if (manifests instanceof Problem) return manifests;
+    return answer(given, { data: manifests.map(modelFacts) }, modelsText(manifests));
+  },
 };
-
-async function run(given: Given): Promise<number | Problem> {
-  const manifests = await installedManifests(given.text("models"));
-  if (manifests instanceof Problem) return manifests;
-  return answer(given, { data: manifests.map(modelFacts) }, modelsText(manifests));
-}
 
 /** One model as JSON: contract section 2, Model facts. */
 export function modelFacts(manifest: Manifest): object {

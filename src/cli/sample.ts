@@ -7,7 +7,7 @@ import { sampleFrames } from "../measure/sample/drawing.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../measure/sample/observation.ts";
 import { VIEWS } from "../measure/sample/scene.ts";
 import { present } from "../std/assert.ts";
-import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { type Command, usageProblem } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
 
@@ -19,29 +19,26 @@ export const sample: Command = {
     seed: { value: "N", about: "Draw another scene, 0 to 4294967295 (default 0); the same seed draws the same one." },
     json: { about: "Print the written files as one JSON object." },
   },
-  run,
+  async run(given) {
+    const [dir, ...rest] = given.positionals;
+    if (dir === undefined || rest.length > 0)
+      return usageProblem(sample, "expected one folder, for example: tendon sample ./try");
+    const seed = wholeNumber(sample, given, "seed", [0, 0xffffffff]) ?? 0;
+    if (seed instanceof Problem) return seed;
+    const files = await sampleFiles(seed);
+    if (files instanceof Problem) return files;
+    try {
+      await mkdir(dir, { recursive: true });
+      for (const [name, content] of files) await Bun.write(join(dir, name), content);
+    } catch (error) {
+      return new Problem(
+        `cannot write the sample to '${dir}': ${(error as Error).message}; name a folder that you may write to`,
+      );
+    }
+    const paths = [...files.keys()].map((name) => join(dir, name));
+    return answer(given, { dir, model: SAMPLE_MODEL, files: paths }, listing(paths, [...files.values()]));
+  },
 };
-
-async function run(given: Given): Promise<number | Problem> {
-  const [dir, ...rest] = given.positionals;
-  if (dir === undefined || rest.length > 0)
-    return usageProblem(sample, "expected one folder, for example: tendon sample ./try");
-  const seed = wholeNumber(given.text("seed") ?? "0", 0xffffffff);
-  if (seed === undefined)
-    return usageProblem(sample, `--seed is '${given.text("seed")}', expected a whole number from 0 to 4294967295`);
-  const files = await sampleFiles(seed);
-  if (files instanceof Problem) return files;
-  try {
-    await mkdir(dir, { recursive: true });
-    for (const [name, content] of files) await Bun.write(join(dir, name), content);
-  } catch (error) {
-    return new Problem(
-      `cannot write the sample to '${dir}': ${(error as Error).message}; name a folder that you may write to`,
-    );
-  }
-  const paths = [...files.keys()].map((name) => join(dir, name));
-  return answer(given, { dir, model: SAMPLE_MODEL, files: paths }, listing(paths, [...files.values()]));
-}
 
 /** The files of a sample by name: a JPEG per camera, `state.json` and `request.json`. */
 export async function sampleFiles(seed: number): Promise<Map<string, Uint8Array | string> | Problem> {

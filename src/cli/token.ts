@@ -1,18 +1,16 @@
 /** `tendon token`: prints the key in use and nothing else, for `curl -H "Authorization: Bearer $(tendon token)"`. */
 import { keyInUse } from "../client/sign-in.ts";
 import { Problem } from "../error/problem.ts";
-import type { Command, Given } from "./frame/command.ts";
+import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 
 export const token: Command = {
   name: "token",
   summary: "Print the API key in use and nothing else.",
   flags: { json: { about: "Print it as one JSON object." } },
-  run,
+  async run(given) {
+    const key = await keyInUse();
+    if (key instanceof Problem) return key;
+    return answer(given, { api_key: key }, key);
+  },
 };
-
-async function run(given: Given): Promise<number | Problem> {
-  const key = await keyInUse();
-  if (key instanceof Problem) return key;
-  return answer(given, { api_key: key }, key);
-}

@@ -5,13 +5,11 @@ import { post, type Service } from "./http.ts";
 
 export const CHAT_ROUTE = "/v1/chat/completions";
 
-interface Description {
-  readonly text: string;
-  /** The weights are random numbers. */
-  readonly reference: boolean;
-}
-
-export async function descriptionOf(service: Service, model: string): Promise<Description | Problem> {
+/** Its text, and whether its weights are random numbers. */
+export async function descriptionOf(
+  service: Service,
+  model: string,
+): Promise<{ readonly text: string; readonly reference: boolean } | Problem> {
   const question = JSON.stringify({ model, messages: [{ role: "user", content: "describe" }] });
   const answer = await post(service, CHAT_ROUTE, question);
   if (answer instanceof Problem) return answer;

@@ -1,6 +1,6 @@
 /** The client's side of device login (RFC 8628) and of revocation (RFC 7009). */
 import { hostname } from "node:os";
-import { Type } from "@sinclair/typebox";
+import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { keyPublicId } from "../account/key.ts";
 import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth-client.ts";
@@ -26,16 +26,8 @@ const Begun = Type.Object({
   interval: Type.Optional(Type.Number()),
 });
 
-/** A login that a person has not confirmed yet. */
-export interface PendingLogin {
-  readonly deviceCode: string;
-  readonly userCode: string;
-  readonly verificationUri: string;
-  /** The same address with the code in it. */
-  readonly verificationUriComplete: string | undefined;
-  readonly expiresInSeconds: number;
-  readonly intervalSeconds: number;
-}
+/** A login that a person has not confirmed yet; its texts are printable, its interval is within bounds. */
+export type PendingLogin = Static<typeof Begun> & { readonly intervalSeconds: number };
 
 /** Begins a login; `device` becomes the name of the key. */
 export async function beginLogin(url: string, device: string): Promise<PendingLogin | Problem> {
@@ -46,21 +38,19 @@ export async function beginLogin(url: string, device: string): Promise<PendingLo
   if (!Value.Check(Begun, body)) {
     return new Problem(`the service at ${url} answered without a link and a code; is it a tendon service?`);
   }
-  const complete = body.verification_uri_complete;
-  const interval = body.interval ?? LIMITS.loginIntervalSecondsDefault;
+  const { verification_uri_complete: complete, interval = LIMITS.loginIntervalSecondsDefault } = body;
   return {
-    deviceCode: body.device_code,
-    userCode: printable(body.user_code),
-    verificationUri: printable(body.verification_uri),
-    verificationUriComplete: complete === undefined ? undefined : printable(complete),
-    expiresInSeconds: body.expires_in,
+    ...body,
+    user_code: printable(body.user_code),
+    verification_uri: printable(body.verification_uri),
+    ...(complete === undefined ? {} : { verification_uri_complete: printable(complete) }),
     intervalSeconds: Math.min(Math.max(interval, LIMITS.loginIntervalSecondsMin), LIMITS.loginIntervalSecondsMax),
   };
 }
 
 /** Polls until the person has decided or the code has expired; a service that is down meanwhile does not end it. */
 export async function awaitKey(url: string, login: PendingLogin, clock: Clock): Promise<string | Problem> {
-  const endMs = clock.monotonicMs() + login.expiresInSeconds * 1000;
+  const endMs = clock.monotonicMs() + login.expires_in * 1000;
   let intervalMs = login.intervalSeconds * 1000;
   let pauseMs = intervalMs;
   let last: Outcome = "pending";
@@ -70,16 +60,12 @@ export async function awaitKey(url: string, login: PendingLogin, clock: Clock): 
     const { promise, resolve } = Promise.withResolvers<void>();
     clock.after(Math.min(pauseMs, leftMs), resolve);
     await promise;
-    last = await poll(url, login.deviceCode);
+    last = await poll(url, login.device_code);
     if (last instanceof Problem) return last;
-    if (last instanceof NoAnswer) {
-      pauseMs = Math.max(intervalMs, Math.min(2 * pauseMs, LIMITS.loginPauseMsMax));
-    } else if (typeof last === "object") {
-      return last.key;
-    } else {
-      if (last === "slow_down") intervalMs += SLOW_DOWN_MS;
-      pauseMs = intervalMs;
-    }
+    if (typeof last === "object" && "key" in last) return last.key;
+    if (last === "slow_down") intervalMs += SLOW_DOWN_MS;
+    const noAnswer = last instanceof NoAnswer;
+    pauseMs = noAnswer ? Math.max(intervalMs, Math.min(2 * pauseMs, LIMITS.loginPauseMsMax)) : intervalMs;
   }
 }
 

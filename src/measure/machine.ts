@@ -2,76 +2,46 @@
 import { readdir, readFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { join } from "node:path";
+import { textAt } from "../client/json.ts";
 import { printable } from "../std/printable.ts";
 
-export interface Machine {
-  /** `process.platform` and `process.arch`. */
-  readonly platform: string;
-  readonly arch: string;
-  readonly cpu: string;
-  /** Cores that this process may use. */
-  readonly cores: number;
-  readonly memoryBytes: number;
-  readonly avx2: boolean;
-  /** Version of the GNU C library, for example `2.36`; undefined on another C library. */
-  readonly glibc: string | undefined;
-  readonly kernel: string;
-  /** Model names of NVIDIA devices. */
-  readonly gpus: readonly string[];
-  /** Version of the NVIDIA kernel driver, if one is loaded. */
-  readonly gpuDriver: string | undefined;
-  /** Bytes that this process may lock in memory; Infinity without a limit. */
-  readonly lockableBytes: number;
-}
+export type Machine = Awaited<ReturnType<typeof readMachine>>;
 
-export async function readMachine(): Promise<Machine> {
+export async function readMachine() {
   const [cpuinfo, limits, kernel, driver] = await Promise.all([
     readOr("/proc/cpuinfo"),
     readOr("/proc/self/limits"),
     readOr("/proc/sys/kernel/osrelease"),
     readOr("/proc/driver/nvidia/version"),
   ]);
+  const { platform, arch } = process;
   return {
-    platform: process.platform,
-    arch: process.arch,
+    platform,
+    arch,
     cpu: cpus()[0]?.model.trim() || "unknown",
+    /** Cores that this process may use. */
     cores: availableParallelism(),
     memoryBytes: totalmem(),
     avx2: /^flags\s*:.*\bavx2\b/m.test(cpuinfo),
-    glibc: glibcVersion(),
+    /** Version of the GNU C library, for example `2.36`; undefined on another C library. */
+    glibc: textAt(process.report?.getReport(), "header", "glibcVersionRuntime") || undefined,
     kernel: printable(kernel.trim()),
+    /** Model names of NVIDIA devices. */
     gpus: await gpuNames("/proc/driver/nvidia/gpus"),
+    /** Version of the NVIDIA kernel driver, if one is loaded. */
     gpuDriver: /Kernel Module(?:.*?)\s(\d+(?:\.\d+)+)/.exec(driver)?.[1],
+    /** Bytes that this process may lock in memory; Infinity without a limit. */
     lockableBytes: lockable(limits),
   };
 }
 
+/** Empty for a file that is absent, as on machines without the device or the kernel feature. */
 async function readOr(path: string): Promise<string> {
-  try {
-    return await readFile(path, "utf8");
-  } catch {
-    // Absent on machines without the device or the kernel feature; to every caller that is the same as an empty text.
-    return "";
-  }
-}
-
-function glibcVersion(): string | undefined {
-  const report: unknown = process.report?.getReport();
-  const header = typeof report === "object" && report !== null && "header" in report ? report.header : undefined;
-  const version =
-    typeof header === "object" && header !== null && "glibcVersionRuntime" in header
-      ? header.glibcVersionRuntime
-      : undefined;
-  return typeof version === "string" && version !== "" ? version : undefined;
+  return await readFile(path, "utf8").catch(() => "");
 }
 
 async function gpuNames(folder: string): Promise<string[]> {
-  let buses: string[];
-  try {
-    buses = await readdir(folder);
-  } catch {
-    return [];
-  }
+  const buses = await readdir(folder).catch(() => []);
   const texts = await Promise.all(buses.sort().map((bus) => readOr(join(folder, bus, "information"))));
   return texts.map((text) => /^Model:\s*(.+)$/m.exec(text)?.[1]?.trim() ?? "NVIDIA device");
 }

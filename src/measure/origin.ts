@@ -5,37 +5,18 @@ import { PREBUILT } from "../engine/library.ts";
 import { systemClock } from "../std/clock.ts";
 import { readMachine } from "./machine.ts";
 
-export interface Origin {
-  /** ISO 8601, UTC, whole seconds. */
-  readonly date: string;
-  /** Short hash, with `+` when tracked files differ from it; `executable` for the compiled one. */
-  readonly commit: string;
-  readonly versions: {
-    readonly tendon: string;
-    readonly bun: string;
-    readonly onnxruntime: string;
-    readonly libjpeg_turbo: string;
-  };
-  readonly machine: { readonly cpu: string; readonly cores: number; readonly memory_gib: number; readonly gpu: string };
-}
+export type Origin = Awaited<ReturnType<typeof origin>>;
 
-export async function origin(): Promise<Origin> {
-  const machine = await readMachine();
+export async function origin() {
+  const { cpu, cores, memoryBytes, gpus } = await readMachine();
+  const { runtime, jpeg } = PREBUILT;
   return {
+    /** ISO 8601, UTC, whole seconds. */
     date: `${new Date(systemClock.unixMs()).toISOString().slice(0, 19)}Z`,
+    /** Short hash, with `+` when tracked files differ from it; `executable` for the compiled one. */
     commit: await commit(),
-    versions: {
-      tendon: version,
-      bun: Bun.version,
-      onnxruntime: PREBUILT.runtime.version,
-      libjpeg_turbo: PREBUILT.jpeg.version,
-    },
-    machine: {
-      cpu: machine.cpu,
-      cores: machine.cores,
-      memory_gib: Math.round(machine.memoryBytes / 2 ** 30),
-      gpu: machine.gpus.join(", ") || "none",
-    },
+    versions: { tendon: version, bun: Bun.version, onnxruntime: runtime.version, libjpeg_turbo: jpeg.version },
+    machine: { cpu, cores, memory_gib: Math.round(memoryBytes / 2 ** 30), gpu: gpus.join(", ") || "none" },
   };
 }
 

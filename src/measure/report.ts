@@ -9,19 +9,12 @@ export interface Report {
   readonly text: string;
 }
 
-/** One measurement's part of the text. */
-interface Block {
-  /** How long it was, for example `8 s`. */
-  readonly length: string;
-  readonly lines: readonly string[];
-}
-
-/** The report for people; `meaning` explains the figures below them. */
+/** The report for people. `block`: a measurement's length, such as `8 s`, and its figures; `meaning` explains them below. */
 export function reportText<M extends Measurement>(
   suite: string,
   from: Origin,
   measurements: readonly M[],
-  block: (measurement: M) => Block,
+  block: (measurement: M) => { readonly length: string; readonly lines: readonly string[] },
   meaning: readonly string[],
 ): string {
   const { machine } = from;
@@ -38,14 +31,12 @@ export function reportText<M extends Measurement>(
   return `${[...parts, "", ...meaning].join("\n")}\n`;
 }
 
-type Cells = readonly (string | number)[];
-
 /** CSV whose lines begin with origin, model, device and robots; `rows` are the other cells of each measurement's lines. */
 export function reportCsv<M extends Measurement>(
   columns: readonly string[],
   from: Origin,
   measurements: readonly M[],
-  rows: (measurement: M) => readonly Cells[],
+  rows: (measurement: M) => readonly (readonly (string | number)[])[],
 ): string {
   const { cpu, cores, gpu } = from.machine;
   const origin = [from.date, from.commit, versionsText(from), cpu, cores, gpu];

@@ -2,7 +2,7 @@
 import { usageSection } from "./chart.ts";
 import { field, hidden, newPassword } from "./field.ts";
 import { type KeyRow, keysSection, newKeySection } from "./keys.ts";
-import { layout, type Viewer } from "./layout.ts";
+import { layout, section, type Viewer } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
 import { exactMoneyText, money } from "./money.ts";
 import type { UsageRow } from "./usage.ts";
@@ -51,23 +51,24 @@ const NANO_DOLLARS_PER_CENT = 10_000_000n;
 
 function creditSection({ balance, held, available, paymentMethod }: AccountPage["credit"]): Html {
   const rounded = available % NANO_DOLLARS_PER_CENT !== 0n;
-  return html`<section class="panel" id="credit" aria-labelledby="credit-heading">
-<h2 id="credit-heading">Credit</h2>
-<p class="figure"><span class="large">${money(available)}</span> available</p>
+  return section(
+    "credit",
+    "Credit",
+    html`<p class="figure"><span class="large">${money(available)}</span> available</p>
 ${rounded ? html`<p class="soft exact">exactly ${exactMoneyText(available)}</p>` : undefined}
 <dl class="facts">
 <div><dt>Balance</dt><dd>${money(balance)}</dd></div>
 <div><dt>Held for runs in progress</dt><dd>${money(held)}</dd></div>
 <div><dt>Payment method</dt><dd>${paymentMethod ? "on file" : "none"}</dd></div>
-</dl>
-</section>
-`;
+</dl>`,
+  );
 }
 
 function limitSection({ csrf }: Viewer, { name, settled, limit }: AccountPage["month"], limitText: string): Html {
-  return html`<section class="panel" id="limit" aria-labelledby="limit-heading">
-<h2 id="limit-heading">Spend limit</h2>
-<p class="figure"><span class="large">${money(settled)}</span> ${limit === undefined ? html`in ${name}, no limit` : html`of ${money(limit)} in ${name}`}</p>
+  return section(
+    "limit",
+    "Spend limit",
+    html`<p class="figure"><span class="large">${money(settled)}</span> ${limit === undefined ? html`in ${name}, no limit` : html`of ${money(limit)} in ${name}`}</p>
 ${limit === undefined ? undefined : bar(settled, limit)}
 <form class="line" method="post" action="/account/limit">
 ${hidden("csrf", csrf)}
@@ -80,9 +81,8 @@ ${field({
   attributes: { inputmode: "decimal", autocomplete: "off" },
 })}
 <button class="second" type="submit">Save the limit</button>
-</form>
-</section>
-`;
+</form>`,
+  );
 }
 
 /** Hidden from screen readers, because the text above it says the same. */
@@ -96,9 +96,10 @@ function bar(settled: bigint, limit: bigint): Html {
 
 function passwordSection({ csrf, email }: Viewer, charsMin: number): Html {
   // The field without a name is not sent; password managers learn from it which account the password belongs to.
-  return html`<section class="panel" id="password" aria-labelledby="password-heading">
-<h2 id="password-heading">Password</h2>
-<form class="narrow" method="post" action="/account/password">
+  return section(
+    "password",
+    "Password",
+    html`<form class="narrow" method="post" action="/account/password">
 ${hidden("csrf", csrf)}
 <input type="email" autocomplete="username" value="${email}" aria-label="E-mail address" readonly hidden>
 ${field({
@@ -109,7 +110,6 @@ ${field({
 })}
 ${newPassword({ label: "New password", charsMin, problem: false })}
 <button class="second" type="submit">Change the password</button>
-</form>
-</section>
-`;
+</form>`,
+  );
 }

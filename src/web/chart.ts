@@ -1,6 +1,7 @@
 /** Usage by day and model: stacked bars as SVG, and the same numbers as tables. */
+import { section } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
-import { dollars, money, moneyText } from "./money.ts";
+import { dollars, grouped, money, moneyText } from "./money.ts";
 import { lastDays, shortDay } from "./time.ts";
 import { byModel, type Series, seriesOf, totalOf, type UsageRow } from "./usage.ts";
 
@@ -21,11 +22,11 @@ export function usageSection(usage: readonly UsageRow[], today: string): Html {
   const days = lastDays(today, DAYS);
   const shown = new Set(days);
   const rows = usage.filter(({ day }) => shown.has(day));
-  return html`<section class="panel" id="usage" aria-labelledby="usage-heading">
-<h2 id="usage-heading">Usage</h2>
-${rows.length === 0 ? html`<p>No runs in the last ${DAYS} days.</p>` : html`${chart(rows, days)}${modelTable(rows)}${dayTable(rows)}`}
-</section>
-`;
+  return section(
+    "usage",
+    "Usage",
+    html`${rows.length === 0 ? html`<p>No runs in the last ${DAYS} days.</p>` : html`${chart(rows, days)}${modelTable(rows)}${dayTable(rows)}`}`,
+  );
 }
 
 /** A step of 1, 2 or 5 times a power of ten nano-dollars, such that four steps at most reach `max`. */
@@ -54,7 +55,7 @@ function chart(rows: readonly UsageRow[], days: readonly string[]): Html {
 ${axis(scale)}
 <svg class="bars" width="100%" height="${HEIGHT_PX}" aria-hidden="true" focusable="false">
 ${ticksOf(scale).map((tick) => html`<line class="grid" x1="0%" x2="100%" y1="${heightAt(tick, scale.top)}" y2="${heightAt(tick, scale.top)}"/>`)}
-${columns.map((column, at) => bars(column, at, series, scale.top))}
+${columns.map(({ day, rows }, at) => bars(day, rows, at, series, scale.top))}
 ${days.map((day, at) => (at % LABEL_EVERY_DAYS === (days.length - 1) % LABEL_EVERY_DAYS ? html`<text class="label" x="${percent(at + 0.5)}" y="${HEIGHT_PX - 6}" text-anchor="middle">${shortDay(day)}</text>` : html``))}
 </svg>
 </div>
@@ -85,12 +86,7 @@ function decimalsOf(step: bigint): number {
   return Math.max(2, step.toString().padStart(9, "0").replace(/0+$/, "").length);
 }
 
-interface Column {
-  readonly day: string;
-  readonly rows: readonly UsageRow[];
-}
-
-function bars({ day, rows }: Column, at: number, series: readonly Series[], top: bigint): Html {
+function bars(day: string, rows: readonly UsageRow[], at: number, series: readonly Series[], top: bigint): Html {
   if (rows.length === 0) return html``;
   let below = 0n;
   const parts = series.map(({ models }, number) => {
@@ -121,10 +117,6 @@ function hundredths(value: number): number {
 
 function runsText(runs: number): string {
   return runs === 1 ? "1 run" : `${grouped(runs)} runs`;
-}
-
-function grouped(count: number): string {
-  return count.toString().replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 function modelTable(rows: readonly UsageRow[]): Html {

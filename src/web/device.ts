@@ -16,7 +16,6 @@ export function deviceEnterPage({ viewer, userCode, problem }: DeviceEnterPage):
     lead: html`<p>Enter the code that your terminal shows.</p>`,
     viewer,
     here: "/device",
-    width: "card",
     problem,
     content: html`<form class="panel" method="post" action="/device">
 ${hidden("csrf", viewer.csrf)}
@@ -57,7 +56,6 @@ export function deviceConfirmPage(data: DeviceConfirmPage): string {
     lead: html`<p>Approve it only if your terminal shows exactly this code.</p>`,
     viewer,
     here: "/device",
-    width: "card",
     content: html`<form class="panel" method="post" action="/device/decide">
 ${hidden("csrf", viewer.csrf)}
 ${hidden("user_code", userCode)}
@@ -83,11 +81,6 @@ function decision(value: "approve" | "deny", text: string): Html {
   return html`<button class="${value === "approve" ? "primary" : "second"}" type="submit" name="decision" value="${value}" aria-describedby="warning">${text}</button>`;
 }
 
-export interface DeviceDonePage {
-  viewer: Viewer;
-  decision: "approved" | "denied";
-}
-
 const DONE = {
   approved: {
     heading: "The device is signed in",
@@ -101,13 +94,12 @@ const DONE = {
   },
 } as const;
 
-export function deviceDonePage({ viewer, decision }: DeviceDonePage): string {
+export function deviceDonePage({ viewer, decision }: { viewer: Viewer; decision: keyof typeof DONE }): string {
   const { heading, text, after } = DONE[decision];
   return layout({
     heading,
     viewer,
     here: "/device",
-    width: "card",
     content: html`<div class="panel">
 ${decision === "approved" ? TICK : undefined}
 <p>${text}</p>

@@ -17,16 +17,8 @@ export interface Field {
 /** Id of the element that shows the page's problem. */
 export const PROBLEM_ID = "problem";
 
-export function field({
-  name,
-  label,
-  type = "text",
-  value,
-  hint,
-  problem = false,
-  required = true,
-  attributes = {},
-}: Field): Html {
+export function field(it: Field): Html {
+  const { name, label, type = "text", value, hint, problem = false, required = true, attributes = {} } = it;
   const id = `field-${name}`;
   const described = [...(problem ? [PROBLEM_ID] : []), ...(hint === undefined ? [] : [`${id}-hint`])];
   const all = Object.entries({
@@ -54,20 +46,14 @@ export function hidden(name: string, value: string): Html {
 
 /** The field for a new password. */
 export function newPassword({
-  label,
   charsMin,
-  problem,
-}: {
-  readonly label: string;
-  readonly charsMin: number;
-  readonly problem: boolean;
-}): Html {
+  ...page
+}: Pick<Field, "label" | "problem"> & { readonly charsMin: number }): Html {
   return field({
+    ...page,
     name: "password",
-    label,
     type: "password",
     hint: `At least ${charsMin} characters. A few unrelated words work well.`,
-    problem,
     attributes: { autocomplete: "new-password", minlength: charsMin },
   });
 }

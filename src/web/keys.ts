@@ -1,6 +1,6 @@
 /** The keys on the account page: a new key, the list, and the form for another one. */
 import { field, hidden } from "./field.ts";
-import type { Viewer } from "./layout.ts";
+import { section, type Viewer } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
 import { moment } from "./time.ts";
 
@@ -27,14 +27,14 @@ export function newKeySection({ key, name }: { readonly key: string; readonly na
 }
 
 export function keysSection(viewer: Viewer, keys: readonly KeyRow[], mayCreate: boolean): Html {
-  return html`<section class="panel" id="keys" aria-labelledby="keys-heading">
-<h2 id="keys-heading">Keys</h2>
-<p class="soft">Programs and robots use a key to act for this account.</p>
+  return section(
+    "keys",
+    "Keys",
+    html`<p class="soft">Programs and robots use a key to act for this account.</p>
 ${keys.length === 0 ? html`<p>There are no keys yet.</p>` : keysTable(viewer, keys)}
 <h3>Create a key</h3>
-${mayCreate ? keyForm(viewer) : WHY_NOT}
-</section>
-`;
+${mayCreate ? keyForm(viewer) : WHY_NOT}`,
+  );
 }
 
 const WHY_NOT = html`<p class="warning">An account needs a payment method or credit before a key can be created, and this one has neither. Ask the operator of this service for credit.</p>`;

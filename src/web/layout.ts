@@ -18,8 +18,8 @@ export interface Frame {
   readonly notice?: string | undefined;
   /** Under the heading. */
   readonly lead?: Html | undefined;
-  /** `card`: one form or message in the middle; `sections`: the whole width. */
-  readonly width: "card" | "sections";
+  /** `card`, the default: one form or message in the middle; `sections`: the whole width. */
+  readonly width?: "card" | "sections";
   readonly content: Html;
 }
 
@@ -33,7 +33,7 @@ export const WEB_POLICY = [
 ].join("; ");
 
 // A problem comes first in the title, because screen readers say the title first after a form was sent.
-export function layout({ heading, viewer, here, problem, notice, lead, width, content }: Frame): string {
+export function layout({ heading, viewer, here, problem, notice, lead, width = "card", content }: Frame): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -80,4 +80,26 @@ ${link("/device", "Device")}
 <li><form method="post" action="/sign-out">${hidden("csrf", csrf)}<button class="plain" type="submit">Sign out</button></form></li>
 </ul>
 </nav>`;
+}
+
+/** A titled section of a page that has several. */
+export function section(id: string, heading: string, content: Html): Html {
+  return html`<section class="panel" id="${id}" aria-labelledby="${id}-heading">
+<h2 id="${id}-heading">${heading}</h2>
+${content}
+</section>
+`;
+}
+
+/** A page with one message: an expired link, too many tries, not found. */
+export function messagePage(page: { heading: string; text: string; link?: { href: string; text: string } }): string {
+  const { heading, text, link } = page;
+  const further = link === undefined ? undefined : html`<p><a href="${link.href}">${link.text}</a></p>`;
+  return layout({
+    heading,
+    content: html`<div class="panel">
+<p>${text}</p>
+${further}
+</div>`,
+  });
 }

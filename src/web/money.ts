@@ -11,9 +11,14 @@ export function dollars(nanoDollars: bigint, decimals: number): string {
   const unit = 10n ** BigInt(DECIMALS_EXACT - decimals);
   const rounded = (size + unit / 2n) / unit;
   const digits = rounded.toString().padStart(decimals + 1, "0");
-  const whole = digits.slice(0, digits.length - decimals).replace(/\B(?=(\d{3})+$)/g, ",");
+  const whole = grouped(digits.slice(0, digits.length - decimals));
   const sign = nanoDollars < 0n && rounded > 0n ? "−" : "";
   return `${sign}$${whole}${decimals === 0 ? "" : `.${digits.slice(-decimals)}`}`;
+}
+
+/** `1,234` of `1234`. */
+export function grouped(digits: string | number): string {
+  return String(digits).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** In whole cents; below ten cents to two significant digits where cents do not suffice: `$12.34`, `$0.0013`. */

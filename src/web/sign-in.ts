@@ -14,7 +14,6 @@ export interface SignInPage {
 export function signInPage({ email, next, problem, signUpOpen }: SignInPage): string {
   return layout({
     heading: "Sign in",
-    width: "card",
     problem,
     content: html`<form class="panel" method="post" action="/sign-in">
 ${hidden("next", next)}
@@ -42,7 +41,6 @@ export function signUpPage({ email, problem, passwordCharsMin }: SignUpPage): st
   return layout({
     heading: "Sign up",
     lead: html`<p>An account holds your keys, your credit and what you have used.</p>`,
-    width: "card",
     problem,
     content: html`<form class="panel" method="post" action="/sign-up">
 ${emailField(email, problem !== undefined)}
@@ -70,7 +68,6 @@ export function welcomePage({ token, email, emailFixed, operator, problem, passw
     lead: operator
       ? html`<p>The operator’s account belongs to whoever runs this service. This link works once.</p>`
       : html`<p>You sign in with it from now on. This link works once.</p>`,
-    width: "card",
     problem,
     content: html`<form class="panel" method="post" action="/welcome">
 ${hidden("token", token)}

@@ -9,24 +9,15 @@ export interface UsageRow {
   cost: bigint;
 }
 
-export interface Total {
-  readonly runs: number;
-  readonly cost: bigint;
-}
-
-export interface ModelTotal extends Total {
-  readonly model: string;
-}
-
-export function totalOf(rows: readonly UsageRow[]): Total {
-  return rows.reduce((sum: Total, { runs, cost }) => ({ runs: sum.runs + runs, cost: sum.cost + cost }), {
+export function totalOf(rows: readonly UsageRow[]): Pick<UsageRow, "runs" | "cost"> {
+  return rows.reduce((sum, { runs, cost }) => ({ runs: sum.runs + runs, cost: sum.cost + cost }), {
     runs: 0,
     cost: 0n,
   });
 }
 
 /** Sorted by cost, highest first. */
-export function byModel(rows: readonly UsageRow[]): ModelTotal[] {
+export function byModel(rows: readonly UsageRow[]): Omit<UsageRow, "day">[] {
   return [...Map.groupBy(rows, ({ model }) => model)]
     .map(([model, its]) => ({ model, ...totalOf(its) }))
     .sort((a, b) => (a.cost === b.cost ? (a.model < b.model ? -1 : 1) : a.cost > b.cost ? -1 : 1));

@@ -53,7 +53,7 @@ describe("the words of a sub-command", () => {
 test("a negative number is the value of the flag before it, not a flag", () => {
   const credit = admin.commands.find(({ name }) => name === "admin credit") as Command;
   const usd = (...argv: string[]) => {
-    const parsed = given(credit, argv);
+    const parsed = given(credit, ["--account", "a", ...argv]);
     return parsed instanceof Problem ? parsed.exit : parsed.text("usd");
   };
   expect([usd("--usd", "-2.5"), usd("--usd=-2.5"), usd("--usd", "-.5"), usd("--usd", "2")]).toEqual([

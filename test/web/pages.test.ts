@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { accountPage } from "../../src/web/account.ts";
 import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../src/web/device.ts";
-import { WEB_POLICY } from "../../src/web/layout.ts";
-import { messagePage } from "../../src/web/message.ts";
+import { messagePage, WEB_POLICY } from "../../src/web/layout.ts";
 import { signInPage, signUpPage, welcomePage } from "../../src/web/sign-in.ts";
 import { accountData, HOSTILE, pagesOf } from "./samples.ts";
 

@@ -1,7 +1,7 @@
 /** Every page for people, with ordinary data and with what an attacker would send. */
 import { type AccountPage, accountPage } from "../../src/web/account.ts";
 import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../src/web/device.ts";
-import { messagePage } from "../../src/web/message.ts";
+import { messagePage } from "../../src/web/layout.ts";
 import { signInPage, signUpPage, welcomePage } from "../../src/web/sign-in.ts";
 import type { UsageRow } from "../../src/web/usage.ts";
 

@@ -45,12 +45,8 @@ export function orderInDescription(cameras: readonly string[], description: stri
   const line = /^Cameras, in this order: (.+)\.$/m.exec(description)?.[1];
   if (line !== undefined) return printable(line).split(", ");
   return permutations(cameras).find((order) =>
-    new RegExp(`(^|[^\\w])${order.map(literal).join("[\"'`]?,\\s*[\"'`]?")}([^\\w]|$)`).test(description),
+    new RegExp(`(^|[^\\w])${order.map(RegExp.escape).join("[\"'`]?,\\s*[\"'`]?")}([^\\w]|$)`).test(description),
   );
-}
-
-function literal(text: string): string {
-  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 
 /** Every order of at most five items; a longer list only as it stands. */

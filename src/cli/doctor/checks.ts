@@ -12,60 +12,53 @@ export interface Check {
 const GLIBC_MIN = "2.28";
 const MIB = 2 ** 20;
 
+/** `todo` is told only on a red line. */
+function check(name: string, ok: boolean, found: string, todo: string): Check {
+  return ok ? { name, ok, found } : { name, ok, found, todo };
+}
+
+/** A green line; with a note where something could be better. */
+export function green(name: string, found: string, note?: string): Check {
+  return { name, ok: true, found, ...(note === undefined ? {} : { todo: note }) };
+}
+
 /** Is this a machine that the native library was built for? */
 export function machineChecks(machine: Machine): Check[] {
-  const { platform, arch, cpu, cores, memoryBytes } = machine;
-  const known = platform === "linux" && arch === "x64";
+  const { platform, arch, kernel, cpu, cores, memoryBytes, avx2, glibc } = machine;
+  const processor = `${cpu}, ${cores} core${cores === 1 ? "" : "s"}, ${(memoryBytes / 2 ** 30).toFixed(1)} GiB`;
   return [
-    {
-      name: "platform",
-      ok: known,
-      found: `${platform} ${arch}${machine.kernel === "" ? "" : `, kernel ${machine.kernel}`}`,
-      ...(known ? {} : { todo: "tendon runs on Linux on x86-64 (x64); use such a machine" }),
-    },
-    {
-      name: "processor",
-      ok: machine.avx2,
-      found: `${cpu}, ${count(cores, "core")}, ${(memoryBytes / 2 ** 30).toFixed(1)} GiB, ${machine.avx2 ? "AVX2" : "no AVX2"}`,
-      ...(machine.avx2
-        ? {}
-        : {
-            todo: "a processor with AVX2 is needed (Intel since 2013, AMD since 2015); in a virtual machine, pass it through",
-          }),
-    },
-    glibcCheck(machine.glibc),
+    check(
+      "platform",
+      platform === "linux" && arch === "x64",
+      `${platform} ${arch}${kernel === "" ? "" : `, kernel ${kernel}`}`,
+      "tendon runs on Linux on x86-64 (x64); use such a machine",
+    ),
+    check(
+      "processor",
+      avx2,
+      `${processor}, ${avx2 ? "AVX2" : "no AVX2"}`,
+      "a processor with AVX2 is needed (Intel since 2013, AMD since 2015); in a virtual machine, pass it through",
+    ),
+    check(
+      "C library",
+      glibc !== undefined && versionAtLeast(glibc, GLIBC_MIN),
+      glibc === undefined ? "not glibc" : `glibc ${glibc}`,
+      `glibc ${GLIBC_MIN} or newer is needed (Debian 10, Ubuntu 18.10, RHEL 8 or later; not Alpine)`,
+    ),
     gpuCheck(machine),
   ];
 }
 
 /** True when version `found` (numbers and dots) is at least `wanted`. */
 export function versionAtLeast(found: string, wanted: string): boolean {
-  const [a, b] = [found, wanted].map((text) => text.split(".").map(Number));
-  for (let index = 0; index < (b?.length ?? 0); index++) {
-    const difference = (a?.[index] ?? 0) - (b?.[index] ?? 0);
-    if (difference !== 0) return difference > 0;
-  }
-  return true;
+  return found.localeCompare(wanted, "en", { numeric: true }) >= 0;
 }
 
-function glibcCheck(glibc: string | undefined): Check {
-  const ok = glibc !== undefined && versionAtLeast(glibc, GLIBC_MIN);
-  return {
-    name: "C library",
-    ok,
-    found: glibc === undefined ? "not glibc" : `glibc ${glibc}`,
-    ...(ok
-      ? {}
-      : { todo: `glibc ${GLIBC_MIN} or newer is needed (Debian 10, Ubuntu 18.10, RHEL 8 or later; not Alpine)` }),
-  };
-}
-
-/** A machine without a GPU is green; devices without their driver are. */
+/** A machine without a GPU is green; devices without their driver are not. */
 function gpuCheck({ gpus, gpuDriver }: Machine): Check {
-  if (gpus.length === 0) return { name: "GPU", ok: true, found: "none; models run on the processor" };
+  if (gpus.length === 0) return green("GPU", "none; models run on the processor");
   const found = `${gpus.join(", ")}, driver ${gpuDriver ?? "not loaded"}`;
-  const ok = gpuDriver !== undefined;
-  return { name: "GPU", ok, found, ...(ok ? {} : { todo: "load the NVIDIA kernel driver (nvidia-smi must work)" }) };
+  return check("GPU", gpuDriver !== undefined, found, "load the NVIDIA kernel driver (nvidia-smi must work)");
 }
 
 /** Where the native libraries come from at each start; `dir` is the reason when there is no folder. */
@@ -75,16 +68,19 @@ export function libraryCheck(source: "built" | "cache" | "memory", dir: string):
     cache: `unpacked in ${dir}`,
     memory: "memory files, unpacked again at each start",
   }[source];
-  const todo = `${dir}; make it writable and later starts are faster`;
-  return { name: "libraries", ok: true, found, ...(source === "memory" ? { todo } : {}) };
+  return green(
+    "libraries",
+    found,
+    source === "memory" ? `${dir}; make it writable and later starts are faster` : undefined,
+  );
 }
 
 /** Never red: the service runs without locked pages, less steadily. */
 export function lockCheck(lockedBytes: number, tensorBytes: number, lockableBytes: number): Check {
   const found = `${(lockedBytes / MIB).toFixed(1)} of ${(tensorBytes / MIB).toFixed(1)} MiB of tensor memory`;
   const limit = Number.isFinite(lockableBytes) ? `${(lockableBytes / MIB).toFixed(0)} MiB` : "unlimited";
-  const todo = `the limit is ${limit}; raise it with ulimit -l or LimitMEMLOCK= for steadier times`;
-  return { name: "page-locked", ok: true, found, ...(lockedBytes < tensorBytes ? { todo } : {}) };
+  const note = `the limit is ${limit}; raise it with ulimit -l or LimitMEMLOCK= for steadier times`;
+  return green("page-locked", found, lockedBytes < tensorBytes ? note : undefined);
 }
 
 /** One bundle that was verified, loaded and run once. */
@@ -96,16 +92,7 @@ export function bundleCheck(bundle: {
 }): Check {
   const weights = bundle.reference ? "verified, reference bundle (random weights)" : "verified";
   const refusals = bundle.refused.map(({ device, reason }) => `${device} refused: ${reason}`);
-  return {
-    name: bundle.id,
-    ok: true,
-    found: `${weights}, runs on ${bundle.device}`,
-    ...(refusals.length === 0 ? {} : { todo: refusals.join("; ") }),
-  };
-}
-
-function count(value: number, noun: string): string {
-  return `${value} ${noun}${value === 1 ? "" : "s"}`;
+  return green(bundle.id, `${weights}, runs on ${bundle.device}`, refusals.join("; ") || undefined);
 }
 
 /** The lines as a person reads them; colours only for a terminal. */

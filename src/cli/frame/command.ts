@@ -1,12 +1,15 @@
 /** What a command is, and the parser of its flags. Each command is a file of `src/cli/` or, in a group, of the group's folder. */
 import { parseArgs } from "node:util";
 import { EXIT, Problem } from "../../error/problem.ts";
+import { present } from "../../std/assert.ts";
 import { printable } from "../../std/printable.ts";
 
 /** One flag: `value` is the word shown in `--help`; a flag without it is a switch. */
 interface Flag {
   readonly value?: string;
   readonly multiple?: boolean;
+  /** Wrong use without it, or with an empty value. */
+  readonly required?: boolean;
   readonly about: string;
 }
 
@@ -37,6 +40,11 @@ export class Given {
   text(flag: string): string | undefined {
     const value = this.values[flag];
     return typeof value === "string" ? value : undefined;
+  }
+
+  /** The value of a flag that the command's table requires. */
+  required(flag: string): string {
+    return present(this.text(flag), `the flag --${flag}`);
   }
 
   on(flag: string): boolean {
@@ -81,7 +89,10 @@ export function given(command: Command, argv: readonly string[]): Given | Proble
     if (parsed.positionals.length > 0 && command.positionals === undefined) {
       return usageProblem(command, `unexpected argument '${parsed.positionals[0]}'`);
     }
-    return new Given(parsed.values, parsed.positionals);
+    const given = new Given(parsed.values, parsed.positionals);
+    const missing = Object.entries(command.flags).find(([flag, { required }]) => required && !given.text(flag));
+    if (missing === undefined) return given;
+    return usageProblem(command, `--${missing[0]} ${missing[1].value} is missing`);
   } catch (error) {
     // parseArgs explains an unknown or malformed flag in its first sentence; the rest is advice, on lines of its own.
     const sentence = printable((error as Error).message.split(/\.\s/)[0] ?? "wrong use");

@@ -13,14 +13,11 @@ export interface CommandGroup {
   readonly commands: readonly Command[];
 }
 
-interface Chosen {
-  readonly command: Command;
-  /** What is left without the words of its name. */
-  readonly argv: readonly string[];
-}
-
-/** The command that `argv` means. Its words may stand between flags. */
-export function choose(named: Command | CommandGroup, argv: readonly string[]): Chosen | Problem {
+/** The command that `argv` means, and what is left without the words of its name, which may stand between flags. */
+export function choose(
+  named: Command | CommandGroup,
+  argv: readonly string[],
+): { readonly command: Command; readonly argv: readonly string[] } | Problem {
   if (!("commands" in named)) return { command: named, argv };
   const options = optionsOf({
     flags: Object.fromEntries(named.commands.flatMap(({ flags }) => Object.entries(flags))),

@@ -6,8 +6,10 @@ import { Problem } from "../../error/problem.ts";
 import type { Store } from "../../service/domains.ts";
 import { openStore } from "../../service/store.ts";
 import { systemClock } from "../../std/clock.ts";
+import { printable } from "../../std/printable.ts";
+import type { Account } from "../../store/accounts/records.ts";
 import { DATABASE_FILE } from "../../store/sqlite/folder.ts";
-import type { StoreDown } from "../../store/store.ts";
+import { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "./command.ts";
 
 export const STORE_FLAGS: Command["flags"] = {
@@ -17,8 +19,8 @@ export const STORE_FLAGS: Command["flags"] = {
 };
 
 /**
- * Opens the store that `serve` would use, and closes it however `work` ends. `absent`: whether an embedded store that does not
- * exist yet is made.
+ * Opens the store that `serve` would use, and closes it however `work` ends. `absent`: whether an embedded store that does
+ * not exist yet is made.
  */
 export async function withStore(
   given: Given,
@@ -47,6 +49,31 @@ export async function withStore(
   } finally {
     await store.close();
   }
+}
+
+export const ACCOUNT_FLAG = { value: "A", about: "The account: its id or its e-mail.", required: true } as const;
+
+/** `withStore` for a command with `ACCOUNT_FLAG`. */
+export async function withAccount(
+  given: Given,
+  work: (store: Store, account: Account) => Promise<number | Problem>,
+): Promise<number | Problem> {
+  return await withStore(given, "refuse", async (store) => {
+    const account = await accountNamed(store, given.required("account"));
+    return account instanceof Problem ? account : await work(store, account);
+  });
+}
+
+/** The account of that id or e-mail. */
+export async function accountNamed(store: Store, name: string): Promise<Account | Problem> {
+  const { accounts } = store;
+  const found = await (name.includes("@") ? accounts.accountByEmail(name.toLowerCase()) : accounts.accountById(name));
+  if (found instanceof StoreDown) return notRead(found);
+  return found ?? accountUnknown(name);
+}
+
+export function accountUnknown(name: string): Problem {
+  return new Problem(`there is no account '${printable(name)}'; see: tendon admin account list`);
 }
 
 /** A write that did not answer. `what`: "the account was made"; `look`: the sub-command that shows whether it was. */

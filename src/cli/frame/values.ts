@@ -1,21 +1,21 @@
-/** Values of flags as typed: required ones, whole numbers, amounts of US dollars. */
+/** Values of flags as typed: whole numbers, amounts of US dollars. */
 import { EXIT, Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
 import { nanosOf } from "../../std/usd.ts";
 import { type Command, type Given, usageProblem } from "./command.ts";
 
-/** The value of a flag that must be there. */
-export function needed(command: Command, given: Given, flag: string): string | Problem {
-  const value = given.text(flag);
-  if (value !== undefined && value !== "") return value;
-  return usageProblem(command, `--${flag} ${command.flags[flag]?.value ?? ""} is missing`);
-}
-
-/** The number that `text` writes in decimal digits, if it is whole and at most `max`. */
-export function wholeNumber(text: string, max: number): number | undefined {
-  if (!/^\d{1,16}$/.test(text)) return undefined;
-  const value = Number(text);
-  return value <= max ? value : undefined;
+/** The whole number of a flag, `min` to `max`; undefined for a flag that is not given. */
+export function wholeNumber(
+  command: Command,
+  given: Given,
+  flag: string,
+  [min, max]: readonly [min: number, max: number],
+): number | undefined | Problem {
+  const text = given.text(flag);
+  if (text === undefined) return undefined;
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= min && value <= max) return value;
+  return usageProblem(command, `--${flag} is '${text}', expected a whole number from ${min} to ${max}`);
 }
 
 const RULES = {

@@ -6,13 +6,8 @@ import { Marked } from "marked";
 import { present } from "../../std/assert.ts";
 import { Html } from "../../web/markup.ts";
 
-interface Rendered {
-  readonly content: Html;
-  /** Those of the second level, in their order. */
-  readonly headings: readonly { readonly id: string; readonly text: string }[];
-}
-
-export function markdown(text: string, parts: Readonly<Record<string, Html>>): Rendered {
+/** The text with its `parts`, and its headings of the second level in their order. */
+export function markdown(text: string, parts: Readonly<Record<string, Html>>) {
   const headings: { id: string; text: string }[] = [];
   const marked = new Marked({
     renderer: {

@@ -13,13 +13,7 @@ export const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-interface Shell {
-  readonly title: string;
-  readonly nav: Html;
-  readonly main: Html;
-}
-
-export function shell({ title, nav, main }: Shell): string {
+export function shell({ title, nav, main }: { title: string; nav: Html; main: Html }): string {
   return html`<!doctype html>
 <html lang="en">
 <head>

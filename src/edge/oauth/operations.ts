@@ -16,6 +16,10 @@ function form(properties: Parameters<typeof Type.Object>[0]): NonNullable<Operat
   };
 }
 
+function done(description: string, schema: string): Operation["responses"] {
+  return { "200": { description, headers: headers(), content: json(schema) } };
+}
+
 export const OPERATIONS = {
   deviceAuthorization: {
     operationId: "authorizeDevice",
@@ -31,9 +35,7 @@ export const OPERATIONS = {
         }),
       ),
     }),
-    responses: {
-      "200": { description: "The codes.", headers: headers(), content: json("DeviceAuthorization") },
-    },
+    responses: done("The codes.", "DeviceAuthorization"),
   },
   token: {
     operationId: "takeToken",
@@ -42,9 +44,7 @@ export const OPERATIONS = {
       grant_type: Type.Literal(DEVICE_GRANT),
       device_code: Type.String({ description: "From the answer that began the login." }),
     }),
-    responses: {
-      "200": { description: "The key, once.", headers: headers(), content: json("Token") },
-    },
+    responses: done("The key, once.", "Token"),
   },
   revoke: {
     operationId: "revokeToken",
@@ -56,9 +56,7 @@ export const OPERATIONS = {
       token: Type.String({ description: "The key, whole." }),
       token_type_hint: Type.Optional(Type.String({ description: "Not needed: there is one kind." })),
     }),
-    responses: {
-      "200": { description: "The key is not valid any more.", headers: headers(), content: json("Nothing") },
-    },
+    responses: done("The key is not valid any more.", "Nothing"),
   },
 } as const satisfies Record<string, Operation>;
 

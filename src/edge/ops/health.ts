@@ -9,7 +9,7 @@ import type { Lifecycle } from "../../std/lifecycle.ts";
 import type { Log } from "../../std/log.ts";
 import { type StoreBase, StoreDown } from "../../store/store.ts";
 import { NO_BODY } from "../http/body-rules.ts";
-import { errorSchema, headers, json } from "../http/operation.ts";
+import { errorSchema, headers, json, type Operation } from "../http/operation.ts";
 import { NO_KEY } from "../http/principal.ts";
 import { failureReply, type Reply } from "../http/reply.ts";
 import { route } from "../http/route.ts";
@@ -24,53 +24,42 @@ export interface HealthDeps {
 }
 
 export function health(deps: HealthDeps): Surface {
+  const get = (name: string, operation: Operation, handle: () => Promise<Reply>) =>
+    route({ method: "GET", path: `/${name}`, name, key: NO_KEY, body: NO_BODY, operation, handle });
   return {
     tag: "Service",
     answers: ROBOT_ANSWERS,
     routes: [
-      route({
-        method: "GET",
-        path: "/healthz",
-        name: "healthz",
-        key: NO_KEY,
-        body: NO_BODY,
-        operation: {
-          operationId: "healthz",
-          summary: "Whether the process is alive",
-          responses: { "200": { description: "It is.", headers: headers(), content: json("Alive") } },
-        },
-        handle: async () => ({ status: 200, body: '{"status":"alive"}' }),
-      }),
-      route({
-        method: "GET",
-        path: "/readyz",
-        name: "readyz",
-        key: NO_KEY,
-        body: NO_BODY,
-        operation: {
-          operationId: "readyz",
-          summary: "Whether requests can be served",
-          description:
-            "Also the list of served model ids. For load balancers: not ready from the signal to shut down on.",
-          responses: {
-            "200": {
-              description: "Every configured model is warm and the store answers.",
-              headers: headers(),
-              content: json("Ready"),
-            },
-            "503": {
-              description: "- `engine_unavailable`: not yet, or no longer; `missing` says what is missing.",
-              headers: headers("Retry-After"),
-              content: json("NotReady"),
-            },
-          },
-        },
-        handle: () => readyz(deps),
-      }),
+      get("healthz", HEALTHZ, async () => ({ status: 200, body: '{"status":"alive"}' })),
+      get("readyz", READYZ, () => readyz(deps)),
     ],
     schemas: { Alive, Ready, NotReady },
   };
 }
+
+const HEALTHZ: Operation = {
+  operationId: "healthz",
+  summary: "Whether the process is alive",
+  responses: { "200": { description: "It is.", headers: headers(), content: json("Alive") } },
+};
+
+const READYZ: Operation = {
+  operationId: "readyz",
+  summary: "Whether requests can be served",
+  description: "Also the list of served model ids. For load balancers: not ready from the signal to shut down on.",
+  responses: {
+    "200": {
+      description: "Every configured model is warm and the store answers.",
+      headers: headers(),
+      content: json("Ready"),
+    },
+    "503": {
+      description: "- `engine_unavailable`: not yet, or no longer; `missing` says what is missing.",
+      headers: headers("Retry-After"),
+      content: json("NotReady"),
+    },
+  },
+};
 
 const Alive = Type.Object({ status: Type.Literal("alive") }, { title: "Alive" });
 

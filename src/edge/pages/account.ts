@@ -63,11 +63,7 @@ export function changeAccount(change: Change): (from: FormVisit) => Promise<Repl
 }
 
 /** The new key is shown once, on the page that answers the form. */
-export async function createKey(
-  { store, clock }: PagesDeps,
-  { accountId }: Person,
-  form: Form,
-): Promise<Said | PageRefusal> {
+export const createKey: Change = async ({ store, clock }, { accountId }, form) => {
   const name = form("name").trim();
   const wrong = keyNameProblem(name);
   if (wrong) return new PageRefusal(`The key is not made: ${wrong}.`);
@@ -77,9 +73,9 @@ export async function createKey(
   if (added === "added") return { newKey: { key, name } };
   if (typeof added === "string" && added !== "id_taken") return new PageRefusal(KEY_REFUSALS[added]);
   return unavailable();
-}
+};
 
-export async function revokeKey(deps: PagesDeps, { accountId }: Person, form: Form): Promise<"revoked" | PageRefusal> {
+export const revokeKey: Change = async (deps, { accountId }, form) => {
   const publicId = publicIdOf(form("prefix")) ?? "";
   const at = Math.floor(deps.clock.unixMs() / 1000);
   const revoked = await deps.store.accounts.keyRevoke({ publicId, accountId, at });
@@ -87,13 +83,9 @@ export async function revokeKey(deps: PagesDeps, { accountId }: Person, form: Fo
   if (revoked === "unknown") return new PageRefusal("The account has no such key.");
   await deps.keys.refresh();
   return "revoked";
-}
+};
 
-export async function changeLimit(
-  { store }: PagesDeps,
-  { accountId }: Person,
-  form: Form,
-): Promise<"limit" | PageRefusal> {
+export const changeLimit: Change = async ({ store }, { accountId }, form) => {
   const typed = form("usd").trim().replace(/^\$/, "");
   const limit = typed === "" ? undefined : nanosOf(typed);
   if (typed !== "" && (limit === undefined || limit < 0n)) {
@@ -101,17 +93,12 @@ export async function changeLimit(
   }
   const changed = await store.accounts.spendLimit({ accountId, limit });
   return changed instanceof StoreDown ? unavailable() : "limit";
-}
+};
 
-export async function changePassword(
-  { people }: PagesDeps,
-  who: Person,
-  form: Form,
-  network: string,
-): Promise<"password" | PageRefusal> {
+export const changePassword: Change = async ({ people }, who, form, network) => {
   const typed = { current: form("current"), password: form("password"), network };
   return (await people.changePassword(who, typed)) ?? "password";
-}
+};
 
 async function account(deps: PagesDeps, who: Person, said: Said, status = 200): Promise<Reply> {
   const { store, clock } = deps;
@@ -139,13 +126,9 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
       limit: found.spendLimit,
     },
     limitText: found.spendLimit === undefined ? "" : usdText(found.spendLimit).replace(/\.?0+$/, ""),
-    keys: keys.map((key) => ({
-      prefix: keyPrefix(key.publicId),
-      name: key.name,
-      createdAt: key.createdAt,
-      lastUsedAt: key.lastUsedAt,
-      revokedAt: key.revokedAt,
-    })),
+    keys: keys.map(({ publicId, name, createdAt, lastUsedAt, revokedAt }) => {
+      return { prefix: keyPrefix(publicId), name, createdAt, lastUsedAt, revokedAt };
+    }),
     usage: days.map(({ day, item, charges, cost }) => ({ day: dayText(day), model: item, runs: charges, cost })),
     today: dayText(dayOf(now)),
     passwordCharsMin: LIMITS.passwordCharsMin,

@@ -7,17 +7,14 @@ import { driveChunks, type Measured } from "./load.ts";
 /** Chunks of each robot that are not measured: connections, caches and the client's compiler warm up. */
 const WARMUP_CHUNKS = 10;
 
-interface ChunkPlan extends BenchTarget {
-  /** Of one measurement, over all robots. */
-  readonly chunks: number;
-}
-
 export interface ChunkMeasurement extends Measurement, Measured {
   readonly chunks: number;
 }
 
-/** All measurements of the plan, one after the other. */
-export async function runChunkSuite(plan: ChunkPlan): Promise<ChunkMeasurement[] | Problem> {
+/** All measurements of the plan, one after the other; `chunks` are those of one, over all robots. */
+export async function runChunkSuite(
+  plan: BenchTarget & { readonly chunks: number },
+): Promise<ChunkMeasurement[] | Problem> {
   const scenes = await scenesFor(plan);
   if (scenes instanceof Problem) return scenes;
   const { chunks } = plan;

@@ -34,34 +34,25 @@ export interface Window {
   readonly toMs: number;
 }
 
-/** What was counted in the measured time, over all robots. */
-export interface LoopFigures {
+/** What is counted in the measured time; all robots write to one. */
+export class Tally {
   /** From sending an observation to its chunk. */
-  readonly latenciesMs: readonly number[];
+  readonly latenciesMs: number[] = [];
   /** Ticks that were due: a row each. */
-  readonly rowsDue: number;
+  rowsDue = 0;
   /** Of these, without a chunk at their deadline. */
-  readonly rowsWithoutChunk: number;
+  rowsWithoutChunk = 0;
   /** And fired over a period after it. */
-  readonly rowsTickedLate: number;
+  rowsTickedLate = 0;
   /** Between two commands of one robot. */
-  readonly longestGapMs: number;
+  longestGapMs = 0;
   /** Of each tick after its deadline. */
-  readonly tickLatenessMs: readonly number[];
+  readonly tickLatenessMs: number[] = [];
   /** Of each commanded row: since the capture of the frames that it answers. */
-  readonly observationAgesMs: readonly number[];
+  readonly observationAgesMs: number[] = [];
 }
 
-/** Figures while they are counted; all robots write to one. */
-export class Tally implements LoopFigures {
-  readonly latenciesMs: number[] = [];
-  readonly tickLatenessMs: number[] = [];
-  readonly observationAgesMs: number[] = [];
-  rowsDue = 0;
-  rowsWithoutChunk = 0;
-  rowsTickedLate = 0;
-  longestGapMs = 0;
-}
+export type LoopFigures = Readonly<Tally>;
 
 /** Rows that are still to be played. */
 interface Held {

@@ -16,12 +16,10 @@ export const CHUNK_MS = ROWS * PERIOD_MS;
 /** Connections, caches and the compilers of both sides warm up. */
 const WARMUP_MS = 2_000;
 
-interface EpisodePlan extends BenchTarget {
-  readonly seconds: number;
-}
-
 /** All measurements of the plan, one after the other. */
-export async function runEpisodeSuite(plan: EpisodePlan): Promise<EpisodeMeasurement[] | Problem> {
+export async function runEpisodeSuite(
+  plan: BenchTarget & { readonly seconds: number },
+): Promise<EpisodeMeasurement[] | Problem> {
   const scenes = await scenesFor(plan);
   if (scenes instanceof Problem) return scenes;
   const { seconds } = plan;

@@ -1,0 +1,127 @@
+/** `tendon admin account create`, `list` and `link`. */
+import { readEmail } from "../../account/email.ts";
+import { makeToken, sha256 } from "../../account/secret.ts";
+import { serviceUrl } from "../../client/sign-in.ts";
+import { EXIT, Problem } from "../../error/problem.ts";
+import { LIMITS } from "../../limits.ts";
+import { systemClock } from "../../std/clock.ts";
+import { makeId } from "../../std/ids.ts";
+import { printable } from "../../std/printable.ts";
+import { table } from "../../std/text-table.ts";
+import { usdText } from "../../std/usd.ts";
+import type { Account } from "../../store/accounts/records.ts";
+import { StoreDown } from "../../store/store.ts";
+import type { Command } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
+import { ACCOUNT_FLAG, notRead, notWritten, now, STORE_FLAGS, withAccount, withStore } from "../frame/store.ts";
+import { amountOf } from "../frame/values.ts";
+
+export const accountCreate: Command = {
+  name: "admin account create",
+  summary: "Makes an account; the data folder too, if there is none.",
+  flags: {
+    email: { value: "E", about: "Its e-mail; kept in lower case.", required: true },
+    credit: { value: "USD", about: "Credit from the start (default 0)." },
+    "spend-limit": { value: "USD", about: "The most that it may spend in a month (default: no limit)." },
+    "payment-method": { about: "It pays later: it may have keys before it has credit." },
+    ...STORE_FLAGS,
+  },
+  async run(given) {
+    const email = emailOf(given.required("email"));
+    if (email instanceof Problem) return email;
+    const credit = amountOf(given.text("credit") ?? "0", "credit", "not negative");
+    if (credit instanceof Problem) return credit;
+    const limit = given.text("spend-limit");
+    const spendLimit = limit === undefined ? undefined : amountOf(limit, "spend-limit", "not negative");
+    if (spendLimit instanceof Problem) return spendLimit;
+    const paymentMethod = given.on("payment-method");
+    return await withStore(given, "make", async (store) => {
+      const id = makeId("acct_", systemClock);
+      const account = { id, email, createdAt: now(), credit, spendLimit, paymentMethod, password: undefined };
+      const added = await store.accounts.accountAdd(account);
+      if (added instanceof StoreDown) return notWritten(added, "the account was made", "account list");
+      if (added === "email_taken") {
+        return new Problem(`${email} has an account already; see: tendon admin account list`);
+      }
+      const next = credit > 0n || paymentMethod ? "key create" : "credit";
+      return answer(given, { id, email }, `made ${id} (${email})\nnext: tendon admin ${next} --account ${email}`);
+    });
+  },
+};
+
+/** In lower case, so that one person has one account. */
+function emailOf(text: string): string | Problem {
+  return (
+    readEmail(text) ??
+    new Problem(
+      `--email must be an e-mail such as robot@example.org, at most ${LIMITS.emailCharsMax} characters and without white space, ` +
+        `not '${printable(text)}'`,
+      EXIT.usage,
+    )
+  );
+}
+
+export const accountList: Command = {
+  name: "admin account list",
+  summary: "Lists every account with its money, in US dollars.",
+  flags: STORE_FLAGS,
+  async run(given) {
+    return await withStore(given, "refuse", async (store) => {
+      const accounts = await store.accounts.list();
+      if (accounts instanceof StoreDown) return notRead(accounts);
+      const data = accounts.map(shown);
+      const head = ["id", "e-mail", "credits", "settled", "held", "balance", "available", "spend limit", "pays later"];
+      const rows = data.map((one) => [
+        one.id,
+        printable(one.email),
+        ...[one.credits, one.settled, one.held, one.balance, one.available, one.spend_limit ?? "none"],
+        one.payment_method ? "yes" : "no",
+      ]);
+      const align = head.map((_, column) => (column >= 2 && column <= 7 ? "right" : "left"));
+      return answer(given, { data }, data.length === 0 ? "there are no accounts" : table([head, ...rows], align));
+    });
+  },
+};
+
+/** An account as the interface has it. */
+function shown({ id, email, credits, settled, held, spendLimit, paymentMethod }: Account) {
+  return {
+    id,
+    email,
+    credits: usdText(credits),
+    settled: usdText(settled),
+    held: usdText(held),
+    balance: usdText(credits - settled),
+    available: usdText(credits - settled - held),
+    spend_limit: spendLimit === undefined ? null : usdText(spendLimit),
+    payment_method: paymentMethod,
+  };
+}
+
+export const accountLink: Command = {
+  name: "admin account link",
+  summary: "Makes a one-time link, good for 24 hours, that sets the account's password.",
+  flags: {
+    account: ACCOUNT_FLAG,
+    "base-url": { value: "URL", about: "The service as its user reaches it (default: TENDON_BASE_URL, this machine)." },
+    ...STORE_FLAGS,
+  },
+  async run(given) {
+    const base = serviceUrl(given.text("base-url"), undefined);
+    if (base instanceof Problem) return base;
+    return await withAccount(given, async (store, { id: accountId, email }) => {
+      const token = makeToken();
+      const expiresAt = now() + LIMITS.linkSeconds;
+      // Only the hash is stored: a reader of the database cannot use the link.
+      const link = { tokenSha256: sha256(token), kind: "password", accountId, expiresAt } as const;
+      const added = await store.people.linkAdd(link);
+      if (added instanceof StoreDown) {
+        // Unlike other writes, it need not be looked up: a link that nobody has seen does no harm.
+        const outcome = added.outcomeUnknown ? "it is not known whether a link was made" : "no link was made";
+        return new Problem(`${outcome}: ${added.reason}; once the store works, make another`);
+      }
+      const url = `${base}/welcome?token=${token}`;
+      return answer(given, { url, expires_at: expiresAt }, `${url}\ngood once, within 24 hours, for ${email}`);
+    });
+  },
+};

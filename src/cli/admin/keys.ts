@@ -1,0 +1,110 @@
+/** `tendon admin key create`, `list` and `revoke`. */
+import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
+import { EXIT, Problem } from "../../error/problem.ts";
+import { present } from "../../std/assert.ts";
+import { printable } from "../../std/printable.ts";
+import { table } from "../../std/text-table.ts";
+import type { KeyRecord } from "../../store/accounts/records.ts";
+import { StoreDown } from "../../store/store.ts";
+import { type Command, usageProblem } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
+import {
+  ACCOUNT_FLAG,
+  accountUnknown,
+  notRead,
+  notWritten,
+  now,
+  STORE_FLAGS,
+  withAccount,
+  withStore,
+} from "../frame/store.ts";
+
+export const keyCreate: Command = {
+  name: "admin key create",
+  summary: "Makes an API key and prints it, this once.",
+  flags: {
+    account: ACCOUNT_FLAG,
+    name: { value: "N", about: "What the key is for (default: tendon admin)." },
+    ...STORE_FLAGS,
+  },
+  async run(given) {
+    const name = given.text("name") ?? "tendon admin";
+    const wrong = keyNameProblem(name);
+    if (wrong) return new Problem(`--name: ${wrong}`, EXIT.usage);
+    return await withAccount(given, async (store, { id, email }) => {
+      const key = makeKey();
+      const publicId = present(keyPublicId(key), "the public id of a key that was just made");
+      const createdAt = now();
+      const added = await store.accounts.keyAdd({ publicId, sha256: keyDigest(key), accountId: id, name, createdAt });
+      if (added instanceof StoreDown) {
+        return notWritten(added, "the key was made (nobody has seen it: revoke it)", `key list --account ${email}`);
+      }
+      if (added === "account_unknown") return accountUnknown(given.required("account"));
+      if (added === "too_many")
+        return new Problem(`${email} has as many keys as an account may have; revoke one first`);
+      if (added === "payment_required") {
+        return new Problem(
+          `${email} needs a payment method or credit before a key can be created; give it credit with: ` +
+            `tendon admin credit --account ${email} --usd N`,
+        );
+      }
+      if (added === "id_taken") return new Problem("no key was made, its id is another key's; run the command again");
+      const made = { id: publicId, prefix: keyPrefix(publicId), key, account: id, created_at: createdAt };
+      return answer(given, made, `${key}\nshown this once; for ${email}, revoke it as ${made.prefix}`);
+    });
+  },
+};
+
+export const keyList: Command = {
+  name: "admin key list",
+  summary: "Lists the account's keys, the revoked ones too.",
+  flags: { account: ACCOUNT_FLAG, ...STORE_FLAGS },
+  async run(given) {
+    return await withAccount(given, async (store, { id }) => {
+      const keys = await store.accounts.keysOf(id);
+      if (keys instanceof StoreDown) return notRead(keys);
+      const data = keys.map(shown);
+      if (data.length === 0) return answer(given, { data }, "the account has no keys");
+      const rows = data.map((key) => [
+        key.prefix,
+        printable(key.name),
+        ...[key.created_at, key.last_used_at, key.revoked_at].map(timeText),
+      ]);
+      return answer(given, { data }, table([["prefix", "name", "created", "last used", "revoked"], ...rows]));
+    });
+  },
+};
+
+function shown({ publicId, name, createdAt, lastUsedAt, revokedAt }: KeyRecord) {
+  const times = { created_at: createdAt, last_used_at: lastUsedAt ?? null, revoked_at: revokedAt ?? null };
+  return { id: publicId, prefix: keyPrefix(publicId), name, ...times };
+}
+
+function timeText(unixSeconds: number | null): string {
+  return unixSeconds === null ? "never" : new Date(unixSeconds * 1000).toISOString().replace(".000", "");
+}
+
+export const keyRevoke: Command = {
+  name: "admin key revoke",
+  summary: "Ends a key for good, on every node within a second.",
+  positionals: "PREFIX",
+  flags: STORE_FLAGS,
+  async run(given) {
+    const [typed, ...rest] = given.positionals;
+    if (typed === undefined || rest.length > 0) {
+      return usageProblem(keyRevoke, "expected one PREFIX, as 'tendon admin key list' shows it");
+    }
+    // No key has an empty id: a text that is no prefix is answered below like one that is not found.
+    const publicId = publicIdOf(typed) ?? "";
+    return await withStore(given, "refuse", async (store) => {
+      const revoked = await store.accounts.keyRevoke({ publicId, at: now() });
+      if (revoked instanceof StoreDown) return notWritten(revoked, "the key was revoked", "key list --account A");
+      const prefix = keyPrefix(publicId);
+      if (revoked === "revoked") return answer(given, { revoked: true, prefix }, `revoked ${prefix}`);
+      // The message must not repeat what was typed: it may be a whole key.
+      return new Problem(
+        "there is no key with that prefix; expected tdn_ and 12 characters, as 'tendon admin key list --account A' shows them",
+      );
+    });
+  },
+};

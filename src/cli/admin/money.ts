@@ -1,0 +1,94 @@
+/** `tendon admin credit`, `limit` and `ledger check`. */
+import { EXIT, Problem } from "../../error/problem.ts";
+import { monthOf } from "../../std/calendar.ts";
+import { systemClock } from "../../std/clock.ts";
+import { makeId } from "../../std/ids.ts";
+import { printable } from "../../std/printable.ts";
+import { usdText } from "../../std/usd.ts";
+import { StoreDown } from "../../store/store.ts";
+import type { Command } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
+import {
+  ACCOUNT_FLAG,
+  accountNamed,
+  accountUnknown,
+  notRead,
+  notWritten,
+  now,
+  STORE_FLAGS,
+  withAccount,
+  withStore,
+} from "../frame/store.ts";
+import { amountOf } from "../frame/values.ts";
+
+export const credit: Command = {
+  name: "admin credit",
+  summary: "Pays credit in, or takes it back where the amount is negative.",
+  flags: {
+    account: ACCOUNT_FLAG,
+    usd: { value: "N", about: "US dollars, such as 10 or -2.5.", required: true },
+    ...STORE_FLAGS,
+  },
+  async run(given) {
+    const amount = amountOf(given.required("usd"), "usd", "not zero");
+    if (amount instanceof Problem) return amount;
+    return await withAccount(given, async (store, { id, email }) => {
+      const at = now();
+      const transferId = makeId("cr_", systemClock);
+      const paid = await store.charges.credit({ accountId: id, transferId, amount, at, month: monthOf(at) });
+      if (paid instanceof StoreDown) return notWritten(paid, "the credit was booked", "account list");
+      if (paid === "account_unknown") return accountUnknown(given.required("account"));
+      const after = await accountNamed(store, id);
+      if (after instanceof Problem) {
+        return new Problem(
+          `the credit was booked, do not repeat it; only the new balance is not known: ${after.message}`,
+        );
+      }
+      const credits = usdText(after.credits);
+      const balance = usdText(after.credits - after.settled);
+      const text = `${email}: ${usdText(amount)} USD booked; credits ${credits}, balance ${balance}`;
+      return answer(given, { account: id, credits, balance }, text);
+    });
+  },
+};
+
+export const limit: Command = {
+  name: "admin limit",
+  summary: "Sets the most that the account may spend in a month (UTC).",
+  flags: {
+    account: ACCOUNT_FLAG,
+    usd: { value: "N|none", about: "US dollars, or none.", required: true },
+    ...STORE_FLAGS,
+  },
+  async run(given) {
+    const usd = given.required("usd");
+    const amount = usd === "none" ? undefined : amountOf(usd, "usd", "not negative", ", or none");
+    if (amount instanceof Problem) return amount;
+    return await withAccount(given, async (store, { id, email }) => {
+      const changed = await store.accounts.spendLimit({ accountId: id, limit: amount });
+      if (changed instanceof StoreDown) return notWritten(changed, "the limit was set", "account list");
+      if (changed === "account_unknown") return accountUnknown(given.required("account"));
+      const spendLimit = amount === undefined ? null : usdText(amount);
+      const text = `${email}: ${spendLimit === null ? "no spend limit" : `at most ${spendLimit} USD a month`}`;
+      return answer(given, { account: id, spend_limit: spendLimit }, text);
+    });
+  },
+};
+
+export const ledgerCheck: Command = {
+  name: "admin ledger check",
+  summary: "Makes every total again from its entries and names the first row that is off; exit 1 if one is.",
+  flags: STORE_FLAGS,
+  async run(given) {
+    return await withStore(given, "refuse", async (store) => {
+      const report = await store.charges.ledgerCheck();
+      if (report instanceof StoreDown) return notRead(report);
+      const { problem } = report;
+      const ok = problem === undefined;
+      const checked = { ok, entries: Number(report.entries), sum: usdText(report.sum), ...(ok ? {} : { problem }) };
+      const verdict = ok ? "the ledger is sound:" : `the ledger is off: ${printable(problem)};`;
+      await answer(given, checked, `${verdict} ${checked.entries} entries, sum ${checked.sum}`);
+      return ok ? EXIT.done : EXIT.failed;
+    });
+  },
+};
