@@ -124,8 +124,8 @@ export const ROBOT = table({
     final: true,
   }),
   observation_pending: row(409, {
-    // Not on a socket: a session is resumed only when its last run is over, and one connection runs one after another.
-    http: "The observation of this id still runs. Repeat only the same request with the same id; it is never run twice.",
+    http: "The observation of this id still runs, here or on a socket. Repeat the same request in a moment; it is never run twice.",
+    socket: [OBSERVATION, "The observation of this id still runs, here or over HTTP. Connect again and repeat it under its id."],
     wire: "observation_outcome_unknown",
     close: 1008,
   }),
@@ -140,7 +140,7 @@ export const ROBOT = table({
     http: "Nobody knows yet whether the answer is durably recorded. Repeat the same request with the same id; it is never run twice. Without an id the step may have been taken.",
     socket: [
       OBSERVATION,
-      "The answer may be durably recorded or not. Connect again and repeat the observation under its id; it is never run twice.",
+      "The answer may be durably recorded or not. Connect again and repeat the observation under its id; it is never run twice. One without an id may have taken its step.",
     ],
     wire: "observation_outcome_unknown",
     close: 1008,

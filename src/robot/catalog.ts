@@ -3,6 +3,7 @@ import type { Manifest } from "../bundle/manifest.ts";
 import type { Model } from "../engine/engine.ts";
 import type { Rates } from "../store/charges/records.ts";
 import type { SessionSlots } from "./exclusive.ts";
+import { SlotPool } from "./session/slots.ts";
 
 /** A model id that this service serves. `model` is set once it is loaded and warm. */
 export interface Served {
@@ -22,6 +23,12 @@ export class Catalog {
 
   get ids(): string[] {
     return [...this.models.keys()];
+  }
+
+  /** Makes an id known; with its model, once that is warm, it is served. */
+  add(manifest: Manifest, rates: Rates, model?: Model): void {
+    const slots = model && model.slots > 0 ? new SlotPool(model) : undefined;
+    this.models.set(manifest.id, { manifest, model, slots, rates });
   }
 
   /** Ids that are not loaded yet. */

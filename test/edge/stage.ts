@@ -1,11 +1,8 @@
 /** A service with a fake engine, a fake clock and one account, driven without a socket. */
 import { afterEach, expect } from "bun:test";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
-import type { Manifest } from "../../src/bundle/manifest.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
-import type { Catalog } from "../../src/robot/catalog.ts";
-import { SlotPool } from "../../src/robot/session/slots.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeEngine } from "../fake-engine.ts";
@@ -75,7 +72,8 @@ export async function stage(
   const service = build(settings, { clock, store, log: { info: note, error: note } });
   const { catalog } = service.robot;
   catalog.known = true;
-  for (const facts of [manifest(), statefulManifest(), cartesianManifest()]) serve(catalog, engine, facts);
+  for (const facts of [manifest(), statefulManifest(), cartesianManifest()])
+    catalog.add(facts, RATES, engine.model(facts));
   const app = publicApp(service.http, service.surfaces);
   const handle: Stage["handle"] = async (request) => app.handle(request);
   const send: Stage["send"] = (path, init) => handle(new Request(`http://localhost${path}`, init ?? {}));
@@ -99,12 +97,6 @@ async function addAccount(store: FakeStore, id: string): Promise<string> {
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
   await store.accounts.keyAdd({ ...record, createdAt: 0 });
   return key;
-}
-
-function serve(catalog: Catalog, engine: FakeEngine, facts: Manifest): void {
-  const model = engine.model(facts);
-  const slots = model.slots > 0 ? new SlotPool(model) : undefined;
-  catalog.models.set(facts.id, { manifest: facts, model, slots, rates: RATES });
 }
 
 /** Bytes that begin as a JPEG file does; the fake engine looks no further. */

@@ -6,7 +6,7 @@ import type { Content } from "./link.ts";
 /** Errors that end a connection whatever it waits for: what runs is kept for a repeat. */
 const ENDS_AT_ONCE = new Set(["too_many_observations", "message_too_large"]);
 /** With these nobody knows yet whether it was charged. */
-const UNKNOWN = new Set(["observation_outcome_unknown", "metering_unavailable"]);
+const UNKNOWN = new Set(["observation_outcome_unknown"]);
 
 /**
  * Whoever could hear has heard of each observation; what was answered was executed and charged once; what came to nothing for

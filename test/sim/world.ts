@@ -8,7 +8,6 @@ import { Outbox } from "../../src/edge/robot-socket/outbox.ts";
 import type { Model } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
-import { SlotPool } from "../../src/robot/session/slots.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import type { RobotStore } from "../../src/store/robot/robot.ts";
@@ -124,8 +123,7 @@ export class World {
     const { catalog } = this.service.robot;
     catalog.known = true;
     for (const model of this.models) {
-      const slots = model.slots > 0 ? new SlotPool(model) : undefined;
-      catalog.models.set(model.manifest.id, { manifest: model.manifest, model, slots, rates: RATES });
+      catalog.add(model.manifest, RATES, model);
     }
     this.app = publicApp(this.service.http, this.service.surfaces);
   }

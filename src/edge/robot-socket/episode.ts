@@ -263,8 +263,8 @@ export class Episode implements Holder {
     this.left.abort();
     // A client that sent session.close will not resume the session.
     this.letGo(this.closing ? "end" : "stay");
-    if (this.session) discard(this.session.intake.take().frames, this.service.log);
-    for (const { frames } of this.turns.drop()) discard(frames, this.service.log);
+    if (this.session) discard(this.session.intake.take().frames, this.service, this.client);
+    for (const { frames } of this.turns.drop()) discard(frames, this.service, this.client);
     this.outbox.close(code, reason);
     this.onEnd();
   }

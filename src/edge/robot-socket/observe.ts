@@ -52,11 +52,14 @@ export async function answerObservation(
   session: OpenSession,
   received: ReceivedObservation,
 ): Promise<Sent | Failure> {
-  const command = await readCommand(service, client, session, received);
-  if (command instanceof Failure) {
-    discard(received.frames, service.log);
-    return command;
+  let command: ObserveCommand | Failure | undefined;
+  try {
+    command = await readCommand(service, client, session, received);
+  } finally {
+    // A command's frames are the attempt's; without one nobody else gives them back, also after a fault of our own.
+    if (command === undefined || command instanceof Failure) discard(received.frames, service, client);
   }
+  if (command instanceof Failure) return command;
   session.intake.digests = command.observationId !== undefined;
   const { requestId, accountId } = client;
   const { arrivedMs } = received;

@@ -112,6 +112,19 @@ describe("ends", () => {
     expect(one.at.logLines.join()).toContain("assertion failed: a test");
   });
 
+  test("a fault of our own before an observation is a command gives its frames back, and every log line has the request's id", async () => {
+    const one = await peer();
+    await one.open();
+    one.at.service.core.keys.find = async () => {
+      throw new Error("assertion failed: a test");
+    };
+    await one.act();
+    await settle();
+    expect([one.last.code, one.closed, held(one.at)]).toEqual(["internal_error", 1011, NOTHING]);
+    expect(one.at.service.robot.admission.takeEarly("acct_1", MODEL, LIMITS.accountEarlyFramesMax)).toBeDefined();
+    expect(one.at.logLines.filter((line) => !line.includes('"request":"req_peer"'))).toEqual([]);
+  });
+
   test("messages that wait while a session is opened are counted in the memory of all requests", async () => {
     const at = await stage({ ingressBytesMax: 10_000 });
     const { promise, resolve } = Promise.withResolvers<undefined>();
