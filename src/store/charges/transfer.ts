@@ -17,14 +17,8 @@ export function* transfer(
 ): Steps<number> {
   return yield* changes(
     `INSERT INTO entries (transfer, book, kind, account_id, amount, month, at)
-     VALUES ($1, 'account', $2, $3, $4, $6, $7), ($1, $8, $2, $3, $5, $6, $7) ON CONFLICT DO NOTHING`,
-    id,
-    kind,
-    to.accountId,
-    to.amount,
-    -to.amount,
-    to.month,
-    to.at,
-    other,
+     VALUES ($id, 'account', $kind, $accountId, $amount, $month, $at), ($id, $other, $kind, $accountId, $counter, $month, $at)
+     ON CONFLICT DO NOTHING`,
+    { ...to, id, kind, other, counter: -to.amount },
   );
 }

@@ -13,44 +13,32 @@ export function* deviceAdd(login: DeviceLogin): Steps<"added" | "code_taken"> {
   const added = yield* changes(
     `INSERT INTO device_logins
        (device_sha256, user_code_sha256, device_name, address, created_at, expires_at, interval_seconds, polled_at, state)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 'pending') ON CONFLICT DO NOTHING`,
-    login.deviceSha256,
-    login.userCodeSha256,
-    login.deviceName,
-    login.address,
-    login.createdAt,
-    login.expiresAt,
-    login.intervalSeconds,
+     VALUES ($deviceSha256, $userCodeSha256, $deviceName, $address, $createdAt, $expiresAt, $intervalSeconds, 0, 'pending')
+     ON CONFLICT DO NOTHING`,
+    { ...login },
   );
   if (added === 1) return "added";
   const known = yield* first(
-    "SELECT 1 FROM device_logins WHERE device_sha256 = $1 AND user_code_sha256 = $2",
-    login.deviceSha256,
-    login.userCodeSha256,
+    "SELECT 1 FROM device_logins WHERE device_sha256 = $deviceSha256 AND user_code_sha256 = $userCodeSha256",
+    { ...login },
   );
   return known ? "added" : "code_taken";
 }
 
 /** Once: a repeat by the same sign-in gets the same answer, any other one `gone`. */
-export function* deviceDecide(decision: DeviceDecision): Steps<"decided" | "gone"> {
+export function* deviceDecide({ approve, ...decision }: DeviceDecision): Steps<"decided" | "gone"> {
+  const fields = { ...decision, state: approve ? "approved" : "denied" };
   const decided = yield* changes(
-    `UPDATE device_logins SET state = $2, account_id = $3, sign_in_sha256 = $4
-     WHERE user_code_sha256 = $1 AND expires_at > $5 AND state = 'pending'`,
-    decision.userCodeSha256,
-    decision.approve ? "approved" : "denied",
-    decision.accountId,
-    decision.signInSha256,
-    decision.now,
+    `UPDATE device_logins SET state = $state, account_id = $accountId, sign_in_sha256 = $signInSha256
+     WHERE user_code_sha256 = $userCodeSha256 AND expires_at > $now AND state = 'pending'`,
+    fields,
   );
   if (decided === 1) return "decided";
   const same = yield* first(
-    `SELECT 1 FROM device_logins WHERE user_code_sha256 = $1 AND expires_at > $5 AND account_id = $3
-       AND sign_in_sha256 = $4 AND (state = $2 OR (state = 'granted' AND $2 = 'approved'))`,
-    decision.userCodeSha256,
-    decision.approve ? "approved" : "denied",
-    decision.accountId,
-    decision.signInSha256,
-    decision.now,
+    `SELECT 1 FROM device_logins WHERE user_code_sha256 = $userCodeSha256 AND expires_at > $now
+       AND account_id = $accountId AND sign_in_sha256 = $signInSha256
+       AND (state = $state OR (state = 'granted' AND $state = 'approved'))`,
+    fields,
   );
   return same ? "decided" : "gone";
 }

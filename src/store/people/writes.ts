@@ -10,11 +10,9 @@ export * from "./device-logins.ts";
 export function* linkAdd(link: Link): Steps<"added"> {
   if (link.kind === "operator") yield* changes("DELETE FROM links WHERE kind = 'operator'");
   yield* changes(
-    "INSERT INTO links (token_sha256, kind, account_id, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-    link.tokenSha256,
-    link.kind,
-    link.accountId ?? null,
-    link.expiresAt,
+    `INSERT INTO links (token_sha256, kind, account_id, expires_at)
+     VALUES ($tokenSha256, $kind, $accountId, $expiresAt) ON CONFLICT DO NOTHING`,
+    { ...link },
   );
   return "added";
 }
@@ -38,23 +36,17 @@ export function* linkRedeem(use: LinkUse): Steps<Redeemed | "link_unknown" | "em
 
 /** A repeat after a lost answer: the hash is salted, so only the same use can have set it. */
 function* redeemedBefore({ email, password }: LinkUse): Steps<Redeemed | "link_unknown"> {
-  const account = yield* first<{ id: string }>(
-    "SELECT id FROM accounts WHERE email = $1 AND password = $2",
-    email,
-    password,
-  );
-  return account ? { accountId: account.id } : "link_unknown";
+  const text = 'SELECT id AS "accountId" FROM accounts WHERE email = $1 AND password = $2';
+  return (yield* first<Redeemed>(text, email, password)) ?? "link_unknown";
 }
 
 /** The account of that e-mail, which has no password yet, or a new one. */
-function* operatorAccount({ email, newAccountId, now }: LinkUse): Steps<string> {
+function* operatorAccount(use: LinkUse): Steps<string> {
   yield* changes(
-    "INSERT INTO accounts (id, email, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-    newAccountId,
-    email,
-    now,
+    "INSERT INTO accounts (id, email, created_at) VALUES ($newAccountId, $email, $now) ON CONFLICT DO NOTHING",
+    { ...use },
   );
-  return present(yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", email), "the account").id;
+  return present(yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", use.email), "the account").id;
 }
 
 /** Ends the account's other sign-ins, and its links. */
@@ -64,27 +56,19 @@ export function* passwordSet(change: {
   keepSignIn: Uint8Array;
 }): Steps<"changed"> {
   yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", change.accountId, change.password);
-  yield* changes(
-    "DELETE FROM sign_ins WHERE account_id = $1 AND token_sha256 <> $2",
-    change.accountId,
-    change.keepSignIn,
-  );
+  yield* changes("DELETE FROM sign_ins WHERE account_id = $accountId AND token_sha256 <> $keepSignIn", change);
   yield* changes("DELETE FROM links WHERE account_id = $1", change.accountId);
   return "changed";
 }
 
 /** Only as long as `password`, the hash that was verified, is that of the account. */
 export function* signInAdd(signIn: SignIn & { readonly password: string }): Steps<"added" | "password_changed"> {
-  const { accountId, password } = signIn;
-  const same = "SELECT id FROM accounts WHERE id = $1 AND password = $2 FOR NO KEY UPDATE";
-  if (!(yield* first(same, accountId, password))) return "password_changed";
+  const same = "SELECT id FROM accounts WHERE id = $accountId AND password = $password FOR NO KEY UPDATE";
+  if (!(yield* first(same, { ...signIn }))) return "password_changed";
   yield* changes(
-    `INSERT INTO sign_ins (token_sha256, account_id, created_at, expires_at) VALUES ($1, $2, $3, $4)
-     ON CONFLICT DO NOTHING`,
-    signIn.tokenSha256,
-    accountId,
-    signIn.createdAt,
-    signIn.expiresAt,
+    `INSERT INTO sign_ins (token_sha256, account_id, created_at, expires_at)
+     VALUES ($tokenSha256, $accountId, $createdAt, $expiresAt) ON CONFLICT DO NOTHING`,
+    { ...signIn },
   );
   return "added";
 }

@@ -47,16 +47,8 @@ function* convert(old: OldRow): Steps<void> {
   const answer = neutralAnswer(old.reply, { model: old.model, at: Number(old.at) });
   yield* changes(
     `INSERT INTO observations (${KEY}, digest, generation_id, step, head, rows, at)
-     VALUES ($1, $2, $3, $4, NULL, $5, $6, $7, $8, $9)`,
-    old.account_id,
-    old.model,
-    old.session_id,
-    old.observation_id,
-    old.generation_id,
-    old.step,
-    answer?.head ?? null,
-    answer?.rows ?? null,
-    old.at,
+     VALUES ($account_id, $model, $session_id, $observation_id, NULL, $generation_id, $step, $head, $rows, $at)`,
+    { ...old, head: answer?.head, rows: answer?.rows },
   );
 }
 
