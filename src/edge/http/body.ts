@@ -1,9 +1,8 @@
 /** A request's body as bytes in memory, under the route's limit, the budget of all bodies in memory, and a time limit. */
 import { type Answers, Failure } from "../../error/core.ts";
 import { LIMITS } from "../../limits.ts";
-import type { Clock } from "../../std/clock.ts";
 import { streamBody } from "./body-stream.ts";
-import type { Ingress } from "./ingress.ts";
+import type { HttpDeps } from "./deps.ts";
 
 interface Body {
   readonly bytes: Uint8Array;
@@ -11,13 +10,14 @@ interface Body {
   release(): void;
 }
 
-interface BodyOptions {
-  readonly bytesMax: number;
-  readonly ingress: Ingress;
-  /** Whose body it is: an account, or all who have none. */
-  readonly owner: string;
-  readonly clock: Clock;
+export interface BodyContext extends Pick<HttpDeps, "ingress" | "clock"> {
   readonly answers: Answers;
+  /** Whose share of the memory for bodies it takes: an account, or all who have none. */
+  readonly owner: string;
+}
+
+interface BodyOptions extends BodyContext {
+  readonly bytesMax: number;
   /** What a client does whose body is too large. */
   readonly smaller: string;
 }

@@ -94,28 +94,20 @@ function neutralAnswer(
     const values = base64 === undefined ? floats(chunk.actions ?? []) : Buffer.from(base64, "base64");
     const rowBytes = chunk.action_dim * Float32Array.BYTES_PER_ELEMENT;
     if (!(values.length > 0 && values.length % rowBytes === 0)) return undefined;
-    return { head: headOf(chunk, { id: outer.id, created, model }, outer.usage), rows: new Uint8Array(values) };
+    return { head: headOf({ id: outer.id, created, model }, chunk, outer.usage), rows: new Uint8Array(values) };
   } catch {
     return undefined;
   }
 }
 
-function headOf(chunk: OldChunk, names: object, usage: OldUsage): string {
+function headOf(names: object, chunk: OldChunk, usage: OldUsage): string {
+  const { session_id, step, dt, action_dim, action_space, next_frames_per_camera, timing_ms, cache_reset } = chunk;
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = usage;
   return JSON.stringify({
     ...names,
-    session_id: chunk.session_id,
-    step: chunk.step,
-    dt: chunk.dt,
-    action_dim: chunk.action_dim,
-    action_space: chunk.action_space,
-    next_frames_per_camera: chunk.next_frames_per_camera,
-    timing_ms: chunk.timing_ms,
-    ...(chunk.cache_reset === true ? { cache_reset: true } : {}),
-    usage: {
-      prompt_tokens: usage.prompt_tokens,
-      cached_tokens: usage.prompt_tokens_details.cached_tokens,
-      completion_tokens: usage.completion_tokens,
-    },
+    ...{ session_id, step, dt, action_dim, action_space, next_frames_per_camera, timing_ms },
+    ...(cache_reset === true ? { cache_reset } : {}),
+    usage: { prompt_tokens, cached_tokens: prompt_tokens_details.cached_tokens, completion_tokens },
   });
 }
 
