@@ -27,7 +27,7 @@ export type Steps<R> = Generator<Statement, R, unknown>;
 
 export function* rows<Row>(text: string, ...given: Given): Steps<readonly Row[]> {
   // The engine answers a statement that wants rows with rows; their columns are those of the text.
-  return (yield { ...bound(text, given), wants: "rows" }) as readonly Row[];
+  return (yield bound(text, given, "rows")) as readonly Row[];
 }
 
 export function* first<Row>(text: string, ...given: Given): Steps<Row | undefined> {
@@ -36,7 +36,7 @@ export function* first<Row>(text: string, ...given: Given): Steps<Row | undefine
 
 /** How many rows the statement changed. */
 export function* changes(text: string, ...given: Given): Steps<number> {
-  return (yield { ...bound(text, given), wants: "count" }) as number;
+  return (yield bound(text, given, "count")) as number;
 }
 
 const NAME = /\$([a-z]\w*)/gi;
@@ -44,8 +44,8 @@ const NAME = /\$([a-z]\w*)/gi;
 /** Texts with numbered parameters, and the names of these, by the texts with names. */
 const numbered = new Map<string, { readonly text: string; readonly names: readonly string[] }>();
 
-function bound(text: string, given: Given): Pick<Statement, "text" | "values"> {
-  if (!isNamed(given)) return { text, values: given };
+function bound(text: string, given: Given, wants: Statement["wants"]): Statement {
+  if (!isNamed(given)) return { text, values: given, wants };
   const [fields] = given;
   let known = numbered.get(text);
   if (!known) {
@@ -54,7 +54,7 @@ function bound(text: string, given: Given): Pick<Statement, "text" | "values"> {
     known = { text: text.replace(NAME, (_, name: string) => `$${names.indexOf(name) + 1}`), names };
     numbered.set(text, known);
   }
-  return { text: known.text, values: known.names.map((name) => fields[name] ?? null) };
+  return { text: known.text, values: known.names.map((name) => fields[name] ?? null), wants };
 }
 
 function isNamed(given: Given): given is readonly [Fields] {

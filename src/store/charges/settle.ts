@@ -11,6 +11,10 @@ const ADD_USAGE = `ON CONFLICT (account_id, day, item) DO UPDATE SET charges = u
       cached_tokens = usage_days.cached_tokens + excluded.cached_tokens,
       completion_tokens = usage_days.completion_tokens + excluded.completion_tokens, cost = usage_days.cost + excluded.cost`;
 
+const USAGE_TEXT = `
+  INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
+  VALUES ($accountId, $day, $item, $month, 1, $promptTokens, $cachedTokens, $completionTokens, $cost) ${ADD_USAGE}`;
+
 /** The charge's usage, price and entries. `again`: it was settled before. */
 export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): Steps<"settled" | "again" | "not_held"> {
   const settlement = { chargeId, accountId, ...usage, cost, at };
@@ -34,11 +38,7 @@ export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): S
     settled,
   );
   yield* transfer(chargeId, "settlement", "revenue", { accountId, amount: -cost, month: Number(charge.month), at });
-  yield* changes(
-    `INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
-     VALUES ($accountId, $day, $item, $month, 1, $promptTokens, $cachedTokens, $completionTokens, $cost) ${ADD_USAGE}`,
-    settled,
-  );
+  yield* changes(USAGE_TEXT, settled);
   return "settled";
 }
 

@@ -7,11 +7,11 @@ export * from "./retention.ts";
 
 /** Checks and hold in one step. PostgreSQL does both in one statement (hot.ts). */
 export function* hold(charge: NewCharge): Steps<"held" | "account_unknown" | HoldRefusal> {
-  if (yield* first<object>("SELECT id FROM charges WHERE id = $1", charge.chargeId)) return "held";
   const { rates, ...fields } = charge;
   const held = yield* changes(
     `UPDATE accounts SET held = held + $amount
-     WHERE id = $accountId AND (payment_method = 1 OR credits - settled > 0) AND credits - settled - held >= $amount
+     WHERE id = $accountId AND NOT EXISTS (SELECT 1 FROM charges WHERE id = $chargeId)
+       AND (payment_method = 1 OR credits - settled > 0) AND credits - settled - held >= $amount
        AND (spend_limit IS NULL OR CASE WHEN month >= $month THEN month_settled ELSE 0 END + held + $amount <= spend_limit)`,
     fields,
   );
@@ -24,7 +24,8 @@ export function* hold(charge: NewCharge): Steps<"held" | "account_unknown" | Hol
   return "held";
 }
 
-function* refusal({ accountId, amount }: NewCharge): Steps<"account_unknown" | HoldRefusal> {
+function* refusal({ chargeId, accountId, amount }: NewCharge): Steps<"held" | "account_unknown" | HoldRefusal> {
+  if (yield* first<object>("SELECT id FROM charges WHERE id = $1", chargeId)) return "held";
   const why = yield* first<{ payable: bigint; covered: bigint }>(
     `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS payable,
             CASE WHEN credits - settled - held >= $2 THEN 1 ELSE 0 END AS covered

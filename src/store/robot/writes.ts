@@ -23,21 +23,25 @@ export function* sessionOpen(session: SessionKey & { readonly at: number }): Ste
  * meanwhile. Then nothing is kept. PostgreSQL has this in one statement (hot.ts).
  */
 export function* settleChunk(chunk: ChunkSettlement): Steps<"kept" | "known" | "not_held"> {
-  const { session, observation: answered, at } = chunk;
+  const { session, observation: answered, chargeId, at } = chunk;
+  const { answer, ...fields } = answered ?? {};
   if (answered) {
-    const known = yield* observation(answered);
-    if (known) return known.generationId === chunk.chargeId ? "kept" : "known";
-  }
-  const settled = yield* settle(chunk);
-  if (settled !== "settled") return settled === "again" ? "kept" : settled;
-  if (answered) {
-    const { answer, ...fields } = answered;
-    yield* changes(
+    const added = yield* changes(
       `INSERT INTO observations (account_id, model, session_id, observation_id, digest, generation_id, step, head, rows, at)
-       VALUES ($accountId, $model, $sessionId, $observationId, $digest, $generationId, $step, $head, $rows, $at)`,
+       VALUES ($accountId, $model, $sessionId, $observationId, $digest, $generationId, $step, $head, $rows, $at)
+       ON CONFLICT DO NOTHING`,
       { ...fields, head: answer?.head, rows: answer?.rows, at },
     );
+    if (added === 0) return (yield* observation(answered))?.generationId === chargeId ? "kept" : "known";
   }
-  if (session) yield* sessionOpen({ ...session, at });
-  return "kept";
+  const settled = yield* settle(chunk);
+  if (settled === "settled") {
+    if (session) yield* sessionOpen({ ...session, at });
+    return "kept";
+  }
+  // An observation is answered by a charge that was settled with it, and by no other.
+  const text = `DELETE FROM observations
+     WHERE account_id = $accountId AND model = $model AND session_id = $sessionId AND observation_id = $observationId`;
+  if (answered) yield* changes(text, fields);
+  return settled === "again" ? "kept" : settled;
 }
