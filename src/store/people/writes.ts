@@ -2,7 +2,7 @@
 import { present } from "../../std/assert.ts";
 import { changes, first, type Steps } from "../steps.ts";
 import { linkByToken } from "./reads.ts";
-import type { Link, LinkUse, Redeemed, SignIn } from "./records.ts";
+import type { Link, LinkUse, SignIn } from "./records.ts";
 
 export * from "./device-logins.ts";
 
@@ -17,7 +17,7 @@ export function* linkAdd(link: Link): Steps<"added"> {
   return "added";
 }
 
-export function* linkRedeem(use: LinkUse): Steps<Redeemed | "link_unknown" | "email_taken"> {
+export function* linkRedeem(use: LinkUse): Steps<{ readonly accountId: string } | "link_unknown" | "email_taken"> {
   const link = yield* linkByToken(use);
   if (!link) return yield* redeemedBefore(use);
   if (link.accountId === undefined) {
@@ -35,9 +35,9 @@ export function* linkRedeem(use: LinkUse): Steps<Redeemed | "link_unknown" | "em
 }
 
 /** A repeat after a lost answer: the hash is salted, so only the same use can have set it. */
-function* redeemedBefore({ email, password }: LinkUse): Steps<Redeemed | "link_unknown"> {
+function* redeemedBefore({ email, password }: LinkUse): Steps<{ readonly accountId: string } | "link_unknown"> {
   const text = 'SELECT id AS "accountId" FROM accounts WHERE email = $1 AND password = $2';
-  return (yield* first<Redeemed>(text, email, password)) ?? "link_unknown";
+  return (yield* first<{ accountId: string }>(text, email, password)) ?? "link_unknown";
 }
 
 /** The account of that e-mail, which has no password yet, or a new one. */
@@ -86,15 +86,14 @@ export function* attempt(tried: {
   now: number;
 }): Steps<"allowed" | { readonly refusedSeconds: number }> {
   const { name, max, windowSeconds, now } = tried;
+  const resetsAt = now + windowSeconds;
   const row = yield* first<{ count: bigint; resets_at: bigint }>(
-    `INSERT INTO attempts (name, count, resets_at) VALUES ($1, 1, $2)
+    `INSERT INTO attempts (name, count, resets_at) VALUES ($name, 1, $resetsAt)
      ON CONFLICT (name) DO UPDATE SET
-       count = CASE WHEN attempts.resets_at <= $3 THEN 1 ELSE attempts.count + 1 END,
-       resets_at = CASE WHEN attempts.resets_at <= $3 THEN excluded.resets_at ELSE attempts.resets_at END
+       count = CASE WHEN attempts.resets_at <= $now THEN 1 ELSE attempts.count + 1 END,
+       resets_at = CASE WHEN attempts.resets_at <= $now THEN excluded.resets_at ELSE attempts.resets_at END
      RETURNING count, resets_at`,
-    name,
-    now + windowSeconds,
-    now,
+    { name, now, resetsAt },
   );
   if (!row || Number(row.count) <= max) return "allowed";
   return { refusedSeconds: Math.max(1, Number(row.resets_at) - now) };

@@ -1,10 +1,7 @@
 /**
  * Group commit for PostgreSQL: the writes that wait become one statement, and those that arrive meanwhile the next one. A group
- * without an answer is sent again until its members' time is over; a repeat has the same outcomes (functions.ts).
- *
- * A locked account delays only its own writes: they go on in a lane of their own.
- *
- * Each member's time begins when it is asked for, so one that waits behind a group without an answer is told no later.
+ * without an answer is sent again until its members' time is over, which begins when they are asked for; a repeat has the same
+ * outcomes. A locked account delays only its own writes: they go on in a lane of their own.
  */
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";

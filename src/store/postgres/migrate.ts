@@ -5,8 +5,8 @@ import { changes, first, type Steps } from "../steps.ts";
 import { deploy, type Functions } from "./functions.ts";
 
 /**
- * A schema text, whose types are those of a STRICT table of SQLite. Texts are compared by their bytes, as there: a language's
- * order would be another order, and slow in every index.
+ * A schema text, whose types are those of a STRICT table of SQLite. Texts are compared by their bytes, as there: the order of a
+ * language would be slow in every index.
  */
 export function schemaForPostgres(text: string): string {
   return text

@@ -2,9 +2,8 @@
  * Migration 5: what was kept for a repeat of an observation was the text of one transport, a whole `chat.completion` or an
  * `action_chunk` message; now it is a head and rows from which every transport makes its own (released code, never edited).
  *
- * Digests were of the old form of requests, and frames are not kept, so a digest of the new form cannot be made. Such rows have
- * none: their content is not known, and whoever repeats the observation_id gets the answer. That is who needs it: robots repeat
- * when a service was restarted for an upgrade. A reply that cannot be read becomes one that is no longer kept.
+ * Digests were of the old form of requests and cannot be made anew, since frames are not kept. Such rows have none: whoever
+ * repeats the observation_id, as robots do after an upgrade, gets the answer. A reply that cannot be read is no longer kept.
  */
 import { changes, rows, type Steps } from "../steps.ts";
 
