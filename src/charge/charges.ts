@@ -2,19 +2,16 @@
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { LIMITS } from "../limits.ts";
+import { assert } from "../std/assert.ts";
 import { dayOf, monthOf } from "../std/calendar.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { ChargeStore } from "../store/charges/charges.ts";
-import type { ChargeKey, HoldRefusal, Rates, Settlement, Usage } from "../store/charges/records.ts";
+import type { ChargeKey, HoldRefusal, NewCharge, Rates, Settlement, Usage } from "../store/charges/records.ts";
 import { StoreDown } from "../store/store.ts";
-import { costOf, maximumCost } from "./prices.ts";
 
-export interface HoldRequest extends ChargeKey {
-  /** The id whose rates these are. */
-  readonly item: string;
-  readonly rates: Rates;
+export interface HoldRequest extends Pick<NewCharge, "chargeId" | "accountId" | "item" | "rates"> {
   /** The most that the work can use. */
   readonly max: Pick<Usage, "promptTokens" | "completionTokens">;
   /** The longest that the work may take; afterwards its node is taken to be dead. */
@@ -22,9 +19,7 @@ export interface HoldRequest extends ChargeKey {
 }
 
 /** Money that is held; it ends in `settle` or `release`. */
-export interface Charge extends ChargeKey {
-  readonly item: string;
-  readonly rates: Rates;
+export interface Charge extends Pick<NewCharge, "chargeId" | "accountId" | "item" | "rates"> {
   /** Nano-dollars. */
   readonly held: bigint;
 }
@@ -47,7 +42,8 @@ export class Charges {
   async hold({ chargeId, accountId, item, rates, max, deadlineMs }: HoldRequest): Promise<Charge | Failure> {
     const { store } = this.options;
     const at = this.now();
-    const amount = maximumCost(max.promptTokens, max.completionTokens, rates);
+    // All prompt tokens at the uncached rate, which is the higher one (`rateFault`).
+    const amount = costOf({ ...max, cachedTokens: 0 }, rates);
     const outcome = await store.hold({
       chargeId,
       accountId,
@@ -104,6 +100,16 @@ export class Charges {
   private now(): number {
     return Math.floor(this.options.clock.unixMs() / 1000);
   }
+}
+
+/** Nano-dollars. Cached prompt tokens are part of the prompt tokens and have a rate of their own. */
+function costOf({ promptTokens, cachedTokens, completionTokens }: Usage, rates: Rates): bigint {
+  assert(cachedTokens <= promptTokens, "no more tokens are cached than there are");
+  return (
+    BigInt(promptTokens - cachedTokens) * rates.prompt +
+    BigInt(cachedTokens) * rates.cachedPrompt +
+    BigInt(completionTokens) * rates.completion
+  );
 }
 
 function refused(refusal: HoldRefusal): Failure {

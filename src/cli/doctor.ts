@@ -12,7 +12,7 @@ import { DOMAINS } from "../service/domains.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { lookAtPostgres } from "../store/postgres/store.ts";
-import { lookAtDatabase } from "../store/sqlite/look.ts";
+import { lookAtDatabase } from "../store/sqlite/store.ts";
 import { bundleCheck, type Check, checkLines, green, libraryCheck, lockCheck, machineChecks } from "./doctor/checks.ts";
 import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
 import type { Command } from "./frame/command.ts";

@@ -125,7 +125,10 @@ export const ROBOT = table({
   }),
   observation_pending: row(409, {
     http: "The observation of this id still runs, here or on a socket. Repeat the same request in a moment; it is never run twice.",
-    socket: [OBSERVATION, "The observation of this id still runs, here or over HTTP. Connect again and repeat it under its id."],
+    socket: [
+      OBSERVATION,
+      "The observation of this id still runs, here or over HTTP. Connect again and repeat it under its id.",
+    ],
     wire: "observation_outcome_unknown",
     close: 1008,
   }),

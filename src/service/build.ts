@@ -55,7 +55,7 @@ export interface Settings {
 }
 
 /** What all surfaces share. */
-export interface Core extends ServiceMetrics {
+interface Core extends ServiceMetrics {
   readonly clock: Clock;
   readonly log: Log;
   readonly lifecycle: Lifecycle;

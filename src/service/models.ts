@@ -49,17 +49,10 @@ export function planModels(
     const device = deviceOf(robot, id);
     if (device instanceof Problem) return device;
     const { replicas, slots, threads } = robot;
-    plan.push({ bundle, device, replicas, slots, threads, rates: ratesOf(robot) });
+    const { promptNanosPerToken: prompt, cachedPromptNanosPerToken: cachedPrompt, rowNanosPerRow: completion } = robot;
+    plan.push({ bundle, device, replicas, slots, threads, rates: { prompt, cachedPrompt, completion } });
   }
   return plan;
-}
-
-function ratesOf(robot: RobotConfig): Rates {
-  return {
-    prompt: robot.promptNanosPerToken,
-    cachedPrompt: robot.cachedPromptNanosPerToken,
-    completion: robot.rowNanosPerRow,
-  };
 }
 
 function deviceOf({ device }: RobotConfig, id: string): string | Problem {

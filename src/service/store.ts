@@ -1,6 +1,8 @@
-/** The store of this program, with its domains and its threads. */
-import type { Problem } from "../error/problem.ts";
-import { openStoreOf, type StorePlace, type StoreUse } from "../store/open.ts";
+/** The store of this program, where the configuration says, with its domains and its threads. */
+import { Problem } from "../error/problem.ts";
+import { openPostgresStore } from "../store/postgres/store.ts";
+import { lockFolder, prepareFolder } from "../store/sqlite/folder.ts";
+import { openSqliteStore } from "../store/sqlite/store.ts";
 import { DOMAINS, type Store } from "./domains.ts";
 
 /**
@@ -12,6 +14,23 @@ function writerThread(): Worker {
   return new Worker(new URL(path, import.meta.url));
 }
 
-export function openStore(place: StorePlace, use: StoreUse): Promise<Store | Problem> {
-  return openStoreOf(DOMAINS, writerThread, place, use);
+/** `serve` locks its data folder, wherever the store is; a command works `beside` it. */
+export async function openStore(
+  { dataDir, databaseUrl }: { readonly dataDir: string; readonly databaseUrl: string | undefined },
+  use: "serve" | "beside",
+): Promise<Store | Problem> {
+  if (databaseUrl === undefined) return openSqliteStore(DOMAINS, writerThread, dataDir, use);
+  if (use === "beside") return openPostgresStore(DOMAINS, databaseUrl);
+  const lock = prepareFolder(dataDir) ?? lockFolder(dataDir);
+  if (lock instanceof Problem) return lock;
+  const store = await openPostgresStore(DOMAINS, databaseUrl);
+  if (store instanceof Problem) {
+    lock.release();
+    return store;
+  }
+  const close = async () => {
+    await store.close();
+    lock.release();
+  };
+  return { ...store, close };
 }

@@ -73,26 +73,17 @@ export interface Listed<Argument = never, Result = unknown> {
   readonly hot: Hot<Argument> | undefined;
 }
 
-function readsOf(name: string, { reads, snapshots = [] }: Domain): Listed[] {
-  return Object.entries(reads).map(([operation, steps]) => ({
-    name: operation,
-    key: `${name}.${operation}`,
-    steps,
-    durable: true,
-    snapshot: snapshots.includes(operation),
-    hot: undefined,
-  }));
+function readsOf(domain: string, { reads, snapshots = [] }: Domain): Listed[] {
+  return Object.entries(reads).map(([name, steps]) => {
+    return { name, key: `${domain}.${name}`, steps, durable: true, snapshot: snapshots.includes(name), hot: undefined };
+  });
 }
 
-function writesOf(name: string, { writes, notDurable, hot = {} }: Domain): Listed[] {
-  return Object.entries(writes).map(([operation, steps]) => ({
-    name: operation,
-    key: `${name}.${operation}`,
-    steps,
-    durable: !notDurable.includes(operation),
-    snapshot: false,
-    hot: hot[operation],
-  }));
+function writesOf(domain: string, { writes, notDurable, hot = {} }: Domain): Listed[] {
+  return Object.entries(writes).map(([name, steps]) => {
+    const durable = !notDurable.includes(name);
+    return { name, key: `${domain}.${name}`, steps, durable, snapshot: false, hot: hot[name] };
+  });
 }
 
 /** All writes of all domains. */

@@ -1,7 +1,7 @@
 /**
  * A change of the schema. A released migration is never edited: databases exist that it has run on.
  *
- * Its parts run in order, in one transaction. Texts are written in the types of SQLite's STRICT tables; `postgres/schema.ts` says
+ * Its parts run in order, in one transaction. Texts are written in the types of SQLite's STRICT tables; `postgres/migrate.ts` says
  * what PostgreSQL makes of them. A statement ends with a semicolon at the end of a line. Times are Unix seconds, amounts
  * nano-dollars.
  */

@@ -2,12 +2,18 @@
  * An operation of the store, written once for both engines: a generator that yields statements and gets their outcome.
  * SQLite runs a write on its writer thread without a pause, PostgreSQL in a transaction of its own.
  *
- * Texts are written for PostgreSQL, in the part of SQL that both know: parameters are `$1`, `$2`; every integer is 64 bits and
- * arrives as a bigint; `FOR NO KEY UPDATE` is removed for SQLite, which has one writer; a list is one parameter, a JSON array
- * that `listed` spreads. `sqlite/statements.ts` translates.
+ * Texts are written for PostgreSQL, in the part of SQL that both know: parameters are `$1`, `$2`, or `$name` with a record of
+ * their values; every integer is 64 bits and arrives as a bigint; `FOR NO KEY UPDATE` is removed for SQLite, which has one
+ * writer; a list is one parameter, a JSON array that `listed` spreads. `sqlite/statements.ts` translates.
  */
+import { assert } from "../std/assert.ts";
 
 export type Value = string | number | bigint | null | Uint8Array;
+
+/** Values by the names of their parameters, of which it may have more than the text; undefined is NULL. */
+type Fields = Readonly<Record<string, Value | undefined>>;
+
+type Given = readonly Value[] | readonly [Fields];
 
 export interface Statement {
   readonly text: string;
@@ -19,18 +25,41 @@ export interface Statement {
 /** Ends with the outcome of the operation. */
 export type Steps<R> = Generator<Statement, R, unknown>;
 
-export function* rows<Row>(text: string, ...values: readonly Value[]): Steps<readonly Row[]> {
+export function* rows<Row>(text: string, ...given: Given): Steps<readonly Row[]> {
   // The engine answers a statement that wants rows with rows; their columns are those of the text.
-  return (yield { text, values, wants: "rows" }) as readonly Row[];
+  return (yield bound(text, given, "rows")) as readonly Row[];
 }
 
-export function* first<Row>(text: string, ...values: readonly Value[]): Steps<Row | undefined> {
-  return (yield* rows<Row>(text, ...values))[0];
+export function* first<Row>(text: string, ...given: Given): Steps<Row | undefined> {
+  return (yield* rows<Row>(text, ...given))[0];
 }
 
 /** How many rows the statement changed. */
-export function* changes(text: string, ...values: readonly Value[]): Steps<number> {
-  return (yield { text, values, wants: "count" }) as number;
+export function* changes(text: string, ...given: Given): Steps<number> {
+  return (yield bound(text, given, "count")) as number;
+}
+
+const NAME = /\$([a-z]\w*)/gi;
+
+/** Texts with numbered parameters, and the names of these, by the texts with names. */
+const numbered = new Map<string, { readonly text: string; readonly names: readonly string[] }>();
+
+function bound(text: string, given: Given, wants: Statement["wants"]): Statement {
+  if (!isNamed(given)) return { text, values: given, wants };
+  const [fields] = given;
+  let known = numbered.get(text);
+  if (!known) {
+    const names = [...new Set([...text.matchAll(NAME)].map(([, name = ""]) => name))];
+    for (const name of names) assert(name in fields, `the statement has a value for $${name}`);
+    known = { text: text.replace(NAME, (_, name: string) => `$${names.indexOf(name) + 1}`), names };
+    numbered.set(text, known);
+  }
+  return { text: known.text, values: known.names.map((name) => fields[name] ?? null), wants };
+}
+
+function isNamed(given: Given): given is readonly [Fields] {
+  const [value] = given;
+  return typeof value === "object" && value !== null && !(value instanceof Uint8Array);
 }
 
 /** The members of a JSON array of texts in parameter `n`, as a subquery. */

@@ -7,9 +7,9 @@ import { DOMAINS } from "../../src/service/domains.ts";
 import type { Domains } from "../../src/store/domain.ts";
 import type { Migration } from "../../src/store/migration.ts";
 import { lookAtPostgres, openPostgresStore } from "../../src/store/postgres/store.ts";
-import { lookAtDatabase } from "../../src/store/sqlite/look.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { closeSqlite } from "../../src/store/sqlite/statements.ts";
+import { lookAtDatabase } from "../../src/store/sqlite/store.ts";
 import { changes, type Steps } from "../../src/store/steps.ts";
 import { ENGINES, type EngineName, type Place, place, startServer, stopServer } from "./engines.ts";
 

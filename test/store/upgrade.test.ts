@@ -13,7 +13,7 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { BASE } from "../../src/store/base/schema.ts";
 import { partsFor } from "../../src/store/migration.ts";
-import { schemaForPostgres } from "../../src/store/postgres/schema.ts";
+import { schemaForPostgres } from "../../src/store/postgres/migrate.ts";
 import { forSqlite } from "../../src/store/sqlite/statements.ts";
 import { ENGINES, type EngineName, type Place, place, startServer, stopServer } from "./engines.ts";
 import fixture from "./fixtures/schema-4.json";

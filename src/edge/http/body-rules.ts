@@ -1,19 +1,12 @@
 /** What a route takes as its body. */
-import { type Answers, Failure } from "../../error/core.ts";
-import { readBody } from "./body.ts";
+import { Failure } from "../../error/core.ts";
+import { type BodyContext, readBody } from "./body.ts";
 import { type BodyStream, streamBody } from "./body-stream.ts";
-import type { HttpDeps } from "./deps.ts";
 import { type JsonObject, parseObject } from "./json.ts";
-
-interface Context extends Pick<HttpDeps, "ingress" | "clock"> {
-  readonly answers: Answers;
-  /** Whose share of the memory for bodies it takes: an account, or all who have none. */
-  readonly owner: string;
-}
 
 export interface BodyRule<Body> {
   readonly reads: boolean;
-  read(request: Request, context: Context): Promise<Read<Body> | Failure>;
+  read(request: Request, context: BodyContext): Promise<Read<Body> | Failure>;
 }
 
 interface Read<Body> {

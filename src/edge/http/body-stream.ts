@@ -22,6 +22,9 @@ export interface StreamBounds {
   readonly lengthNeeded?: true;
 }
 
+/** A body for memory may pause, within its time. */
+type Bounds = Omit<StreamBounds, "idleMs"> & { readonly idleMs?: number; readonly clock: Clock };
+
 /** Why a body has not come whole. `cut`: the connection broke, or more or less came than `Content-Length` says. */
 type StreamFault = "too_large" | "length_missing" | "cut" | "idle" | "late";
 
@@ -30,11 +33,7 @@ export type Streamed = number | StreamFault | Failure;
 
 export type BodyStream = (sink: Sink, bounds: StreamBounds) => Promise<Streamed>;
 
-export async function streamBody(
-  request: Request,
-  sink: Sink,
-  bounds: StreamBounds & { readonly clock: Clock },
-): Promise<Streamed> {
+export async function streamBody(request: Request, sink: Sink, bounds: Bounds): Promise<Streamed> {
   const reader: Reader | undefined = request.body?.getReader();
   let outcome: Streamed | undefined;
   try {
@@ -50,12 +49,12 @@ export async function streamBody(
 }
 
 /** What `Content-Length` says; a header that was sent twice arrives as "5, 5" and says nothing. */
-export function announcedLength(request: Request): number | undefined {
+function announcedLength(request: Request): number | undefined {
   const declared = request.headers.get("content-length");
   return declared !== null && /^\d+$/.test(declared) ? Number(declared) : undefined;
 }
 
-function announcedFault(request: Request, { bytesMax, lengthNeeded }: StreamBounds): StreamFault | undefined {
+function announcedFault(request: Request, { bytesMax, lengthNeeded }: Bounds): StreamFault | undefined {
   const announced = announcedLength(request);
   if (announced === undefined) return lengthNeeded ? "length_missing" : undefined;
   return announced > bytesMax ? "too_large" : undefined;
@@ -70,7 +69,7 @@ interface Reader {
 async function pour(
   reader: Reader | undefined,
   sink: Sink,
-  { bytesMax, idleMs, totalMs, clock }: StreamBounds & { readonly clock: Clock },
+  { bytesMax, idleMs, totalMs, clock }: Bounds,
   announced: number | undefined,
 ): Promise<Streamed> {
   let length = 0;
@@ -80,10 +79,12 @@ async function pour(
     // A read that waits ends with it.
     reader?.cancel().catch(() => {});
   };
-  const disarmTotal = totalMs === undefined ? () => {} : clock.after(totalMs, () => give("late"));
+  const within = (ms: number | undefined, fault: StreamFault) =>
+    ms === undefined ? () => {} : clock.after(ms, () => give(fault));
+  const disarmTotal = within(totalMs, "late");
   try {
     while (reader) {
-      const disarmIdle = clock.after(idleMs, () => give("idle"));
+      const disarmIdle = within(idleMs, "idle");
       const piece = await reader.read().catch(() => undefined);
       disarmIdle();
       if (overdue) return overdue;

@@ -94,7 +94,7 @@ function eventBody(deps: HttpDeps, requestId: string, events: Events): ReadableS
     deps.lifecycle.leave();
   };
   const cut = () => deps.log.info("stream cut", { request: requestId, reason: "the client does not read" });
-  return eventStream(events.unsentBytesMax, write, { cut, left: () => events.left() });
+  return eventStream(events, write, cut);
 }
 
 /** What a failure has to say to the operator alone. */

@@ -63,34 +63,24 @@ export interface Route extends Facts {
 
 export function route<Who extends Principal | undefined, Body>(declared: Declared<Who, Body>): Route {
   const { key, body, handle, ...facts } = declared;
-  return {
-    ...facts,
-    keyed: key.needed,
-    readsBody: body.reads,
-    run: (deps, answers, arrival) => run(declared, deps, answers, arrival),
-  };
-}
-
-async function run<Who extends Principal | undefined, Body>(
-  { key, body, beginsWork, handle }: Declared<Who, Body>,
-  deps: HttpDeps,
-  answers: Answers,
-  arrival: Arrival,
-): Promise<Outcome> {
-  const { lifecycle, ingress, clock } = deps;
-  const { request } = arrival;
-  const principal = await key.find(deps, request);
-  if (principal instanceof Failure) return principal;
-  if (beginsWork && lifecycle.draining) return shuttingDown(answers);
-  const read = await body.read(request, { ingress, clock, answers, owner: principal?.accountId ?? "" });
-  if (read instanceof Failure) return read;
-  try {
-    // A body may take long to arrive: nothing new begins after the signal to end.
+  const run: Route["run"] = async (deps, answers, arrival) => {
+    const { beginsWork } = facts;
+    const { lifecycle, ingress, clock } = deps;
+    const { request } = arrival;
+    const principal = await key.find(deps, request);
+    if (principal instanceof Failure) return principal;
     if (beginsWork && lifecycle.draining) return shuttingDown(answers);
-    return await handle({ ...arrival, principal, body: read.value });
-  } finally {
-    read.release();
-  }
+    const read = await body.read(request, { ingress, clock, answers, owner: principal?.accountId ?? "" });
+    if (read instanceof Failure) return read;
+    try {
+      // A body may take long to arrive: nothing new begins after the signal to end.
+      if (beginsWork && lifecycle.draining) return shuttingDown(answers);
+      return await handle({ ...arrival, principal, body: read.value });
+    } finally {
+      read.release();
+    }
+  };
+  return { ...facts, keyed: key.needed, readsBody: body.reads, run };
 }
 
 function shuttingDown({ unavailable }: Answers): Failure {

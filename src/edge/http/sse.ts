@@ -18,25 +18,18 @@ export interface Events {
   left(): void;
 }
 
-/** What the stream tells its owner. */
-interface Watcher {
-  /** The client does not read; `left` follows. */
-  cut(): void;
-  left(): void;
-}
-
 const encoder = new TextEncoder();
 
-/** A response body that lives as long as `write` runs, which must not reject. */
+/** A response body that lives as long as `write` runs, which must not reject. `cut`: the client does not read; `left` follows. */
 export function eventStream(
-  unsentBytesMax: number,
+  events: Pick<Events, "unsentBytesMax" | "left">,
   write: (send: Send) => Promise<void>,
-  watcher: Watcher,
+  cut: () => void,
 ): ReadableStream<Uint8Array> {
   let open = true;
   const leave = () => {
     open = false;
-    watcher.left();
+    events.left();
   };
   return new ReadableStream<Uint8Array>(
     {
@@ -50,7 +43,7 @@ export function eventStream(
             return;
           }
           controller.error(new Error("the client does not read its events"));
-          watcher.cut();
+          cut();
           leave();
         };
         const close = () => {
@@ -61,6 +54,6 @@ export function eventStream(
       },
       cancel: leave,
     },
-    new ByteLengthQueuingStrategy({ highWaterMark: unsentBytesMax }),
+    new ByteLengthQueuingStrategy({ highWaterMark: events.unsentBytesMax }),
   );
 }

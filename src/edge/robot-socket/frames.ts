@@ -150,6 +150,10 @@ export class FrameGroup implements ObservedFrames {
 }
 
 /** Gives back frames that no observation will take. */
-export function discard(frames: FrameGroup, { log }: { readonly log: Log }, { requestId }: { readonly requestId: string }): void {
+export function discard(
+  frames: FrameGroup,
+  { log }: { readonly log: Log },
+  { requestId }: { readonly requestId: string },
+): void {
   frames.close().catch((error: unknown) => log.error("socket fault", { request: requestId, stack: String(error) }));
 }

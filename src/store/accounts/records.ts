@@ -20,15 +20,11 @@ export interface Account {
   readonly password: string | undefined;
 }
 
-export interface NewAccount {
-  readonly id: string;
-  readonly email: string;
-  readonly createdAt: number;
+type Chosen = "id" | "email" | "createdAt" | "spendLimit" | "paymentMethod" | "password";
+
+export interface NewAccount extends Pick<Account, Chosen> {
   /** Paid in from the start; its entries are those of the account's id. */
   readonly credit: bigint;
-  readonly spendLimit: bigint | undefined;
-  readonly paymentMethod: boolean;
-  readonly password: string | undefined;
 }
 
 /** An API key at rest: its public id and the SHA-256 of the whole key. */

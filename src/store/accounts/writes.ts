@@ -8,13 +8,8 @@ import type { NewAccount, NewKey, NoKeys, Revocation } from "./records.ts";
 export function* accountAdd(added: NewAccount): Steps<"added" | "email_taken"> {
   const inserted = yield* changes(
     `INSERT INTO accounts (id, email, created_at, payment_method, spend_limit, password)
-     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
-    added.id,
-    added.email,
-    added.createdAt,
-    added.paymentMethod ? 1 : 0,
-    added.spendLimit ?? null,
-    added.password ?? null,
+     VALUES ($id, $email, $createdAt, $paymentMethod, $spendLimit, $password) ON CONFLICT DO NOTHING`,
+    { ...added, paymentMethod: added.paymentMethod ? 1 : 0 },
   );
   if (inserted === 0) {
     const known = yield* first<{ email: string }>("SELECT email FROM accounts WHERE id = $1", added.id);
@@ -34,13 +29,9 @@ export function* keyAdd(added: NewKey): Steps<"added" | "id_taken" | NoKeys> {
   const may = yield* mayHaveKeys(added.accountId);
   if (may !== "yes") return may;
   const inserted = yield* changes(
-    `INSERT INTO api_keys (public_id, sha256, account_id, name, created_at) VALUES ($1, $2, $3, $4, $5)
-     ON CONFLICT DO NOTHING`,
-    added.publicId,
-    added.sha256,
-    added.accountId,
-    added.name,
-    added.createdAt,
+    `INSERT INTO api_keys (public_id, sha256, account_id, name, created_at)
+     VALUES ($publicId, $sha256, $accountId, $name, $createdAt) ON CONFLICT DO NOTHING`,
+    { ...added },
   );
   if (inserted === 1) return "added";
   // Another node added it between the two statements.
@@ -53,13 +44,11 @@ function* keyTaken({ publicId, sha256 }: NewKey): Steps<"added" | "id_taken" | u
   return known && (Buffer.compare(known.sha256, sha256) === 0 ? "added" : "id_taken");
 }
 
-export function* keyRevoke(revocation: Revocation): Steps<"revoked" | "unknown"> {
+export function* keyRevoke({ publicId, accountId, at }: Revocation): Steps<"revoked" | "unknown"> {
   const revoked = yield* changes(
-    `UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2)
-     WHERE public_id = $1 AND account_id = coalesce($3, account_id)`,
-    revocation.publicId,
-    revocation.at,
-    revocation.accountId ?? null,
+    `UPDATE api_keys SET revoked_at = coalesce(revoked_at, $at)
+     WHERE public_id = $publicId AND account_id = coalesce($accountId, account_id)`,
+    { publicId, accountId, at },
   );
   if (revoked === 0) return "unknown";
   yield* changes("UPDATE revisions SET revision = revision + 1 WHERE name = 'keys'");
@@ -78,13 +67,10 @@ export function* keysUsed(uses: readonly { publicId: string; at: number }[]): St
   return "done";
 }
 
-export function* spendLimit({
-  accountId,
-  limit,
-}: {
+export function* spendLimit(set: {
   accountId: string;
   limit: bigint | undefined;
 }): Steps<"changed" | "account_unknown"> {
-  const changed = yield* changes("UPDATE accounts SET spend_limit = $2 WHERE id = $1", accountId, limit ?? null);
+  const changed = yield* changes("UPDATE accounts SET spend_limit = $limit WHERE id = $accountId", set);
   return changed === 1 ? "changed" : "account_unknown";
 }

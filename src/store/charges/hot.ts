@@ -29,14 +29,13 @@ BEGIN
   IF FOUND THEN UPDATE accounts SET held = held + amount WHERE id = a.id; END IF;
   RETURN 'held';
 END`,
-  order: ({ rates: { prompt, cachedPrompt, completion }, amount, ...charge }) => {
-    const rates = {
-      promptRate: String(prompt),
-      cachedRate: String(cachedPrompt),
-      completionRate: String(completion),
-    };
-    return { ...charge, amount: String(amount), ...rates };
-  },
+  order: ({ rates, amount, ...charge }) => ({
+    ...charge,
+    amount: String(amount),
+    promptRate: String(rates.prompt),
+    cachedRate: String(rates.cachedPrompt),
+    completionRate: String(rates.completion),
+  }),
 };
 
 export const release: Hot<ChargeKey> = {

@@ -1,33 +1,18 @@
 /** Reads of money. */
+import { type Row, recordOf } from "../record.ts";
 import { rows, type Steps } from "../steps.ts";
 import type { UsageDay } from "./records.ts";
 
 export * from "./ledger.ts";
 
-interface UsageRow {
-  readonly day: bigint;
-  readonly item: string;
-  readonly charges: bigint;
-  readonly prompt_tokens: bigint;
-  readonly cached_tokens: bigint;
-  readonly completion_tokens: bigint;
-  readonly cost: bigint;
-}
+const usageDay = recordOf<UsageDay>("day", "charges", "promptTokens", "cachedTokens", "completionTokens");
 
 export function* usageDays({ accountId, fromDay }: { accountId: string; fromDay: number }): Steps<readonly UsageDay[]> {
-  const found = yield* rows<UsageRow>(
+  const found = yield* rows<Row>(
     `SELECT day, item, charges, prompt_tokens, cached_tokens, completion_tokens, cost FROM usage_days
      WHERE account_id = $1 AND day >= $2 ORDER BY day, item`,
     accountId,
     fromDay,
   );
-  return found.map((row) => ({
-    day: Number(row.day),
-    item: row.item,
-    charges: Number(row.charges),
-    promptTokens: Number(row.prompt_tokens),
-    cachedTokens: Number(row.cached_tokens),
-    completionTokens: Number(row.completion_tokens),
-    cost: row.cost,
-  }));
+  return found.map(usageDay);
 }

@@ -2,55 +2,43 @@
  * The settlement of a charge, as steps that a surface's operation composes with its own record, in one transaction: a robot's
  * `settleChunk` keeps the answer of an observation with it. `SETTLE_SQL` is the same for functions of PostgreSQL.
  */
-import { changes, first, rows, type Steps } from "../steps.ts";
+import { changes, first, type Steps } from "../steps.ts";
 import type { Settlement } from "./records.ts";
 import { transfer } from "./transfer.ts";
 
+const ADD_USAGE = `ON CONFLICT (account_id, day, item) DO UPDATE SET charges = usage_days.charges + 1,
+      prompt_tokens = usage_days.prompt_tokens + excluded.prompt_tokens,
+      cached_tokens = usage_days.cached_tokens + excluded.cached_tokens,
+      completion_tokens = usage_days.completion_tokens + excluded.completion_tokens, cost = usage_days.cost + excluded.cost`;
+
+const USAGE_TEXT = `
+  INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
+  VALUES ($accountId, $day, $item, $month, 1, $promptTokens, $cachedTokens, $completionTokens, $cost) ${ADD_USAGE}`;
+
 /** The charge's usage, price and entries. `again`: it was settled before. */
 export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): Steps<"settled" | "again" | "not_held"> {
-  const [charge] = yield* rows<{ item: string; held: bigint; day: bigint; month: bigint }>(
-    `UPDATE charges SET settled_at = $3, prompt_tokens = $4, cached_tokens = $5, completion_tokens = $6, cost = $7
-     WHERE id = $1 AND account_id = $2 AND settled_at IS NULL AND held >= $7 RETURNING item, held, day, month`,
-    chargeId,
-    accountId,
-    at,
-    usage.promptTokens,
-    usage.cachedTokens,
-    usage.completionTokens,
-    cost,
+  const settlement = { chargeId, accountId, ...usage, cost, at };
+  const charge = yield* first<{ item: string; held: bigint; day: bigint; month: bigint }>(
+    `UPDATE charges SET settled_at = $at, prompt_tokens = $promptTokens, cached_tokens = $cachedTokens,
+       completion_tokens = $completionTokens, cost = $cost
+     WHERE id = $chargeId AND account_id = $accountId AND settled_at IS NULL AND held >= $cost
+     RETURNING item, held, day, month`,
+    settlement,
   );
   if (!charge) {
     const known = yield* first<object>("SELECT id FROM charges WHERE id = $1 AND settled_at IS NOT NULL", chargeId);
     return known ? "again" : "not_held";
   }
+  const settled = { ...settlement, ...charge };
   yield* changes(
-    `UPDATE accounts SET settled = settled + $2, held = held - $3,
-       month_settled = CASE WHEN month = $4 THEN month_settled + $2 WHEN month < $4 THEN $2 ELSE month_settled END,
-       month = CASE WHEN month < $4 THEN $4 ELSE month END
-     WHERE id = $1`,
-    accountId,
-    cost,
-    charge.held,
-    charge.month,
+    `UPDATE accounts SET settled = settled + $cost, held = held - $held,
+       month_settled = CASE WHEN month = $month THEN month_settled + $cost WHEN month < $month THEN $cost ELSE month_settled END,
+       month = CASE WHEN month < $month THEN $month ELSE month END
+     WHERE id = $accountId`,
+    settled,
   );
   yield* transfer(chargeId, "settlement", "revenue", { accountId, amount: -cost, month: Number(charge.month), at });
-  yield* changes(
-    `INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
-     VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8)
-     ON CONFLICT (account_id, day, item) DO UPDATE SET charges = usage_days.charges + 1,
-       prompt_tokens = usage_days.prompt_tokens + excluded.prompt_tokens,
-       cached_tokens = usage_days.cached_tokens + excluded.cached_tokens,
-       completion_tokens = usage_days.completion_tokens + excluded.completion_tokens,
-       cost = usage_days.cost + excluded.cost`,
-    accountId,
-    charge.day,
-    charge.item,
-    charge.month,
-    usage.promptTokens,
-    usage.cachedTokens,
-    usage.completionTokens,
-    cost,
-  );
+  yield* changes(USAGE_TEXT, settled);
   return "settled";
 }
 
@@ -75,11 +63,7 @@ export const SETTLE_SQL = `
     INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
     VALUES (r.account_id, r.day, r.item, r.month, 1, (o->>'promptTokens')::bigint, (o->>'cachedTokens')::bigint,
       (o->>'completionTokens')::bigint, paid)
-    ON CONFLICT (account_id, day, item) DO UPDATE SET charges = usage_days.charges + 1,
-      prompt_tokens = usage_days.prompt_tokens + excluded.prompt_tokens,
-      cached_tokens = usage_days.cached_tokens + excluded.cached_tokens,
-      completion_tokens = usage_days.completion_tokens + excluded.completion_tokens,
-      cost = usage_days.cost + excluded.cost;
+    ${ADD_USAGE};
   END IF;`;
 
 /** A settlement as `SETTLE_SQL` reads it. */

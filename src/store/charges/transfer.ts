@@ -4,27 +4,17 @@
  * up in one transfer per account and month (retention.ts).
  */
 import { changes, type Steps } from "../steps.ts";
+import type { Credit } from "./records.ts";
 
 export type Book = "account" | "funding" | "revenue";
 type Kind = "credit" | "settlement";
 
 /** The two entries of a transfer to the account and its other book; 0 when the transfer is known. */
-export function* transfer(
-  id: string,
-  kind: Kind,
-  other: Book,
-  to: { readonly accountId: string; readonly amount: bigint; readonly month: number; readonly at: number },
-): Steps<number> {
+export function* transfer(id: string, kind: Kind, other: Book, to: Omit<Credit, "transferId">): Steps<number> {
   return yield* changes(
     `INSERT INTO entries (transfer, book, kind, account_id, amount, month, at)
-     VALUES ($1, 'account', $2, $3, $4, $6, $7), ($1, $8, $2, $3, $5, $6, $7) ON CONFLICT DO NOTHING`,
-    id,
-    kind,
-    to.accountId,
-    to.amount,
-    -to.amount,
-    to.month,
-    to.at,
-    other,
+     VALUES ($id, 'account', $kind, $accountId, $amount, $month, $at), ($id, $other, $kind, $accountId, $counter, $month, $at)
+     ON CONFLICT DO NOTHING`,
+    { ...to, id, kind, other, counter: -to.amount },
   );
 }

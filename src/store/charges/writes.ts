@@ -7,35 +7,25 @@ export * from "./retention.ts";
 
 /** Checks and hold in one step. PostgreSQL does both in one statement (hot.ts). */
 export function* hold(charge: NewCharge): Steps<"held" | "account_unknown" | HoldRefusal> {
-  if (yield* first<object>("SELECT id FROM charges WHERE id = $1", charge.chargeId)) return "held";
+  const { rates, ...fields } = charge;
   const held = yield* changes(
-    `UPDATE accounts SET held = held + $2
-     WHERE id = $1 AND (payment_method = 1 OR credits - settled > 0) AND credits - settled - held >= $2
-       AND (spend_limit IS NULL OR CASE WHEN month >= $3 THEN month_settled ELSE 0 END + held + $2 <= spend_limit)`,
-    charge.accountId,
-    charge.amount,
-    charge.month,
+    `UPDATE accounts SET held = held + $amount
+     WHERE id = $accountId AND NOT EXISTS (SELECT 1 FROM charges WHERE id = $chargeId)
+       AND (payment_method = 1 OR credits - settled > 0) AND credits - settled - held >= $amount
+       AND (spend_limit IS NULL OR CASE WHEN month >= $month THEN month_settled ELSE 0 END + held + $amount <= spend_limit)`,
+    fields,
   );
   if (held === 0) return yield* refusal(charge);
   yield* changes(
     `INSERT INTO charges (id, account_id, item, submitted_at, day, month, held, expires_at, prompt_rate, cached_rate, completion_rate)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-    charge.chargeId,
-    charge.accountId,
-    charge.item,
-    charge.at,
-    charge.day,
-    charge.month,
-    charge.amount,
-    charge.expiresAt,
-    charge.rates.prompt,
-    charge.rates.cachedPrompt,
-    charge.rates.completion,
+     VALUES ($chargeId, $accountId, $item, $at, $day, $month, $amount, $expiresAt, $prompt, $cachedPrompt, $completion)`,
+    { ...fields, ...rates },
   );
   return "held";
 }
 
-function* refusal({ accountId, amount }: NewCharge): Steps<"account_unknown" | HoldRefusal> {
+function* refusal({ chargeId, accountId, amount }: NewCharge): Steps<"held" | "account_unknown" | HoldRefusal> {
+  if (yield* first<object>("SELECT id FROM charges WHERE id = $1", chargeId)) return "held";
   const why = yield* first<{ payable: bigint; covered: bigint }>(
     `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS payable,
             CASE WHEN credits - settled - held >= $2 THEN 1 ELSE 0 END AS covered

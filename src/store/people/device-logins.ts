@@ -1,6 +1,7 @@
 /** Writes of device logins (RFC 8628). */
 import { mayHaveKeys } from "../accounts/reads.ts";
 import { keyAdd, keyRevoke } from "../accounts/writes.ts";
+import { type Row, recordOf } from "../record.ts";
 import { changes, first, type Steps } from "../steps.ts";
 import type { DeviceDecision, DeviceLogin, DevicePoll, DevicePolling } from "./records.ts";
 
@@ -13,61 +14,48 @@ export function* deviceAdd(login: DeviceLogin): Steps<"added" | "code_taken"> {
   const added = yield* changes(
     `INSERT INTO device_logins
        (device_sha256, user_code_sha256, device_name, address, created_at, expires_at, interval_seconds, polled_at, state)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 'pending') ON CONFLICT DO NOTHING`,
-    login.deviceSha256,
-    login.userCodeSha256,
-    login.deviceName,
-    login.address,
-    login.createdAt,
-    login.expiresAt,
-    login.intervalSeconds,
+     VALUES ($deviceSha256, $userCodeSha256, $deviceName, $address, $createdAt, $expiresAt, $intervalSeconds, 0, 'pending')
+     ON CONFLICT DO NOTHING`,
+    { ...login },
   );
   if (added === 1) return "added";
   const known = yield* first(
-    "SELECT 1 FROM device_logins WHERE device_sha256 = $1 AND user_code_sha256 = $2",
-    login.deviceSha256,
-    login.userCodeSha256,
+    "SELECT 1 FROM device_logins WHERE device_sha256 = $deviceSha256 AND user_code_sha256 = $userCodeSha256",
+    { ...login },
   );
   return known ? "added" : "code_taken";
 }
 
 /** Once: a repeat by the same sign-in gets the same answer, any other one `gone`. */
-export function* deviceDecide(decision: DeviceDecision): Steps<"decided" | "gone"> {
+export function* deviceDecide({ approve, ...decision }: DeviceDecision): Steps<"decided" | "gone"> {
+  const fields = { ...decision, state: approve ? "approved" : "denied" };
   const decided = yield* changes(
-    `UPDATE device_logins SET state = $2, account_id = $3, sign_in_sha256 = $4
-     WHERE user_code_sha256 = $1 AND expires_at > $5 AND state = 'pending'`,
-    decision.userCodeSha256,
-    decision.approve ? "approved" : "denied",
-    decision.accountId,
-    decision.signInSha256,
-    decision.now,
+    `UPDATE device_logins SET state = $state, account_id = $accountId, sign_in_sha256 = $signInSha256
+     WHERE user_code_sha256 = $userCodeSha256 AND expires_at > $now AND state = 'pending'`,
+    fields,
   );
   if (decided === 1) return "decided";
   const same = yield* first(
-    `SELECT 1 FROM device_logins WHERE user_code_sha256 = $1 AND expires_at > $5 AND account_id = $3
-       AND sign_in_sha256 = $4 AND (state = $2 OR (state = 'granted' AND $2 = 'approved'))`,
-    decision.userCodeSha256,
-    decision.approve ? "approved" : "denied",
-    decision.accountId,
-    decision.signInSha256,
-    decision.now,
+    `SELECT 1 FROM device_logins WHERE user_code_sha256 = $userCodeSha256 AND expires_at > $now
+       AND account_id = $accountId AND sign_in_sha256 = $signInSha256
+       AND (state = $state OR (state = 'granted' AND $state = 'approved'))`,
+    fields,
   );
   return same ? "decided" : "gone";
 }
 
-interface PolledRow {
-  readonly device_name: string;
+interface Polled extends Pick<DeviceLogin, "deviceName" | "expiresAt" | "intervalSeconds"> {
   readonly state: "pending" | "approved" | "denied" | "granted";
-  readonly expires_at: bigint;
-  readonly polled_at: bigint;
-  readonly interval_seconds: bigint;
-  readonly account_id: string | null;
-  readonly signed_in: string | null;
-  readonly key_public_id: string | null;
+  readonly polledAt: number;
+  readonly accountId: string | undefined;
+  readonly signedIn: string | undefined;
+  readonly keyPublicId: string | undefined;
 }
 
+const polled = recordOf<Polled>("expiresAt", "polledAt", "intervalSeconds");
+
 export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
-  const row = yield* first<PolledRow>(
+  const row = yield* first<Row>(
     `SELECT state, device_name, device_logins.expires_at, polled_at, interval_seconds, device_logins.account_id,
             sign_ins.account_id AS signed_in, key_public_id
      FROM device_logins LEFT JOIN sign_ins ON sign_ins.token_sha256 = sign_in_sha256 AND sign_ins.expires_at > $2
@@ -76,13 +64,14 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
     poll.now,
   );
   if (!row) return "unknown";
-  if (Number(row.expires_at) <= poll.now) return "expired";
-  if (row.state === "granted") return yield* replayed(poll, row);
-  if (row.state === "denied") return "denied";
-  if (row.state === "pending") return yield* stillPending(poll, row);
-  const { account_id: accountId } = row;
+  const login = polled(row);
+  const { state, accountId } = login;
+  if (login.expiresAt <= poll.now) return "expired";
+  if (state === "granted") return yield* replayed(poll, login);
+  if (state === "denied") return "denied";
+  if (state === "pending") return yield* stillPending(poll, login);
   // The approval ends with the sign-in that gave it.
-  if (accountId === null || row.signed_in !== accountId) return "denied";
+  if (accountId === undefined || login.signedIn !== accountId) return "denied";
   const may = yield* mayHaveKeys(accountId);
   if (may !== "yes") return may;
   // Single use: whoever changes the row gets the key.
@@ -93,7 +82,7 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
   );
   // Another poll took it first; this one reads what that one wrote.
   if (taken === 0) return yield* devicePoll(poll);
-  const added = yield* keyAdd({ ...poll.key, name: row.device_name, accountId });
+  const added = yield* keyAdd({ ...poll.key, name: login.deviceName, accountId });
   return added === "added" ? { accountId } : "unknown";
 }
 
@@ -101,16 +90,17 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
  * A second poll after the key was granted: the device did not get it, or somebody else has the code. The key is revoked
  * (RFC 6749, section 4.1.2).
  */
-function* replayed({ deviceSha256, key, now: at }: DevicePolling, row: PolledRow): Steps<DevicePoll> {
+function* replayed({ deviceSha256, key, now: at }: DevicePolling, login: Polled): Steps<DevicePoll> {
+  const { accountId, keyPublicId = "" } = login;
   // The same poll again, after an answer that was lost.
-  if (row.account_id !== null && row.key_public_id === key.publicId) return { accountId: row.account_id };
-  yield* keyRevoke({ publicId: row.key_public_id ?? "", at });
+  if (accountId !== undefined && keyPublicId === key.publicId) return { accountId };
+  yield* keyRevoke({ publicId: keyPublicId, at });
   yield* changes("DELETE FROM device_logins WHERE device_sha256 = $1", deviceSha256);
   return "unknown";
 }
 
-function* stillPending({ deviceSha256, now }: DevicePolling, row: PolledRow): Steps<DevicePoll> {
-  const early = now < Number(row.polled_at) + Number(row.interval_seconds) - EARLY_SECONDS;
+function* stillPending({ deviceSha256, now }: DevicePolling, login: Polled): Steps<DevicePoll> {
+  const early = now < login.polledAt + login.intervalSeconds - EARLY_SECONDS;
   yield* changes(
     "UPDATE device_logins SET polled_at = $2, interval_seconds = interval_seconds + $3 WHERE device_sha256 = $1",
     deviceSha256,

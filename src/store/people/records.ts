@@ -9,10 +9,6 @@ export interface Link {
   readonly expiresAt: number;
 }
 
-export interface Redeemed {
-  readonly accountId: string;
-}
-
 export interface SignIn {
   readonly tokenSha256: Uint8Array;
   readonly accountId: string;

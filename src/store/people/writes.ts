@@ -2,7 +2,7 @@
 import { present } from "../../std/assert.ts";
 import { changes, first, type Steps } from "../steps.ts";
 import { linkByToken } from "./reads.ts";
-import type { Link, LinkUse, Redeemed, SignIn } from "./records.ts";
+import type { Link, LinkUse, SignIn } from "./records.ts";
 
 export * from "./device-logins.ts";
 
@@ -10,16 +10,14 @@ export * from "./device-logins.ts";
 export function* linkAdd(link: Link): Steps<"added"> {
   if (link.kind === "operator") yield* changes("DELETE FROM links WHERE kind = 'operator'");
   yield* changes(
-    "INSERT INTO links (token_sha256, kind, account_id, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-    link.tokenSha256,
-    link.kind,
-    link.accountId ?? null,
-    link.expiresAt,
+    `INSERT INTO links (token_sha256, kind, account_id, expires_at)
+     VALUES ($tokenSha256, $kind, $accountId, $expiresAt) ON CONFLICT DO NOTHING`,
+    { ...link },
   );
   return "added";
 }
 
-export function* linkRedeem(use: LinkUse): Steps<Redeemed | "link_unknown" | "email_taken"> {
+export function* linkRedeem(use: LinkUse): Steps<{ readonly accountId: string } | "link_unknown" | "email_taken"> {
   const link = yield* linkByToken(use);
   if (!link) return yield* redeemedBefore(use);
   if (link.accountId === undefined) {
@@ -37,24 +35,18 @@ export function* linkRedeem(use: LinkUse): Steps<Redeemed | "link_unknown" | "em
 }
 
 /** A repeat after a lost answer: the hash is salted, so only the same use can have set it. */
-function* redeemedBefore({ email, password }: LinkUse): Steps<Redeemed | "link_unknown"> {
-  const account = yield* first<{ id: string }>(
-    "SELECT id FROM accounts WHERE email = $1 AND password = $2",
-    email,
-    password,
-  );
-  return account ? { accountId: account.id } : "link_unknown";
+function* redeemedBefore({ email, password }: LinkUse): Steps<{ readonly accountId: string } | "link_unknown"> {
+  const text = 'SELECT id AS "accountId" FROM accounts WHERE email = $1 AND password = $2';
+  return (yield* first<{ accountId: string }>(text, email, password)) ?? "link_unknown";
 }
 
 /** The account of that e-mail, which has no password yet, or a new one. */
-function* operatorAccount({ email, newAccountId, now }: LinkUse): Steps<string> {
+function* operatorAccount(use: LinkUse): Steps<string> {
   yield* changes(
-    "INSERT INTO accounts (id, email, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-    newAccountId,
-    email,
-    now,
+    "INSERT INTO accounts (id, email, created_at) VALUES ($newAccountId, $email, $now) ON CONFLICT DO NOTHING",
+    { ...use },
   );
-  return present(yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", email), "the account").id;
+  return present(yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", use.email), "the account").id;
 }
 
 /** Ends the account's other sign-ins, and its links. */
@@ -64,27 +56,19 @@ export function* passwordSet(change: {
   keepSignIn: Uint8Array;
 }): Steps<"changed"> {
   yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", change.accountId, change.password);
-  yield* changes(
-    "DELETE FROM sign_ins WHERE account_id = $1 AND token_sha256 <> $2",
-    change.accountId,
-    change.keepSignIn,
-  );
+  yield* changes("DELETE FROM sign_ins WHERE account_id = $accountId AND token_sha256 <> $keepSignIn", change);
   yield* changes("DELETE FROM links WHERE account_id = $1", change.accountId);
   return "changed";
 }
 
 /** Only as long as `password`, the hash that was verified, is that of the account. */
 export function* signInAdd(signIn: SignIn & { readonly password: string }): Steps<"added" | "password_changed"> {
-  const { accountId, password } = signIn;
-  const same = "SELECT id FROM accounts WHERE id = $1 AND password = $2 FOR NO KEY UPDATE";
-  if (!(yield* first(same, accountId, password))) return "password_changed";
+  const same = "SELECT id FROM accounts WHERE id = $accountId AND password = $password FOR NO KEY UPDATE";
+  if (!(yield* first(same, { ...signIn }))) return "password_changed";
   yield* changes(
-    `INSERT INTO sign_ins (token_sha256, account_id, created_at, expires_at) VALUES ($1, $2, $3, $4)
-     ON CONFLICT DO NOTHING`,
-    signIn.tokenSha256,
-    accountId,
-    signIn.createdAt,
-    signIn.expiresAt,
+    `INSERT INTO sign_ins (token_sha256, account_id, created_at, expires_at)
+     VALUES ($tokenSha256, $accountId, $createdAt, $expiresAt) ON CONFLICT DO NOTHING`,
+    { ...signIn },
   );
   return "added";
 }
@@ -102,15 +86,14 @@ export function* attempt(tried: {
   now: number;
 }): Steps<"allowed" | { readonly refusedSeconds: number }> {
   const { name, max, windowSeconds, now } = tried;
+  const resetsAt = now + windowSeconds;
   const row = yield* first<{ count: bigint; resets_at: bigint }>(
-    `INSERT INTO attempts (name, count, resets_at) VALUES ($1, 1, $2)
+    `INSERT INTO attempts (name, count, resets_at) VALUES ($name, 1, $resetsAt)
      ON CONFLICT (name) DO UPDATE SET
-       count = CASE WHEN attempts.resets_at <= $3 THEN 1 ELSE attempts.count + 1 END,
-       resets_at = CASE WHEN attempts.resets_at <= $3 THEN excluded.resets_at ELSE attempts.resets_at END
+       count = CASE WHEN attempts.resets_at <= $now THEN 1 ELSE attempts.count + 1 END,
+       resets_at = CASE WHEN attempts.resets_at <= $now THEN excluded.resets_at ELSE attempts.resets_at END
      RETURNING count, resets_at`,
-    name,
-    now + windowSeconds,
-    now,
+    { name, now, resetsAt },
   );
   if (!row || Number(row.count) <= max) return "allowed";
   return { refusedSeconds: Math.max(1, Number(row.resets_at) - now) };

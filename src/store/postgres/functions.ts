@@ -1,13 +1,11 @@
 /**
  * The hot operations of all domains as functions of PostgreSQL: a group of them is one statement, one round trip, one commit.
  *
- * A group first locks its accounts in the order of their ids, as everybody who needs several does, so no two groups can wait for
- * each other. A function that is repeated after a lost answer says what it said before.
+ * A group first locks its accounts in the order of their ids, as everybody who needs several does, so that there is no deadlock.
  *
- * The functions are deployed by the hash of their text, which is part of their names: a node creates those that it calls when
- * they are not there, and changes none. So nodes of two versions work on one database, each with its own functions. Old ones
- * stay: they are a few rows of a catalog, and dropping them would break a node that still runs. A migration that changes a table
- * which they name may drop them (base/charges.ts did).
+ * The hash of their text is part of their names: a node creates those that it calls when they are not there, and changes none, so
+ * nodes of two versions work on one database. Old ones stay, since a node that still runs may call them, until a migration changes
+ * a table that they name (base/charges.ts).
  */
 import { createHash } from "node:crypto";
 import { type Domains, everyWrite } from "../domain.ts";

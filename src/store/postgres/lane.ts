@@ -1,10 +1,7 @@
 /**
  * Group commit for PostgreSQL: the writes that wait become one statement, and those that arrive meanwhile the next one. A group
- * without an answer is sent again until its members' time is over; a repeat has the same outcomes (functions.ts).
- *
- * A locked account delays only its own writes: they go on in a lane of their own.
- *
- * Each member's time begins when it is asked for, so one that waits behind a group without an answer is told no later.
+ * without an answer is sent again until its members' time is over, which begins when they are asked for; a repeat has the same
+ * outcomes. A locked account delays only its own writes: they go on in a lane of their own.
  */
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
@@ -80,10 +77,12 @@ export class Lane {
   /** Those that get no answer go to the front again. */
   private async send(group: readonly Member[]): Promise<void> {
     for (const { waiting } of group) waiting.tried();
-    const answer = await this.asked(JSON.stringify(group.map(({ order }) => order)));
+    const orders = JSON.stringify(group.map(({ order }) => order));
+    const text = `SELECT ${this.apply}($1::text::jsonb, $2::boolean) AS outcomes`;
+    const answer = await this.pool.rows(text, [orders, this.durable]);
     if (!(answer instanceof Unanswered)) {
-      for (const [index, { waiting }] of group.entries())
-        waiting.end(present(answer[index], "an outcome for each order"));
+      const outcomes = answer[0]?.outcomes as readonly string[];
+      for (const [at, { waiting }] of group.entries()) waiting.end(present(outcomes[at], "an outcome for each order"));
       return;
     }
     for (const { waiting } of group) waiting.failed(answer);
@@ -107,11 +106,5 @@ export class Lane {
   private setApart(accountId: string): void {
     const { pool, clock, apply, durable, apart } = this;
     apart.set(accountId, new Lane(pool, clock, apply, durable, () => apart.delete(accountId)));
-  }
-
-  private async asked(orders: string): Promise<readonly string[] | Unanswered> {
-    const values = [orders, this.durable];
-    const rows = await this.pool.rows(`SELECT ${this.apply}($1::text::jsonb, $2::boolean) AS outcomes`, values);
-    return rows instanceof Unanswered ? rows : (rows[0]?.outcomes as readonly string[]);
   }
 }

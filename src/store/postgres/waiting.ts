@@ -7,24 +7,19 @@ import { StoreDown } from "../store.ts";
 import type { Unanswered } from "./pool.ts";
 
 export class Waiting<T> {
-  readonly outcome: Promise<T | StoreDown>;
+  /** The caller has its outcome. */
+  over = false;
   private readonly promise = Promise.withResolvers<T | StoreDown>();
+  readonly outcome = this.promise.promise;
   private readonly disarm: () => void;
-  private ended = false;
   private reason: string;
   /** An earlier try may have been done. */
   private unknown = false;
   private underWay = false;
 
   constructor(clock: Clock, ms: number) {
-    this.outcome = this.promise.promise;
     this.reason = `the database did not answer within ${ms} ms`;
     this.disarm = clock.after(ms, () => this.giveUp());
-  }
-
-  /** The caller has its outcome. */
-  get over(): boolean {
-    return this.ended;
   }
 
   /** A try was sent: until it fails it is not known whether it is done. */
@@ -39,7 +34,7 @@ export class Waiting<T> {
   }
 
   end(outcome: T | StoreDown): void {
-    this.ended = true;
+    this.over = true;
     this.disarm();
     this.promise.resolve(outcome);
   }

@@ -45,14 +45,10 @@ END`,
       model: observation.model,
       sessionId: observation.sessionId,
       observationId: observation.observationId,
-      digest: observation.digest && base64(observation.digest),
+      digest: observation.digest?.toBase64(),
       step: observation.step,
       head: observation.answer?.head,
-      rows: observation.answer && base64(observation.answer.rows),
+      rows: observation.answer?.rows.toBase64(),
     },
   }),
 };
-
-function base64({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString("base64");
-}

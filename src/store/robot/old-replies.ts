@@ -2,9 +2,8 @@
  * Migration 5: what was kept for a repeat of an observation was the text of one transport, a whole `chat.completion` or an
  * `action_chunk` message; now it is a head and rows from which every transport makes its own (released code, never edited).
  *
- * Digests were of the old form of requests, and frames are not kept, so a digest of the new form cannot be made. Such rows have
- * none: their content is not known, and whoever repeats the observation_id gets the answer. That is who needs it: robots repeat
- * when a service was restarted for an upgrade. A reply that cannot be read becomes one that is no longer kept.
+ * Digests were of the old form of requests and cannot be made anew, since frames are not kept. Such rows have none: whoever
+ * repeats the observation_id, as robots do after an upgrade, gets the answer. A reply that cannot be read is no longer kept.
  */
 import { changes, rows, type Steps } from "../steps.ts";
 
@@ -47,16 +46,8 @@ function* convert(old: OldRow): Steps<void> {
   const answer = neutralAnswer(old.reply, { model: old.model, at: Number(old.at) });
   yield* changes(
     `INSERT INTO observations (${KEY}, digest, generation_id, step, head, rows, at)
-     VALUES ($1, $2, $3, $4, NULL, $5, $6, $7, $8, $9)`,
-    old.account_id,
-    old.model,
-    old.session_id,
-    old.observation_id,
-    old.generation_id,
-    old.step,
-    answer?.head ?? null,
-    answer?.rows ?? null,
-    old.at,
+     VALUES ($account_id, $model, $session_id, $observation_id, NULL, $generation_id, $step, $head, $rows, $at)`,
+    { ...old, head: answer?.head, rows: answer?.rows },
   );
 }
 
@@ -102,28 +93,20 @@ function neutralAnswer(
     const values = base64 === undefined ? floats(chunk.actions ?? []) : Buffer.from(base64, "base64");
     const rowBytes = chunk.action_dim * Float32Array.BYTES_PER_ELEMENT;
     if (!(values.length > 0 && values.length % rowBytes === 0)) return undefined;
-    return { head: headOf(chunk, { id: outer.id, created, model }, outer.usage), rows: new Uint8Array(values) };
+    return { head: headOf({ id: outer.id, created, model }, chunk, outer.usage), rows: new Uint8Array(values) };
   } catch {
     return undefined;
   }
 }
 
-function headOf(chunk: OldChunk, names: object, usage: OldUsage): string {
+function headOf(names: object, chunk: OldChunk, usage: OldUsage): string {
+  const { session_id, step, dt, action_dim, action_space, next_frames_per_camera, timing_ms, cache_reset } = chunk;
+  const { prompt_tokens, completion_tokens, prompt_tokens_details } = usage;
   return JSON.stringify({
     ...names,
-    session_id: chunk.session_id,
-    step: chunk.step,
-    dt: chunk.dt,
-    action_dim: chunk.action_dim,
-    action_space: chunk.action_space,
-    next_frames_per_camera: chunk.next_frames_per_camera,
-    timing_ms: chunk.timing_ms,
-    ...(chunk.cache_reset === true ? { cache_reset: true } : {}),
-    usage: {
-      prompt_tokens: usage.prompt_tokens,
-      cached_tokens: usage.prompt_tokens_details.cached_tokens,
-      completion_tokens: usage.completion_tokens,
-    },
+    ...{ session_id, step, dt, action_dim, action_space, next_frames_per_camera, timing_ms },
+    ...(cache_reset === true ? { cache_reset } : {}),
+    usage: { prompt_tokens, cached_tokens: prompt_tokens_details.cached_tokens, completion_tokens },
   });
 }
 

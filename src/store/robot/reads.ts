@@ -3,12 +3,10 @@ import { first, type Steps } from "../steps.ts";
 import type { AnsweredObservation, ObservationKey, SessionKey } from "./records.ts";
 
 /** When the session was last active; undefined: it never opened, or that is forgotten. */
-export function* sessionLastAt({ accountId, model, sessionId }: SessionKey): Steps<number | undefined> {
+export function* sessionLastAt(key: SessionKey): Steps<number | undefined> {
   const row = yield* first<{ last_at: bigint }>(
-    "SELECT last_at FROM robot_sessions WHERE account_id = $1 AND model = $2 AND session_id = $3",
-    accountId,
-    model,
-    sessionId,
+    "SELECT last_at FROM robot_sessions WHERE account_id = $accountId AND model = $model AND session_id = $sessionId",
+    { ...key },
   );
   return row && Number(row.last_at);
 }
@@ -24,11 +22,8 @@ interface AnsweredRow {
 export function* observation(key: ObservationKey): Steps<AnsweredObservation | undefined> {
   const row = yield* first<AnsweredRow>(
     `SELECT digest, generation_id, step, head, rows FROM observations
-     WHERE account_id = $1 AND model = $2 AND session_id = $3 AND observation_id = $4`,
-    key.accountId,
-    key.model,
-    key.sessionId,
-    key.observationId,
+     WHERE account_id = $accountId AND model = $model AND session_id = $sessionId AND observation_id = $observationId`,
+    { ...key },
   );
   if (!row) return undefined;
   const { digest, generation_id: generationId, step, head, rows } = row;

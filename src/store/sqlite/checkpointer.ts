@@ -1,6 +1,6 @@
 /**
  * The checkpoint thread: copies the log into the database beside the writer, so that no commit waits for it. An entry point of
- * its own, a Worker also in the compiled executable. Messages in: `open`, `copy`, `close`; messages out: `FromCheckpointer`.
+ * its own, a Worker also in the compiled executable.
  */
 import type { Database } from "bun:sqlite";
 import { openCheckpointer, syncError } from "./connection.ts";

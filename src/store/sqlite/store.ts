@@ -3,13 +3,15 @@
  * copies its log into the database; reads use a read-only connection on the calling thread (some microseconds each).
  */
 import type { Database } from "bun:sqlite";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { EXIT, Problem } from "../../error/problem.ts";
 import { type Domains, type Run, slicesOf } from "../domain.ts";
 import { drive, first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";
-import { openReader } from "./connection.ts";
+import { openLook, openReader } from "./connection.ts";
 import { DATABASE_FILE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
+import { newerSchema } from "./migrate.ts";
 import { closeSqlite, onSqlite } from "./statements.ts";
 import { Writer } from "./thread.ts";
 
@@ -44,6 +46,29 @@ export async function openSqliteStore<D extends Domains>(
   // A command ends before the log is long, and closing the last connection copies the log.
   if (use === "serve") writer.copyLog(path, checkpointer());
   return sqliteStore(domains, writer, openReader(path), lock, use === "serve");
+}
+
+/** A look at the database for `tendon doctor`; changes nothing, also while a service uses the folder. */
+export function lookAtDatabase(domains: Domains, dataDir: string): "absent" | "whole" | Problem {
+  const path = join(dataDir, DATABASE_FILE);
+  if (!existsSync(path)) return "absent";
+  try {
+    const db = openLook(path);
+    try {
+      const newer = newerSchema(db, domains);
+      if (newer !== undefined) return new Problem(`${path}: ${newer}`);
+      const found = db.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()?.quick_check;
+      return found === "ok" ? "whole" : damaged(path, found ?? "it cannot be checked");
+    } finally {
+      closeSqlite(db);
+    }
+  } catch (error) {
+    return damaged(path, (error as Error).message);
+  }
+}
+
+function damaged(path: string, reason: string): Problem {
+  return new Problem(`${path} cannot be read: ${reason}; put a copy of it back, or name another folder with --data`);
 }
 
 function sqliteStore<D extends Domains>(

@@ -1,7 +1,5 @@
 /**
- * The loop of the writer thread, the only place that changes the database. Its entry point, a Worker also in the compiled
- * executable, stands where the domains are composed (service/writer.ts). Messages in: `open`, writes, `ping`, `close`; messages
- * out: see `FromWriter`.
+ * The loop of the writer thread, the only place that changes the database. Its entry point is service/writer.ts.
  *
  * What waits becomes one commit; what must be durable is answered when a sync of the log that began after it has ended. One
  * sync runs at a time, beside the next commits, so that a hold, which need not be durable, never waits for the disk.
@@ -9,7 +7,6 @@
  * After a failed sync nothing is written any more. Linux reports such an error once, and then treats what it could not write as
  * written: the next sync would succeed although a part of the log is missing, and the next start loses all that follows it.
  */
-
 import type { Database } from "bun:sqlite";
 import { closeSync, fdatasync, openSync } from "node:fs";
 import { type Domains, everyWrite } from "../domain.ts";

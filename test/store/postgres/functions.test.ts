@@ -7,7 +7,7 @@ import type { Settlement } from "../../../src/store/charges/records.ts";
 import { SETTLE_DECLARE, SETTLE_SQL, settle, settlementOrder } from "../../../src/store/charges/settle.ts";
 import type { DomainOf } from "../../../src/store/domain.ts";
 import { functionsOf } from "../../../src/store/postgres/functions.ts";
-import { schemaForPostgres } from "../../../src/store/postgres/schema.ts";
+import { schemaForPostgres } from "../../../src/store/postgres/migrate.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { changes, type Steps } from "../../../src/store/steps.ts";
 import { funded } from "../../account/fake-store.ts";

@@ -8,7 +8,7 @@ import { DOMAINS, type Store } from "../../../src/service/domains.ts";
 import { openStore } from "../../../src/service/store.ts";
 import { BASE } from "../../../src/store/base/schema.ts";
 import { partsFor } from "../../../src/store/migration.ts";
-import { lookAtDatabase } from "../../../src/store/sqlite/look.ts";
+import { lookAtDatabase } from "../../../src/store/sqlite/store.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { funded } from "../../account/fake-store.ts";
 import { temporaryFolder } from "../temporary.ts";
