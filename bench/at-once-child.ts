@@ -1,4 +1,4 @@
-/** The service with another store in its ledger's place (at-once-store.ts): `at-once-child.ts bare serve FLAGS…` is else `serve`. */
+/** `at-once-child.ts KIND serve FLAGS…` is `tendon serve` with one of the stores of at-once-store.ts in place of its ledger. */
 import { given } from "../src/cli/frame/command.ts";
 import { serve, serveWith } from "../src/cli/serve.ts";
 import { Problem } from "../src/error/problem.ts";

@@ -27,7 +27,7 @@ type Plan = (typeof SIZES)[Size];
 const ROWS_AHEAD = 3;
 /** Asked for. None may be late where the idle control has none late. */
 const LATE_SHARE_MAX = 0.001;
-/** One period: rows alone would judge no latency below the three rows that are left. */
+/** One period. Late rows alone would not show a latency below the three rows that are left. */
 const LATENCY_P99_MAX_MS = 33;
 
 const NOTE = `A robot asks when ${ROWS_AHEAD} rows (${Math.round(ROWS_AHEAD * PERIOD_MS)} ms) are left, however slow the service is. All within one period: not judged.

@@ -1,6 +1,6 @@
 /**
- * The bounds of the specification, and of the service's queues, pools and waiting times, with their units. What one bound means
- * for another is asserted below. A number that concerns one file alone (a format's width, a tool's own time-out) stands there.
+ * The bounds of the specification, and of the service's queues, pools and waiting times, with their units. Relations
+ * between bounds are asserted below. A number that only one file uses (a format's width, a tool's time-out) is in that file.
  */
 import { assert } from "./std/assert.ts";
 

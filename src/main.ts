@@ -77,14 +77,14 @@ async function complain(text: string): Promise<number> {
   return EXIT.usage;
 }
 
-/** A bug of ours: one line for whoever reports it, and a plain end. */
+/** A bug of ours: logs one line that can be reported, and exits. */
 function crash(error: unknown): never {
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   makeLog({ clock: systemClock, json: true, write: standardError }).error("fault", { version, stack });
   process.exit(EXIT.failed);
 }
 
-// Whoever read the log has gone: that ends no work.
+// A closed pipe behind standard error must not end the process.
 process.stderr.on("error", () => {});
 process.on("uncaughtException", crash);
 process.on("unhandledRejection", crash);

@@ -109,7 +109,7 @@ impl<T> Inner<T> {
             self.round = round;
             self.served.clear();
         }
-        // Only within the capacity: a turn that is not noted may at worst be served early once more.
+        // Never grows the vector, which would allocate. A turn that does not fit may be served once too early, nothing worse.
         if !self.served.contains(&turn) && self.served.len() < self.served.capacity() {
             self.served.push(turn);
         }

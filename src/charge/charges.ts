@@ -24,7 +24,7 @@ export interface Charge extends Pick<NewCharge, "chargeId" | "accountId" | "item
   readonly held: bigint;
 }
 
-/** A surface's operation of the store that settles and keeps what the work left behind, in one transaction. */
+/** A surface's store operation: records the settlement and the result of the work in one transaction. */
 export type Effect<R> = (settlement: Settlement) => Promise<R | StoreDown>;
 
 export interface ChargesOptions {
@@ -42,7 +42,7 @@ export class Charges {
   async hold({ chargeId, accountId, item, rates, max, deadlineMs }: HoldRequest): Promise<Charge | Failure> {
     const { store } = this.options;
     const at = this.now();
-    // All prompt tokens at the uncached rate, which is the higher one (`rateFault`).
+    // All prompt tokens at the uncached rate, which is the higher one (config/robot.ts; a provider's are checked likewise).
     const amount = costOf({ ...max, cachedTokens: 0 }, rates);
     const outcome = await store.hold({
       chargeId,
@@ -57,7 +57,7 @@ export class Charges {
     });
     if (outcome === "held") return { chargeId, accountId, item, rates, held: amount };
     if (outcome instanceof StoreDown) {
-      // It may be held: given back here, or when the hold expires.
+      // The hold may exist. If this release fails as well, it expires by itself.
       if (outcome.outcomeUnknown) this.release({ chargeId, accountId });
       return new Failure(EVERY.billing_unavailable, "billing is down, nothing ran; retry with backoff", {
         retryAfterSeconds: 1,
@@ -90,7 +90,7 @@ export class Charges {
     return effect({ chargeId, accountId, usage, cost: price > held ? held : price, at: this.now() });
   }
 
-  /** Nobody waits for it: what is not given back now is when the hold expires. */
+  /** Returns at once. If the release fails, the hold expires by itself. */
   release({ chargeId, accountId }: ChargeKey): void {
     this.options.store
       .release({ chargeId, accountId })

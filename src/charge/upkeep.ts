@@ -1,4 +1,4 @@
-/** Upkeep of money: what dead nodes hold is given back, old charges are summed up. */
+/** Recurring work on charges: holds of nodes that died are released, old charges are summed up. */
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { ChargeStore } from "../store/charges/charges.ts";

@@ -19,16 +19,45 @@ export const RobotTable = Type.Object(
     threads: whole(1, 256, 1),
     /** Serve random weights outside `--dev`. */
     allow_reference: flag(false),
-    prompt_usd_per_mtok: rate("0.50"),
-    cached_prompt_usd_per_mtok: rate("0.05"),
-    row_usd_per_mrow: rate("40.00"),
+    prompt_usd_per_mtok: Type.Optional(rate()),
+    cached_prompt_usd_per_mtok: Type.Optional(rate()),
+    row_usd_per_mrow: Type.Optional(rate()),
   },
   { additionalProperties: false, default: {} },
 );
 
 export type RobotConfig = ReturnType<typeof robotConfig>;
 
-/** Rates are nano-dollars per token and per row. */
+/** Nano-dollars per token and per row. */
+interface Rates {
+  readonly prompt: bigint;
+  readonly cachedPrompt: bigint;
+  readonly completion: bigint;
+}
+
+/** The rates of the built-in configuration, per model: 0.50, 0.05 and 40.00 USD per million. No other id has a price by itself. */
+const BUILT_IN: Rates = { prompt: 500n, cachedPrompt: 50n, completion: 40_000n };
+export const BUILT_IN_RATES: ReadonlyMap<string, Rates> = new Map([
+  ["vendorA/dreamzero-astra:yam", BUILT_IN],
+  ["vendorB/molmoact2:yam", BUILT_IN],
+  ["vendorC/rho:yam", BUILT_IN],
+  ["vendorD/isaac-0.5:yam", BUILT_IN],
+  ["vendorE/pi0.5:yam", BUILT_IN],
+  ["vendorF/picasso:yam", BUILT_IN],
+]);
+
+/** What a model costs; the text says why that is not known, or cannot be. */
+export function robotRates(id: string, { rates }: Pick<RobotConfig, "rates">): Rates | string {
+  const builtIn = BUILT_IN_RATES.get(id);
+  const { prompt = builtIn?.prompt, cachedPrompt = builtIn?.cachedPrompt, completion = builtIn?.completion } = rates;
+  if (prompt === undefined || cachedPrompt === undefined || completion === undefined) {
+    return "its price is not known; set prompt_usd_per_mtok, cached_prompt_usd_per_mtok and row_usd_per_mrow";
+  }
+  // What is held before a run is its prompt at the uncached rate, so that a run never costs more than was held.
+  if (cachedPrompt <= prompt) return { prompt, cachedPrompt, completion };
+  return "cached_prompt_usd_per_mtok is above prompt_usd_per_mtok; a cached token must not cost more";
+}
+
 export function robotConfig(table: StaticDecode<typeof RobotTable>) {
   return Object.freeze({
     replicas: table.replicas,
@@ -36,17 +65,14 @@ export function robotConfig(table: StaticDecode<typeof RobotTable>) {
     device: table.device,
     threads: table.threads,
     allowReference: table.allow_reference,
-    promptNanosPerToken: table.prompt_usd_per_mtok,
-    cachedPromptNanosPerToken: table.cached_prompt_usd_per_mtok,
-    rowNanosPerRow: table.row_usd_per_mrow,
+    /** Where the file has them. */
+    rates: Object.freeze({
+      prompt: table.prompt_usd_per_mtok,
+      cachedPrompt: table.cached_prompt_usd_per_mtok,
+      completion: table.row_usd_per_mrow,
+    }),
   });
 }
 
 /** What a table without any key means. */
 export const ROBOT_DEFAULT: RobotConfig = robotConfig(Value.Decode(RobotTable, Value.Default(RobotTable, {})));
-
-/** What is held before a run is its prompt at the uncached rate, so that a run never costs more than was held. */
-export function rateFault({ promptNanosPerToken, cachedPromptNanosPerToken }: RobotConfig): string | undefined {
-  if (cachedPromptNanosPerToken <= promptNanosPerToken) return undefined;
-  return "cached_prompt_usd_per_mtok is above prompt_usd_per_mtok; a cached token must not cost more";
-}

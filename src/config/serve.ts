@@ -11,7 +11,7 @@ import { fieldFault, readTable, readToml } from "./check.ts";
 import { clientConfig, type Environment, environment, folders } from "./environment.ts";
 import { either, hostPort, seconds, text, whole } from "./fields.ts";
 import { LlmTable, llmConfig } from "./llm.ts";
-import { RobotTable, rateFault, robotConfig } from "./robot.ts";
+import { RobotTable, robotConfig } from "./robot.ts";
 
 /** The flags of `serve`, as typed. */
 export interface ServeFlags {
@@ -68,12 +68,7 @@ export async function serveConfig(flags: ServeFlags, env: Environment = environm
   if (overrides instanceof Problem) return overrides;
   const settings = readTable(FILE, { ...file, ...overrides }, path);
   if (settings instanceof Problem) return settings;
-  const config = serveSettings(settings, flags, env, { databaseUrl, drills });
-  for (const [id, robot] of config.robot) {
-    const fault = rateFault(robot);
-    if (fault !== undefined) return new Problem(`${path}: [robot."${id}"]: ${fault}`, EXIT.usage);
-  }
-  return config;
+  return serveSettings(settings, flags, env, { databaseUrl, drills });
 }
 
 /** Variables of stores that this build does not have: refused, because ignoring them would lose data. */

@@ -12,7 +12,7 @@ export type CloseCode = 1008 | 1011 | 1013;
 
 type ErrorType = "authentication_error" | "billing_error" | "rate_limit_error" | "api_error" | "invalid_request_error";
 
-/** What a row says besides its status. It is answered only where it has a meaning, which the documentation shows. */
+/** What a row says besides its status. It is answered only where it has a text: `http`, `socket`, `event`. */
 interface Facts {
   /** Its meaning as an HTTP answer. */
   readonly http?: string;

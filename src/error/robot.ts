@@ -157,7 +157,7 @@ export const ROBOT = table({
     ],
     close: 1008,
   }),
-  /** More waits on a socket than may. */
+  /** More bytes or messages wait on a socket than its limits allow. */
   socket_overflow: row(413, {
     socket: [
       CONNECTION,

@@ -38,7 +38,7 @@ export interface Child {
   readonly readyMs: number;
   /** To the child's `process.on("message")`; only with `onMessage`. */
   send(message: unknown): void;
-  /** `problem`, or why the process is gone if it has ended by itself: that is then the cause. */
+  /** `problem`, or, when the process has exited by itself, why it did: that is then the cause. */
   explain(problem: Problem): Promise<Problem>;
   /** Ends the process and removes its data. */
   stop(): Promise<void>;

@@ -75,7 +75,7 @@ class Attempt implements Started {
     return this.ticket.named ? this.ticket.step : null;
   }
 
-  /** A failure takes everything back, and so does a fault of our own. */
+  /** Releases everything that is held when `work` fails or throws. */
   async guarded<T>(work: () => Promise<T | Failure>): Promise<T | Failure> {
     try {
       const outcome = await work();
@@ -104,9 +104,9 @@ class Attempt implements Started {
     held.interruptions = new Interruptions(deps.clock, deps.chunkMs, this.caller.signal, deps.lifecycle.over);
     const failure = stateFault(manifest.state.kind, command.state) ?? (await this.admitted());
     if (failure) return failure;
-    // First, so that it is on its way before the decoders take the cores.
+    // Before the decode, so that the statement is sent before the decoders occupy the cores.
     held.charge = this.hold(model);
-    // A fault in it is found when the decoders are done; until then nobody awaits it, which must not be an unhandled rejection.
+    // `paid` awaits it, after the decode. Without this, an earlier error would be an unhandled rejection.
     held.charge.catch(() => {});
     const refused = (await this.decoded(model)) ?? (await this.paid()) ?? ticket.admit() ?? this.run(model);
     return refused ?? this;
@@ -117,10 +117,10 @@ class Attempt implements Started {
     if (computed instanceof Failure) return computed;
     const { result, answer } = computed;
     const kept = this.guarded(() => this.keep(result, answer));
-    // Beside the commit. A fault in it is told once the commit has ended: what is kept is not taken back.
+    // At the same time as the commit. An error in it is thrown after the commit: an answer that is durable is never undone.
     const printed = Promise.try(() => print(answer));
     printed.catch(() => {});
-    // What is being made durable goes on without its client, who may ask again with the same id.
+    // A commit that has begun is finished even when the client disconnects: a repeat with the same id gets the answer.
     this.interruptions.onLeave = () => false;
     const failure = await this.interruptions.race(kept, () => outcomeUnknown(this.command));
     if (failure) return failure;
@@ -225,7 +225,7 @@ class Attempt implements Started {
     return undefined;
   }
 
-  /** A client that leaves takes the run back if the model has not started; otherwise the chunk is finished, and kept for a repeat. */
+  /** A client's disconnect cancels the run before the model starts. Afterwards the chunk is finished and stored for a repeat. */
   private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
     const run = present(this.held.run, "a run that the engine has taken on");
     this.interruptions.onLeave = () => run.withdraw();
@@ -325,7 +325,7 @@ function replayed({ generationId, step, answer: stored }: Replay): Started {
   };
 }
 
-/** A result that is not that of an observation of this model: nobody may move by it. */
+/** A result whose shape is not that of the model's chunk must not reach a robot. */
 function uncorrelated({ served }: ObserveCommand, { rows, columns }: ChunkResult): Failure | undefined {
   const { action } = served.manifest;
   if (rows === action.rows && columns === action.columns.length) return undefined;

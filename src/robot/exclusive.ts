@@ -1,6 +1,6 @@
 /**
- * What may be held once only: by one request, on one node. Each is a small interface here, implemented in this process's
- * memory; a fleet of nodes implements the same over what they share (leases, capacity).
+ * Everything that is exclusive or counted per process today. Each has a small interface here, implemented in this process's
+ * memory; leases and capacity that several nodes share would take its place.
  */
 import type { Failure } from "../error/core.ts";
 import type { SessionKey } from "../store/robot/records.ts";
@@ -12,14 +12,14 @@ import type { Holder, HoldRequest, SessionName, Ticket } from "./session/table.t
 export interface Sessions {
   /** Sessions that are idle or busy. */
   readonly size: number;
-  /** The session stage up to `image_count_mismatch`; a ticket holds the session until it is given back. */
+  /** Runs the session's checks, up to `image_count_mismatch`. The session is busy until the ticket's `commit` or `fail`. */
   begin(
     name: SessionName,
     request: SessionRequest,
     counts: ImageCounts,
     slots?: SessionSlots,
   ): Promise<Ticket | Failure>;
-  /** A connection takes the session for itself until `release`. `gone`: it was gone itself meanwhile. */
+  /** Gives the session to one connection alone until `release`. `gone`: the connection closed while it waited. */
   hold(request: HoldRequest): Promise<{ readonly sessionId: string; readonly step: number } | "gone" | Failure>;
   /** Whether the session was never asked for an observation of this id, where that is known without the store. */
   isFirst(session: SessionKey, observationId: string): boolean;
@@ -31,14 +31,13 @@ export interface Sessions {
   sweep(): void;
 }
 
-/** Observation ids that run. */
+type Claimed = { readonly kind: "claim"; release(): void } | { readonly kind: "taken"; readonly digest: Uint8Array };
+
+/** Ids of the observations that are running. */
 export interface RunningIds {
   readonly size: number;
   /** Takes the id until `release`, or says with which content it runs already. */
-  claim(
-    key: string,
-    digest: Uint8Array,
-  ): { readonly kind: "claim"; release(): void } | { readonly kind: "taken"; readonly digest: Uint8Array };
+  claim(key: string, digest: Uint8Array): Claimed | Promise<Claimed>;
 }
 
 /** Run and frame slots of the engine, accounts in turns. */
@@ -70,7 +69,7 @@ export class LocalIds implements RunningIds {
     return this.digests.size;
   }
 
-  claim(key: string, digest: Uint8Array): ReturnType<RunningIds["claim"]> {
+  claim(key: string, digest: Uint8Array): Claimed {
     const other = this.digests.get(key);
     if (other) return { kind: "taken", digest: other };
     this.digests.set(key, digest);

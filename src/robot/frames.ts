@@ -48,7 +48,7 @@ export class BodyFrames implements ObservedFrames {
     return this.images.length;
   }
 
-  /** A count that no camera set can have stands as one list: it equals no observation that can run. */
+  /** A number of images that does not divide by the cameras gives one list. Such an observation is refused later on. */
   digests(cameras: number): readonly (readonly string[])[] {
     const digests = this.images.map(({ jpeg }) => frameDigest(jpeg));
     const perCamera = digests.length / cameras;
@@ -71,7 +71,7 @@ export class BodyFrames implements ObservedFrames {
 
   async close(): Promise<void> {
     this.drop();
-    // A frame that is dropped before its decode has its slot until a decoder comes to it.
+    // A frame that is dropped while it is queued keeps its slot until a decode thread takes it from the queue.
     await Promise.allSettled(this.taken.map(({ frame }) => frame.decoded));
   }
 }

@@ -67,7 +67,7 @@ export class Holdings {
     return first;
   }
 
-  /** What neither outcome keeps; a session that cannot be settled holds up nothing else. */
+  /** Releases what both outcomes release, even when `settle` throws. */
   private giveBack(settle: () => void): void {
     try {
       settle();

@@ -29,8 +29,8 @@ export class Interruptions {
   }
 
   /**
-   * The outcome of `work`, or the interruption that comes first. `unfinished` makes the failure of work that is not stopped by
-   * the deadline or the shutdown: then nobody can say that nothing ran.
+   * The outcome of `work`, or the interruption that comes first. `unfinished`: the failure at the deadline or
+   * the shutdown when `work` goes on regardless, so that its outcome is not known.
    */
   async race<T>(work: Promise<T>, unfinished?: () => Failure): Promise<T | Failure> {
     if (this.signal.aborted) this.leave();

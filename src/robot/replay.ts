@@ -10,7 +10,7 @@ import { ROBOT } from "../error/robot.ts";
 import type { AnsweredObservation, NeutralAnswer, ObservationKey } from "../store/robot/records.ts";
 import type { RobotStore } from "../store/robot/robot.ts";
 import { StoreDown } from "../store/store.ts";
-import { LocalIds, type RunningIds } from "./exclusive.ts";
+import type { RunningIds } from "./exclusive.ts";
 
 /** The answer that an earlier request with the same id and content got. */
 export interface Replay {
@@ -30,7 +30,7 @@ export interface Claim {
 export class Replays {
   constructor(
     private readonly store: Pick<RobotStore, "observation">,
-    private readonly running: RunningIds = new LocalIds(),
+    private readonly running: RunningIds,
   ) {}
 
   /** Observations that run now. */
@@ -43,7 +43,10 @@ export class Replays {
    * `observation_outcome_unknown` (409 while it runs, 503 when its result is gone).
    */
   async claim(id: ObservationKey, digest: Uint8Array, isFirst = false): Promise<Claim | Replay | Failure> {
-    const claimed = this.running.claim(`${id.accountId}\n${id.model}\n${id.sessionId}\n${id.observationId}`, digest);
+    const claimed = await this.running.claim(
+      `${id.accountId}\n${id.model}\n${id.sessionId}\n${id.observationId}`,
+      digest,
+    );
     if (claimed.kind === "taken") return sameBytes(claimed.digest, digest) ? pending() : conflict();
     const answered = isFirst ? undefined : await this.store.observation(id);
     if (answered === undefined) return claimed;
@@ -52,7 +55,7 @@ export class Replays {
   }
 }
 
-/** A record without a digest is from before an upgrade, whose digests cannot be compared: its answer stands for every repeat. */
+/** A record without a digest was written by an older version (old-replies.ts): every repeat of its id gets its answer. */
 function replay({ digest: first, generationId, step, answer }: AnsweredObservation, digest: Uint8Array) {
   if (first && !sameBytes(first, digest)) return conflict();
   return answer === undefined ? lost() : ({ kind: "replay", generationId, step, answer } as const);

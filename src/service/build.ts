@@ -24,6 +24,7 @@ import { robotSocket } from "../edge/robot-socket/upgrade.ts";
 import { Admission, type AdmissionLimits } from "../robot/admission.ts";
 import { Catalog } from "../robot/catalog.ts";
 import type { RobotDeps } from "../robot/deps.ts";
+import { LocalIds } from "../robot/exclusive.ts";
 import { Replays } from "../robot/replay.ts";
 import { SessionTable } from "../robot/session/table.ts";
 import type { Clock } from "../std/clock.ts";
@@ -100,7 +101,7 @@ export function build(settings: Settings, { clock, log, store }: Ports): Service
     chunkMs,
     catalog: new Catalog(),
     sessions: new SessionTable({ clock, store: store.robot, ...sessionsMax }),
-    replays: new Replays(store.robot),
+    replays: new Replays(store.robot, new LocalIds()),
     admission: new Admission(bounds.admission),
     records: store.robot,
   };

@@ -1,13 +1,12 @@
 /** From verified bundles and the configuration to loaded models. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
-import { ROBOT_DEFAULT, type RobotConfig } from "../config/robot.ts";
+import { ROBOT_DEFAULT, type RobotConfig, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import type { Bundle, Engine, LoadOptions } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import type { Catalog } from "../robot/catalog.ts";
-import { SlotPool } from "../robot/session/slots.ts";
 import { rowsText } from "../std/float32.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
@@ -49,8 +48,9 @@ export function planModels(
     const device = deviceOf(robot, id);
     if (device instanceof Problem) return device;
     const { replicas, slots, threads } = robot;
-    const { promptNanosPerToken: prompt, cachedPromptNanosPerToken: cachedPrompt, rowNanosPerRow: completion } = robot;
-    plan.push({ bundle, device, replicas, slots, threads, rates: { prompt, cachedPrompt, completion } });
+    const rates = robotRates(id, robot);
+    if (typeof rates === "string") return new Problem(`[robot."${id}"]: ${rates}`, EXIT.usage);
+    plan.push({ bundle, device, replicas, slots, threads, rates });
   }
   return plan;
 }
@@ -74,7 +74,7 @@ export async function loadModels(
   lifecycle: Lifecycle,
 ): Promise<Problem | undefined> {
   for (const { bundle, rates } of plan) {
-    catalog.models.set(bundle.manifest.id, { manifest: bundle.manifest, model: undefined, slots: undefined, rates });
+    catalog.add(bundle.manifest, rates);
   }
   catalog.known = true;
   if (lifecycle.draining) return undefined;
@@ -82,8 +82,7 @@ export async function loadModels(
     const { manifest } = options.bundle;
     const model = await engine.load(options);
     if (model instanceof Failure) return new Problem(model.message);
-    const slots = model.slots > 0 ? new SlotPool(model) : undefined;
-    catalog.models.set(manifest.id, { manifest, model, slots, rates: options.rates });
+    catalog.add(manifest, options.rates, model);
     log.info("model loaded", { model: manifest.id, device: model.device, replicas: options.replicas });
     for (const { device, reason } of model.refused) log.info("device refused", { model: manifest.id, device, reason });
     return undefined;

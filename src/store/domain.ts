@@ -1,5 +1,6 @@
 /**
- * A domain of the store: its operations, written once for both engines (steps.ts), and what the engines must know about them.
+ * A domain of the store: its operations as steps for both engines (steps.ts), and what the engines must know about
+ * them. PostgreSQL runs the hot ones as functions instead, which are written a second time (hot.ts).
  * The types below turn a domain into the asynchronous interface that callers have, so that "go to definition" on
  * `store.robot.observation` leads to the generator with the SQL.
  */

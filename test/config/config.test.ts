@@ -73,9 +73,7 @@ test("the contract's example is accepted; money becomes nano-dollars per token",
     device: "auto",
     threads: 1,
     allowReference: false,
-    promptNanosPerToken: 500n,
-    cachedPromptNanosPerToken: 50n,
-    rowNanosPerRow: 40_000n,
+    rates: { prompt: 500n, cachedPrompt: 50n, completion: 40_000n },
   });
 });
 
@@ -97,14 +95,12 @@ test("defaults without any file; the result is frozen", async () => {
   expect(Object.isFrozen(config)).toBe(true);
 });
 
-test("a table without any key has every default; a price for cached tokens above the others is refused", async () => {
+test("a table without any key has every default, and no price", async () => {
   const config = await read('[robot."a/b"]');
   if (config instanceof Problem) throw new Error(config.message);
   expect(config.robot.get("a/b")).toEqual(ROBOT_DEFAULT);
   expect(Object.isFrozen(config.robot.get("a/b"))).toBe(true);
-  expect(await message('[robot."a/b"]\ncached_prompt_usd_per_mtok = "0.501"')).toMatch(
-    /^2 .*\[robot."a\/b"\]: cached_prompt_usd_per_mtok is above prompt_usd_per_mtok/,
-  );
+  expect(config.robot.get("a/b")?.rates).toEqual({ prompt: undefined, cachedPrompt: undefined, completion: undefined });
 });
 
 test("flags win over TENDON_* variables, which win over the file", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { Failure } from "../../src/error/core.ts";
+import { LocalIds } from "../../src/robot/exclusive.ts";
 import { Replays } from "../../src/robot/replay.ts";
 import { fakeStore, funded } from "../account/fake-store.ts";
 
@@ -27,7 +28,7 @@ async function stand() {
       at: 1,
     });
   };
-  return { store, answered, replays: new Replays(store.robot) };
+  return { store, answered, replays: new Replays(store.robot, new LocalIds()) };
 }
 
 async function outcome(claimed: Awaited<ReturnType<Replays["claim"]>>) {

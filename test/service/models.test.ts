@@ -44,8 +44,8 @@ test("device, replicas and threads come from the configuration", () => {
   expect(planModels(bundles, config({ [MODEL]: { device: ["cpu", "echo"] } }))).toMatchObject({ exit: 2 });
 });
 
-test("a model costs what its configuration says, or else the configuration's default", async () => {
-  const robot = { [MODEL]: { promptNanosPerToken: 7n, cachedPromptNanosPerToken: 3n, rowNanosPerRow: 11n } };
+test("a model costs what its configuration says, or else what the built-in one says of it; no other id has a price", async () => {
+  const robot = { [MODEL]: { rates: { prompt: 7n, cachedPrompt: 3n, completion: 11n } } };
   const planned = planModels([bundle(), bundle(cartesianManifest())], config(robot));
   if (!Array.isArray(planned)) throw new Error(planned.message);
   const catalog = new Catalog();
@@ -53,6 +53,19 @@ test("a model costs what its configuration says, or else the configuration's def
   expect([MODEL, CARTESIAN].map((id) => catalog.models.get(id)?.rates)).toEqual([
     { prompt: 7n, cachedPrompt: 3n, completion: 11n },
     { prompt: 500n, cachedPrompt: 50n, completion: 40_000n },
+  ]);
+  const dear = { rates: { prompt: 500n, cachedPrompt: 501n, completion: 1n } };
+  expect(planModels([bundle()], config({ [MODEL]: dear }))).toMatchObject({
+    exit: 2,
+    message: expect.stringContaining("cached_prompt_usd_per_mtok is above prompt_usd_per_mtok"),
+  });
+  const own = { ...manifest(), id: "mine/arm:yam" };
+  expect(planModels([bundle(own)], config({}))).toMatchObject({
+    exit: 2,
+    message: expect.stringContaining("its price is not known"),
+  });
+  expect(planModels([bundle(own)], config({ "mine/arm:yam": robot[MODEL] }))).toMatchObject([
+    { rates: robot[MODEL].rates },
   ]);
 });
 

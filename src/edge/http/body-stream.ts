@@ -8,7 +8,7 @@ import type { Clock } from "../../std/clock.ts";
 export interface Sink {
   /** Resolves when the next piece may come. A failure ends the body. */
   write(bytes: Uint8Array): Promise<Failure | undefined>;
-  /** The body has not come whole: nothing of it is to be kept. Called once at most, and nothing is written after it. */
+  /** The body has not come whole: nothing of it is to be kept. Called once at most, also while a write is late, and nothing is written after it. */
   abort(): Promise<void>;
 }
 
@@ -74,10 +74,12 @@ async function pour(
 ): Promise<Streamed> {
   let length = 0;
   let overdue: StreamFault | undefined;
+  const over = Promise.withResolvers<undefined>();
   const give = (fault: StreamFault) => {
     overdue ??= fault;
-    // A read that waits ends with it.
+    // A read that waits ends with it, and so does a write: a sink that hangs holds neither the connection nor a shutdown.
     reader?.cancel().catch(() => {});
+    over.resolve(undefined);
   };
   const within = (ms: number | undefined, fault: StreamFault) =>
     ms === undefined ? () => {} : clock.after(ms, () => give(fault));
@@ -93,7 +95,7 @@ async function pour(
       length += piece.value.length;
       if (length > bytesMax) return "too_large";
       if (announced !== undefined && length > announced) return "cut";
-      const failure = await sink.write(piece.value);
+      const failure = await Promise.race([sink.write(piece.value), over.promise]);
       if (failure) return failure;
       if (overdue) return overdue;
     }

@@ -30,7 +30,7 @@ export function byteStream(source: Source, ended: (error?: unknown) => void): Re
             await end();
           }
         } catch (error) {
-          // Who made the source is told why; the server would only print it.
+          // `ended` gets the error; given to the controller, Bun would only print it.
           controller.error();
           await end(error);
         }

@@ -55,7 +55,7 @@ export async function answer(
       ...type,
       ...headers,
       "x-request-id": requestId,
-      // A client that keeps its connection learns to look for another server.
+      // A client with a persistent connection then opens a new one, which can lead to another server.
       ...(lifecycle.draining ? { connection: "close" } : {}),
     },
   });
@@ -97,7 +97,7 @@ function eventBody(deps: HttpDeps, requestId: string, events: Events): ReadableS
   return eventStream(events, write, cut);
 }
 
-/** What a failure has to say to the operator alone. */
+/** Logs a failure's detail, which clients do not see. */
 function note({ log }: HttpDeps, requestId: string, { code, detail }: Failure): void {
   if (detail !== undefined) log.error("request failed", { request: requestId, code, detail });
 }

@@ -1,6 +1,6 @@
 /**
- * A reply as server-sent events. Who writes them is never slowed down by who reads them; a client that leaves more bytes
- * unread than the route allows is cut off, so that nothing grows without end and nothing is lost in the middle.
+ * A reply as server-sent events. The writer never waits for the client. A client that leaves more bytes unread than
+ * the route allows is disconnected, so that memory is bounded and no event is skipped.
  */
 import type { Failure } from "../../error/core.ts";
 
@@ -10,7 +10,7 @@ export type Send = (text: string) => void;
 export interface Events {
   /** Of what the client has not taken yet; beyond it the connection is cut. */
   readonly unsentBytesMax: number;
-  /** Writes everything; a failure that it comes to is written by its caller. */
+  /** Writes all events. A failure that it returns is written by the transport, with `failed`. */
   write(send: Send): Promise<Failure | undefined>;
   /** How this route says that a stream has failed. */
   failed(failure: Failure): readonly string[];

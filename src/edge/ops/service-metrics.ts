@@ -12,8 +12,8 @@ export interface ServiceMetrics {
 }
 
 /**
- * The bounds in which one looks for a figure are bounds of buckets: 1 and 3 ms (budget of a socket, p50 and p99), 4 and 8 ms
- * (of HTTP), 33 ms (a period at 30 Hz), 400 ms (motors damp) and 10 s (`chunk_seconds`).
+ * Every time that matters is the bound of a bucket: 1 and 3 ms (budget on a socket, p50 and p99), 4 and 8 ms (over HTTP),
+ * 33 ms (a period at 30 Hz), 400 ms (motors without rows are damped) and 10 s (`chunk_seconds`).
  */
 const START_BUCKETS_MS = [
   0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8, 12, 20, 33, 50, 100, 200, 400, 1_000, 2_000, 5_000, 10_000,

@@ -104,7 +104,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
   const { store, clock } = deps;
   const now = Math.floor(clock.unixMs() / 1000);
   const { accountId } = who;
-  // So that the page shows the last use of keys that were used just now.
+  // Stores the times of use that are still in memory, which the page shows.
   await deps.keys.flush();
   const [found, keys, days] = await Promise.all([
     store.accounts.accountById(accountId),

@@ -134,7 +134,7 @@ export class FrameGroup implements ObservedFrames {
     this.closed = true;
     this.drop();
     this.giveBytes();
-    // A frame that is dropped before its decode has its slot until a decoder comes to it.
+    // A frame that is dropped while it is queued keeps its slot until a decode thread takes it from the queue.
     await Promise.allSettled(this.all().map(({ frame }) => frame?.decoded));
     this.early?.release();
   }

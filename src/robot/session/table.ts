@@ -83,7 +83,7 @@ interface Entry {
 
 const NEW: machine.SessionState = { kind: "new" };
 
-/** The state of an id while the store is asked about it: taken, so that no second request asks. */
+/** The state of an id while the store is asked about it: busy, so that a second request is refused meanwhile. */
 const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: undefined, ending: false };
 
 export class SessionTable implements Sessions {

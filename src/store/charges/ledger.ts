@@ -104,7 +104,7 @@ const RULES: readonly Rule[] = [
       `account ${row.account_id}, month ${row.month}: the days of usage cost ${row.cost}, the ledger says ${row.spent}`,
   },
   {
-    // Where a month has charges that were summed up, its days may say more than the charges that are left; nowhere less.
+    // In a month of which charges were summed up, usage of the days may exceed that of the charges left; it is never below.
     text: `SELECT coalesce(d.account_id, r.account_id) AS account_id, coalesce(d.day, r.day) AS day,
              coalesce(d.item, r.item) AS item, coalesce(d.charges, 0) AS charges, coalesce(r.charges, 0) AS found
            FROM usage_days AS d FULL JOIN (

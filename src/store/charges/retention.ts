@@ -24,8 +24,8 @@ export function* holdsExpire({ before }: { before: number }): Steps<"done" | "mo
 }
 
 /**
- * The ids of the charges that the text finds, as one list. Their accounts are locked in the order in which all lock who need several
- * of them, so that no charge changes any more; the statements after this do not find one that another node took meanwhile.
+ * The ids of the charges that the text finds, as one list. Their accounts are locked, in the order of their ids, so
+ * that the charges stay as they are. One that another node took before is not found by the statements that follow.
  */
 function* locked(text: string, before: number): Steps<string> {
   const found = yield* rows<{ id: string; accountId: string }>(text, before);

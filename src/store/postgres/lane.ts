@@ -53,7 +53,7 @@ export class Lane {
     if (!this.running) this.run().catch((error: unknown) => this.broken(error));
   }
 
-  /** A bug of ours: nobody knows what was done of what waits. */
+  /** After a bug of ours the outcome of every waiting write is unknown. */
   private broken(error: unknown): void {
     for (const { waiting } of this.members.splice(0)) waiting.end(new StoreDown(String(error), true));
     this.sent = 0;

@@ -31,7 +31,7 @@ export interface AnsweredObservation {
   readonly answer: NeutralAnswer | undefined;
 }
 
-/** What a chunk leaves behind besides its price. */
+/** What is stored of a chunk besides its price. */
 export interface ChunkRecord {
   readonly session: SessionKey | undefined;
   readonly observation: (ObservationKey & AnsweredObservation) | undefined;

@@ -1,4 +1,4 @@
-/** Forgetting what chunks left behind, in bounded parts. */
+/** Deletes old answers, observations and sessions, in bounded parts. */
 import { changes, rows, type Steps, type Value } from "../steps.ts";
 import type { Retention, SessionKey } from "./records.ts";
 
@@ -50,7 +50,7 @@ function* forgetSessions(
     `${texts.rows} IN (SELECT ${KEY} FROM observations JOIN ${SESSIONS} USING (${OF_SESSION})${texts.which}`,
     these,
   );
-  // With room left no more rows of these sessions exist.
+  // The limit was not reached, so these sessions have no more rows.
   if (left.rows > 0) {
     left.rows -= yield* changes(`${texts.end} WHERE (${OF_SESSION}) IN (SELECT ${OF_SESSION} FROM ${SESSIONS})`, these);
   }

@@ -5,8 +5,8 @@ import { pathToFileURL } from "node:url";
 import { LIMITS } from "../../limits.ts";
 
 /**
- * The log is copied into the database by a thread of its own (checkpointer.ts). Commits go on meanwhile, so that it rarely comes
- * to the log's end, and only then the log begins anew. From this length on, in pages, the writer copies the little that is left.
+ * The log is copied into the database by a thread of its own (checkpointer.ts). The log restarts only when all of it is
+ * copied, which rarely happens while commits go on. From this length on, in pages, the writer itself copies the rest.
  */
 const CHECKPOINT_PAGES = 10_000;
 const LOG_RETRY_MS = 5;

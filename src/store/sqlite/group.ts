@@ -29,8 +29,8 @@ export type Writes = ReadonlyMap<string, Listed>;
 
 /**
  * Runs `requests` in order in one transaction, which is durable once the log is synced (writer.ts). On any error none of them
- * happened; then each is tried alone, so that one that cannot be done takes no other with it. A lock of another process, for
- * which SQLite has waited, is not the fault of one: each would only wait as long again.
+ * happened; then each is tried alone, so that one bad write does not fail the others. If another process holds the lock, all
+ * fail together: SQLite has waited for it already, and each would wait as long again.
  */
 export function commitGroup(db: Database, writes: Writes, requests: readonly WriteRequest[]): WriteReply[] {
   const replies: WriteReply[] = [];

@@ -155,6 +155,15 @@ describe("nothing is kept of a body", () => {
     socket.destroy();
   });
 
+  test("whose sink hangs longer than the body may take in all", async () => {
+    const sink = new Counting(() => new Promise(() => {}));
+    await using server = await pouring(sink, { totalMs: 60 });
+    const socket = await opened(server.port, `Content-Length: ${MiB}`);
+    await send(socket, MiB);
+    expect([await server.ended, sink.aborts]).toEqual(["late", 1]);
+    socket.destroy();
+  });
+
   test("that passes the limit in chunks, as soon as it does", async () => {
     const sink = new Counting();
     await using server = await pouring(sink, { bytesMax: 4 * MiB });
