@@ -178,7 +178,7 @@ test("the table of limits has those of the specification, and what the text repe
     "262,144",
     "4,096",
   ]);
-  expect([value("Observations that wait"), value("Bytes that no"), value("Messages that no")]).toEqual([
+  expect([value("Observations that wait"), value("Bytes of messages"), value("Messages whose")]).toEqual([
     "8",
     "16 MiB",
     "128",
