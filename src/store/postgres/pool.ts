@@ -24,7 +24,8 @@ const TIMEOUTS = {
   lock_timeout: LIMITS.storeLockMs,
 };
 
-type Sql = postgres.Sql<{ bigint: bigint }>;
+/** `close` ends the connections of the moment; the types of postgres.js lack it. */
+type Sql = postgres.Sql<{ bigint: bigint }> & { close(): Promise<void> };
 
 /**
  * What the server refused: `order`, the statement itself, which it would refuse again; `lock`, another transaction holds one;
@@ -118,6 +119,11 @@ export class Pool {
     if (this.sql !== useless || this.closed) return;
     this.sql = this.connect();
     useless.end({ timeout: 0 }).catch(() => {});
+    // postgres.js forgets a connection that it was opening at that moment: it would stay open, and count at the server, for good.
+    // After the time for connecting it is open or given up; a second close finds it.
+    this.clock.after(2 * LIMITS.storeConnectMs, () => {
+      useless.close().catch(() => {});
+    });
   }
 
   private connect(): Sql {
@@ -132,7 +138,7 @@ export class Pool {
       fetch_types: false,
       onnotice: () => {},
       connection: { application_name: "tendon", ...TIMEOUTS },
-    });
+    }) as Sql;
   }
 }
 

@@ -1,5 +1,6 @@
 /** Connections to a real PostgreSQL server that break while statements are on their way. */
 import { describe, expect, test } from "bun:test";
+import { LIMITS } from "../../../src/limits.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { Pool, Unanswered } from "../../../src/store/postgres/pool.ts";
 import { first, type Steps } from "../../../src/store/steps.ts";
@@ -49,6 +50,28 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       // Enough at once for every connection to be asked.
       const answers = await Promise.all(Array.from({ length: CLIENTS }, at.ask));
       expect(answers).toEqual(Array(CLIENTS).fill([{ said: "x" }]));
+    }, 60_000);
+
+    test("a server that was frozen keeps no connection of the pools that were given up", async () => {
+      await using server = await PostgresServer.start("fsync=off");
+      const pool = new Pool(server.url("postgres"), systemClock);
+      let over = false;
+      const client = async () => {
+        while (!over) if ((await pool.rows("SELECT 1 AS n", [])) instanceof Unanswered) await Bun.sleep(5);
+      };
+      const load = Array.from({ length: CLIENTS }, client);
+      await Bun.sleep(300);
+      server.signal("SIGSTOP");
+      // Long enough for two pools to be given up: one that answers nothing, one that cannot connect.
+      await Bun.sleep(LIMITS.storeAnswerMs + 2 * LIMITS.storeConnectMs);
+      server.signal("SIGCONT");
+      await Bun.sleep(3 * LIMITS.storeConnectMs);
+      over = true;
+      await Promise.all(load);
+      const count = "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'tendon'";
+      const rows = await pool.rows(count, []);
+      await pool.close();
+      expect(rows).toEqual([{ n: BigInt(LIMITS.storeConnectionsMax) }]);
     }, 60_000);
 
     test("a connection that breaks within a transaction ends that one alone, and nothing of it is kept", async () => {
