@@ -2,7 +2,7 @@
 import { EXIT, Problem } from "./error/problem.ts";
 import { nearest } from "./std/nearest.ts";
 
-/** What each drill does to a request of the robot route. */
+/** What each drill does to a request of the robot route, or to a response of a language model. */
 const NAMES = [
   /** The model fails on the run. */
   "model_failure",
@@ -16,6 +16,17 @@ const NAMES = [
   "result_lost",
   /** The model takes `slowModelMs` longer. */
   "slow_model",
+  // Language models; the prefix is that of the `Idempotency-Key`.
+  /** The provider is not reached. */
+  "upstream_unavailable",
+  /** The provider refuses the request. */
+  "upstream_rejected",
+  /** The provider's answer is cut off after its first piece. */
+  "upstream_cut",
+  /** The provider takes `slowUpstreamMs` longer. */
+  "upstream_slow",
+  /** The process that runs a background job is taken to have ended. */
+  "job_lost",
 ] as const;
 export type Drill = (typeof NAMES)[number];
 

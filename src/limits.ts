@@ -68,6 +68,16 @@ export const LIMITS = {
   socketCloseMs: 2_000,
   socketsMax: 4_096,
   accountSocketsMax: 3_072,
+  // Language models (specification, Limits; contract section 4)
+  llmBodyBytesMax: 2 * MiB,
+  outputTokensMax: 65_536,
+  idempotencyKeyCharsMax: 200,
+  /** A buffered stream's connection. */
+  llmStreamMs: 30 * 60_000,
+  /** Between two comments of a stream that has nothing to say. */
+  llmKeepaliveMs: 10_000,
+  /** How long a request waits for another one of its key. */
+  llmKeyWaitMs: 30_000,
   // JSON (contract section 1)
   jsonDepthMax: 64,
   jsonValuesMax: 20_000,
@@ -156,6 +166,49 @@ export const LIMITS = {
   /** JPEG decoders: one per core up to this many. */
   decodeThreadsMax: 8,
 
+  // Language models
+  /** Largest count of tokens that a provider's usage may have. */
+  llmTokensMax: 1_000_000_000,
+  /** One event of a provider's stream, or a whole answer: the largest request and the longest output fit, in escapes as well. */
+  llmLineCharsMax: 8 * MiB,
+  /** All of a provider's stream. */
+  llmStreamCharsMax: 512 * MiB,
+  /** Text, reasoning and arguments of one response: 65,536 tokens, the longest ones among them. */
+  llmOutputCharsMax: MiB,
+  /** A provider's error object. */
+  llmErrorBytesMax: 64 * KiB,
+  /** What of a provider's sentence is passed on. */
+  llmSaidCharsMax: 300,
+  llmRetryAfterSecondsMax: 3_600,
+  /** Connections to one provider that are kept without a call. */
+  llmIdleConnectionsMax: 256,
+  /** Live responses that run at once, over all accounts, */
+  llmLiveMax: 4_096,
+  /** and of one account. */
+  accountLlmLiveMax: 3_072,
+  /** Background jobs that run at once on this node, */
+  llmJobsRunningMax: 64,
+  /** and of one account. */
+  accountLlmJobsRunningMax: 48,
+  /** Background jobs that have not ended, over all accounts, */
+  llmJobsMax: 4_096,
+  /** and of one account. */
+  accountLlmJobsMax: 1_024,
+  /** Between two looks for queued jobs; new ones are taken at once. */
+  llmJobsLookMs: 1_000,
+  /** Between two signs of life of a process that runs responses, */
+  llmBeatMs: 2_000,
+  /** and the silence after which others end what it ran. */
+  llmBeatMissedMs: 15_000,
+  /** Between two looks at a response that another node runs. */
+  llmPollMs: 500,
+  /** Text of a stream that is sent with one piece. */
+  llmPieceCharsMax: 64 * KiB,
+  /** A client that takes nothing of its stream for so long is disconnected. */
+  llmUnreadSeconds: 60,
+  /** What the drill `upstream_slow` adds. */
+  slowUpstreamMs: 2_000,
+
   // Native engine, fixed when it is opened
   /** Frames between `frame_put` and the end of their run: 16 robots of 3 cameras x 4 frames, and a margin for sockets. */
   framesMax: 256,
@@ -196,6 +249,15 @@ assert(LIMITS.accountFramesMax >= LIMITS.observationFramesMax, "every observatio
 assert(LIMITS.accountWaitingMax < LIMITS.admissionWaitingMax, "no account can take all places to wait");
 assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 20, "the widest chunk of the contract fits");
 assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
+assert(LIMITS.accountLlmLiveMax < LIMITS.llmLiveMax, "no account can take all live responses");
+assert(LIMITS.accountLlmJobsRunningMax < LIMITS.llmJobsRunningMax, "no account can take all places of running jobs");
+assert(LIMITS.accountLlmJobsMax < LIMITS.llmJobsMax, "no account can take all places of jobs");
+assert(
+  LIMITS.llmLineCharsMax > 6 * LIMITS.llmOutputCharsMax,
+  "the longest output fits into one event, in escapes as well",
+);
+assert(4 * LIMITS.llmBeatMs < LIMITS.llmBeatMissedMs, "some lost signs of life do not end a process' responses");
+assert(LIMITS.llmKeepaliveMs < 1_000 * LIMITS.llmUnreadSeconds, "a stream that is read is not taken to be unread");
 // The largest idle time that Bun accepts is 255 s.
 assert(LIMITS.chunkSecondsMax + 10 < 255, "the server can be told to wait for the slowest chunk");
 assert(LIMITS.clientAnswerMs > 1_000 * LIMITS.chunkSecondsDefault, "a client waits for a chunk of the default time");

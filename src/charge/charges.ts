@@ -8,14 +8,25 @@ import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { ChargeStore } from "../store/charges/charges.ts";
-import type { ChargeKey, HoldRefusal, NewCharge, Rates, Settlement, Usage } from "../store/charges/records.ts";
+import type {
+  ChargeKey,
+  HoldOutcome,
+  HoldRefusal,
+  NewCharge,
+  Rates,
+  Settlement,
+  Usage,
+} from "../store/charges/records.ts";
 import { StoreDown } from "../store/store.ts";
+
+/** `expires_at` of a hold that does not end by its time: a durable record owns it, such as a job's, and ends it. */
+const NO_EXPIRY = Number.MAX_SAFE_INTEGER;
 
 export interface HoldRequest extends Pick<NewCharge, "chargeId" | "accountId" | "item" | "rates"> {
   /** The most that the work can use. */
   readonly max: Pick<Usage, "promptTokens" | "completionTokens">;
-  /** The longest that the work may take; afterwards its node is taken to be dead. */
-  readonly deadlineMs: number;
+  /** The longest that the work may take; afterwards its node is taken to be dead. `none`: the record of the work ends the hold. */
+  readonly deadlineMs: number | "none";
 }
 
 /** Money that is held; it ends in `settle` or `release`. */
@@ -23,6 +34,12 @@ export interface Charge extends Pick<NewCharge, "chargeId" | "accountId" | "item
   /** Nano-dollars. */
   readonly held: bigint;
 }
+
+/**
+ * A surface's store operation: opens the charge with a record of its own, in one transaction. What it says besides the outcomes
+ * of a hold, an object, is the caller's: then nothing is held.
+ */
+export type Opening<R extends object> = (charge: NewCharge) => Promise<HoldOutcome | R | StoreDown>;
 
 /** A surface's store operation: records the settlement and the result of the work in one transaction. */
 export type Effect<R> = (settlement: Settlement) => Promise<R | StoreDown>;
@@ -39,12 +56,14 @@ export class Charges {
   constructor(private readonly options: ChargesOptions) {}
 
   /** Failures: `payment_required`, `insufficient_credit`, `spend_limit_exceeded`, `billing_unavailable`. */
-  async hold({ chargeId, accountId, item, rates, max, deadlineMs }: HoldRequest): Promise<Charge | Failure> {
-    const { store } = this.options;
+  async hold<R extends object = never>(
+    { chargeId, accountId, item, rates, max, deadlineMs }: HoldRequest,
+    open: Opening<R> = (charge) => this.options.store.hold(charge),
+  ): Promise<Charge | Failure | R> {
     const at = this.now();
     // All prompt tokens at the uncached rate, which is the higher one (config/robot.ts; a provider's are checked likewise).
     const amount = costOf({ ...max, cachedTokens: 0 }, rates);
-    const outcome = await store.hold({
+    const outcome = await open({
       chargeId,
       accountId,
       item,
@@ -53,7 +72,7 @@ export class Charges {
       at,
       day: dayOf(at),
       month: monthOf(at),
-      expiresAt: at + Math.ceil(deadlineMs / 1000) + LIMITS.holdGraceSeconds,
+      expiresAt: deadlineMs === "none" ? NO_EXPIRY : at + Math.ceil(deadlineMs / 1000) + LIMITS.holdGraceSeconds,
     });
     if (outcome === "held") return { chargeId, accountId, item, rates, held: amount };
     if (outcome instanceof StoreDown) {
@@ -70,7 +89,7 @@ export class Charges {
         "the account of this API key is gone; create a key with 'tendon login'",
       );
     }
-    return refused(outcome);
+    return typeof outcome === "string" ? refused(outcome) : outcome;
   }
 
   /**

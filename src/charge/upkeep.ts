@@ -4,7 +4,7 @@ import type { Log } from "../std/log.ts";
 import type { ChargeStore } from "../store/charges/charges.ts";
 import { StoreDown } from "../store/store.ts";
 
-/** Later than any hold expires. */
+/** Later than any hold expires but those that a record owns (`NO_EXPIRY` in charges.ts): those end with it. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /** `all`: no other process has this store, so whatever is held belongs to one that ended. */

@@ -2,8 +2,10 @@
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
 import { EXIT, Problem } from "../error/problem.ts";
+import { planProviders } from "../service/providers.ts";
 import { type Ready, Server } from "../service/server.ts";
 import { openStore } from "../service/store.ts";
+import { systemClock } from "../std/clock.ts";
 import type { Command, Given } from "./frame/command.ts";
 import { print, printJson } from "./frame/print.ts";
 
@@ -34,13 +36,15 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
     json: given.on("json"),
   });
   if (config instanceof Problem) return config;
+  const providers = planProviders(config, systemClock);
+  if (providers instanceof Problem) return providers;
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
   // Another node may migrate the schema for an hour. A migration that this process has begun ends with it: all or nothing.
   const store = await Promise.race([open(config, "serve"), stopped]);
   if (store === "stopped") return EXIT.done;
   if (store instanceof Problem) return store;
-  const server = new Server(config, store);
+  const server = new Server(config, store, providers);
   try {
     const outcome = await Promise.race([server.start(), stopped]);
     if (outcome instanceof Problem) return outcome;

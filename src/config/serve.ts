@@ -133,10 +133,17 @@ function serveSettings(
     json: flags.json,
     credentialsPath: clientConfig(env).credentialsPath,
     llm: mapped(file.llm, llmConfig),
+    /** Keys of the providers by their variables. Secrets. */
+    providerKeys: providerKeys(file.llm, env),
     robot: mapped(file.robot, robotConfig),
   });
 }
 
 function mapped<T, R>(record: Readonly<Record<string, T>>, each: (value: T) => R): ReadonlyMap<string, R> {
   return new Map(Object.entries(record).map(([id, value]) => [id, each(value)]));
+}
+
+function providerKeys(llm: StaticDecode<typeof FILE>["llm"], env: Environment): ReadonlyMap<string, string> {
+  const names = Object.values(llm).flatMap((table) => table.api_key_env ?? []);
+  return new Map(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
 }

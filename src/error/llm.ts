@@ -27,6 +27,10 @@ export const LLM = table({
   unconfigured: row(503, { http: "No provider is configured for this model." }),
   invalid_id: row(422, { http: "The response id in the path does not match its pattern.", final: true }),
   response_not_found: row(404, { http: "The account has no response with this id.", wire: "not_found" }),
+  response_lost: row(503, {
+    event: "The `error` of a response whose process ended while it ran. It is not run again, and nothing was charged.",
+    wire: "server_error",
+  }),
   stream_timeout: row(503, {
     event:
       "The connection lasted 30 minutes; the job goes on. Poll the response, or repeat the request with the same key.",

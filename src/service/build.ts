@@ -11,7 +11,7 @@ import type { Drills } from "../drill.ts";
 import type { HttpDeps } from "../edge/http/deps.ts";
 import { Ingress } from "../edge/http/ingress.ts";
 import type { Surface } from "../edge/http/surface.ts";
-import { llm } from "../edge/llm/models.ts";
+import { llm } from "../edge/llm/routes.ts";
 import { oauth } from "../edge/oauth/oauth.ts";
 import { health } from "../edge/ops/health.ts";
 import type { OpsDeps } from "../edge/ops/metrics.ts";
@@ -21,6 +21,14 @@ import { robotHttp } from "../edge/robot-http/routes.ts";
 import type { RobotSocketDeps } from "../edge/robot-socket/sockets.ts";
 import { Sockets } from "../edge/robot-socket/sockets.ts";
 import { robotSocket } from "../edge/robot-socket/upgrade.ts";
+import { LIMITS } from "../limits.ts";
+import type { LlmDeps } from "../llm/deps.ts";
+import { Jobs } from "../llm/jobs.ts";
+import type { LlmId } from "../llm/models.ts";
+import { Owners } from "../llm/owners.ts";
+import { Places } from "../llm/places.ts";
+import type { Provider } from "../llm/provider/provider.ts";
+import { Watchers } from "../llm/watchers.ts";
 import { Admission, type AdmissionLimits } from "../robot/admission.ts";
 import { Catalog } from "../robot/catalog.ts";
 import type { RobotDeps } from "../robot/deps.ts";
@@ -28,6 +36,7 @@ import { LocalIds } from "../robot/exclusive.ts";
 import { Replays } from "../robot/replay.ts";
 import { SessionTable } from "../robot/session/table.ts";
 import type { Clock } from "../std/clock.ts";
+import { makeId } from "../std/ids.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import type { Store } from "./domains.ts";
@@ -46,6 +55,8 @@ export interface Settings {
   /** The account that the operator's link leads to; undefined: the operator chooses one. */
   readonly operatorEmail?: string;
   readonly drills: Drills;
+  /** Of the language models that are configured. */
+  readonly providers?: ReadonlyMap<LlmId, Provider>;
   /** Instead of those of limits.ts. */
   readonly bounds?: {
     readonly admission?: AdmissionLimits;
@@ -70,6 +81,7 @@ export interface Service {
   readonly people: People;
   readonly http: HttpDeps;
   readonly robot: RobotDeps;
+  readonly llm: { readonly deps: LlmDeps; readonly jobs: Jobs; readonly owners: Owners };
   readonly socket: RobotSocketDeps;
   readonly ops: OpsDeps;
   readonly surfaces: readonly Surface[];
@@ -106,6 +118,23 @@ export function build(settings: Settings, { clock, log, store }: Ports): Service
     records: store.robot,
   };
   const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets() };
+  const llmDeps: LlmDeps = {
+    clock,
+    log,
+    lifecycle,
+    drills,
+    charges,
+    store: store.llm,
+    providers: settings.providers ?? new Map(),
+    owner: makeId("node_", clock),
+    places: new Places(LIMITS.llmLiveMax, LIMITS.accountLlmLiveMax),
+    running: new Map(),
+    watchers: new Watchers(clock),
+    kick: () => jobs.kick(),
+    calls: metrics.calls,
+    estimates: metrics.estimates,
+  };
+  const jobs = new Jobs(llmDeps);
   const { signUpOpen, operatorEmail } = settings;
   const people = new People({ store, clock, signUpOpen, ...(operatorEmail === undefined ? {} : { operatorEmail }) });
   const deviceLogins = new DeviceLogins(store, people, clock);
@@ -115,12 +144,13 @@ export function build(settings: Settings, { clock, log, store }: Ports): Service
     people,
     http,
     robot,
+    llm: { deps: llmDeps, jobs, owners: new Owners(llmDeps) },
     socket,
     ops: { metrics: core.metrics, sessions, admission, ingress, sockets: socket.sockets },
     surfaces: [
       robotHttp({ robot, starts: starts.chat }),
       robotSocket(socket, bounds.socketSilentSeconds),
-      llm(),
+      llm(llmDeps),
       oauth({ clock, store, keys, deviceLogins }),
       pages({ clock, store, keys, people, deviceLogins }),
       health({ clock, log, lifecycle, catalog, store }),

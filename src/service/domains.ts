@@ -1,10 +1,11 @@
 /** The domains of the store. A new surface with tables of its own adds its domain here, and nowhere else outside of its folders. */
 import { accounts } from "../store/accounts/accounts.ts";
 import { charges } from "../store/charges/charges.ts";
+import { llm } from "../store/llm/llm.ts";
 import { people } from "../store/people/people.ts";
 import { robot } from "../store/robot/robot.ts";
 import type { StoreOf } from "../store/store.ts";
 
-export const DOMAINS = { accounts, people, charges, robot };
+export const DOMAINS = { accounts, people, charges, robot, llm };
 
 export type Store = StoreOf<typeof DOMAINS>;

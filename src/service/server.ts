@@ -11,6 +11,8 @@ import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import type { LlmId } from "../llm/models.ts";
+import type { Provider } from "../llm/provider/provider.ts";
 import type { Catalog } from "../robot/catalog.ts";
 import { sleep, systemClock } from "../std/clock.ts";
 import { makeLog, standardError } from "../std/log.ts";
@@ -18,6 +20,7 @@ import { StoreDown } from "../store/store.ts";
 import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
 import { loadModels, planModels } from "./models.ts";
+import { LLM_ADVICE } from "./providers.ts";
 import { Upkeep } from "./upkeep.ts";
 
 /** What there is to say of a service that is ready. */
@@ -39,6 +42,7 @@ export class Server {
   constructor(
     private readonly config: ServeConfig,
     private readonly store: Store,
+    private readonly providers: ReadonlyMap<LlmId, Provider>,
   ) {
     const clock = systemClock;
     const log = makeLog({ clock, json: config.json, write: standardError });
@@ -46,10 +50,11 @@ export class Server {
       chunkMs: config.chunkSeconds * 1000,
       signUpOpen: config.signup === "open",
       drills: config.drills,
+      providers,
       ...(config.dev ? { operatorEmail: DEV_EMAIL } : {}),
     };
     this.service = build(settings, { clock, log, store });
-    this.upkeep = new Upkeep(this.service, store, config.usageDays);
+    this.upkeep = new Upkeep(this.service, store, config);
   }
 
   /** Listens early, so that `/healthz` answers while models load. Undefined if the service was told to stop meanwhile. */
@@ -58,6 +63,10 @@ export class Server {
     const { core, http, robot } = service;
     // Before the first request: what is held then belongs to a process that has ended.
     await expireHolds(store.charges, core.clock, core.log, store.exclusive ? "all" : "overdue");
+    if (this.providers.size === 0) {
+      core.log.info("no language model is configured", { answer: "unconfigured", tendon_toml: LLM_ADVICE.join("; ") });
+    }
+    await service.llm.owners.start(store.exclusive);
     if (core.lifecycle.draining) return undefined;
     const main = this.listen(publicApp(http, service.surfaces), config.listen);
     if (main instanceof Problem) return main;
@@ -82,6 +91,7 @@ export class Server {
     if (failed || core.lifecycle.draining) return failed;
     // Before readiness: records whose retention is over must not answer the ids of new requests.
     await Promise.all([this.upkeep.forget(), core.keys.refresh()]);
+    service.llm.jobs.kick();
     const linkToken = await service.people.operatorLink();
     if (linkToken instanceof StoreDown) {
       return new Problem(`no link for the operator could be made: ${linkToken.reason}`);
@@ -107,7 +117,8 @@ export class Server {
     this.engine = undefined;
     await Promise.all(this.listeners.map((listener) => listener.stop()));
     await engine?.close();
-    await keys.flush();
+    for (const provider of this.providers.values()) provider.close();
+    await Promise.all([keys.flush(), this.service.llm.owners.stop()]);
     await this.store.close();
     overdue();
   }

@@ -1,6 +1,7 @@
 /** The recurring work of a service: sessions and holds that expire, keys that are revoked, records whose retention is over. */
 import { expireHolds, forgetUsage } from "../charge/upkeep.ts";
 import { LIMITS } from "../limits.ts";
+import { forgetResponses } from "../llm/retention.ts";
 import { forgetChunks } from "../robot/retention.ts";
 import type { Service } from "./build.ts";
 import type { Store } from "./domains.ts";
@@ -10,10 +11,10 @@ export class Upkeep {
 
   constructor(
     private readonly service: Service,
-    private readonly store: Pick<Store, "charges" | "people" | "robot">,
-    private readonly usageDays: number,
+    private readonly store: Pick<Store, "charges" | "people" | "robot" | "llm">,
+    private readonly days: { readonly usageDays: number; readonly responseDays: number },
   ) {
-    const { core, robot } = service;
+    const { core, robot, llm } = service;
     const { clock, keys, log } = core;
     const every = (ms: number, name: string, work: () => Promise<unknown>) =>
       clock.every(ms, () => {
@@ -24,6 +25,8 @@ export class Upkeep {
       every(LIMITS.keysAskMs, "keys", () => keys.refresh()),
       every(LIMITS.keysFlushMs, "key uses", () => keys.flush()),
       every(LIMITS.holdsExpireMs, "holds", () => expireHolds(store.charges, clock, log)),
+      every(LIMITS.llmBeatMs, "owners", () => llm.owners.beat()),
+      clock.every(LIMITS.llmJobsLookMs, () => llm.jobs.kick()),
       every(LIMITS.forgetMs, "retention", () => this.forget()),
     ];
   }
@@ -32,7 +35,8 @@ export class Upkeep {
   async forget(): Promise<void> {
     const { clock, log } = this.service.core;
     await forgetChunks(this.store.robot, clock, log);
-    await forgetUsage(this.store.charges, clock, log, this.usageDays);
+    await forgetUsage(this.store.charges, clock, log, this.days.usageDays);
+    await forgetResponses(this.store.llm, clock, log, this.days.responseDays);
     await this.store.people.peopleForget({ now: Math.floor(clock.unixMs() / 1000) });
   }
 

@@ -2,7 +2,19 @@
 import { base62, randomBase62 } from "./base62.ts";
 import type { Clock } from "./clock.ts";
 
-export type IdPrefix = "gen_" | "req_" | "anon-" | "acct_" | "cr_";
+export type IdPrefix =
+  | "gen_"
+  | "req_"
+  | "anon-"
+  | "acct_"
+  | "cr_"
+  | "resp_"
+  | "msg_"
+  | "rs_"
+  | "fc_"
+  | "call_"
+  | "key_"
+  | "node_";
 
 const TIME_CHARS = 8;
 const RANDOM_CHARS = 16;

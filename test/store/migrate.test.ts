@@ -62,14 +62,18 @@ for (const { name, absent, title } of ENGINES) {
       expect(await opened(name, at, domains(MADE, FILLED))).toBeUndefined();
       expect(await opened(name, at, domains(MADE, FILLED))).toBeUndefined();
       expect(await at.rows("SELECT id, size FROM things")).toEqual([{ id: "one", size: 9_007_199_254_740_993n }]);
-      expect(await at.rows("SELECT name, version FROM tendon_domains")).toEqual([{ name: "things", version: 2n }]);
+      expect(await at.rows("SELECT name, version FROM tendon_domains WHERE name = 'things'")).toEqual([
+        { name: "things", version: 2n },
+      ]);
     });
 
     test("a migration that fails leaves nothing of itself, and the next start tries it again", async () => {
       await using at = await place(name);
       expect(await opened(name, at, domains(MADE))).toBeUndefined();
       expect(await opened(name, at, domains(MADE, BROKEN))).toContain("nowhere");
-      expect(await at.rows("SELECT name, version FROM tendon_domains")).toEqual([{ name: "things", version: 1n }]);
+      expect(await at.rows("SELECT name, version FROM tendon_domains WHERE name = 'things'")).toEqual([
+        { name: "things", version: 1n },
+      ]);
       expect(await opened(name, at, domains(MADE, FILLED))).toBeUndefined();
     });
 

@@ -5,7 +5,7 @@ import { makeId } from "../../std/ids.ts";
 import type { HttpDeps } from "./deps.ts";
 import { byteStream, type Source } from "./download.ts";
 import type { Arrival, Outcome } from "./route.ts";
-import { type Events, eventStream, type Send } from "./sse.ts";
+import { type Events, eventStream, type Send, SSE_HEADERS } from "./sse.ts";
 import type { FailureForm } from "./surface.ts";
 
 export interface Reply {
@@ -14,6 +14,17 @@ export interface Reply {
   readonly body: string | Uint8Array<ArrayBuffer> | null | Source | Events;
   /** Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A failure whose answer has headers of its route. */
+export interface FailedReply {
+  readonly failure: Failure;
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export function failedWith(failure: Failure, headers: FailedReply["headers"]): FailedReply {
+  return { failure, headers };
 }
 
 /** Where a request is answered. */
@@ -45,8 +56,9 @@ export async function answer(
     lifecycle.leave();
     return undefined;
   }
-  if (outcome instanceof Failure) note(deps, requestId, outcome);
-  const { status, body, headers } = outcome instanceof Failure ? failureReply(outcome, failureForm) : outcome;
+  const failed = outcome instanceof Failure ? failedWith(outcome, {}) : outcome;
+  if ("failure" in failed) note(deps, requestId, failed.failure);
+  const { status, body, headers } = "failure" in failed ? failureReply(failed, failureForm) : failed;
   deps.requests.inc({ route: name, status: String(status) });
   const [type, sent] = typed(deps, requestId, body);
   return new Response(sent, {
@@ -63,17 +75,11 @@ export async function answer(
 
 const JSON_TYPE = { "content-type": "application/json" } as const;
 const BYTES_TYPE = { "content-type": "application/octet-stream" } as const;
-const EVENTS_TYPE = {
-  "content-type": "text/event-stream; charset=utf-8",
-  "cache-control": "no-cache",
-  // A proxy that collects what it passes on would hold the first comment back.
-  "x-accel-buffering": "no",
-} as const;
 
 /** The body as the server takes it, with the headers of its kind. */
 function typed(deps: HttpDeps, requestId: string, body: Reply["body"]): [Record<string, string>, Bun.BodyInit | null] {
   if (body !== null && typeof body === "object" && !(body instanceof Uint8Array)) {
-    if ("write" in body) return [EVENTS_TYPE, eventBody(deps, requestId, body)];
+    if ("write" in body) return [SSE_HEADERS, eventBody(deps, requestId, body)];
     const ended = (error?: unknown) => {
       if (error !== undefined) fault(deps, requestId, error);
       deps.lifecycle.leave();
@@ -118,7 +124,7 @@ export function notFound(): Failure {
 }
 
 /** The error object of the specification with the headers that go with it, or the surface's own form of its failures. */
-export function failureReply(failure: Failure, form?: FailureForm): Reply {
+export function failureReply({ failure, headers }: FailedReply, form?: FailureForm): Reply {
   const { row, status, retryAfterSeconds = row.retryAfterSeconds } = failure;
   const own = form && Object.values(form.table).includes(row) ? form.write(failure) : undefined;
   return {
@@ -129,6 +135,7 @@ export function failureReply(failure: Failure, form?: FailureForm): Reply {
       ...(row.final ? { "x-should-retry": "false" } : {}),
       ...(status === 401 && !own ? { "www-authenticate": "Bearer" } : {}),
       ...own?.headers,
+      ...headers,
     },
   };
 }

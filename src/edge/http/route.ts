@@ -9,7 +9,7 @@ import type { BodyRule } from "./body-rules.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Operation } from "./operation.ts";
 import type { KeyRule } from "./principal.ts";
-import type { Reply } from "./reply.ts";
+import type { FailedReply, Reply } from "./reply.ts";
 
 /** A request as it arrived. */
 export interface Arrival {
@@ -30,7 +30,7 @@ export interface Call<Who extends Principal | undefined, Body> extends Arrival {
 }
 
 /** `upgraded`: the connection is a WebSocket now, and there is no response. */
-export type Outcome = Reply | Failure | "upgraded";
+export type Outcome = Reply | Failure | FailedReply | "upgraded";
 
 interface Facts {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";

@@ -4,6 +4,13 @@
  */
 import type { Failure } from "../../error/core.ts";
 
+export const SSE_HEADERS = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache",
+  // A proxy that collects what it passes on would hold the first comment back.
+  "x-accel-buffering": "no",
+} as const;
+
 /** Writes one comment or event, whole; after the client has left it does nothing. */
 export type Send = (text: string) => void;
 

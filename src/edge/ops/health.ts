@@ -11,7 +11,7 @@ import { type StoreBase, StoreDown } from "../../store/store.ts";
 import { NO_BODY } from "../http/body-rules.ts";
 import { errorSchema, headers, json, type Operation } from "../http/operation.ts";
 import { NO_KEY } from "../http/principal.ts";
-import { failureReply, type Reply } from "../http/reply.ts";
+import { failedWith, failureReply, type Reply } from "../http/reply.ts";
 import { route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
 
@@ -85,7 +85,7 @@ async function readyz(deps: HealthDeps): Promise<Reply> {
     return { status: 200, body: JSON.stringify({ status: "ready", models: deps.catalog.ids }) };
   }
   const failure = new Failure(ROBOT.engine_unavailable, `not ready: ${missing.join("; ")}; ask again in a second`);
-  const reply = failureReply(failure);
+  const reply = failureReply(failedWith(failure, {}));
   return { ...reply, body: JSON.stringify({ ...failure.body(), missing }) };
 }
 

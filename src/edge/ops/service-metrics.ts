@@ -7,6 +7,10 @@ export interface ServiceMetrics {
   readonly requests: Counter<"route" | "status">;
   /** Charges whose price was above what was held, by the priced id. */
   readonly clamped: Counter<"item">;
+  /** Calls to the providers of language models, by how they ended. */
+  readonly calls: Counter<"model" | "outcome">;
+  /** Responses whose provider reported no usage. */
+  readonly estimates: Counter<"model">;
   /** From an observation's arrival to the model's start. */
   readonly starts: { readonly chat: Durations; readonly episode: Durations };
 }
@@ -33,6 +37,15 @@ export function serviceMetrics(): ServiceMetrics {
       "tendon_charges_clamped_total",
       "Charges whose price was above what was held; they cost what was held.",
       ["item"],
+    ),
+    calls: metrics.counter("tendon_llm_calls_total", "Calls to the providers of language models.", [
+      "model",
+      "outcome",
+    ]),
+    estimates: metrics.counter(
+      "tendon_llm_estimated_total",
+      "Responses whose provider reported no usage; the service's estimate was charged.",
+      ["model"],
     ),
     starts: { chat: starts("chat"), episode: starts("episode") },
   };

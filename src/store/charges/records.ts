@@ -46,6 +46,9 @@ export interface Settlement extends ChargeKey {
 /** Why a hold is refused; codes of the interface. */
 export type HoldRefusal = "payment_required" | "insufficient_credit" | "spend_limit_exceeded";
 
+/** How a hold ends; `account_unknown` after the account was removed. */
+export type HoldOutcome = "held" | "account_unknown" | HoldRefusal;
+
 /** Paid in, or taken back where `amount` is below zero. `transferId` makes a repeat harmless. */
 export interface Credit {
   readonly accountId: string;

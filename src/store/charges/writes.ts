@@ -1,12 +1,12 @@
 /** Writes of money: credits; a hold before the work, and its release. What settles a hold is settle.ts, within a surface's record. */
 import { changes, first, rows, type Steps } from "../steps.ts";
-import type { ChargeKey, Credit, HoldRefusal, NewCharge } from "./records.ts";
+import type { ChargeKey, Credit, HoldOutcome, NewCharge } from "./records.ts";
 import { transfer } from "./transfer.ts";
 
 export * from "./retention.ts";
 
 /** Checks and hold in one step. PostgreSQL does both in one statement (hot.ts). */
-export function* hold(charge: NewCharge): Steps<"held" | "account_unknown" | HoldRefusal> {
+export function* hold(charge: NewCharge): Steps<HoldOutcome> {
   const { rates, ...fields } = charge;
   const held = yield* changes(
     `UPDATE accounts SET held = held + $amount
@@ -24,7 +24,7 @@ export function* hold(charge: NewCharge): Steps<"held" | "account_unknown" | Hol
   return "held";
 }
 
-function* refusal({ chargeId, accountId, amount }: NewCharge): Steps<"held" | "account_unknown" | HoldRefusal> {
+function* refusal({ chargeId, accountId, amount }: NewCharge): Steps<HoldOutcome> {
   if (yield* first<object>("SELECT id FROM charges WHERE id = $1", chargeId)) return "held";
   const why = yield* first<{ payable: bigint; covered: bigint }>(
     `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS payable,

@@ -46,16 +46,16 @@ test("functions are named by the hash of all their texts", () => {
 /** A surface that this program does not have. */
 function* record(settlement: Settlement): Steps<"kept" | "not_held"> {
   if ((yield* settle(settlement)) !== "settled") return "not_held";
-  yield* changes("INSERT INTO responses (id) VALUES ($1)", settlement.chargeId);
+  yield* changes("INSERT INTO records (id) VALUES ($1)", settlement.chargeId);
   return "kept";
 }
 
 const writes = { record };
-const responses = {
+const records = {
   reads: {},
   writes,
   notDurable: [],
-  migrations: [["CREATE TABLE responses (id TEXT PRIMARY KEY) STRICT;"]],
+  migrations: [["CREATE TABLE records (id TEXT PRIMARY KEY) STRICT;"]],
   hot: {
     record: {
       sql: `
@@ -64,7 +64,7 @@ BEGIN
   PERFORM 1 FROM accounts WHERE id = o->>'accountId' FOR NO KEY UPDATE;
   ${SETTLE_SQL}
   IF r.id IS NULL THEN RETURN 'not_held'; END IF;
-  INSERT INTO responses (id) VALUES (r.id);
+  INSERT INTO records (id) VALUES (r.id);
   RETURN 'kept';
 END`,
       order: settlementOrder,
@@ -107,13 +107,13 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
 
     test("another surface settles with a record of its own, in one function, beside what there is", async () => {
       await using at = await place("PostgreSQL");
-      const store = await openPostgresStore({ ...DOMAINS, responses }, at.environment.DATABASE_URL ?? "");
+      const store = await openPostgresStore({ ...DOMAINS, records }, at.environment.DATABASE_URL ?? "");
       if (store instanceof Problem) throw new Error(store.message);
       await store.accounts.accountAdd(funded("a1", "one@example.org"));
       await store.charges.hold(newCharge("r1"));
       const { session: _, observation: __, ...settlement } = settled("r1");
-      const outcomes = [await store.responses.record(settlement), await store.responses.record(settlement)];
-      expect([outcomes, await at.rows("SELECT id FROM responses")]).toEqual([["kept", "not_held"], [{ id: "r1" }]]);
+      const outcomes = [await store.records.record(settlement), await store.records.record(settlement)];
+      expect([outcomes, await at.rows("SELECT id FROM records")]).toEqual([["kept", "not_held"], [{ id: "r1" }]]);
       expect(await store.charges.ledgerCheck()).toMatchObject({ entries: 4n, problem: undefined });
       await store.close();
     }, 60_000);

@@ -1,0 +1,40 @@
+/** `POST /v1/responses`: fields to a command; then the response, as JSON or as events. */
+import type { Principal } from "../../account/authenticate.ts";
+import { Failure } from "../../error/core.ts";
+import { LIMITS } from "../../limits.ts";
+import type { LlmDeps } from "../../llm/deps.ts";
+import { isBackground, type LlmId } from "../../llm/models.ts";
+import { respond } from "../../llm/respond.ts";
+import { canonicalDigest } from "../../std/canonical.ts";
+import { makeId } from "../../std/ids.ts";
+import type { JsonObject } from "../http/json.ts";
+import { failedWith } from "../http/reply.ts";
+import type { Call, Outcome } from "../http/route.ts";
+import { SSE_HEADERS } from "../http/sse.ts";
+import { readKey, readRequest } from "./checks.ts";
+
+export async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): Promise<Outcome> {
+  const { request: http, requestId, principal, body, server } = call;
+  const request = readRequest(body, deps.providers);
+  if (request instanceof Failure) return request;
+  const sent = readKey(http.headers.get("idempotency-key"));
+  if (sent instanceof Failure) return sent;
+  const key = sent ?? makeId("key_", deps.clock);
+  // A model may think for long before its first word; the limits of time are the provider's.
+  server?.timeout(http, 0);
+  const { accountId } = principal;
+  const digest = canonicalDigest("response", body);
+  const responded = await respond(deps, { request, digest, accountId, requestId, key });
+  if (responded instanceof Failure) return failedWith(responded, { "idempotency-key": key });
+  const { replayed } = responded;
+  const headers = { "idempotency-key": key, ...(replayed ? { "idempotent-replayed": "true" } : {}) };
+  if ("object" in responded) return { status: 200, body: responded.object, headers };
+  // From here on there is always something to send: whoever takes nothing for so long does not read.
+  server?.timeout(http, LIMITS.llmUnreadSeconds);
+  const { flow, id } = responded;
+  return { status: 200, body: flow, headers: { ...SSE_HEADERS, ...headers, ...bufferedHeaders(request.model, id) } };
+}
+
+function bufferedHeaders(model: LlmId, id: string): Record<string, string> {
+  return isBackground(model) ? { "x-service-streaming": "buffered", location: `/v1/responses/${id}` } : {};
+}

@@ -1,0 +1,27 @@
+/** `GET /v1/responses/{response_id}`: the response as it is now. */
+import { Failure } from "../../error/core.ts";
+import { LLM } from "../../error/llm.ts";
+import type { LlmDeps } from "../../llm/deps.ts";
+import { storeDown } from "../../llm/failures.ts";
+import { shownObject } from "../../llm/watch.ts";
+import { StoreDown } from "../../store/store.ts";
+import type { Reply } from "../http/reply.ts";
+
+export const RESPONSE_ID = /^resp_[0-9A-Za-z]{24,64}$/;
+
+export async function retrieve(
+  { store }: Pick<LlmDeps, "store">,
+  { accountId, id }: { readonly accountId: string; readonly id: string },
+): Promise<Reply | Failure> {
+  if (!RESPONSE_ID.test(id)) {
+    return new Failure(
+      LLM.invalid_id,
+      "the id is not that of a response; expected resp_ and at least 24 letters and digits",
+    );
+  }
+  const found = await store.response({ id, accountId });
+  if (found instanceof StoreDown) return storeDown(found);
+  const object = found && shownObject(found);
+  if (object) return { status: 200, body: JSON.stringify(object) };
+  return new Failure(LLM.response_not_found, "the account has no response with this id, or it ended without one");
+}

@@ -1,0 +1,30 @@
+/** What a transport asks for, and what it gets. */
+import type { Failure } from "../error/core.ts";
+import type { EventFlow } from "./output/flow.ts";
+import type { LlmRequest } from "./request.ts";
+
+export interface RespondCommand {
+  readonly request: LlmRequest;
+  /** SHA-256 of the canonical body, 32 bytes. */
+  readonly digest: Uint8Array;
+  readonly accountId: string;
+  readonly requestId: string;
+  /** The `Idempotency-Key`, or one that the service made. */
+  readonly key: string;
+}
+
+/** A response object as JSON, as it is kept. */
+export interface Stored {
+  readonly object: string;
+  /** An earlier request with this key has made it. */
+  readonly replayed: boolean;
+}
+
+/** Events; the first of them are there. */
+export interface Streamed {
+  readonly flow: EventFlow;
+  readonly id: string;
+  readonly replayed: boolean;
+}
+
+export type Responded = Stored | Streamed | Failure;

@@ -1,0 +1,43 @@
+/** What the language models work with: the parts of the running service that they need. */
+import type { Charges } from "../charge/charges.ts";
+import type { Drills } from "../drill.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Lifecycle } from "../std/lifecycle.ts";
+import type { Log } from "../std/log.ts";
+import type { Counter } from "../std/metrics.ts";
+import type { LlmStore } from "../store/llm/llm.ts";
+import type { Live } from "./live.ts";
+import type { LlmId } from "./models.ts";
+import type { Places } from "./places.ts";
+import type { Provider } from "./provider/provider.ts";
+import type { Watchers } from "./watchers.ts";
+
+export interface LlmDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly lifecycle: Lifecycle;
+  readonly drills: Drills;
+  readonly charges: Charges;
+  readonly store: LlmStore;
+  readonly providers: ReadonlyMap<LlmId, Provider>;
+  /** Of this process, for what it runs. */
+  readonly owner: string;
+  /** Places for live responses. */
+  readonly places: Places;
+  /** Live responses that this process runs, by account and key. */
+  readonly running: Map<string, Live>;
+  readonly watchers: Watchers;
+  /** Called when there is a new job. */
+  readonly kick: () => void;
+  /** Calls to providers, by the model's id and how they ended. */
+  readonly calls: Pick<Counter<"model" | "outcome">, "inc">;
+  /** Responses whose provider reported no usage. */
+  readonly estimates: Pick<Counter<"model">, "inc">;
+}
+
+/** Of a request, for drills and keys: `key` is its `Idempotency-Key`. */
+export interface Caller {
+  readonly accountId: string;
+  readonly requestId: string;
+  readonly key: string;
+}

@@ -1,0 +1,218 @@
+/**
+ * A live response from its submission to its durable end. It runs whether its client waits or has left; what it becomes is kept
+ * before it is told. Requests with its key wait for it here.
+ */
+import type { Charge } from "../charge/charges.ts";
+import { Failure } from "../error/core.ts";
+import { LLM } from "../error/llm.ts";
+import { LIMITS } from "../limits.ts";
+import { unixSeconds } from "../std/clock.ts";
+import { makeId } from "../std/ids.ts";
+import type { StoredResponse } from "../store/llm/records.ts";
+import { StoreDown } from "../store/store.ts";
+import type { RespondCommand, Responded, Stored } from "./command.ts";
+import type { LlmDeps } from "./deps.ts";
+import { notRecorded, tooMany } from "./failures.ts";
+import { EventFlow } from "./output/flow.ts";
+import { endedObject, failedObject, newObject, type ResponseObject } from "./output/object.ts";
+import { persist } from "./persist.ts";
+import type { Provider } from "./provider/provider.ts";
+import { type Answer, type Failed, run } from "./run.ts";
+import { inputTokensMax } from "./usage.ts";
+
+/** The hold outlives the call by this time. */
+const RECORDING_MS = 60_000;
+
+/** The key's earlier response, which the store knows. */
+export interface Known {
+  readonly known: StoredResponse;
+}
+
+export class Live {
+  readonly id: string;
+  readonly digest: Uint8Array;
+  private readonly begun: ResponseObject;
+  /** Where the client reads along. */
+  private readonly flow: EventFlow | undefined;
+  private readonly answer = Promise.withResolvers<Responded | Known>();
+  private readonly end = Promise.withResolvers<Stored | Failure | Known>();
+  /** Whether events may go to the client: until then a failure is an answer of its own. */
+  private streaming = false;
+
+  constructor(
+    private readonly deps: LlmDeps,
+    private readonly command: RespondCommand,
+    private readonly provider: Provider,
+  ) {
+    const { clock } = deps;
+    this.id = makeId("resp_", clock);
+    this.digest = command.digest;
+    this.begun = newObject(this.id, unixSeconds(clock), "in_progress", command.request);
+    if (command.request.stream) this.flow = new EventFlow(clock);
+  }
+
+  /** What the client that sent it gets. */
+  get answered(): Promise<Responded | Known> {
+    return this.answer.promise;
+  }
+
+  /** What it became, for others who have sent its key; after the client's own answer where the store was down. */
+  get ended(): Promise<Stored | Failure | Known> {
+    return this.end.promise;
+  }
+
+  /** Runs to the end. */
+  async run(): Promise<void> {
+    const charge = await this.submitted();
+    if (charge instanceof Failure || "known" in charge) return this.over(charge);
+    const { deps, command } = this;
+    const free = deps.places.take(command.accountId);
+    deps.lifecycle.enter();
+    try {
+      if (free) await this.called(charge);
+      else await this.failed({ failure: tooMany("account", "responses"), output: [] });
+    } finally {
+      free?.();
+      deps.lifecycle.leave();
+    }
+  }
+
+  /** After a bug of ours: nobody waits for ever. */
+  broken(error: unknown): void {
+    this.answer.reject(error);
+    this.end.resolve(notRecorded(String(error)));
+    this.flow?.end("cut");
+  }
+
+  /** The charge, and the record of what is about to run, in one step. */
+  private async submitted(): Promise<Charge | Failure | Known> {
+    const { deps, command, provider, begun, id } = this;
+    const { request, accountId, key, digest } = command;
+    const { config } = provider;
+    const response = {
+      id,
+      accountId,
+      model: request.model,
+      key,
+      digest,
+      // Without a stream nobody knows the id before the answer.
+      object: this.flow ? JSON.stringify(begun) : undefined,
+      createdAt: begun.created_at,
+    };
+    const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
+    const held = await deps.charges.hold<Known | { full: "account" | "all" }>(
+      {
+        chargeId: id,
+        accountId,
+        item: request.model,
+        rates: config.rates,
+        max,
+        deadlineMs: 1000 * config.totalSeconds + RECORDING_MS,
+      },
+      (charge) => deps.store.submit({ charge, response, owner: deps.owner }),
+    );
+    if ("full" in held) return tooMany(held.full, "responses");
+    return held;
+  }
+
+  private async called(charge: Charge): Promise<void> {
+    const { deps, command, provider, flow } = this;
+    const late = flow && deps.clock.after(LIMITS.llmKeepaliveMs, () => this.begin());
+    const reader = flow && {
+      emit: (event: Parameters<EventFlow["push"]>[0]) => flow.push(event),
+      moved: () => {
+        this.begin();
+        flow.flush();
+      },
+    };
+    if (flow) {
+      flow.push({ type: "response.created", response: this.begun });
+      flow.push({ type: "response.in_progress", response: this.begun });
+    }
+    const outcome = await run(deps, {
+      request: command.request,
+      provider,
+      caller: command,
+      signal: deps.lifecycle.over,
+      ...(reader ? { reader } : {}),
+    });
+    late?.();
+    if ("failure" in outcome) await this.failed(outcome);
+    else await this.completed(outcome, charge);
+  }
+
+  /** The client's stream begins: with the first piece of the answer, or when it has waited for long. */
+  private begin(): void {
+    if (this.streaming || !this.flow) return;
+    this.streaming = true;
+    this.answer.resolve({ flow: this.flow, id: this.id, replayed: false });
+  }
+
+  /** Price and answer become durable in one step; the end is told after that. */
+  private async completed({ output, incomplete, usage, estimated }: Answer, charge: Charge): Promise<void> {
+    const { deps, begun } = this;
+    const object = endedObject(begun, { output, usage, incomplete, at: unixSeconds(deps.clock) });
+    const text = JSON.stringify(object);
+    const { inputTokens: promptTokens, cachedTokens, outputTokens: completionTokens } = usage;
+    const { first, last } = persist(deps, this.id, () =>
+      deps.charges.settle(charge, { promptTokens, cachedTokens, completionTokens }, (settlement) =>
+        deps.store.complete({ ...settlement, owner: deps.owner, object: text, estimated }),
+      ),
+    );
+    const told = await first;
+    if (told === "kept") {
+      const { flow } = this;
+      this.begin();
+      flow?.push({ type: incomplete ? "response.incomplete" : "response.completed", response: object });
+      flow?.end("done");
+      return this.over({ object: text, replayed: false });
+    }
+    this.fail(notRecorded(reasonOf(told)), output);
+    const kept = told instanceof StoreDown ? await last : told;
+    this.over(kept === "kept" ? { object: text, replayed: false } : notRecorded(reasonOf(kept)));
+  }
+
+  /** The money goes back, and the key is worth what the failure says: a provider that is not there may be asked again. */
+  private async failed({ failure, output }: Failed): Promise<void> {
+    const { deps, command, id } = this;
+    const object = this.streaming ? JSON.stringify(failedObject(this.begun, failure, output)) : undefined;
+    const key = failure.row === LLM.upstream_unavailable ? "free" : "terminal";
+    const { accountId } = command;
+    const at = unixSeconds(deps.clock);
+    const { first, last } = persist(deps, id, () =>
+      deps.store.end({ id, accountId, owner: deps.owner, at, object, key }),
+    );
+    await first;
+    this.fail(failure, output);
+    await last;
+    this.over(failure);
+  }
+
+  /** Tells the client. */
+  private fail(failure: Failure, output: Failed["output"]): void {
+    if (!this.streaming) {
+      this.answer.resolve(failure);
+      return;
+    }
+    const { requestId } = this.command;
+    this.deps.log.info("stream failed", {
+      request: requestId,
+      response: this.id,
+      code: failure.code,
+      detail: failure.detail ?? "",
+    });
+    this.flow?.push({ type: "response.failed", response: failedObject(this.begun, failure, output) });
+    this.flow?.end("done");
+  }
+
+  private over(outcome: Stored | Failure | Known): void {
+    this.answer.resolve(outcome);
+    this.end.resolve(outcome);
+    if (!this.streaming) this.flow?.close().catch(() => {});
+    this.deps.watchers.tell(this.id);
+  }
+}
+
+function reasonOf(outcome: StoreDown | "kept" | "lost"): string {
+  return outcome instanceof StoreDown ? outcome.reason : "another process took this one to be dead";
+}

@@ -1,0 +1,242 @@
+/**
+ * A response's output while it comes in: the pieces of a provider's answer become items, and events in the order that the
+ * Responses API promises, whatever the order of the provider's own. One item is open at a time; the next one closes it.
+ */
+import type { IdPrefix } from "../../std/ids.ts";
+import type { ItemEvent } from "./events.ts";
+import {
+  type FunctionCall,
+  type ItemStatus,
+  type Message,
+  type OutputItem,
+  type Reasoning,
+  textPart,
+} from "./items.ts";
+
+export interface DraftOptions {
+  readonly makeId: (prefix: IdPrefix) => string;
+  /** Where somebody reads along. */
+  readonly emit: ((event: ItemEvent) => void) | undefined;
+}
+
+export class Draft {
+  readonly output: OutputItem[] = [];
+  /** Characters of text, reasoning and arguments. */
+  length = 0;
+  /** The part of the open item that is written to. */
+  private part: "output_text" | "refusal" | "reasoning_text" | "summary_text" | undefined;
+
+  constructor(private readonly options: DraftOptions) {}
+
+  /** The item that is open. */
+  get open(): OutputItem | undefined {
+    const last = this.output.at(-1);
+    return last?.status === "in_progress" ? last : undefined;
+  }
+
+  beginMessage(phase?: "commentary" | "final_answer"): Message {
+    const id = this.options.makeId("msg_");
+    return this.begin({
+      type: "message",
+      id,
+      role: "assistant",
+      status: "in_progress",
+      content: [],
+      ...(phase && { phase }),
+    });
+  }
+
+  beginReasoning(): Reasoning {
+    const id = this.options.makeId("rs_");
+    return this.begin({
+      type: "reasoning",
+      id,
+      status: "in_progress",
+      summary: [],
+      content: [],
+      encrypted_content: null,
+    });
+  }
+
+  beginCall(name: string, callId: string | undefined): FunctionCall {
+    const id = this.options.makeId("fc_");
+    const call_id = callId ?? this.options.makeId("call_");
+    return this.begin({ type: "function_call", id, call_id, name, arguments: "", status: "in_progress" });
+  }
+
+  /** Into the open message; without one a new one is begun. */
+  text(delta: string): void {
+    if (delta === "") return;
+    const message = this.message();
+    const last = this.messagePart(message, "output_text");
+    if (last?.type !== "output_text") return;
+    last.text += delta;
+    this.length += delta.length;
+    this.emit({ type: "response.output_text.delta", ...this.inPart(message), delta, logprobs: [] });
+  }
+
+  /** A part that may stay empty. */
+  beginText(): void {
+    this.messagePart(this.message(), "output_text");
+  }
+
+  refusal(delta: string): void {
+    if (delta === "") return;
+    const message = this.message();
+    const last = this.messagePart(message, "refusal");
+    if (last?.type !== "refusal") return;
+    last.refusal += delta;
+    this.length += delta.length;
+    this.emit({ type: "response.refusal.delta", ...this.inPart(message), delta });
+  }
+
+  reasoning(delta: string): void {
+    if (delta === "") return;
+    const item = this.reasoningItem();
+    if (this.part !== "reasoning_text") {
+      this.closePart();
+      this.part = "reasoning_text";
+      item.content.push({ type: "reasoning_text", text: "" });
+      const part = { type: "reasoning_text", text: "" } as const;
+      this.emit({ type: "response.content_part.added", ...this.inPart(item), part });
+    }
+    const last = item.content.at(-1);
+    if (!last) return;
+    last.text += delta;
+    this.length += delta.length;
+    this.emit({ type: "response.reasoning_text.delta", ...this.inPart(item), delta });
+  }
+
+  /** `index`: of the part; a new one begins the next part. */
+  summary(delta: string, index: number): void {
+    const item = this.reasoningItem();
+    if (this.part !== "summary_text" || index >= item.summary.length) {
+      this.closePart();
+      this.part = "summary_text";
+      item.summary.push({ type: "summary_text", text: "" });
+      const part = { type: "summary_text", text: "" } as const;
+      this.emit({ type: "response.reasoning_summary_part.added", ...this.inSummary(item), part });
+    }
+    const last = item.summary.at(-1);
+    if (!last || delta === "") return;
+    last.text += delta;
+    this.length += delta.length;
+    this.emit({ type: "response.reasoning_summary_text.delta", ...this.inSummary(item), delta });
+  }
+
+  /** Of the open call. */
+  arguments(call: FunctionCall, delta: string): void {
+    if (delta === "") return;
+    call.arguments += delta;
+    this.length += delta.length;
+    this.emit({ type: "response.function_call_arguments.delta", ...this.inItem(call), delta });
+  }
+
+  /** Ends the open item. */
+  close(status: Exclude<ItemStatus, "in_progress"> = "completed"): void {
+    const item = this.open;
+    if (!item) return;
+    this.closePart();
+    if (item.type === "function_call") {
+      const { name, arguments: given } = item;
+      this.emit({ type: "response.function_call_arguments.done", ...this.inItem(item), name, arguments: given });
+    }
+    item.status = status;
+    this.emit({ type: "response.output_item.done", output_index: this.output.length - 1, item });
+  }
+
+  /** The end of the answer; one without any output is an empty message. */
+  finish(status: Exclude<ItemStatus, "in_progress">): void {
+    if (this.output.length === 0) this.beginText();
+    this.close(status);
+  }
+
+  /** Marks what is open as cut off, without an event: the failure is told otherwise. */
+  abandon(): void {
+    const item = this.open;
+    if (item) item.status = "incomplete";
+  }
+
+  private begin<Item extends OutputItem>(item: Item): Item {
+    this.close();
+    this.part = undefined;
+    this.output.push(item);
+    // Printed later, when the item has grown already: so it is a copy of what it is now.
+    this.emit({ type: "response.output_item.added", output_index: this.output.length - 1, item: copyOf(item) });
+    return item;
+  }
+
+  private message(): Message {
+    return this.open?.type === "message" ? this.open : this.beginMessage();
+  }
+
+  private reasoningItem(): Reasoning {
+    return this.open?.type === "reasoning" ? this.open : this.beginReasoning();
+  }
+
+  private messagePart(message: Message, kind: "output_text" | "refusal"): Message["content"][number] | undefined {
+    if (this.part !== kind) {
+      this.closePart();
+      this.part = kind;
+      const fresh = () => (kind === "output_text" ? textPart("") : ({ type: "refusal", refusal: "" } as const));
+      message.content.push(fresh());
+      this.emit({ type: "response.content_part.added", ...this.inPart(message), part: fresh() });
+    }
+    return message.content.at(-1);
+  }
+
+  private closePart(): void {
+    const item = this.open;
+    if (item?.type === "message") this.closeMessagePart(item);
+    else if (item?.type === "reasoning") this.closeReasoningPart(item);
+    this.part = undefined;
+  }
+
+  private closeMessagePart(message: Message): void {
+    const part = message.content.at(-1);
+    if (!part || this.part === undefined) return;
+    const at = this.inPart(message);
+    if (part.type === "output_text")
+      this.emit({ type: "response.output_text.done", ...at, text: part.text, logprobs: [] });
+    else this.emit({ type: "response.refusal.done", ...at, refusal: part.refusal });
+    this.emit({ type: "response.content_part.done", ...at, part });
+  }
+
+  private closeReasoningPart(item: Reasoning): void {
+    if (this.part === "reasoning_text") {
+      const part = item.content.at(-1);
+      if (!part) return;
+      const at = this.inPart(item);
+      this.emit({ type: "response.reasoning_text.done", ...at, text: part.text });
+      this.emit({ type: "response.content_part.done", ...at, part });
+    } else if (this.part === "summary_text") {
+      const part = item.summary.at(-1);
+      if (!part) return;
+      const at = this.inSummary(item);
+      this.emit({ type: "response.reasoning_summary_text.done", ...at, text: part.text });
+      this.emit({ type: "response.reasoning_summary_part.done", ...at, part });
+    }
+  }
+
+  private inItem({ id }: OutputItem): { item_id: string; output_index: number } {
+    return { item_id: id, output_index: this.output.length - 1 };
+  }
+
+  private inPart(item: Message | Reasoning): { item_id: string; output_index: number; content_index: number } {
+    return { ...this.inItem(item), content_index: item.content.length - 1 };
+  }
+
+  private inSummary(item: Reasoning): { item_id: string; output_index: number; summary_index: number } {
+    return { ...this.inItem(item), summary_index: item.summary.length - 1 };
+  }
+
+  private emit(event: ItemEvent): void {
+    this.options.emit?.(event);
+  }
+}
+
+/** Of an item that has nothing in it yet. */
+function copyOf(item: OutputItem): OutputItem {
+  if (item.type === "message") return { ...item, content: [] };
+  return item.type === "reasoning" ? { ...item, content: [], summary: [] } : { ...item };
+}

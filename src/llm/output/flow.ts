@@ -1,0 +1,99 @@
+/**
+ * The events of one reader. They are printed when the reader takes them: for a slow one the deltas that wait become one, so that what
+ * waits is never more than the answer itself, which is kept anyway. Nothing is skipped.
+ */
+import { LIMITS } from "../../limits.ts";
+import type { Clock } from "../../std/clock.ts";
+import { DONE, eventText, joined, KEEPALIVE, type ResponsesEvent } from "./events.ts";
+
+/** So many events wait for a reader that is slow. */
+const JOINED_FROM = 64;
+
+const encoder = new TextEncoder();
+
+export class EventFlow {
+  private waiting: ResponsesEvent[] = [];
+  /** Of `waiting`, the first that is not taken yet. */
+  private next = 0;
+  private sequence = 0;
+  private ended: "done" | "cut" | undefined;
+  private open = true;
+  private silent = false;
+  private wake: (() => void) | undefined;
+  private readonly stopTicks: () => void;
+
+  constructor(
+    clock: Clock,
+    private readonly left: () => void = () => {},
+  ) {
+    this.stopTicks = clock.every(LIMITS.llmKeepaliveMs, () => {
+      this.silent = true;
+      this.wake?.();
+    });
+  }
+
+  push(event: ResponsesEvent): void {
+    if (!this.open || this.ended) return;
+    const slow = this.waiting.length - this.next >= JOINED_FROM;
+    if (!slow || !joined(this.waiting.at(-1), event)) this.waiting.push(event);
+  }
+
+  /** Sends on what was pushed; after several events, once. */
+  flush(): void {
+    this.wake?.();
+  }
+
+  /** `done`: with the words for the end of a stream; `cut`: behind an error event. */
+  end(how: "done" | "cut"): void {
+    this.ended ??= how;
+    this.flush();
+  }
+
+  /** The next events, each whole; undefined at the end. */
+  async pull(): Promise<Uint8Array | undefined> {
+    while (this.open) {
+      const text = this.taken();
+      if (text !== "") {
+        this.silent = false;
+        return encoder.encode(text);
+      }
+      if (this.ended) return undefined;
+      if (this.silent) {
+        this.silent = false;
+        return encoder.encode(KEEPALIVE);
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.wake = resolve;
+      await promise;
+      this.wake = undefined;
+    }
+    return undefined;
+  }
+
+  /** The reader has left, or has all. */
+  async close(): Promise<void> {
+    if (!this.open) return;
+    this.open = false;
+    this.stopTicks();
+    this.waiting = [];
+    this.wake?.();
+    this.left();
+  }
+
+  private taken(): string {
+    let text = "";
+    while (this.next < this.waiting.length && text.length < LIMITS.llmPieceCharsMax) {
+      const event = this.waiting[this.next];
+      this.next += 1;
+      if (!event) break;
+      text += eventText(event, this.sequence);
+      this.sequence += 1;
+    }
+    if (this.next < this.waiting.length) return text;
+    this.waiting = [];
+    this.next = 0;
+    if (this.ended !== "done") return text;
+    this.ended = "cut";
+    return text + DONE;
+  }
+}

@@ -1,0 +1,124 @@
+/** The response object of the public Responses API: complete, every key present, null where there is nothing. */
+import type { Failure } from "../../error/core.ts";
+import { isBackground } from "../models.ts";
+import type { LlmRequest } from "../request.ts";
+import type { LlmUsage } from "../usage.ts";
+import { type OutputItem, outputText } from "./items.ts";
+
+type Status = "queued" | "in_progress" | "completed" | "failed" | "cancelled" | "incomplete";
+
+export interface ResponseObject {
+  readonly id: string;
+  readonly object: "response";
+  /** Unix seconds. */
+  readonly created_at: number;
+  readonly completed_at: number | null;
+  readonly status: Status;
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly incomplete_details: { readonly reason: IncompleteReason } | null;
+  readonly output: readonly OutputItem[];
+  readonly output_text: string;
+  readonly usage: UsageObject | null;
+  readonly [echo: string]: unknown;
+}
+
+export type IncompleteReason = "max_output_tokens" | "content_filter";
+
+interface UsageObject {
+  readonly input_tokens: number;
+  readonly input_tokens_details: { readonly cached_tokens: number; readonly cache_write_tokens: number };
+  readonly output_tokens: number;
+  readonly output_tokens_details: { readonly reasoning_tokens: number };
+  readonly total_tokens: number;
+}
+
+/** A response that has just been submitted. */
+export function newObject(
+  id: string,
+  createdAt: number,
+  status: "queued" | "in_progress",
+  request: LlmRequest,
+): ResponseObject {
+  const { model, instructions, max_output_tokens, metadata, parallel_tool_calls, prompt_cache_key } = request;
+  const { reasoning, safety_identifier, temperature, text, tool_choice, tools, top_p, user } = request;
+  const background = isBackground(model);
+  return {
+    id,
+    object: "response",
+    created_at: createdAt,
+    completed_at: null,
+    status,
+    access_programs: null,
+    background,
+    error: null,
+    frequency_penalty: 0,
+    incomplete_details: null,
+    instructions,
+    max_output_tokens,
+    max_tool_calls: null,
+    metadata,
+    model,
+    output: [],
+    output_text: "",
+    parallel_tool_calls: parallel_tool_calls ?? true,
+    presence_penalty: 0,
+    previous_response_id: null,
+    prompt_cache_key,
+    reasoning,
+    safety_identifier,
+    service_tier: "default",
+    store: background,
+    temperature: temperature ?? 1,
+    text: { format: text.format, ...(text.verbosity === null ? {} : { verbosity: text.verbosity }) },
+    tool_choice,
+    tools,
+    top_logprobs: 0,
+    top_p: top_p ?? 1,
+    truncation: "disabled",
+    usage: null,
+    user,
+  };
+}
+
+/** How a response ends whose provider has answered. */
+export interface Ended {
+  readonly output: readonly OutputItem[];
+  readonly usage: LlmUsage;
+  /** undefined: complete. */
+  readonly incomplete: IncompleteReason | undefined;
+  /** Unix seconds. */
+  readonly at: number;
+}
+
+export function endedObject(begun: ResponseObject, { output, usage, incomplete, at }: Ended): ResponseObject {
+  return {
+    ...begun,
+    status: incomplete ? "incomplete" : "completed",
+    completed_at: incomplete ? null : at,
+    incomplete_details: incomplete ? { reason: incomplete } : null,
+    output,
+    output_text: outputText(output),
+    usage: {
+      input_tokens: usage.inputTokens,
+      input_tokens_details: { cached_tokens: usage.cachedTokens, cache_write_tokens: 0 },
+      output_tokens: usage.outputTokens,
+      output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+      total_tokens: usage.inputTokens + usage.outputTokens,
+    },
+  };
+}
+
+/** A response that has failed, with what had come of it. */
+export function failedObject(
+  begun: ResponseObject,
+  failure: Failure,
+  output: readonly OutputItem[] = [],
+): ResponseObject {
+  const error = { code: failure.wireCode, message: failure.message };
+  return { ...begun, status: "failed", error, output, output_text: outputText(output) };
+}
+
+/** A response that the service stopped, with what had come of it. */
+export function cancelledObject(begun: ResponseObject, output: readonly OutputItem[]): ResponseObject {
+  return { ...begun, status: "cancelled", output, output_text: outputText(output) };
+}

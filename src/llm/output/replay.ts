@@ -1,0 +1,56 @@
+/** The events of a response that has ended: as those of a live one, each text in one piece. */
+import { present } from "../../std/assert.ts";
+import { Draft } from "./draft.ts";
+import type { ResponsesEvent } from "./events.ts";
+import type { OutputItem } from "./items.ts";
+import type { ResponseObject } from "./object.ts";
+
+/** What a response was before it had any output. */
+export function begunOf(object: ResponseObject): ResponseObject {
+  return {
+    ...object,
+    status: "in_progress",
+    completed_at: null,
+    error: null,
+    incomplete_details: null,
+    output: [],
+    output_text: "",
+    usage: null,
+  };
+}
+
+/** All of its output, item by item. */
+export function replayOutput(object: ResponseObject, emit: (event: ResponsesEvent) => void): void {
+  const ids = object.output.map(({ id }) => id).values();
+  const draft = new Draft({ makeId: () => present(ids.next().value, "the id of a stored item"), emit });
+  for (const item of object.output) {
+    replayItem(item, draft);
+    draft.close(item.status === "incomplete" ? "incomplete" : "completed");
+  }
+}
+
+/** The event that ends the stream of a response: `cancelled` has none of its own, and is told as a failure. */
+export function terminalEvent(object: ResponseObject): ResponsesEvent {
+  const { status } = object;
+  const type = status === "completed" || status === "incomplete" ? status : "failed";
+  return { type: `response.${type}`, response: object };
+}
+
+function replayItem(item: OutputItem, draft: Draft): void {
+  if (item.type === "function_call") {
+    draft.arguments(draft.beginCall(item.name, item.call_id), item.arguments);
+  } else if (item.type === "message") {
+    draft.beginMessage(item.phase);
+    for (const part of item.content) {
+      if (part.type === "refusal") draft.refusal(part.refusal);
+      else {
+        draft.beginText();
+        draft.text(part.text);
+      }
+    }
+  } else {
+    draft.beginReasoning().encrypted_content = item.encrypted_content;
+    for (const [index, { text }] of item.summary.entries()) draft.summary(text, index);
+    for (const { text } of item.content) draft.reasoning(text);
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Who runs what: each process says that it lives, by a number that it raises; one whose number stands still has ended, and what it ran
+ * is ended by another. Numbers and not times, so that no clock that jumps can end what runs.
+ */
+import { LIMITS } from "../limits.ts";
+import { unixSeconds } from "../std/clock.ts";
+import type { Orphan } from "../store/llm/records.ts";
+import { StoreDown } from "../store/store.ts";
+import type { LlmDeps } from "./deps.ts";
+import { failedObject, type ResponseObject } from "./output/object.ts";
+import { stopped } from "./run.ts";
+
+type Deps = Pick<LlmDeps, "clock" | "log" | "store" | "owner" | "watchers">;
+
+export class Owners {
+  private readonly seen = new Map<string, { readonly beat: bigint; readonly sinceMs: number }>();
+
+  constructor(private readonly deps: Deps) {}
+
+  /** `alone`: no other process has this store, so all others have ended. */
+  async start(alone: boolean): Promise<void> {
+    await this.deps.store.ownerBeat({ owner: this.deps.owner });
+    await this.look(alone ? 0 : LIMITS.llmBeatMissedMs);
+  }
+
+  async beat(): Promise<void> {
+    await this.deps.store.ownerBeat({ owner: this.deps.owner });
+    await this.look(LIMITS.llmBeatMissedMs);
+  }
+
+  /** Of this process, at its end. */
+  async stop(): Promise<void> {
+    await this.deps.store.ownerForget({ owner: this.deps.owner });
+  }
+
+  private async look(missedMs: number): Promise<void> {
+    const { clock, log, store, owner: own } = this.deps;
+    const found = await store.owners();
+    if (found instanceof StoreDown) return;
+    const now = clock.monotonicMs();
+    for (const { owner, beat } of found) {
+      if (owner === own) continue;
+      const known = this.seen.get(owner);
+      if (known?.beat !== beat) this.seen.set(owner, { beat, sinceMs: now });
+      if (now - (this.seen.get(owner)?.sinceMs ?? now) < missedMs) continue;
+      log.info("owner ended", { owner });
+      if (await this.endAll(owner)) this.seen.delete(owner);
+    }
+  }
+
+  /** Whether nothing of it is left. */
+  private async endAll(owner: string): Promise<boolean> {
+    const { store } = this.deps;
+    for (;;) {
+      const orphans = await store.orphans({ owner });
+      if (orphans instanceof StoreDown) return false;
+      if (orphans.length === 0) break;
+      for (const orphan of orphans) {
+        if ((await this.end(orphan, owner)) instanceof StoreDown) return false;
+      }
+    }
+    return !((await store.ownerForget({ owner })) instanceof StoreDown);
+  }
+
+  /** Its provider may have been called, so its key is spent; a job has an answer, which says so. */
+  private end({ id, accountId, object, job }: Orphan, owner: string): Promise<unknown> {
+    const { clock, store, log, watchers } = this.deps;
+    log.info("response ended", { response: id, reason: "its process has ended" });
+    const at = unixSeconds(clock);
+    // Written by this service (`newObject`).
+    const failed =
+      object === undefined ? undefined : JSON.stringify(failedObject(JSON.parse(object) as ResponseObject, stopped()));
+    const ending = store.end({ id, accountId, owner, at, object: failed, key: job ? "answer" : "terminal" });
+    return ending.finally(() => watchers.tell(id));
+  }
+}

@@ -1,0 +1,122 @@
+/** Answers of the chat completions protocol: `chat.completion` objects and streams of `chat.completion.chunk`. */
+import type { Draft } from "../output/draft.ts";
+import type { FunctionCall } from "../output/items.ts";
+import type { IncompleteReason } from "../output/object.ts";
+import { type LlmUsage, reportedUsage } from "../usage.ts";
+import { Fault } from "./fault.ts";
+import { providerError } from "./provider-error.ts";
+import type { Dialect, Ending } from "./reader.ts";
+
+/** Why a model stops, and what of its answer is then missing. */
+const FINISHES: ReadonlyMap<unknown, IncompleteReason | undefined> = new Map([
+  ["stop", undefined],
+  ["tool_calls", undefined],
+  ["function_call", undefined],
+  ["length", "max_output_tokens"],
+  ["content_filter", "content_filter"],
+]);
+
+/** Fields as they come: of any type. */
+type Given = Readonly<Record<string, unknown>>;
+
+export class ChatDialect implements Dialect {
+  private finish: unknown;
+  private usage: LlmUsage | undefined;
+  /** The call that is open, and its place among the calls. */
+  private call: { readonly item: FunctionCall; readonly index: number } | undefined;
+
+  constructor(
+    private readonly draft: Draft,
+    /** What a client may not read in a provider's words. */
+    private readonly secret: string | undefined,
+  ) {}
+
+  event(value: unknown): Fault | undefined {
+    return this.take(value, "delta");
+  }
+
+  whole(value: unknown): Fault | undefined {
+    return this.take(value, "message");
+  }
+
+  ending(): Ending | Fault {
+    if (this.finish === undefined) return new Fault("invalid", "the answer ends without a finish_reason");
+    if (!FINISHES.has(this.finish))
+      return new Fault("invalid", `finish_reason ${JSON.stringify(this.finish)?.slice(0, 40)}`);
+    return { incomplete: FINISHES.get(this.finish), usage: this.usage };
+  }
+
+  private take(value: unknown, field: "delta" | "message"): Fault | undefined {
+    const said = given(value);
+    if (!said) return new Fault("invalid", "the answer is no object");
+    if (said.error) return providerError(said.error, this.secret);
+    const usage = given(said.usage);
+    if (usage) this.usage = usageOf(usage);
+    if (!Array.isArray(said.choices)) return new Fault("invalid", "the answer has no choices");
+    // One was asked for; the last chunk may have none, only the usage.
+    const choice = given(said.choices[0]);
+    if (!choice) return undefined;
+    const piece = given(choice[field]);
+    if (piece) {
+      if (this.finish !== undefined && Object.keys(piece).some((key) => key !== "role" && piece[key])) {
+        return new Fault("invalid", "output after the finish_reason");
+      }
+      const fault = this.piece(piece);
+      if (fault) return fault;
+    }
+    if (choice.finish_reason !== null && choice.finish_reason !== undefined) this.finish = choice.finish_reason;
+    return undefined;
+  }
+
+  private piece(piece: Given): Fault | undefined {
+    const { content, refusal, tool_calls: calls } = piece;
+    const reasoning = piece.reasoning_content ?? piece.reasoning;
+    for (const text of [content, refusal, reasoning]) {
+      if (text !== undefined && text !== null && typeof text !== "string")
+        return new Fault("invalid", "output that is no text");
+    }
+    if (typeof reasoning === "string") this.draft.reasoning(reasoning);
+    if (typeof content === "string") this.draft.text(content);
+    if (typeof refusal === "string") this.draft.refusal(refusal);
+    if (calls === undefined || calls === null) return undefined;
+    if (!Array.isArray(calls)) return new Fault("invalid", "tool_calls is no array");
+    for (const [place, call] of calls.entries()) {
+      const fault = this.toolCall(given(call), place);
+      if (fault) return fault;
+    }
+    return undefined;
+  }
+
+  private toolCall(call: Given | undefined, place: number): Fault | undefined {
+    const said = given(call?.function);
+    if (!call || !said) return new Fault("invalid", "a tool call without its function");
+    const index = typeof call.index === "number" ? call.index : place;
+    const { name, arguments: text = "" } = said;
+    if (text !== null && typeof text !== "string") return new Fault("invalid", "arguments that are no text");
+    if (this.call?.index !== index || this.call.item !== this.draft.open) {
+      // Calls come one after another; a name begins the next one.
+      if (typeof name !== "string" || name === "")
+        return new Fault("invalid", "a tool call without a name, or out of order");
+      if (this.call && index <= this.call.index) return new Fault("invalid", "tool calls out of order");
+      this.call = {
+        item: this.draft.beginCall(name, typeof call.id === "string" && call.id !== "" ? call.id : undefined),
+        index,
+      };
+    }
+    this.draft.arguments(this.call.item, text ?? "");
+    return undefined;
+  }
+}
+
+function usageOf(usage: Given): LlmUsage | undefined {
+  return reportedUsage({
+    input: usage.prompt_tokens,
+    cached: given(usage.prompt_tokens_details)?.cached_tokens,
+    output: usage.completion_tokens,
+    reasoning: given(usage.completion_tokens_details)?.reasoning_tokens,
+  });
+}
+
+export function given(value: unknown): Given | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Given) : undefined;
+}

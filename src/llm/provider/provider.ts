@@ -1,0 +1,111 @@
+/** The provider behind a model: what it cannot do, and one call to it from a request to its answer in a draft. */
+import type { LlmConfig, Refusable } from "../../config/llm.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Draft } from "../output/draft.ts";
+import type { LlmRequest } from "../request.ts";
+import { ChatDialect } from "./chat.ts";
+import { chatBody, chatRefuses } from "./chat-request.ts";
+import { Client } from "./client.ts";
+import { Fault } from "./fault.ts";
+import { type Ending, Reader } from "./reader.ts";
+import { ResponsesDialect } from "./responses.ts";
+import { responsesBody } from "./responses-request.ts";
+
+export interface Call {
+  readonly request: LlmRequest;
+  readonly draft: Draft;
+  readonly signal: AbortSignal;
+  /** After each piece of the answer that was taken in; a fault that it returns stops the call. */
+  readonly moved: () => Fault | undefined;
+}
+
+export class Provider {
+  private readonly client: Client;
+
+  constructor(
+    readonly config: LlmConfig,
+    private readonly apiKey: string | undefined,
+    clock: Clock,
+  ) {
+    const { baseUrl, connections, connectSeconds, firstByteSeconds, idleSeconds, totalSeconds } = config;
+    this.client = new Client({
+      baseUrl,
+      apiKey,
+      connections,
+      connectMs: 1000 * connectSeconds,
+      firstByteMs: 1000 * firstByteSeconds,
+      idleMs: 1000 * idleSeconds,
+      totalMs: 1000 * totalSeconds,
+      clock,
+    });
+  }
+
+  /** The field of the request that this provider cannot honour. */
+  refuses(request: LlmRequest): string | undefined {
+    const own = this.config.protocol === "chat" ? chatRefuses(request) : undefined;
+    if (own !== undefined) return own;
+    for (const field of this.config.refuses) {
+      const param = PARAMS[field](request);
+      if (param !== undefined) return param;
+    }
+    return undefined;
+  }
+
+  async run({ request, draft, signal, moved }: Call): Promise<Ending | Fault> {
+    const { apiKey: secret, config } = this;
+    const chat = config.protocol === "chat";
+    const { stream } = config;
+    const dialect = chat
+      ? new ChatDialect(draft, secret)
+      : new ResponsesDialect(draft, { secret, outputTokensMax: request.max_output_tokens });
+    const reader = new Reader(dialect, draft, moved);
+    const body = chat ? chatBody(request, config, stream) : responsesBody(request, config, stream);
+    const path = chat ? "chat/completions" : "responses";
+    const fault = await this.client.call({ path, body: JSON.stringify(body), stream, signal }, reader);
+    return fault ?? this.whole(reader.ending(), request, draft);
+  }
+
+  close(): void {
+    this.client.close();
+  }
+
+  /** Arguments of a call that are no JSON were cut off, whatever the provider says. */
+  private whole(ending: Ending | Fault, { max_output_tokens }: LlmRequest, draft: Draft): Ending | Fault {
+    if (ending instanceof Fault || ending.incomplete) return ending;
+    const cut = draft.output.some((item) => item.type === "function_call" && !isJson(item.arguments));
+    if (!cut) return ending;
+    const { usage } = ending;
+    if (usage && usage.outputTokens >= max_output_tokens) return { usage, incomplete: "max_output_tokens" };
+    return new Fault("invalid", "a tool call whose arguments are no JSON");
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Where a request has the field, as its errors name it. */
+const PARAMS: Readonly<Record<Refusable, (request: LlmRequest) => string | undefined>> = {
+  images: ({ input }) => {
+    const at = input.findIndex(
+      (item) => item.type === "message" && item.content.some(({ type }) => type === "input_image"),
+    );
+    return at < 0 ? undefined : `input[${at}].content`;
+  },
+  tools: ({ tools }) => (tools.length > 0 ? "tools" : undefined),
+  tool_choice: ({ tool_choice }) => (tool_choice === "auto" ? undefined : "tool_choice"),
+  parallel_tool_calls: ({ parallel_tool_calls }) => (parallel_tool_calls === null ? undefined : "parallel_tool_calls"),
+  "text.format": ({ text }) => (text.format.type === "text" ? undefined : "text.format"),
+  "text.verbosity": ({ text }) => (text.verbosity === null ? undefined : "text.verbosity"),
+  reasoning: ({ reasoning }) => (reasoning.effort === null && reasoning.summary === null ? undefined : "reasoning"),
+  temperature: ({ temperature }) => (temperature === null ? undefined : "temperature"),
+  top_p: ({ top_p }) => (top_p === null ? undefined : "top_p"),
+  user: ({ user }) => (user === null ? undefined : "user"),
+  safety_identifier: ({ safety_identifier }) => (safety_identifier === null ? undefined : "safety_identifier"),
+  prompt_cache_key: ({ prompt_cache_key }) => (prompt_cache_key === null ? undefined : "prompt_cache_key"),
+};

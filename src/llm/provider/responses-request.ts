@@ -1,0 +1,58 @@
+/** A request as the Responses protocol has it (`POST /responses`): nearly as it came. */
+import type { LlmConfig } from "../../config/llm.ts";
+import type { InputItem, LlmRequest, Part } from "../request.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+export function responsesBody(request: LlmRequest, provider: Pick<LlmConfig, "model">, stream: boolean): Json {
+  const { instructions, max_output_tokens, temperature, top_p, tools, tool_choice, parallel_tool_calls } = request;
+  const { text, reasoning, user, safety_identifier, prompt_cache_key } = request;
+  const plain = text.format.type === "text" && text.verbosity === null;
+  return present({
+    model: provider.model,
+    input: request.input.map(inputItem),
+    instructions,
+    max_output_tokens,
+    stream,
+    // The service keeps the response itself.
+    store: false,
+    temperature,
+    top_p,
+    tools: tools.length === 0 ? null : tools,
+    tool_choice: tools.length === 0 ? null : tool_choice,
+    parallel_tool_calls,
+    text: plain ? null : present({ format: present(text.format as Json), verbosity: text.verbosity }),
+    reasoning: reasoning.effort === null && reasoning.summary === null ? null : present({ ...reasoning }),
+    user,
+    safety_identifier,
+    prompt_cache_key,
+  });
+}
+
+function present(fields: Json): Json {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+}
+
+/** Ids of items are ours, and mean nothing to the provider: an assistant's message has to have one all the same. */
+function inputItem(item: InputItem, index: number): Json {
+  if (item.type === "message") {
+    const { type, role, content, phase } = item;
+    const own = role === "assistant" ? { id: `msg_${index}`, status: "completed" } : {};
+    return { type, role, content: content.map(part), ...own, ...(phase === undefined ? {} : { phase }) };
+  }
+  if (item.type !== "reasoning") return { ...item };
+  const { type, summary, content, encrypted_content } = item;
+  return present({
+    type,
+    id: `rs_${index}`,
+    summary: summary.map((text) => ({ type: "summary_text", text })),
+    content: content.map((text) => ({ type: "reasoning_text", text })),
+    encrypted_content,
+  });
+}
+
+function part(given: Part): Json {
+  if (given.type === "refusal") return { type: "refusal", refusal: given.text };
+  if (given.type === "output_text") return { ...given, annotations: [] };
+  return given.type === "input_image" ? present({ ...given }) : { ...given };
+}

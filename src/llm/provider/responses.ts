@@ -1,0 +1,206 @@
+/**
+ * Answers of the Responses protocol. Providers differ in which events and which fields they send, so what counts is the text: that of
+ * the deltas, which must be that of the `done` events and of the response at the end wherever these say one.
+ */
+import type { Draft } from "../output/draft.ts";
+import type { FunctionCall, Message, OutputItem, Reasoning } from "../output/items.ts";
+import type { IncompleteReason } from "../output/object.ts";
+import { type LlmUsage, reportedUsage } from "../usage.ts";
+import { given } from "./chat.ts";
+import { Fault } from "./fault.ts";
+import { providerError } from "./provider-error.ts";
+import type { Dialect, Ending } from "./reader.ts";
+
+type Given = Readonly<Record<string, unknown>>;
+
+export class ResponsesDialect implements Dialect {
+  /** Our items by the provider's names of them: place and id. */
+  private readonly items = new Map<unknown, OutputItem>();
+  private end: Ending | undefined;
+
+  constructor(
+    private readonly draft: Draft,
+    private readonly options: { readonly secret: string | undefined; readonly outputTokensMax: number },
+  ) {}
+
+  event(value: unknown): Fault | undefined {
+    const event = given(value);
+    if (!event) return new Fault("invalid", "an event is no object");
+    if (this.end) return new Fault("invalid", "an event after the end");
+    switch (event.type) {
+      case "response.output_item.added":
+        return this.itemOf(event, given(event.item)) instanceof Fault ? outOfOrder("an item") : undefined;
+      case "response.output_item.done":
+        return this.reconcile(event, given(event.item));
+      case "response.output_text.delta":
+        return this.delta(event, "message", (text) => this.draft.text(text));
+      case "response.refusal.delta":
+        return this.delta(event, "message", (text) => this.draft.refusal(text));
+      case "response.reasoning_text.delta":
+      case "response.reasoning.delta":
+        return this.delta(event, "reasoning", (text) => this.draft.reasoning(text));
+      case "response.reasoning_summary_text.delta":
+        return this.delta(event, "reasoning", (text) => this.draft.summary(text, Number(event.summary_index ?? 0)));
+      case "response.function_call_arguments.delta":
+        return this.delta(event, "function_call", (text, item) => {
+          if (item.type === "function_call") this.draft.arguments(item, text);
+        });
+      case "response.completed":
+      case "response.incomplete":
+      case "response.failed":
+        return this.whole(event.response);
+      case "error":
+        return providerError(event.error ?? event, this.options.secret);
+      default:
+        // What else there is announces or repeats; the text at the end shows whether something was missed.
+        return undefined;
+    }
+  }
+
+  whole(value: unknown): Fault | undefined {
+    const response = given(value);
+    if (!response) return new Fault("invalid", "the response is no object");
+    const { status, error, output } = response;
+    if (error) return providerError(error, this.options.secret);
+    if (status !== "completed" && status !== "incomplete")
+      return new Fault("unavailable", `the response is ${String(status).slice(0, 40)}`);
+    if (output !== undefined && !Array.isArray(output)) return new Fault("invalid", "the output is no array");
+    for (const [index, item] of (output ?? []).entries()) {
+      const fault = this.reconcile({ output_index: index }, given(item));
+      if (fault) return fault;
+    }
+    const usage = usageOf(given(response.usage));
+    const incomplete = status === "incomplete" ? reasonOf(given(response.incomplete_details)) : this.cutOff(usage);
+    this.end = { incomplete, usage };
+    return undefined;
+  }
+
+  ending(): Ending | Fault {
+    return this.end ?? new Fault("invalid", "the stream ends without its last event");
+  }
+
+  /** Some servers say `completed` where the limit of tokens has ended the answer. */
+  private cutOff(usage: LlmUsage | undefined): IncompleteReason | undefined {
+    return usage && usage.outputTokens >= this.options.outputTokensMax ? "max_output_tokens" : undefined;
+  }
+
+  private delta(
+    event: Given,
+    kind: OutputItem["type"],
+    add: (text: string, item: OutputItem) => void,
+  ): Fault | undefined {
+    if (typeof event.delta !== "string") return new Fault("invalid", "a delta without text");
+    const item = this.known(event) ?? this.begin(event, { type: kind });
+    if (item instanceof Fault) return item;
+    if (item !== this.draft.open || item.type !== kind) return outOfOrder("a delta");
+    add(event.delta, item);
+    return undefined;
+  }
+
+  /** By its place, else by its id, as some servers say only one of them. */
+  private known(event: Given): OutputItem | undefined {
+    const { output_index: index, item_id: id } = event;
+    return (
+      (typeof index === "number" ? this.items.get(index) : undefined) ??
+      (id === undefined ? undefined : this.items.get(id))
+    );
+  }
+
+  private itemOf(event: Given, item: Given | undefined): OutputItem | Fault {
+    if (!item) return new Fault("invalid", "an item is no object");
+    return this.known({ ...event, item_id: event.item_id ?? item.id }) ?? this.begin(event, item);
+  }
+
+  private begin(event: Given, item: Given): OutputItem | Fault {
+    const begun = this.ours(item);
+    if (begun instanceof Fault) return begun;
+    if (typeof event.output_index === "number") this.items.set(event.output_index, begun);
+    const id = event.item_id ?? item.id;
+    if (typeof id === "string" && id !== "") this.items.set(id, begun);
+    return begun;
+  }
+
+  private ours({ type, name, call_id, phase }: Given): OutputItem | Fault {
+    if (type === "message")
+      return this.draft.beginMessage(phase === "commentary" || phase === "final_answer" ? phase : undefined);
+    if (type === "reasoning") return this.draft.beginReasoning();
+    if (type === "function_call" && typeof name === "string") {
+      return this.draft.beginCall(name, typeof call_id === "string" && call_id !== "" ? call_id : undefined);
+    }
+    return new Fault("invalid", `an item that nobody asked for: ${String(type).slice(0, 40)}`);
+  }
+
+  /** Adds what of the provider's whole item has not come yet, and refuses one that says something else. */
+  private reconcile(event: Given, item: Given | undefined): Fault | undefined {
+    const ours = this.itemOf(event, item);
+    if (ours instanceof Fault) return ours;
+    if (!item || item.type !== ours.type) return outOfOrder("an item");
+    if (ours.type === "message") return this.message(ours, item);
+    return ours.type === "reasoning" ? this.reasoning(ours, item) : this.call(ours, item);
+  }
+
+  private message(ours: Message, { content }: Given): Fault | undefined {
+    for (const [index, part] of parts(content).entries()) {
+      const own = ours.content[index];
+      const isText = part.type === "output_text";
+      const had = own === undefined ? "" : own.type === "output_text" ? own.text : own.refusal;
+      const fault = this.rest(ours, had, isText ? part.text : part.refusal, (text) =>
+        isText ? this.draft.text(text) : this.draft.refusal(text),
+      );
+      if (fault) return fault;
+    }
+    return undefined;
+  }
+
+  private reasoning(ours: Reasoning, { content, summary, encrypted_content }: Given): Fault | undefined {
+    if (typeof encrypted_content === "string") ours.encrypted_content = encrypted_content;
+    for (const [index, part] of parts(summary).entries()) {
+      const had = ours.summary[index]?.text ?? "";
+      const fault = this.rest(ours, had, part.text, (text) => this.draft.summary(text, index));
+      if (fault) return fault;
+    }
+    for (const [index, part] of parts(content).entries()) {
+      const had = ours.content[index]?.text ?? "";
+      const fault = this.rest(ours, had, part.text, (text) => this.draft.reasoning(text));
+      if (fault) return fault;
+    }
+    return undefined;
+  }
+
+  private call(ours: FunctionCall, { arguments: text }: Given): Fault | undefined {
+    return this.rest(ours, ours.arguments, text, (rest) => this.draft.arguments(ours, rest));
+  }
+
+  private rest(item: OutputItem, had: string, all: unknown, add: (text: string) => void): Fault | undefined {
+    if (all === undefined || all === null || all === had) return undefined;
+    if (typeof all !== "string" || !all.startsWith(had))
+      return new Fault("invalid", "the text at the end is not that of the deltas");
+    if (item !== this.draft.open) return outOfOrder("text");
+    add(all.slice(had.length));
+    return undefined;
+  }
+}
+
+function outOfOrder(what: string): Fault {
+  return new Fault("invalid", `${what} out of order`);
+}
+
+function parts(content: unknown): Given[] {
+  return Array.isArray(content) ? content.map((part) => given(part) ?? {}) : [];
+}
+
+function reasonOf(details: Given | undefined): IncompleteReason {
+  return details?.reason === "content_filter" ? "content_filter" : "max_output_tokens";
+}
+
+function usageOf(usage: Given | undefined): LlmUsage | undefined {
+  return (
+    usage &&
+    reportedUsage({
+      input: usage.input_tokens,
+      cached: given(usage.input_tokens_details)?.cached_tokens,
+      output: usage.output_tokens,
+      reasoning: given(usage.output_tokens_details)?.reasoning_tokens,
+    })
+  );
+}

@@ -1,0 +1,52 @@
+/** The time limits of one call to a provider: connecting, the first byte, silence, the whole. One timer, moved when it fires. */
+import type { Clock } from "../../std/clock.ts";
+
+export class Watch {
+  private phase = "";
+  private phaseMs = Number.POSITIVE_INFINITY;
+  private sinceMs: number;
+  private readonly overMs: number;
+  private disarm: (() => void) | undefined;
+
+  constructor(
+    private readonly clock: Clock,
+    totalMs: number,
+    /** Called once, with the limit that was passed. */
+    private readonly expired: (limit: string) => void,
+  ) {
+    this.sinceMs = clock.monotonicMs();
+    this.overMs = this.sinceMs + totalMs;
+  }
+
+  /** From now on `ms` may pass without a `touch`. */
+  enter(phase: string, ms: number): void {
+    this.phase = phase;
+    this.phaseMs = ms;
+    this.touch();
+    this.arm();
+  }
+
+  /** Something came. The timer stays; when it fires it sees that there is time left. */
+  touch(): void {
+    this.sinceMs = this.clock.monotonicMs();
+  }
+
+  stop(): void {
+    this.disarm?.();
+    this.disarm = undefined;
+  }
+
+  private arm(): void {
+    this.stop();
+    const dueMs = Math.min(this.sinceMs + this.phaseMs, this.overMs);
+    // A timer that fires a little early would otherwise be set again for nothing.
+    this.disarm = this.clock.after(Math.max(1, Math.ceil(dueMs - this.clock.monotonicMs())), () => this.due());
+  }
+
+  private due(): void {
+    const now = this.clock.monotonicMs();
+    if (now >= this.overMs) this.expired("total_seconds");
+    else if (now >= this.sinceMs + this.phaseMs) this.expired(this.phase);
+    else this.arm();
+  }
+}

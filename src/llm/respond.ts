@@ -1,0 +1,115 @@
+/** `POST /v1/responses` behind its checks: exactly one response for each key, live or as a background job. */
+import { Failure } from "../error/core.ts";
+import { LIMITS } from "../limits.ts";
+import { sleep } from "../std/clock.ts";
+import type { StoredResponse } from "../store/llm/records.ts";
+import { StoreDown } from "../store/store.ts";
+import type { RespondCommand, Responded, Stored } from "./command.ts";
+import type { LlmDeps } from "./deps.ts";
+import { conflict, drilledMoney, outcomeUnknown, storeDown, terminal, unconfigured } from "./failures.ts";
+import { submitJob } from "./jobs.ts";
+import { Live } from "./live.ts";
+import { isBackground } from "./models.ts";
+import { EventFlow } from "./output/flow.ts";
+import type { ResponseObject } from "./output/object.ts";
+import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
+import { shownObject, watch } from "./watch.ts";
+
+export async function respond(deps: LlmDeps, command: RespondCommand): Promise<Responded> {
+  const { request, accountId, key } = command;
+  const { clock } = deps;
+  const deadlineMs = clock.monotonicMs() + LIMITS.llmKeyWaitMs;
+  const name = `${accountId}\n${key}`;
+  for (;;) {
+    const running = deps.running.get(name);
+    if (running) return await behind(deps, command, running);
+    const outcome = await answer(deps, command, name);
+    if (!("known" in outcome)) return outcome;
+    const { known } = outcome;
+    if (!sameBytes(known.digest, command.digest)) return conflict();
+    if (isBackground(request.model)) return job(deps, command, known);
+    if (known.state === "done" && known.object !== undefined) return replay(deps, command, known.object);
+    if (known.state === "ended") return terminal();
+    if (clock.monotonicMs() >= deadlineMs) return outcomeUnknown();
+    // It runs in another process, or in one that has ended and whose responses are yet to be ended.
+    await deps.watchers.moved(known.id);
+  }
+}
+
+/** A new response, or the one that the key has. */
+async function answer(
+  deps: LlmDeps,
+  command: RespondCommand,
+  name: string,
+): Promise<Responded | { known: StoredResponse }> {
+  const { model } = command.request;
+  const provider = deps.providers.get(model);
+  if (!provider) {
+    const known = await deps.store.responseOfKey(command);
+    if (known instanceof StoreDown) return storeDown(known);
+    return known ? { known } : unconfigured(model);
+  }
+  const drilled = drilledMoney((drill) => deps.drills.strikes(drill));
+  if (drilled) return drilled;
+  if (isBackground(model)) {
+    const submitted = await submitJob(deps, command, provider);
+    if (submitted instanceof Failure || "known" in submitted) return submitted;
+    const { begun: object } = submitted;
+    if (!command.request.stream) return { object: JSON.stringify(object), replayed: false };
+    return watch(deps, { accountId: command.accountId, object, replayed: false });
+  }
+  const live = new Live(deps, command, provider);
+  // Before anything is awaited: from here on requests with this key wait for this one.
+  deps.running.set(name, live);
+  live
+    .run()
+    .catch((error: unknown) => {
+      deps.log.error("response fault", { request: command.requestId, response: live.id, stack: stackOf(error) });
+      live.broken(error);
+    })
+    .finally(() => deps.running.delete(name));
+  return await live.answered;
+}
+
+/** The answer of the response that runs with this key: the same for all who wait for it. */
+async function behind(deps: LlmDeps, command: RespondCommand, running: Live): Promise<Responded> {
+  if (!sameBytes(running.digest, command.digest)) return conflict();
+  const late = sleep(deps.clock, LIMITS.llmKeyWaitMs);
+  const ended = await Promise.race([running.ended, late]);
+  if (!ended) return outcomeUnknown();
+  if (ended instanceof Failure) return ended;
+  if ("object" in ended) return replay(deps, command, ended.object);
+  return respond(deps, command);
+}
+
+/** The job as it is now; a stream waits for its end. */
+function job(deps: LlmDeps, { request, accountId }: RespondCommand, known: StoredResponse): Responded {
+  const object = shownObject(known);
+  if (!object) return terminal();
+  return request.stream
+    ? watch(deps, { accountId, object, replayed: true })
+    : { object: JSON.stringify(object), replayed: true };
+}
+
+function replay(deps: LlmDeps, { request }: RespondCommand, object: string): Responded {
+  const stored: Stored = { object, replayed: true };
+  if (!request.stream) return stored;
+  // Written by this service (`endedObject`).
+  const response = JSON.parse(object) as ResponseObject;
+  const flow = new EventFlow(deps.clock);
+  const begun = begunOf(response);
+  flow.push({ type: "response.created", response: begun });
+  flow.push({ type: "response.in_progress", response: begun });
+  replayOutput(response, (event) => flow.push(event));
+  flow.push(terminalEvent(response));
+  flow.end("done");
+  return { flow, id: response.id, replayed: true };
+}
+
+function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0;
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

@@ -1,0 +1,21 @@
+/** Deletes responses whose retention is over. */
+import type { Clock } from "../std/clock.ts";
+import { unixSeconds } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import type { LlmStore } from "../store/llm/llm.ts";
+import { StoreDown } from "../store/store.ts";
+
+/** Those that ended more than `days` ago, in bounded parts, between which others write. */
+export async function forgetResponses(
+  store: Pick<LlmStore, "responsesForget">,
+  clock: Clock,
+  log: Log,
+  days: number,
+): Promise<void> {
+  const before = unixSeconds(clock) - days * 86_400;
+  for (;;) {
+    const outcome = await store.responsesForget({ before });
+    if (outcome instanceof StoreDown) log.error("old responses not deleted", { reason: outcome.reason });
+    if (outcome !== "more") return;
+  }
+}

@@ -1,0 +1,84 @@
+/** One call to a provider, with its drills: from a request to a whole answer and its usage, or to the failure that it ended in. */
+import { Failure } from "../error/core.ts";
+import { LLM } from "../error/llm.ts";
+import { LIMITS } from "../limits.ts";
+import { sleep } from "../std/clock.ts";
+import { makeId } from "../std/ids.ts";
+import type { Caller, LlmDeps } from "./deps.ts";
+import { Draft } from "./output/draft.ts";
+import type { ItemEvent } from "./output/events.ts";
+import type { OutputItem } from "./output/items.ts";
+import type { IncompleteReason } from "./output/object.ts";
+import { Fault } from "./provider/fault.ts";
+import type { Provider } from "./provider/provider.ts";
+import type { LlmRequest } from "./request.ts";
+import { estimatedUsage, inputTokensMax, type LlmUsage } from "./usage.ts";
+
+export interface RunOptions {
+  readonly request: LlmRequest;
+  readonly provider: Provider;
+  readonly caller: Caller;
+  /** Stops the call. */
+  readonly signal: AbortSignal;
+  /** Somebody reads along: each event, and after some of them that they can be sent. */
+  readonly reader?: { emit(event: ItemEvent): void; moved(): void };
+}
+
+export interface Answer {
+  readonly output: readonly OutputItem[];
+  readonly incomplete: IncompleteReason | undefined;
+  readonly usage: LlmUsage;
+  /** The usage is the service's own estimate. */
+  readonly estimated: boolean;
+}
+
+/** A run that has failed, and what had come of it. */
+export interface Failed {
+  readonly failure: Failure;
+  readonly output: readonly OutputItem[];
+}
+
+export async function run(deps: LlmDeps, options: RunOptions): Promise<Answer | Failed> {
+  const { clock, calls, estimates } = deps;
+  const { request, provider, caller, signal, reader } = options;
+  const { model } = request;
+  const emit = reader && ((event: ItemEvent) => reader.emit(event));
+  const draft = new Draft({ makeId: (prefix) => makeId(prefix, clock), emit });
+  const cut = strikes(deps, caller, "upstream_cut");
+  const moved = () => {
+    reader?.moved();
+    return cut && draft.length > 0 ? new Fault("invalid", "the drill upstream_cut") : undefined;
+  };
+  const ending = (await drilled(deps, caller)) ?? (await provider.run({ request, draft, signal, moved }));
+  if (ending instanceof Fault) {
+    calls.inc({ model, outcome: ending.kind });
+    draft.abandon();
+    return { failure: ending.failure(), output: draft.output };
+  }
+  calls.inc({ model, outcome: "answered" });
+  const { incomplete } = ending;
+  draft.finish(incomplete ? "incomplete" : "completed");
+  reader?.moved();
+  const { output } = draft;
+  if (ending.usage) return { output, incomplete, usage: ending.usage, estimated: false };
+  estimates.inc({ model });
+  const usage = estimatedUsage(inputTokensMax(request, provider.config), draft.length);
+  return { output, incomplete, usage, estimated: true };
+}
+
+async function drilled(deps: LlmDeps, caller: Caller): Promise<Fault | undefined> {
+  if (strikes(deps, caller, "upstream_slow")) await sleep(deps.clock, LIMITS.slowUpstreamMs);
+  if (strikes(deps, caller, "upstream_unavailable")) return new Fault("unavailable", "the drill upstream_unavailable");
+  return strikes(deps, caller, "upstream_rejected") ? new Fault("rejected", "the drill upstream_rejected") : undefined;
+}
+
+function strikes({ drills }: LlmDeps, caller: Caller, name: Parameters<LlmDeps["drills"]["strikes"]>[0]): boolean {
+  return drills.strikes(name, { accountId: caller.accountId, model: "", sessionId: caller.key, step: 0 });
+}
+
+/** The process that ran it has ended, or was told to. Its provider may have been called, so it is not run again. */
+export function stopped(): Failure {
+  const message =
+    "the service stopped while the response ran; it is not run again, nothing was charged, send it with a new key";
+  return new Failure(LLM.response_lost, message);
+}

@@ -1,0 +1,82 @@
+/** Tokens of a response: the bound that is held before the run, what the provider reports, and our estimate where it reports nothing. */
+import type { LlmConfig } from "../config/llm.ts";
+import { LIMITS } from "../limits.ts";
+import type { LlmRequest } from "./request.ts";
+
+export interface LlmUsage {
+  /** Cached ones included. */
+  readonly inputTokens: number;
+  readonly cachedTokens: number;
+  /** Those of reasoning included. */
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+}
+
+/**
+ * At least as many tokens as the input can have. A byte-level tokenizer makes at most one token of a byte; roles and separators of
+ * a message, and an image, cost what the operator says. The bytes of data: URLs do not count.
+ */
+export function inputTokensMax(
+  { input, instructions, tools, text }: LlmRequest,
+  { messageMarginTokens, imageTokens }: Pick<LlmConfig, "messageMarginTokens" | "imageTokens">,
+): number {
+  let bytes = Buffer.byteLength(instructions ?? "");
+  let images = 0;
+  // The instructions are a message as well.
+  let messages = 1;
+  for (const item of input) {
+    messages += 1;
+    if (item.type !== "message") {
+      bytes += jsonBytes(item);
+      continue;
+    }
+    for (const part of item.content) {
+      if (part.type !== "input_image") bytes += Buffer.byteLength(part.text);
+      else {
+        images += 1;
+        if (!/^data:/i.test(part.image_url)) bytes += Buffer.byteLength(part.image_url);
+      }
+    }
+  }
+  if (tools.length > 0) bytes += jsonBytes(tools);
+  if (text.format.type === "json_schema") bytes += jsonBytes(text);
+  return bytes + messages * messageMarginTokens + images * imageTokens;
+}
+
+/** Of ordinary text, by the rule of thumb for byte-level tokenizers. */
+const BYTES_PER_TOKEN = 4;
+
+/** What is charged when the provider does not say. */
+export function estimatedUsage(inputMax: number, outputChars: number): LlmUsage {
+  const inputTokens = Math.ceil(inputMax / BYTES_PER_TOKEN);
+  return {
+    inputTokens,
+    cachedTokens: 0,
+    outputTokens: Math.ceil(outputChars / BYTES_PER_TOKEN),
+    reasoningTokens: 0,
+  };
+}
+
+/** What a provider says it used, by the names of either protocol; undefined where it is no usage. An explicit 0 is a number. */
+export function reportedUsage(said: {
+  readonly input: unknown;
+  readonly cached: unknown;
+  readonly output: unknown;
+  readonly reasoning: unknown;
+}): LlmUsage | undefined {
+  const { input, output } = said;
+  const cached = said.cached ?? 0;
+  const reasoning = said.reasoning ?? 0;
+  if (!isCount(input) || !isCount(output) || !isCount(cached) || !isCount(reasoning)) return undefined;
+  // Parts of a whole are never more than the whole.
+  const [cachedTokens, reasoningTokens] = [Math.min(cached, input), Math.min(reasoning, output)];
+  return { inputTokens: input, cachedTokens, outputTokens: output, reasoningTokens };
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= LIMITS.llmTokensMax;
+}
+
+function jsonBytes(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}

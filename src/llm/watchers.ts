@@ -1,0 +1,30 @@
+/** Who waits for the end of a response. One that another node runs is looked for in the store. */
+import { LIMITS } from "../limits.ts";
+import type { Clock } from "../std/clock.ts";
+
+export class Watchers {
+  private readonly waiting = new Map<string, Set<() => void>>();
+
+  constructor(private readonly clock: Clock) {}
+
+  /** Resolves when the response may have ended: told by this process, or after a pause. */
+  moved(id: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const those = this.waiting.get(id) ?? new Set();
+    this.waiting.set(id, those);
+    const wake = () => {
+      disarm();
+      those.delete(wake);
+      if (those.size === 0) this.waiting.delete(id);
+      resolve();
+    };
+    const disarm = this.clock.after(LIMITS.llmPollMs, wake);
+    those.add(wake);
+    return promise;
+  }
+
+  /** This process has ended the response, or made it something else. */
+  tell(id: string): void {
+    for (const wake of [...(this.waiting.get(id) ?? [])]) wake();
+  }
+}

@@ -1,0 +1,14 @@
+/** The domain of language models: responses, and the processes that run them. */
+import type { DomainOf, Slice } from "../domain.ts";
+import * as reads from "./reads.ts";
+import { MIGRATIONS } from "./schema.ts";
+import * as writes from "./writes.ts";
+
+export const llm = {
+  reads,
+  writes,
+  notDurable: ["submit", "ownerBeat"],
+  migrations: MIGRATIONS,
+} as const satisfies DomainOf<typeof reads, typeof writes>;
+
+export type LlmStore = Slice<typeof llm>;

@@ -1,0 +1,186 @@
+/** Writes of responses. Each ends a charge, or opens one, in the transaction of its record. */
+import { settle } from "../charges/settle.ts";
+import { hold, release } from "../charges/writes.ts";
+import { changes, first, rows, type Steps } from "../steps.ts";
+import { response, responseOfKey } from "./reads.ts";
+import type {
+  Completion,
+  Ending,
+  Enqueuing,
+  Job,
+  NewResponse,
+  ResponseState,
+  StoredResponse,
+  Submission,
+  Submitted,
+} from "./records.ts";
+
+/**
+ * Records a live response and holds its money, unless its key is known. Not durable: a process that ends loses nothing of it, and
+ * after a loss of power the request was not answered, and was charged at most once.
+ */
+export function* submit({ charge, response, owner }: Submission): Steps<Submitted> {
+  const known = yield* add(response, { state: "running", owner, job: 0, turn: null, request: null });
+  return known ?? (yield* held(charge));
+}
+
+/** Records a background job and holds its money, unless its key is known or there are too many jobs. */
+export function* enqueue({ charge, response, request, accountMax, allMax }: Enqueuing): Steps<Submitted> {
+  const open = "SELECT count(*) AS jobs FROM responses WHERE job = 1 AND ended_at IS NULL";
+  const own = Number((yield* first<{ jobs: bigint }>(`${open} AND account_id = $1`, response.accountId))?.jobs);
+  const all = Number((yield* first<{ jobs: bigint }>(open))?.jobs);
+  // The account's jobs ahead of it: in this order accounts take turns, however many jobs one has.
+  const known = yield* add(response, { state: "queued", owner: null, job: 1, turn: own, request });
+  if (known) return known;
+  if (own < accountMax && all < allMax) return yield* held(charge);
+  yield* remove(response.id);
+  return { full: own >= accountMax ? "account" : "all" };
+}
+
+interface FirstState {
+  readonly state: ResponseState;
+  readonly owner: string | null;
+  readonly job: number;
+  readonly turn: number | null;
+  readonly request: string | null;
+}
+
+/** Undefined: it is new, and recorded. A repeat of the same submission says the same as the first one. */
+function* add(
+  response: NewResponse,
+  first: FirstState,
+): Steps<{ readonly known: StoredResponse } | "held" | undefined> {
+  const added = yield* changes(
+    `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, turn, request, object, created_at)
+     VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $turn, $request, $object, $createdAt)
+     ON CONFLICT DO NOTHING`,
+    { ...response, ...first },
+  );
+  if (added > 0) return undefined;
+  const known = yield* responseOfKey(response);
+  // Without a row the other one ended in between and gave the key free: the caller asks again.
+  if (!known) return { known: { ...response, state: "running", owner: undefined, object: undefined } };
+  return known.id === response.id ? "held" : { known };
+}
+
+function* held(charge: Submission["charge"]): Steps<Submitted> {
+  const outcome = yield* hold(charge);
+  if (outcome !== "held") yield* remove(charge.chargeId);
+  return outcome;
+}
+
+function* remove(id: string): Steps<void> {
+  yield* changes("DELETE FROM responses WHERE id = $1", id);
+}
+
+/** The account first, as everybody who changes its money does, so that there is no deadlock. */
+function* lockAccount(accountId: string): Steps<void> {
+  yield* first("SELECT id FROM accounts WHERE id = $1 FOR NO KEY UPDATE", accountId);
+}
+
+/** Price and answer in one step. `lost`: another process has ended it, taking this one to be dead; nothing is charged. */
+export function* complete({ owner, object, estimated, ...settlement }: Completion): Steps<"kept" | "lost"> {
+  const { chargeId: id, accountId, at } = settlement;
+  yield* lockAccount(accountId);
+  const found = yield* response({ id, accountId });
+  if (found?.state === "done" && found.owner === owner) return "kept";
+  if (found?.state !== "running" || found.owner !== owner) return "lost";
+  if ((yield* settle(settlement)) === "not_held") return "lost";
+  yield* changes(
+    `UPDATE responses SET state = 'done', object = $object, request = NULL, estimated = $estimated, ended_at = $at
+     WHERE id = $id`,
+    { id, object, estimated: estimated ? 1 : 0, at },
+  );
+  return "kept";
+}
+
+/** Gives the money back and says what the key is worth. `lost`: it has ended otherwise. */
+export function* end({ id, accountId, owner, at, object, key }: Ending): Steps<"ended" | "lost"> {
+  yield* lockAccount(accountId);
+  const state = key === "answer" ? "done" : "ended";
+  const ended = yield* changes(
+    `UPDATE responses SET state = $state, object = $object, request = NULL, ended_at = $at,
+       key = CASE WHEN $free = 1 THEN NULL ELSE key END
+     WHERE id = $id AND account_id = $accountId AND owner = $owner AND state = 'running'`,
+    { id, accountId, owner, at, object, state, free: key === "free" ? 1 : 0 },
+  );
+  if (ended === 0) return "lost";
+  // Nobody can ask for it: its id was never told, and its key means nothing.
+  if (key === "free" && object === undefined) yield* remove(id);
+  yield* release({ chargeId: id, accountId });
+  return "ended";
+}
+
+/** Queued jobs that one step looks at: those behind them are of accounts that have as many ahead. */
+const LOOKED_AT = 256;
+
+/**
+ * Gives queued jobs to the owner, at most `max`, and of one account as many as make `accountMax` with those that run already. From
+ * then on the provider may have been called, so a job is never given out again.
+ */
+export function* jobsTake(taking: { owner: string; max: number; accountMax: number }): Steps<readonly Job[]> {
+  const queued = yield* rows<{ id: string; accountId: string; running: bigint }>(
+    `SELECT id, account_id AS "accountId", (SELECT count(*) FROM responses AS other WHERE other.job = 1
+       AND other.ended_at IS NULL AND other.state = 'running' AND other.account_id = next.account_id) AS running
+     FROM (SELECT id, account_id, turn FROM responses WHERE state = 'queued' ORDER BY turn, id LIMIT ${LOOKED_AT}) AS next
+     ORDER BY turn, id`,
+  );
+  const taken = new Map<string, number>();
+  const jobs: Job[] = [];
+  for (const { id, accountId, running } of queued) {
+    const own = Number(running) + (taken.get(accountId) ?? 0);
+    if (jobs.length >= taking.max || own >= taking.accountMax) continue;
+    const job = yield* jobTake(id, taking.owner);
+    if (!job) continue;
+    taken.set(accountId, (taken.get(accountId) ?? 0) + 1);
+    jobs.push(job);
+  }
+  return jobs;
+}
+
+/** Undefined: another process has taken it. */
+function* jobTake(id: string, owner: string): Steps<Job | undefined> {
+  const job = yield* first<Omit<Job, "held" | "prompt" | "cachedPrompt" | "completion">>(
+    `UPDATE responses SET state = 'running', owner = $2 WHERE id = $1 AND state = 'queued'
+     RETURNING id, account_id AS "accountId", model, key, request, object`,
+    id,
+    owner,
+  );
+  const charge = yield* first<Pick<Job, "held" | "prompt" | "cachedPrompt" | "completion">>(
+    `SELECT held, prompt_rate AS prompt, cached_rate AS "cachedPrompt", completion_rate AS completion
+     FROM charges WHERE id = $1 AND settled_at IS NULL`,
+    id,
+  );
+  return job && charge && { ...job, ...charge };
+}
+
+/** Says that the owner lives. */
+export function* ownerBeat({ owner }: { owner: string }): Steps<"beaten"> {
+  yield* changes(
+    "INSERT INTO llm_owners (owner, beat) VALUES ($1, 1) ON CONFLICT (owner) DO UPDATE SET beat = llm_owners.beat + 1",
+    owner,
+  );
+  return "beaten";
+}
+
+/** An owner that ended, none of whose responses run. */
+export function* ownerForget({ owner }: { owner: string }): Steps<"forgotten"> {
+  yield* changes(
+    `DELETE FROM llm_owners WHERE owner = $1
+     AND NOT EXISTS (SELECT 1 FROM responses WHERE state = 'running' AND owner = $1)`,
+    owner,
+  );
+  return "forgotten";
+}
+
+/** Responses that one step forgets: other writes wait meanwhile. */
+const FORGET_MAX = 256;
+
+/** Deletes responses that ended before. */
+export function* responsesForget({ before }: { before: number }): Steps<"done" | "more"> {
+  const forgotten = yield* changes(
+    `DELETE FROM responses WHERE id IN (SELECT id FROM responses WHERE ended_at < $1 ORDER BY ended_at LIMIT ${FORGET_MAX})`,
+    before,
+  );
+  return forgotten < FORGET_MAX ? "done" : "more";
+}
