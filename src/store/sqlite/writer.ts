@@ -32,8 +32,8 @@ export type FromWriter =
 
 /** The log is copied into the database after this time without a write, */
 const IDLE_MS = 1_000;
-/** and after so many writes without a pause: each adds some pages to the log, a chunk's about eight. */
-const GROWN_WRITES = 256;
+/** and after so many writes without a pause: each adds some pages to the log, a chunk's about eight. A copy slows the syncs beside it. */
+const GROWN_WRITES = 512;
 
 /** Serves the messages of the thread that made this one; `answer` sends to it. */
 export class WriterLoop {
