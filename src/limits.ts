@@ -87,6 +87,8 @@ export const LIMITS = {
   ingressBytesMax: 384 * MiB,
   /** Share of one account: enough for a thousand requests of three large frames. */
   ingressOwnerShare: 0.75,
+  /** A body that announces at most this length is read in one piece, and counts as arrived from its beginning. */
+  wholeBodyBytesMax: 16 * KiB,
   /** From the first byte of a request to the last of its body. */
   bodyMs: 30_000,
   /** Bun's own limit: higher than any route's, so that the route refuses the body, with an error object. */
@@ -180,8 +182,10 @@ export const LIMITS = {
   /** What of a provider's sentence is passed on. */
   llmSaidCharsMax: 300,
   llmRetryAfterSecondsMax: 3_600,
-  /** Connections to one provider that are kept without a call. */
+  /** Connections to one provider that are kept without a call, */
   llmIdleConnectionsMax: 256,
+  /** and for how long, where it does not say: servers of language models close them after 5 s. */
+  llmConnectionIdleMs: 4_000,
   /** Live responses that run at once, over all accounts, */
   llmLiveMax: 4_096,
   /** and of one account. */

@@ -49,7 +49,7 @@ export async function streamBody(request: Request, sink: Sink, bounds: Bounds): 
 }
 
 /** What `Content-Length` says; a header that was sent twice arrives as "5, 5" and says nothing. */
-function announcedLength(request: Request): number | undefined {
+export function announcedLength(request: Request): number | undefined {
   const declared = request.headers.get("content-length");
   return declared !== null && /^\d+$/.test(declared) ? Number(declared) : undefined;
 }

@@ -1,7 +1,7 @@
 /** A request's body as bytes in memory, under the route's limit, the budget of all bodies in memory, and a time limit. */
 import { type Answers, Failure } from "../../error/core.ts";
 import { LIMITS } from "../../limits.ts";
-import { streamBody } from "./body-stream.ts";
+import { announcedLength, streamBody } from "./body-stream.ts";
 import type { HttpDeps } from "./deps.ts";
 
 interface Body {
@@ -23,6 +23,26 @@ interface BodyOptions extends BodyContext {
 }
 
 export async function readBody(request: Request, options: BodyOptions): Promise<Body | Failure> {
+  const announced = announcedLength(request);
+  const small = announced !== undefined && announced <= Math.min(LIMITS.wholeBodyBytesMax, options.bytesMax);
+  return small ? await readWhole(request, announced, options) : await readPieces(request, options);
+}
+
+/** In one piece: a stream costs more than a small body itself, above all in garbage. */
+async function readWhole(request: Request, announced: number, options: BodyOptions): Promise<Body | Failure> {
+  const { ingress, owner, clock } = options;
+  if (!ingress.take(owner, announced)) return busy(options);
+  const release = () => ingress.give(owner, announced);
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const disarm = clock.after(LIMITS.bodyMs, () => resolve(undefined));
+  const bytes = await Promise.race([request.bytes().catch(() => undefined), late]);
+  disarm();
+  if (bytes?.length === announced) return { bytes, release };
+  release();
+  return notWhole(options);
+}
+
+async function readPieces(request: Request, options: BodyOptions): Promise<Body | Failure> {
   const { bytesMax, ingress, owner, clock, answers, smaller } = options;
   const parts: Uint8Array[] = [];
   // Only what has arrived counts: a client that announces much and sends little takes nothing from the others.
@@ -32,10 +52,7 @@ export async function readBody(request: Request, options: BodyOptions): Promise<
     held = 0;
   };
   const write = async (part: Uint8Array) => {
-    if (!ingress.take(owner, part.length)) {
-      const message = "too many large requests are in progress; retry with backoff";
-      return new Failure(answers.unavailable, message, { retryAfterSeconds: 1 });
-    }
+    if (!ingress.take(owner, part.length)) return busy(options);
     held += part.length;
     parts.push(part);
     return undefined;
@@ -48,7 +65,16 @@ export async function readBody(request: Request, options: BodyOptions): Promise<
     return { bytes: only && parts.length === 1 ? only : Buffer.concat(parts, streamed), release };
   }
   if (streamed === "too_large") return new Failure(answers.tooLarge, `the body is over ${bytesMax} bytes; ${smaller}`);
-  // Nobody reads this where the connection broke.
+  return notWhole(options);
+}
+
+function busy({ answers }: BodyOptions): Failure {
+  const message = "too many large requests are in progress; retry with backoff";
+  return new Failure(answers.unavailable, message, { retryAfterSeconds: 1 });
+}
+
+/** Nobody reads this where the connection broke. */
+function notWhole({ answers }: BodyOptions): Failure {
   const message = `the body did not arrive whole within ${LIMITS.bodyMs / 1000} s; send it again`;
   return new Failure(answers.malformed, message);
 }
