@@ -1,4 +1,7 @@
-/** Drills: failures that `serve --dev` causes on purpose (contract section 9): `TENDON_FAULTS=NAME[:SESSION-PREFIX[@STEP]],…` */
+/**
+ * Drills: failures that `serve --dev` causes on purpose (contract section 9): `TENDON_FAULTS=NAME[:PREFIX[@STEP]],…`. The prefix is that of
+ * a robot's session id, or of the `Idempotency-Key` of a request to a language model, whose only step is 0.
+ */
 import { EXIT, Problem } from "./error/problem.ts";
 import { nearest } from "./std/nearest.ts";
 
@@ -16,7 +19,7 @@ const NAMES = [
   "result_lost",
   /** The model takes `slowModelMs` longer. */
   "slow_model",
-  // Language models; the prefix is that of the `Idempotency-Key`.
+  // Language models.
   /** The provider is not reached. */
   "upstream_unavailable",
   /** The provider refuses the request. */
@@ -35,11 +38,11 @@ const WITHOUT_PREFIX: readonly Drill[] = ["auth_unavailable"];
 
 interface Order {
   readonly name: Drill;
-  /** Applies to sessions whose id begins so; undefined: to every request. */
+  /** Applies to sessions, or keys, that begin so; undefined: to every request. */
   readonly prefix: string | undefined;
-  /** Applies only at this step, once per session. */
+  /** Applies only at this step, once per session or key. */
   readonly step: number | undefined;
-  /** Sessions in which it has happened. */
+  /** Sessions and keys in which it has happened. */
   readonly struck: Set<string>;
 }
 
@@ -47,6 +50,7 @@ interface Order {
 export interface Target {
   readonly accountId: string;
   readonly model: string;
+  /** Of a language model's request its `Idempotency-Key`. */
   readonly sessionId: string | undefined;
   readonly step: number;
 }
@@ -88,9 +92,10 @@ function readOrder(word: string): Order | Problem {
   const name = NAMES.find((known) => known === said);
   if (name === undefined) return refused(word, `there is no drill "${said}"; did you mean "${nearest(said, NAMES)}"?`);
   if (colon === -1) return { name, prefix: undefined, step: undefined, struck: new Set() };
-  if (WITHOUT_PREFIX.includes(name)) return refused(word, `${name} takes no session prefix`);
+  if (WITHOUT_PREFIX.includes(name)) return refused(word, `${name} takes no prefix`);
   const [, prefix, step] = /^(.*?)(?:@(\d{1,9}))?$/s.exec(word.slice(colon + 1)) ?? [];
-  if (prefix === undefined || prefix === "") return refused(word, "a session prefix must follow the colon");
+  if (prefix === undefined || prefix === "")
+    return refused(word, "a prefix must follow the colon: of session ids, or of Idempotency-Keys");
   return { name, prefix, step: step === undefined ? undefined : Number(step), struck: new Set() };
 }
 

@@ -16,6 +16,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> 
   status: async () => (await import("./cli/status.ts")).status,
   logout: async () => (await import("./cli/logout.ts")).logout,
   act: async () => (await import("./cli/act.ts")).act,
+  ask: async () => (await import("./cli/ask.ts")).ask,
   sample: async () => (await import("./cli/sample.ts")).sample,
   models: async () => (await import("./cli/models.ts")).models,
   doctor: async () => (await import("./cli/doctor.ts")).doctor,
@@ -59,7 +60,7 @@ async function overview(): Promise<string> {
   const lines = [
     "Usage: tendon COMMAND [flags]",
     "",
-    "Serves robot action models: an observation in, the next second of motion out.",
+    "Serves robot action models: an observation in, the next second of motion out; and language models of providers behind it.",
     "",
   ];
   for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(10)} ${(await load()).summary}`);

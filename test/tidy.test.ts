@@ -108,7 +108,7 @@ describe("imports", () => {
     "bun:ffi": /^src\/engine\//,
     sharp: /^src\/measure\/sample\/drawing\.ts$/,
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
-    "eventsource-parser": /^src\/llm\/provider\/reader\.ts$/,
+    "eventsource-parser": /^src\/(llm\/provider\/reader|client\/response-stream)\.ts$/,
     marked: /^src\/edge\/docs\/markdown\.ts$/,
     "@sinclair/typebox": /^src\/(account|bundle|client|config|edge|service)\//,
     "onnxruntime-node": /^$/,

@@ -19,9 +19,9 @@ export interface Person {
 
 /** What a one-time link is for. */
 export interface LinkFor {
-  /** It makes the operator's account; otherwise it sets the password of an existing account. */
+  /** It makes the operator's account, whose e-mail is still to be chosen; otherwise it sets the password of an account. */
   readonly operator: boolean;
-  /** The account's e-mail; for the operator's link a proposal. */
+  /** The account's e-mail; empty where it is still to be chosen. */
   readonly email: string;
 }
 
@@ -61,7 +61,7 @@ export interface PeopleOptions {
   };
   readonly clock: Clock;
   readonly signUpOpen: boolean;
-  /** The e-mail that the page of the operator's link proposes. */
+  /** The account that the operator's link leads to; undefined: the operator chooses one. */
   readonly operatorEmail?: string;
 }
 
@@ -154,8 +154,8 @@ export class People {
     const found = await store.people.linkByToken({ tokenSha256: sha256(token), now: unixSeconds(clock) });
     if (found instanceof StoreDown) return unavailable();
     if (!found) return LINK_GONE;
-    const operator = found.kind === "operator";
-    return { operator, email: operator ? (this.options.operatorEmail ?? "") : found.email };
+    const email = found.kind === "operator" ? this.options.operatorEmail : found.email;
+    return { operator: email === undefined, email: email ?? "" };
   }
 
   /** Uses up the link: makes the operator's account or sets the password, and signs in. */
@@ -183,8 +183,10 @@ export class People {
     });
     if (redeemed instanceof StoreDown) return unavailable();
     if (redeemed === "link_unknown") return LINK_GONE;
-    if (redeemed === "email_taken")
-      return new PageRefusal("Somebody can sign in with this e-mail already: choose another one.");
+    if (redeemed === "email_taken") {
+      const advice = link.operator ? "choose another one" : "sign in with it";
+      return new PageRefusal(`Somebody can sign in with this e-mail already: ${advice}.`);
+    }
     return await this.begin(redeemed.accountId, password);
   }
 

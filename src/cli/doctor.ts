@@ -13,8 +13,18 @@ import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { lookAtPostgres } from "../store/postgres/store.ts";
 import { lookAtDatabase } from "../store/sqlite/store.ts";
-import { bundleCheck, type Check, checkLines, green, libraryCheck, lockCheck, machineChecks } from "./doctor/checks.ts";
+import {
+  bundleCheck,
+  type Check,
+  checkLines,
+  green,
+  libraryCheck,
+  lockCheck,
+  machineChecks,
+  red,
+} from "./doctor/checks.ts";
 import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
+import { providerChecks } from "./doctor/providers.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 
@@ -23,7 +33,7 @@ const LOAD_MS_MAX = 600_000;
 
 export const doctor: Command = {
   name: "doctor",
-  summary: "Check machine, GPU, libraries, execution providers, bundles and data folder; say what to do if one is red.",
+  summary: "Check machine, GPU, libraries, bundles, data folder and language models; say what to do if one is red.",
   flags: {
     models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
     data: { value: "DIR", about: "Data folder (default: as serve)." },
@@ -41,19 +51,15 @@ export const doctor: Command = {
       checks.push(...(await engineChecks(served, machine.lockableBytes)));
     }
     if (settings instanceof Problem) checks.push(red("configuration", settings.message));
-    else checks.push(folderCheck(await dataFolder(settings.dataDir)), await databaseCheck(settings));
+    else {
+      checks.push(folderCheck(await dataFolder(settings.dataDir)), await databaseCheck(settings));
+      checks.push(...(await providerChecks(settings)));
+    }
     const ok = checks.every((check) => check.ok);
     await answer(given, { ok, checks }, checkLines(checks, process.stdout.isTTY));
     return ok ? EXIT.done : EXIT.failed;
   },
 };
-
-/** A problem's message says what to do after its first semicolon, if it has one. */
-function red(name: string, message: string): Check {
-  const cut = message.indexOf("; ");
-  if (cut < 0) return { name, ok: false, found: message, todo: "correct this and run doctor again" };
-  return { name, ok: false, found: message.slice(0, cut), todo: message.slice(cut + 2) };
-}
 
 async function databaseCheck({ dataDir, databaseUrl }: ServeConfig): Promise<Check> {
   const state =

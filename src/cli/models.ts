@@ -1,23 +1,37 @@
-/** `tendon models`: every robot id with the facts that a client needs. */
+/** `tendon models`: every id that a request can name, of robots and of language models, with the facts that a client needs. */
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { installedManifests } from "../bundle/read.ts";
+import { serveConfig } from "../config/serve.ts";
 import { Problem } from "../error/problem.ts";
+import { planProviders } from "../service/providers.ts";
+import { systemClock } from "../std/clock.ts";
 import { table } from "../std/text-table.ts";
 import type { Command } from "./frame/command.ts";
-import { answer } from "./frame/print.ts";
+import { answer, printNote } from "./frame/print.ts";
+import { languageModels, languageModelsText } from "./models/language-models.ts";
 
 export const models: Command = {
   name: "models",
-  summary: "List every robot id with its facts.",
+  summary: "List every id of a robot or language model, with its facts.",
   flags: {
-    models: { value: "DIR", about: "Folder of bundles (default: those that ship with the executable)." },
+    models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
+    config: { value: "FILE", about: "Configuration file (default: as serve)." },
     json: { about: "Print them as one JSON object." },
   },
   async run(given) {
-    const manifests = await installedManifests(given.text("models"));
+    // What is listed does not depend on `--dev`; drills, which do, are none of this command's business.
+    const flags = { models: given.text("models"), config: given.text("config"), dev: true, json: false };
+    const config = await serveConfig(flags);
+    if (config instanceof Problem) return config;
+    const manifests = await installedManifests(config.modelsDir);
     if (manifests instanceof Problem) return manifests;
-    return answer(given, { data: manifests.map(modelFacts) }, modelsText(manifests));
+    const llm = languageModels(config);
+    const planned = planProviders(config, systemClock);
+    if (planned instanceof Problem)
+      await printNote(`tendon models: serve refuses this configuration: ${planned.message}`);
+    const text = `${modelsText(manifests)}\n${languageModelsText(llm)}`;
+    return answer(given, { data: manifests.map(modelFacts), llm }, text);
   },
 };
 

@@ -1,8 +1,9 @@
 /** `tendon serve`: reads the configuration, runs the service until a signal, and says when it is ready. */
+import { DEV_EMAIL } from "../account/dev.ts";
 import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { planProviders } from "../service/providers.ts";
+import { LLM_ADVICE, planProviders } from "../service/providers.ts";
 import { type Ready, Server } from "../service/server.ts";
 import { openStore } from "../service/store.ts";
 import { systemClock } from "../std/clock.ts";
@@ -11,7 +12,7 @@ import { print, printJson } from "./frame/print.ts";
 
 export const serve: Command = {
   name: "serve",
-  summary: "Serve robot models over HTTP and WebSocket.",
+  summary: "Serve robot models and language models over HTTP, robot models over WebSocket too.",
   flags: {
     host: { value: "HOST", about: `Address to listen on (default ${DEFAULTS.host}; TENDON_HOST).` },
     port: { value: "N", about: `Port to listen on, 0 for a free one (default ${DEFAULTS.port}; TENDON_PORT).` },
@@ -84,13 +85,23 @@ async function sayReady(config: ServeConfig, { url, opsUrl, catalog, dev, linkTo
     });
     return;
   }
+  const use = dev ? `sets the password of ${DEV_EMAIL}` : "makes the operator's account";
   const lines = [
-    `tendon serves ${ids.join(", ")}`,
+    `tendon serves ${[...ids, ...config.llm.keys()].join(", ")}`,
     `  url      ${url}`,
     `  metrics  ${opsUrl}/metrics`,
-    ...(dev ? [`  account  dev@localhost (${dev.accountId})`, `  key      ${dev.key}`] : []),
-    ...(operatorLink ? [`  sign in  ${operatorLink} (once, within 24 hours: makes the operator's account)`] : []),
+    ...(dev ? [`  account  ${DEV_EMAIL} (${dev.accountId})`, `  key      ${dev.key}`] : []),
+    operatorLink ? `  sign in  ${operatorLink} (once, within 24 hours: ${use})` : `  sign in  ${url}/sign-in`,
     ...reference.map((id) => `  ${id}: ${REFERENCE_WARNING}`),
+    ...(config.llm.size === 0 ? withoutLanguageModels(config) : []),
   ];
   await print(lines.join("\n"));
+}
+
+function withoutLanguageModels({ configPath }: ServeConfig): string[] {
+  return [
+    "  No language model is configured: requests for one are answered with unconfigured. For a first one, put these",
+    `  lines into ${configPath}, and start again:`,
+    ...LLM_ADVICE.map((line) => `    ${line}`),
+  ];
 }

@@ -33,15 +33,54 @@ export class ErrorReply extends Problem {
   }
 }
 
+/** No answer came. Whether the service has got the request is not known, unless nobody listens at its address. */
+export class NoAnswer extends Problem {
+  constructor(
+    message: string,
+    readonly nobodyListens: boolean,
+  ) {
+    super(message, EXIT.unreachable);
+  }
+}
+
 interface Request {
   readonly method: "GET" | "POST";
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** Gives the call up. */
+  readonly signal?: AbortSignal;
+}
+
+type Extra = Pick<Partial<Request>, "headers" | "signal">;
+
+export function get(service: Service, path: string, extra: Extra = {}): Promise<Answer | Problem> {
+  return callSigned(service, path, { ...extra, method: "GET", headers: extra.headers ?? {} });
 }
 
 /** `POST path` with a JSON text; a reply other than 200 is a problem that says `code: message`. */
-export function post(service: Service, path: string, json: string): Promise<Answer | Problem> {
-  return callSigned(service, path, { method: "POST", headers: { "content-type": "application/json" }, body: json });
+export function post(service: Service, path: string, json: string, extra: Extra = {}): Promise<Answer | Problem> {
+  return callSigned(service, path, jsonRequest(json, extra));
+}
+
+/** As `post`; the answer is read as it comes, for as long as `signal` lets it. */
+export async function postAndRead(
+  service: Service,
+  path: string,
+  json: string,
+  extra: Extra & { readonly signal: AbortSignal },
+): Promise<Response | Problem> {
+  const wrong = keyProblem(service);
+  if (wrong !== undefined) return wrong;
+  try {
+    const response = await send(service.url, path, signed(service, jsonRequest(json, extra)));
+    return response.ok ? response : errorReply(service.url, await replyOf(response));
+  } catch (error) {
+    return unreachable(service.url, error);
+  }
+}
+
+function jsonRequest(body: string, { headers = {}, ...rest }: Extra): Request {
+  return { ...rest, method: "POST", headers: { "content-type": "application/json", ...headers }, body };
 }
 
 /** `POST path` with the fields of a form and no key; the caller reads OAuth's errors. */
@@ -56,7 +95,7 @@ export function postForm(
 
 /** How many models the service offers. Of all routes this one is the cheapest that tells whether a key is good. */
 export async function countModels(service: Service): Promise<number | Problem> {
-  const answer = await callSigned(service, "/v1/models", { method: "GET", headers: {} });
+  const answer = await get(service, "/v1/models");
   if (answer instanceof Problem) return answer;
   const list = valueAt(answer.body, "data");
   if (Array.isArray(list)) return list.length;
@@ -81,7 +120,7 @@ export function errorReply(url: string, { body, status, headers }: Reply): Error
 /** Why the service does not accept a WebSocket at `path`. Bun's client does not show the refused handshake's reply. */
 export async function upgradeProblem(service: Service, path: string): Promise<Problem> {
   const headers = { connection: "Upgrade", upgrade: "websocket" };
-  const answer = await callSigned(service, path, { method: "GET", headers });
+  const answer = await get(service, path, { headers });
   const told = answer instanceof Problem && !(answer instanceof ErrorReply && answer.code === "not_found");
   if (told) return answer;
   return new Problem(
@@ -102,37 +141,45 @@ export function keyProblem({ apiKey }: Service): Problem | undefined {
 async function callSigned(service: Service, path: string, request: Request): Promise<Answer | Problem> {
   const wrong = keyProblem(service);
   if (wrong !== undefined) return wrong;
-  const headers = { ...request.headers, authorization: `Bearer ${service.apiKey}` };
-  const reply = await call(service.url, path, { ...request, headers });
+  const reply = await call(service.url, path, signed(service, request));
   if (reply instanceof Problem || reply.ok) return reply;
   return errorReply(service.url, reply);
 }
 
+function signed({ apiKey }: Service, request: Request): Request {
+  return { ...request, headers: { ...request.headers, authorization: `Bearer ${apiKey}` } };
+}
+
 async function call(url: string, path: string, request: Request): Promise<Reply | Problem> {
+  const late = AbortSignal.timeout(LIMITS.clientAnswerMs);
+  const signal = request.signal ? AbortSignal.any([request.signal, late]) : late;
   try {
-    const response = await fetch(`${url}${path}`, {
-      ...request,
-      // A redirect is not followed: the key is for this address alone.
-      redirect: "manual",
-      signal: AbortSignal.timeout(LIMITS.clientAnswerMs),
-    });
-    const { ok, status, headers } = response;
-    return { ok, status, headers, body: parseJson(await response.text()) };
+    return await replyOf(await send(url, path, { ...request, signal }));
   } catch (error) {
     return unreachable(url, error);
   }
 }
 
-function unreachable(url: string, error: unknown): Problem {
+/** A redirect is not followed: the key is for this address alone. */
+function send(url: string, path: string, request: Request): Promise<Response> {
+  return fetch(`${url}${path}`, { ...request, redirect: "manual" });
+}
+
+async function replyOf(response: Response): Promise<Reply> {
+  const { ok, status, headers } = response;
+  return { ok, status, headers, body: parseJson(await response.text()) };
+}
+
+function unreachable(url: string, error: unknown): NoAnswer {
   if (error instanceof Error && error.name === "TimeoutError") {
-    return new Problem(
+    return new NoAnswer(
       `the service at ${url} did not answer within ${LIMITS.clientAnswerMs / 1000} s; is it the right address?`,
-      EXIT.unreachable,
+      false,
     );
   }
   const reason = error instanceof Error ? error.message : String(error);
-  return new Problem(
+  return new NoAnswer(
     `cannot reach a service at ${url} (${reason}); start one with 'tendon serve --dev' or name another with --base-url`,
-    EXIT.unreachable,
+    (error as { readonly code?: unknown }).code === "ECONNREFUSED",
   );
 }

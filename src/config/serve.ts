@@ -68,7 +68,7 @@ export async function serveConfig(flags: ServeFlags, env: Environment = environm
   if (overrides instanceof Problem) return overrides;
   const settings = readTable(FILE, { ...file, ...overrides }, path);
   if (settings instanceof Problem) return settings;
-  return serveSettings(settings, flags, env, { databaseUrl, drills });
+  return serveSettings(settings, flags, env, { configPath: path, databaseUrl, drills });
 }
 
 /** Variables of stores that this build does not have: refused, because ignoring them would lose data. */
@@ -112,9 +112,11 @@ function serveSettings(
   file: StaticDecode<typeof FILE>,
   flags: ServeFlags,
   env: Environment,
-  { databaseUrl, drills }: { databaseUrl: string | undefined; drills: Drills },
+  { configPath, databaseUrl, drills }: { configPath: string; databaseUrl: string | undefined; drills: Drills },
 ) {
   return Object.freeze({
+    /** Absolute path of tendon.toml, whether it is there or not. */
+    configPath,
     listen: Object.freeze({ host: file.host, port: file.port }),
     ops: Object.freeze(file.ops_addr),
     /** Absolute path of the data folder. */

@@ -22,6 +22,8 @@ export interface ChildOptions {
   /** Of the sample's model. */
   readonly device: string;
   readonly modelsDir?: string | undefined;
+  /** Further tables of its tendon.toml. */
+  readonly configuration?: string;
   /** Added to the child's environment. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Receives what the child sends with `process.send`; only a program made for it does. */
@@ -36,6 +38,7 @@ export interface Child {
   readonly dataDir: string;
   /** From the start of the process to its ready line. */
   readonly readyMs: number;
+  readonly pid: number;
   /** To the child's `process.on("message")`; only with `onMessage`. */
   send(message: unknown): void;
   /** `problem`, or, when the process has exited by itself, why it did: that is then the cause. */
@@ -58,7 +61,10 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
   const dataDir = join(folder, "data");
   // Prices of zero: the dev account must not run out of credit in a long measurement.
   const rates = 'prompt_usd_per_mtok = "0"\ncached_prompt_usd_per_mtok = "0"\nrow_usd_per_mrow = "0"\n';
-  await Bun.write(config, `[robot."${SAMPLE_MODEL}"]\ndevice = "${options.device}"\n${rates}`);
+  await Bun.write(
+    config,
+    `[robot."${SAMPLE_MODEL}"]\ndevice = "${options.device}"\n${rates}\n${options.configuration ?? ""}`,
+  );
   const models = options.modelsDir === undefined ? [] : ["--models", options.modelsDir];
   const flags = ["--dev", "--json", "--port", "0", "--data", dataDir, "--config", config, ...models];
   const before = systemClock.monotonicMs();
@@ -97,7 +103,7 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
     const how = child.signalCode ?? `exit code ${child.exitCode}`;
     return new Problem(`the measured service ended by itself (${how}): ${await lastWords(folder)}`);
   };
-  return { ...ready, dataDir, readyMs, stop, explain, send: (message) => child.send(message) };
+  return { ...ready, dataDir, readyMs, pid: child.pid, stop, explain, send: (message) => child.send(message) };
 }
 
 /** The last line that the service wrote to standard error. */

@@ -4,3 +4,8 @@
 export function printable(text: string): string {
   return text.replace(/\p{C}/gu, " ");
 }
+
+/** As `printable`, for a text of several lines: line breaks and tabs stay, and what joins or directs visible characters. */
+export function printableLines(text: string): string {
+  return text.replace(/(?![\n\t])\p{Cc}/gu, " ");
+}

@@ -1,9 +1,10 @@
-/** Usage by day and model: stacked bars as SVG, and the same numbers as tables. */
+/** Usage by day and model: stacked bars as SVG, and below them the same numbers as tables. */
 import { section } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
-import { dollars, grouped, money, moneyText } from "./money.ts";
+import { dollars, money, moneyText } from "./money.ts";
 import { lastDays, shortDay } from "./time.ts";
 import { byModel, type Series, seriesOf, totalOf, type UsageRow } from "./usage.ts";
+import { countsText, nameOf, usageTables } from "./usage-tables.ts";
 
 /** In nano-dollars. */
 const CENT = 10_000_000n;
@@ -25,7 +26,7 @@ export function usageSection(usage: readonly UsageRow[], today: string): Html {
   return section(
     "usage",
     "Usage",
-    html`${rows.length === 0 ? html`<p>No runs in the last ${DAYS} days.</p>` : html`${chart(rows, days)}${modelTable(rows)}${dayTable(rows)}`}`,
+    html`${rows.length === 0 ? html`<p>Nothing was used in the last ${DAYS} days.</p>` : html`${chart(rows, days)}${usageTables(rows, DAYS)}`}`,
   );
 }
 
@@ -50,7 +51,7 @@ function chart(rows: readonly UsageRow[], days: readonly string[]): Html {
   const all = totalOf(rows);
   // Two drawings side by side, because the axis has a fixed width and the plot takes the rest: no text is scaled.
   return html`<figure class="chart">
-<figcaption id="chart-words"><span class="figure"><span class="large">${money(all.cost)}</span> in the last ${DAYS} days</span> <span class="soft more">${runsText(all.runs)}; the most on ${shortDay(busiest.day)}, ${moneyText(busiest.cost)}. Days are UTC.</span></figcaption>
+<figcaption id="chart-words"><span class="figure"><span class="large">${money(all.cost)}</span> in the last ${DAYS} days</span> <span class="soft more">${countsText(rows)}; the most on ${shortDay(busiest.day)}, ${moneyText(busiest.cost)}. Days are UTC.</span></figcaption>
 <div class="plot" role="img" aria-labelledby="chart-words">
 ${axis(scale)}
 <svg class="bars" width="100%" height="${HEIGHT_PX}" aria-hidden="true" focusable="false">
@@ -97,7 +98,10 @@ function bars(day: string, rows: readonly UsageRow[], at: number, series: readon
     if (cost <= 0n) return html``;
     return html`<rect class="series-${number}" x="${percent(at + (1 - BAR_SHARE) / 2)}" width="${percent(BAR_SHARE)}" y="${head}" height="${hundredths(foot - head)}"/>`;
   });
-  const lines = byModel(rows).map(({ model, runs, cost }) => `${model}: ${moneyText(cost)}, ${runsText(runs)}`);
+  const lines = byModel(rows).map(({ model, cost }) => {
+    const its = rows.filter((row) => row.model === model);
+    return `${model}: ${moneyText(cost)}, ${countsText(its)}`;
+  });
   return html`<g class="day"><title>${[`${day}: ${moneyText(below)}`, ...lines].join("\n")}</title><rect class="hit" x="${percent(at)}" width="${percent(1)}" y="${ABOVE_PX}" height="${PLOT_PX}"/>${parts}</g>
 `;
 }
@@ -113,50 +117,4 @@ function percent(days: number): string {
 
 function hundredths(value: number): number {
   return Math.round(value * 100) / 100;
-}
-
-function runsText(runs: number): string {
-  return runs === 1 ? "1 run" : `${grouped(runs)} runs`;
-}
-
-function modelTable(rows: readonly UsageRow[]): Html {
-  const all = totalOf(rows);
-  return html`<table>
-<caption>By model, last ${DAYS} days</caption>
-<thead><tr><th scope="col">Model</th><th class="number" scope="col">Runs</th><th class="number" scope="col">Cost</th></tr></thead>
-<tbody>
-${modelRows(rows)}</tbody>
-<tfoot><tr><th scope="row">All models</th><td class="number">${grouped(all.runs)}</td><td class="number">${money(all.cost)}</td></tr></tfoot>
-</table>
-`;
-}
-
-function dayTable(rows: readonly UsageRow[]): Html {
-  const days = [...Map.groupBy(rows, ({ day }) => day)].sort(([a], [b]) => (a < b ? 1 : -1));
-  return html`<details>
-<summary>The chart as a table</summary>
-<table>
-<caption>By day (UTC) and model, latest first</caption>
-<thead><tr><th scope="col">Model</th><th class="number" scope="col">Runs</th><th class="number" scope="col">Cost</th></tr></thead>
-${days.map(
-  ([day, its]) => html`<tbody>
-<tr class="group"><th scope="rowgroup" colspan="3"><time datetime="${day}">${day}</time></th></tr>
-${modelRows(its)}</tbody>
-`,
-)}</table>
-</details>
-`;
-}
-
-function modelRows(rows: readonly UsageRow[]): Html[] {
-  return byModel(rows).map(
-    ({ model, runs, cost }) =>
-      html`<tr><th scope="row">${nameOf(model)}</th><td class="number">${grouped(runs)}</td><td class="number">${money(cost)}</td></tr>\n`,
-  );
-}
-
-/** A model's id, which may break after its slash. */
-function nameOf(model: string): Html {
-  const parts = model.split(/(?<=\/)/);
-  return html`${parts.map((part, at) => (at === 0 ? html`${part}` : html`<wbr>${part}`))}`;
 }

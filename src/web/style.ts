@@ -94,6 +94,7 @@ button:focus-visible { border-radius: 8px; }
 
 table { width: 100%; margin: 1.25rem 0; border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { padding-bottom: .35rem; color: var(--soft); font-size: .9rem; text-align: left; }
+caption strong { color: var(--ink); font-size: 1rem; font-weight: 600; }
 th, td { padding: .6rem .75rem .6rem 0; border-top: 1px solid var(--line); text-align: left; vertical-align: baseline; font-weight: 400; }
 th:last-child, td:last-child { padding-right: 0; }
 thead th { border-top: 0; color: var(--soft); font-size: .9rem; font-weight: 600; }
@@ -142,7 +143,13 @@ summary::before { content: "+"; width: 1.1rem; font-family: ui-monospace, monosp
   .cards .called { order: -1; }
   .cards th { text-align: right; }
   .cards .end { grid-column: 1 / -1; }
-  .cards .what { display: block; color: var(--soft); font-size: .85rem; }
+  .cards .what { display: block; color: var(--soft); font-size: .85rem; font-weight: 400; }
+  .usage tfoot { display: block; }
+  .usage tr { grid-template-columns: 1fr 1fr 1fr; }
+  .usage th { grid-column: 1 / -1; text-align: left; font-weight: 600; }
+  .usage .number { text-align: left; }
+  .usage .group { padding-bottom: 0; }
+  .usage .group + tr { border-top: 0; }
 }
 @media (min-width: 48rem) {
   main { padding-top: 3rem; }

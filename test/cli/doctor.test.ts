@@ -10,8 +10,10 @@ import {
   versionAtLeast,
 } from "../../src/cli/doctor/checks.ts";
 import { folderCheck } from "../../src/cli/doctor/data-folder.ts";
+import { providerCheck, providerChecks } from "../../src/cli/doctor/providers.ts";
 import { childEnvironment } from "../../src/config/environment.ts";
 import { type Machine, readMachine } from "../../src/measure/machine.ts";
+import { providerConfig } from "../llm/stage.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 const MODEL = "vendorB/molmoact2:yam";
@@ -74,6 +76,59 @@ test("random weights, refused providers, memory files and unlocked pages are tol
   expect(libraryCheck("cache", "/c").todo).toBeUndefined();
   expect(lockCheck(1, 2, 8 * 2 ** 20).todo).toContain("8 MiB");
   expect(lockCheck(2, 2, 0).todo).toBeUndefined();
+});
+
+test("a provider that is away, refuses its key or is broken is red; one that only has no list of its models is not", () => {
+  const config = providerConfig({ base_url: "https://p.example/v1", protocol: "chat", api_key_env: "P_KEY" });
+  const look = (found: Parameters<typeof providerCheck>[2], its = config) => {
+    const { ok, found: what, todo = "" } = providerCheck("id", its, found);
+    return [ok, `${what}: ${todo}`];
+  };
+  const said = (words: string) => expect.stringContaining(words);
+  const listing = (...names: string[]) => ({ status: 200, names });
+  expect(look(listing("other", "scripted"))).toEqual([true, '"scripted" at p.example, chat: ']);
+  expect(look(listing("a", "b", "c", "d", "e", "f"))).toEqual([true, said("it lists: a, b, c, d, e, …")]);
+  expect(look(listing())).toEqual([true, said("it lists: nothing")]);
+  expect(look({ status: 404, names: undefined })).toEqual([true, said("the path in base_url")]);
+  expect(look({ status: 429, names: undefined })).toEqual([true, said("status 429")]);
+  expect(look({ away: "ECONNREFUSED" })).toEqual([false, said("p.example is not reached: ECONNREFUSED: start")]);
+  expect(look({ status: 401, names: undefined })).toEqual([false, said("refuses the key in P_KEY")]);
+  const keyless = providerConfig({ base_url: "https://p.example/v1", protocol: "chat" });
+  expect(look({ status: 401, names: undefined }, keyless)).toEqual([false, said("api_key_env")]);
+  expect(look({ status: 503, names: undefined })).toEqual([false, said("still be loading")]);
+  expect(look({ status: 308, names: undefined })).toEqual([false, said("put that address into base_url")]);
+});
+
+test("a provider of several ids is asked once, with its key, and what serve would refuse is red", async () => {
+  const asked: (string | null)[] = [];
+  await using provider = Bun.serve({
+    port: 0,
+    fetch: ({ url, headers }) => {
+      asked.push(`${new URL(url).pathname} ${headers.get("authorization")}`);
+      return Response.json({ data: [{ id: "scripted" }] });
+    },
+  });
+  const base_url = `http://127.0.0.1:${provider.port}/v1/`;
+  const config = providerConfig({ base_url, protocol: "chat", api_key_env: "P_KEY" });
+  const dear = providerConfig({ base_url, protocol: "chat", cached_input_usd_per_mtok: "9.00" });
+  const llm = new Map([
+    ["llm-a-5.3:async", config],
+    ["llm-a-5.3:superfast", config],
+    ["llm-c-k3", config],
+    ["llm-c-k3:superfast", dear],
+  ]);
+  const settings = { llm, providerKeys: new Map([["P_KEY", "sk-1"]]), configPath: "/c/tendon.toml" };
+  const checks = await providerChecks(settings);
+  expect(checks.map(({ ok }) => ok)).toEqual([true, true, false, false]);
+  expect([checks[2]?.todo, checks[3]?.found]).toEqual([
+    expect.stringContaining("did you mean"),
+    expect.stringContaining("cached_input_usd_per_mtok"),
+  ]);
+  expect(asked).toEqual(["/v1/models Bearer sk-1"]);
+  const [none] = await providerChecks({ ...settings, llm: new Map() });
+  const printed = checkLines(none ? [none] : [], false).split("\n");
+  expect([none?.ok, printed[1]]).toEqual([true, expect.stringContaining("/c/tendon.toml")]);
+  expect(Bun.TOML.parse(printed.slice(2).join("\n"))).toHaveProperty("llm");
 });
 
 test("the printed lines are plain text unless a terminal wants colours", () => {

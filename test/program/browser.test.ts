@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { testRequirement } from "../../src/config/environment.ts";
+import { ScriptedProvider } from "../llm/scripted-provider.ts";
 import { Place, requestOf, type Server } from "./program.ts";
 import { footage } from "./robot.ts";
 
@@ -56,7 +57,9 @@ test.skipIf(CHROMIUM === null && testRequirement() === "none")(
   "first link, account, device login, chart, revoke",
   async () => {
     await using place = await Place.make();
-    await Bun.write(place.path("tendon.toml"), '[robot."vendorB/molmoact2:yam"]\ndevice = "echo"\n');
+    await using provider = await ScriptedProvider.start();
+    const llm = `[llm."llm-a-5.3:superfast"]\nbase_url = "${provider.url}"\nprotocol = "chat"\nmodel = "m"\n`;
+    await Bun.write(place.path("tendon.toml"), `[robot."vendorB/molmoact2:yam"]\ndevice = "echo"\n${llm}`);
     const server = await place.serve(["--config", place.path("tendon.toml")]);
     const { url } = server.ready;
     const link = String((server.ready as unknown as Record<string, unknown>).operator_link);
@@ -67,12 +70,14 @@ test.skipIf(CHROMIUM === null && testRequirement() === "none")(
 
       await page.goto(link);
       await look(page, "welcome");
-      // With --dev the link proposes the account that has the credit.
+      // With --dev the link leads to the account that has the credit, and to no other.
       expect(await page.getByLabel("E-mail").inputValue()).toBe("dev@localhost");
+      expect(await page.getByLabel("E-mail").isEditable()).toBe(false);
       await page.getByLabel("Password").fill(PASSWORD);
       await page.keyboard.press("Enter");
       await page.waitForURL("**/account");
       expect(await page.locator("h1").textContent()).toContain("Account");
+      expect(await page.locator("main").textContent()).toContain("$100.00");
 
       // A key made on the page is shown whole, once.
       await page.locator('form[action="/account/keys"] input[name="name"]').fill("bench arm");
@@ -113,9 +118,22 @@ test.skipIf(CHROMIUM === null && testRequirement() === "none")(
       // What it uses stands in the chart.
       const { cameras } = await footage(1);
       for (let run = 0; run < 3; run += 1) expect((await chunk(server, token, cameras.flat())).status).toBe(200);
+      const asked = await place.run(["ask", "Hello?", "--base-url", url], { HOME: home });
+      expect(asked).toMatchObject({ code: 0, stderr: "" });
       await page.goto("/account");
       expect(await page.locator("svg rect").count()).toBeGreaterThan(0);
-      expect(await page.locator("main").textContent()).toContain("vendorB/molmoact2:yam");
+      const used = async (kind: string) =>
+        await page
+          .locator("table", { hasText: `${kind}, last` })
+          .locator("tbody td")
+          .allTextContents();
+      expect((await used("Robot models"))[0]).toBe("Chunks3");
+      expect((await used("Language models")).slice(0, 4)).toEqual([
+        "Responses1",
+        "Tokens in12",
+        "Of these cached0",
+        "Tokens out8",
+      ]);
       await look(page, "account");
 
       // Revoked on the page, the key ends within a second.
@@ -132,6 +150,9 @@ test.skipIf(CHROMIUM === null && testRequirement() === "none")(
       expect((await place.run(["logout", "--base-url", url], { HOME: home })).code).toBe(0);
       expect((await place.run(["token"], { HOME: home })).code).toBe(3);
       await look(page, "account-revoked");
+
+      await page.goto("/docs/language-models");
+      await look(page, "docs-language-models");
       expect(notes).toEqual([]);
     } finally {
       await browser.close();

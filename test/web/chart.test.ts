@@ -15,6 +15,18 @@ function barsOf(section: string, series: number): { y: number; height: number }[
   ].map(([, y, height]) => ({ y: Number(y), height: Number(height) }));
 }
 
+/** The cells of the first table with that caption, without the words that only a phone shows. */
+function table(section: string, caption: string): string[][] {
+  const [, found = ""] = section.split(`<caption><strong>${caption}</strong>`);
+  const rows = (found.split("</table>")[0] ?? "")
+    .replace(/<span class="what"[^>]*>[^<]*<\/span>/g, "")
+    .split("<tr")
+    .slice(1);
+  return rows.map((row) =>
+    [...row.matchAll(/<t[hd][^>]*>([\s\S]*?)<\/t[hd]>/g)].map(([, cell = ""]) => cell.replace(/<[^>]*>/g, "")),
+  );
+}
+
 describe("the chart of usage", () => {
   test("draws each day's models on top of each other, as high as they cost", () => {
     const section = usageSection(
@@ -38,7 +50,7 @@ describe("the chart of usage", () => {
       "$3",
       "$4",
     ]);
-    expect(section).toContain("2026-11-20: $4.00\nb: $3.00, 1 run\na: $1.00, 1 run");
+    expect(section).toContain("2026-11-20: $4.00\nb: $3.00, 1 chunk\na: $1.00, 1 chunk");
   });
 
   test("counts the last 30 days and no other", () => {
@@ -50,10 +62,11 @@ describe("the chart of usage", () => {
     ];
     const section = usageSection(rows, TODAY).text;
     expect(section).not.toMatch(/old|new/);
-    expect(section).toMatch(
-      /All models<\/th><td class="number">1,234<\/td><td class="number"><data value="2.000000000"/,
-    );
-    expect(usageSection(rows.slice(0, 1), TODAY).text).toContain("No runs in the last 30 days.");
+    expect(table(section, "Robot models")).toEqual([
+      ["Model", "Chunks", "Tokens in", "Of these cached", "Rows", "Cost"],
+      ["a", "1,234", "246,800", "11,106", "37,020", "$2.00"],
+    ]);
+    expect(usageSection(rows.slice(0, 1), TODAY).text).toContain("Nothing was used in the last 30 days.");
   });
 
   test("shows six models at most; the cheap ones share a colour, and the tables name them all", () => {
@@ -70,7 +83,7 @@ describe("the chart of usage", () => {
     ]);
     // 1 + 2 + 3 dollars of an axis that ends at 40.
     expect(barsOf(section, 5).map(({ height }) => height)).toEqual([27]);
-    for (const { model } of rows) expect(section.split(`<th scope="row">${model}</th>`)).toHaveLength(1 + 2);
+    for (const { model } of rows) expect(section.split(`scope="row">${model}</th>`)).toHaveLength(1 + 2);
     const six = usageSection(rows.slice(0, 6), TODAY).text;
     expect(six).not.toContain("other models");
   });
@@ -83,12 +96,35 @@ describe("the chart of usage", () => {
     expect(usageSection([usageRow(TODAY, "a", 1, 1_300_417n)], TODAY).text).toContain('text-anchor="end">$0.0005<');
   });
 
+  test("keeps robot models and language models apart, each in their own units", () => {
+    const language = { kind: "language", tokensIn: 5_000, tokensCached: 1_200, out: 700 } as const;
+    const section = usageSection(
+      [
+        usageRow("2026-11-20", "arm", 2, DOLLAR),
+        usageRow("2026-11-20", "llm:async", 1, DOLLAR, language),
+        usageRow("2026-11-21", "llm:async", 1, 2n * DOLLAR, language),
+        usageRow("2026-11-21", "llm:superfast", 3, DOLLAR / 2n, { ...language, tokensCached: 0 }),
+      ],
+      TODAY,
+    ).text;
+    expect(table(section, "Robot models").slice(1)).toEqual([["arm", "2", "400", "18", "60", "$1.00"]]);
+    expect(table(section, "Language models")).toEqual([
+      ["Model", "Responses", "Tokens in", "Of these cached", "Tokens out", "Cost"],
+      ["llm:async", "2", "10,000", "2,400", "1,400", "$3.00"],
+      ["llm:superfast", "3", "5,000", "0", "700", "$0.50"],
+      ["All of them", "5", "15,000", "2,400", "2,100", "$3.50"],
+    ]);
+    expect(section).toContain("2 chunks and 5 responses; the most on");
+    const [, byDay = ""] = section.split("<details>");
+    expect([byDay.split("<table").length, byDay.split('scope="row">llm:async').length]).toEqual([3, 3]);
+  });
+
   test("is a picture with words of its own and the same numbers as a table", () => {
     const section = usageSection([usageRow("2026-11-20", "a", 3, DOLLAR)], TODAY).text;
     expect(section).toContain('role="img" aria-labelledby="chart-words"');
-    expect(section).toContain("3 runs; the most on 20 Nov, $1.00");
+    expect(section).toContain("3 chunks; the most on 20 Nov, $1.00");
     expect(section).toMatch(
-      /<details>[\s\S]*<time datetime="2026-11-20">[\s\S]*<th scope="row">a<\/th><td class="number">3<\/td>/,
+      /<details>[\s\S]*<time datetime="2026-11-20">[\s\S]*scope="row">a<\/th><td class="number" role="cell">[^/]*<\/span>3<\/td>/,
     );
   });
 });

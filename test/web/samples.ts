@@ -7,8 +7,24 @@ import type { UsageRow } from "../../src/web/usage.ts";
 
 export const HOSTILE = `"><script>alert('1')</script><img src=x onerror=alert(2)>&amp;\u0000\u001b[2J\u202e`;
 
-export function usageRow(day: string, model: string, runs: number, cost: bigint): UsageRow {
-  return { day, model, runs, cost };
+export function usageRow(
+  day: string,
+  model: string,
+  runs: number,
+  cost: bigint,
+  more: Partial<UsageRow> = {},
+): UsageRow {
+  return {
+    day,
+    kind: "robot",
+    model,
+    runs,
+    cost,
+    tokensIn: 200 * runs,
+    tokensCached: 9 * runs,
+    out: 30 * runs,
+    ...more,
+  };
 }
 
 /** An account's page whose texts from users are all `text`. */
@@ -22,7 +38,10 @@ export function accountData(text: string): AccountPage {
       { prefix: "tdn_AAAA", name: text, createdAt: 1_795_233_827, lastUsedAt: undefined, revokedAt: undefined },
       { prefix: "tdn_BBBB", name: text, createdAt: 1, lastUsedAt: 1_795_233_827, revokedAt: 1_795_233_827 },
     ],
-    usage: [usageRow("2026-11-20", text, 3, 1_300_000n)],
+    usage: [
+      usageRow("2026-11-20", text, 3, 1_300_000n),
+      usageRow("2026-11-20", `${text}:async`, 3, 1_300_000n, { kind: "language" }),
+    ],
     today: "2026-11-21",
     passwordCharsMin: 12,
   };

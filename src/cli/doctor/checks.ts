@@ -22,6 +22,13 @@ export function green(name: string, found: string, note?: string): Check {
   return { name, ok: true, found, ...(note === undefined ? {} : { todo: note }) };
 }
 
+/** A problem's message says what to do after its first semicolon, if it has one. */
+export function red(name: string, message: string): Check {
+  const cut = message.indexOf("; ");
+  if (cut < 0) return { name, ok: false, found: message, todo: "correct this and run doctor again" };
+  return { name, ok: false, found: message.slice(0, cut), todo: message.slice(cut + 2) };
+}
+
 /** Is this a machine that the native library was built for? */
 export function machineChecks(machine: Machine): Check[] {
   const { platform, arch, kernel, cpu, cores, memoryBytes, avx2, glibc } = machine;
@@ -102,9 +109,10 @@ export function checkLines(checks: readonly Check[], colour: boolean): string {
   const lines = checks.flatMap((check) => {
     const mark = check.ok ? paint(32, "ok ") : paint(31, "red");
     const line = `${mark}  ${check.name.padEnd(width)}  ${check.found}`;
-    return check.todo === undefined
-      ? [line]
-      : [line, `${" ".repeat(width + 7)}${check.ok ? "note" : "do"}: ${check.todo}`];
+    if (check.todo === undefined) return [line];
+    const [first = "", ...more] = check.todo.split("\n");
+    const indent = " ".repeat(width + 7);
+    return [line, `${indent}${check.ok ? "note" : "do"}: ${first}`, ...more.map((text) => `${indent}  ${text}`)];
   });
   return `${lines.join("\n")}\n`;
 }

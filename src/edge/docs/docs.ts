@@ -1,4 +1,4 @@
-/** `GET /openapi.json`, `GET /docs`, `GET /docs/episodes`: the interface for programs and for people. None needs a key. */
+/** `GET /openapi.json`, `GET /docs` and the pages below it: the interface for programs and for people. None needs a key. */
 import { Type } from "@sinclair/typebox";
 import { ROBOT_ANSWERS } from "../../error/robot.ts";
 import { NO_BODY } from "../http/body-rules.ts";
@@ -9,6 +9,7 @@ import { type Route, route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
 import { openapiDocument } from "./document.ts";
 import { episodesPage } from "./episodes.ts";
+import { languageModelsPage } from "./language-models.ts";
 import { page } from "./page.ts";
 import { PAGE_POLICY } from "./shell.ts";
 
@@ -28,6 +29,7 @@ export function docs(others: readonly Surface[]): Surface {
       get("/openapi.json", "openapi", OPENAPI, () => JSON.stringify(document())),
       get("/docs", "docs", DOCS, () => page(document()), PAGE_TYPE),
       get("/docs/episodes", "docs", EPISODES, episodesPage, PAGE_TYPE),
+      get("/docs/language-models", "docs", LANGUAGE_MODELS, languageModelsPage, PAGE_TYPE),
     ],
   };
   return surface;
@@ -67,6 +69,13 @@ const EPISODES: Operation = {
   operationId: "docsEpisodes",
   summary: "Episodes on a WebSocket, as a page for people",
   description: "What is said on `GET /v1/responses`, with two whole clients.",
+  responses: DOCS.responses,
+};
+
+const LANGUAGE_MODELS: Operation = {
+  operationId: "docsLanguageModels",
+  summary: "Language models, as a page for people",
+  description: "What `POST /v1/responses` promises, clients, and how an operator puts a provider behind an id.",
   responses: DOCS.responses,
 };
 

@@ -4,10 +4,13 @@ import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf 
 import { PageRefusal, type Person, unavailable } from "../../account/people.ts";
 import { PAGE } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
+import { isLlmId } from "../../llm/models.ts";
 import { dayOf, dayText, monthOf } from "../../std/calendar.ts";
 import { nanosOf, usdText } from "../../std/usd.ts";
+import type { UsageDay } from "../../store/charges/records.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type AccountPage, accountPage } from "../../web/account.ts";
+import type { UsageRow } from "../../web/usage.ts";
 import type { Form } from "../http/body-rules.ts";
 import type { Reply } from "../http/reply.ts";
 import {
@@ -129,11 +132,24 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
     keys: keys.map(({ publicId, name, createdAt, lastUsedAt, revokedAt }) => {
       return { prefix: keyPrefix(publicId), name, createdAt, lastUsedAt, revokedAt };
     }),
-    usage: days.map(({ day, item, charges, cost }) => ({ day: dayText(day), model: item, runs: charges, cost })),
+    usage: days.map(usageRow),
     today: dayText(dayOf(now)),
     passwordCharsMin: LIMITS.passwordCharsMin,
   });
   return shown(html, status);
+}
+
+function usageRow({ day, item, charges, promptTokens, cachedTokens, completionTokens, cost }: UsageDay): UsageRow {
+  return {
+    day: dayText(day),
+    kind: isLlmId(item) ? "language" : "robot",
+    model: item,
+    runs: charges,
+    tokensIn: promptTokens,
+    tokensCached: cachedTokens,
+    out: completionTokens,
+    cost,
+  };
 }
 
 const MONTH = new Intl.DateTimeFormat("en", { month: "long", year: "numeric", timeZone: "UTC" });

@@ -318,7 +318,11 @@ describe("the page", () => {
     const text = await (await (await stage()).send("/docs")).text();
     const ids = new Set([...text.matchAll(/ id="([^"]+)"/g)].map((match) => match[1]));
     const links = [...text.matchAll(/ href="([^"]+)"/g)].map((match) => match[1] ?? "");
-    expect(links.filter((link) => !ids.has(link.slice(1)))).toEqual(["openapi.json", "docs/episodes"]);
+    expect(links.filter((link) => !ids.has(link.slice(1)))).toEqual([
+      "openapi.json",
+      "docs/episodes",
+      "docs/language-models",
+    ]);
     const words = [
       ...Object.keys(api.document.paths),
       ...Object.keys(api.document.components.schemas),
