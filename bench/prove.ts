@@ -16,6 +16,9 @@ import { episodes } from "./episodes.ts";
 import { hostile } from "./hostile.ts";
 import { interference } from "./interference.ts";
 import { kill } from "./kill.ts";
+import { llm } from "./llm.ts";
+import { llmBeside } from "./llm-beside.ts";
+import { llmKill } from "./llm-kill.ts";
 import { loop } from "./loop.ts";
 import { memory } from "./memory.ts";
 import { money } from "./money.ts";
@@ -27,7 +30,7 @@ import { start } from "./start.ts";
 
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill],
-  ...[money, overhead, interference],
+  ...[money, overhead, interference, llm, llmBeside, llmKill],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {

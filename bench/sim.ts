@@ -1,12 +1,17 @@
-/** Does the robot route keep its promises over random histories? See test/sim. */
+/** Do the robot route and the language models keep their promises over random histories? See test/sim. */
+import { LlmOutcomes, runLlmHistory } from "../test/sim/llm-sim.ts";
 import { fakeGround, nativeGround, Outcomes, runHistory } from "../test/sim/sim.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
-const HISTORIES = { small: { fake: 5, native: 2 }, full: { fake: 10_000, native: 1_000 } } as const;
+const HISTORIES = {
+  small: { fake: 5, native: 2, llm: 5 },
+  full: { fake: 10_000, native: 1_000, llm: 5_000 },
+} as const;
 
 export const sim: Proof = {
   name: "sim",
-  question: "Does the robot route keep its promises over random histories, on the fake engine and on the native one?",
+  question:
+    "Do the robot route, on the fake engine and on the native one, and the language models keep their promises over random histories?",
   async run(size) {
     const native = await nativeGround();
     const rows: Figure[] = [];
@@ -15,11 +20,22 @@ export const sim: Proof = {
       const outcomes = new Outcomes();
       // A broken history throws with its number and its whole trace.
       for (let number = 0; number < count; number += 1) outcomes.add(await runHistory(ground, number));
-      rows.push({ measure: `${ground.name}: histories that kept every promise`, value: count, unit: "1" });
-      for (const [name, value] of outcomes.counts) rows.push({ measure: `${ground.name}: ${name}`, value, unit: "1" });
-      rows.push({ measure: `${ground.name}: outcomes never met`, value: outcomes.missing.length, unit: "1", limit: 0 });
+      rows.push(...figures(ground.name, count, outcomes));
     }
     await native.engine.close();
+    const outcomes = new LlmOutcomes();
+    const count = HISTORIES[size].llm;
+    for (let number = 0; number < count; number += 1) outcomes.add(await runLlmHistory(number));
+    rows.push(...figures("llm", count, outcomes));
     return judged(rows);
   },
 };
+
+function figures(name: string, count: number, { counts, missing }: Pick<Outcomes, "counts" | "missing">): Figure[] {
+  const met = [...counts].map(([outcome, value]): Figure => ({ measure: `${name}: ${outcome}`, value, unit: "1" }));
+  return [
+    { measure: `${name}: histories that kept every promise`, value: count, unit: "1" },
+    ...met,
+    { measure: `${name}: outcomes never met`, value: missing.length, unit: "1", limit: 0 },
+  ];
+}

@@ -19,6 +19,7 @@ export const LLM = table({
   upstream_rejected: row(400, {
     http: "The model provider rejected the request; the status is the provider's.",
     statuses: "4XX",
+    final: true,
   }),
   upstream_unavailable: row(503, {
     http: "The provider or the stored response is unavailable; retry with the same key, or retry the GET.",

@@ -40,6 +40,24 @@ export function notRecorded(reason: string): Failure {
   return new Failure(LLM.upstream_unavailable, message, { retryAfterSeconds: 1, detail: `store: ${reason}` });
 }
 
+/** It may have been accepted, and then it runs once. */
+export function notConfirmed(reason: string): Failure {
+  const message = "the store did not say in time whether the request is accepted; repeat it with the same key";
+  return new Failure(LLM.submission_outcome_unknown, message, {
+    ...KEY,
+    retryAfterSeconds: 1,
+    detail: `store: ${reason}`,
+  });
+}
+
+/** What may have been recorded of the request is taken back. */
+export function notBegun(reason: string): Failure {
+  return new Failure(EVERY.billing_unavailable, "billing is down, nothing ran; retry with backoff", {
+    retryAfterSeconds: 1,
+    detail: `store: ${reason}`,
+  });
+}
+
 /** Nothing was asked of the provider. */
 export function storeDown({ reason }: StoreDown): Failure {
   const message = "the store of responses does not answer; retry with the same key";

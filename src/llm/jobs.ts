@@ -11,10 +11,10 @@ import type { Job } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
-import { tooMany, unconfigured } from "./failures.ts";
+import { notConfirmed, tooMany, unconfigured } from "./failures.ts";
 import type { Known } from "./live.ts";
 import { cancelledObject, endedObject, failedObject, newObject, type ResponseObject } from "./output/object.ts";
-import { persist } from "./persist.ts";
+import { persist, type Unconfirmed, unconfirmed } from "./persist.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
 import { type Answer, type Failed, run, stopped } from "./run.ts";
@@ -38,26 +38,32 @@ export async function submitJob(
     createdAt: object.created_at,
   };
   const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
-  const held = await deps.charges.hold<Known | { full: "account" | "all" }>(
+  const held = await deps.charges.hold<Known | { full: "account" | "all" } | Unconfirmed>(
     // The job's record ends the hold, after a restart as well.
     { chargeId: id, accountId, item: request.model, rates: config.rates, max, deadlineMs: "none" },
-    (charge) =>
-      deps.store.enqueue({
-        charge,
-        response,
-        request: JSON.stringify(request),
-        accountMax: LIMITS.accountLlmJobsMax,
-        allMax: LIMITS.llmJobsMax,
-      }),
+    async (charge) =>
+      unconfirmed(
+        await deps.store.enqueue({
+          charge,
+          response,
+          request: JSON.stringify(request),
+          accountMax: LIMITS.accountLlmJobsMax,
+          allMax: LIMITS.llmJobsMax,
+        }),
+      ),
   );
   if (held instanceof Failure || "known" in held) return held;
   if ("full" in held) return tooMany(held.full, "jobs");
+  // If it was accepted, it runs, and its key returns it.
+  if ("reason" in held) return notConfirmed(held.reason);
   deps.kick();
   return { begun: object };
 }
 
 export class Jobs {
   private runningJobs = 0;
+  /** Those that were begun and have not ended in the store: they are not begun again. */
+  private readonly begun = new Set<string>();
   private looking = false;
   private again = false;
 
@@ -85,7 +91,12 @@ export class Jobs {
       this.again = false;
       const max = LIMITS.llmJobsRunningMax - this.runningJobs;
       if (max <= 0) return;
-      const jobs = await store.jobsTake({ owner, max, accountMax: LIMITS.accountLlmJobsRunningMax });
+      const jobs = await store.jobsTake({
+        owner,
+        known: [...this.begun],
+        max,
+        accountMax: LIMITS.accountLlmJobsRunningMax,
+      });
       if (jobs instanceof StoreDown) return;
       for (const job of jobs) this.start(job);
     }
@@ -94,6 +105,7 @@ export class Jobs {
   private start(job: Job): void {
     const { deps } = this;
     this.runningJobs += 1;
+    this.begun.add(job.id);
     deps.lifecycle.enter();
     this.run(job)
       .catch((error: unknown) => {
@@ -123,7 +135,7 @@ export class Jobs {
       return this.end(job, failedObject(begun, stopped()));
     }
     const caller = { accountId, requestId: id, key };
-    const outcome = await run(deps, { request, provider, caller, signal: deps.lifecycle.over });
+    const outcome = await run(deps, { request, provider, caller, once: true, signal: deps.lifecycle.over });
     if ("failure" in outcome) return this.end(job, this.unanswered(begun, outcome));
     return this.completed(job, begun, outcome);
   }
@@ -145,19 +157,23 @@ export class Jobs {
     const charge = { chargeId, accountId, item, held, rates: { prompt, cachedPrompt, completion } };
     const object = JSON.stringify(endedObject(begun, { output, usage, incomplete, at: unixSeconds(deps.clock) }));
     const { inputTokens: promptTokens, cachedTokens, outputTokens: completionTokens } = usage;
-    await persist(deps, job.id, () =>
+    const kept = await persist(deps, job.id, () =>
       deps.charges.settle(charge, { promptTokens, cachedTokens, completionTokens }, (settlement) =>
         deps.store.complete({ ...settlement, owner: deps.owner, object, estimated }),
       ),
     ).last;
+    if (kept === "kept") this.begun.delete(chargeId);
   }
 
   private async end({ id, accountId }: Job, object: ResponseObject): Promise<void> {
     const { deps } = this;
     const at = unixSeconds(deps.clock);
     const text = JSON.stringify(object);
-    await persist(deps, id, () => deps.store.end({ id, accountId, owner: deps.owner, at, object: text, key: "answer" }))
-      .last;
+    const ended = await persist(deps, id, () =>
+      deps.store.end({ id, accountId, owner: deps.owner, at, object: text, key: "answer" }),
+    ).last;
+    // Lost or not, it runs no more.
+    if (!(ended instanceof StoreDown)) this.begun.delete(id);
   }
 }
 

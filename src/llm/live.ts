@@ -12,16 +12,13 @@ import type { StoredResponse } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand, Responded, Stored } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
-import { notRecorded, tooMany } from "./failures.ts";
+import { notBegun, notRecorded, tooMany } from "./failures.ts";
 import { EventFlow } from "./output/flow.ts";
 import { endedObject, failedObject, newObject, type ResponseObject } from "./output/object.ts";
-import { persist } from "./persist.ts";
+import { persist, type Unconfirmed, unconfirmed } from "./persist.ts";
 import type { Provider } from "./provider/provider.ts";
 import { type Answer, type Failed, run } from "./run.ts";
 import { inputTokensMax } from "./usage.ts";
-
-/** The hold outlives the call by this time. */
-const RECORDING_MS = 60_000;
 
 /** The key's earlier response, which the store knows. */
 export interface Known {
@@ -36,6 +33,7 @@ export class Live {
   private readonly flow: EventFlow | undefined;
   private readonly answer = Promise.withResolvers<Responded | Known>();
   private readonly end = Promise.withResolvers<Stored | Failure | Known>();
+  private readonly recorded = Promise.withResolvers<boolean>();
   /** Whether events may go to the client: until then a failure is an answer of its own. */
   private streaming = false;
 
@@ -61,10 +59,20 @@ export class Live {
     return this.end.promise;
   }
 
+  /** Whether it is the response of its key, once that is known. */
+  get hasKey(): Promise<boolean> {
+    return this.recorded.promise;
+  }
+
   /** Runs to the end. */
   async run(): Promise<void> {
-    const charge = await this.submitted();
-    if (charge instanceof Failure || "known" in charge) return this.over(charge);
+    const submitted = this.submitted();
+    // Beside the store's work.
+    this.provider.prepare(this.command.request);
+    const charge = await submitted;
+    const refused = charge instanceof Failure || "known" in charge;
+    this.recorded.resolve(!refused);
+    if (refused) return this.over(charge);
     const { deps, command } = this;
     const free = deps.places.take(command.accountId);
     deps.lifecycle.enter();
@@ -80,6 +88,7 @@ export class Live {
   /** After a bug of ours: nobody waits for ever. */
   broken(error: unknown): void {
     this.answer.reject(error);
+    this.recorded.resolve(false);
     this.end.resolve(notRecorded(String(error)));
     this.flow?.end("cut");
   }
@@ -100,19 +109,18 @@ export class Live {
       createdAt: begun.created_at,
     };
     const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
-    const held = await deps.charges.hold<Known | { full: "account" | "all" }>(
-      {
-        chargeId: id,
-        accountId,
-        item: request.model,
-        rates: config.rates,
-        max,
-        deadlineMs: 1000 * config.totalSeconds + RECORDING_MS,
-      },
-      (charge) => deps.store.submit({ charge, response, owner: deps.owner }),
+    const held = await deps.charges.hold<Known | { full: "account" | "all" } | Unconfirmed>(
+      // The record ends the hold, after a restart as well: no clock that jumps can end it before.
+      { chargeId: id, accountId, item: request.model, rates: config.rates, max, deadlineMs: "none" },
+      async (charge) => unconfirmed(await deps.store.submit({ charge, response, owner: deps.owner })),
     );
     if ("full" in held) return tooMany(held.full, "responses");
-    return held;
+    if (!("reason" in held)) return held;
+    const refused = notBegun(held.reason);
+    this.answer.resolve(refused);
+    // What may have been recorded is taken back before the key may be used again.
+    await persist(deps, id, () => deps.store.withdraw({ response, owner: deps.owner })).last;
+    return refused;
   }
 
   private async called(charge: Charge): Promise<void> {
@@ -133,6 +141,7 @@ export class Live {
       request: command.request,
       provider,
       caller: command,
+      once: false,
       signal: deps.lifecycle.over,
       ...(reader ? { reader } : {}),
     });

@@ -17,9 +17,13 @@ export class Owners {
 
   constructor(private readonly deps: Deps) {}
 
-  /** `alone`: no other process has this store, so all others have ended. */
-  async start(alone: boolean): Promise<void> {
+  /**
+   * `alone`: no other process has this store, so all others have ended. `before`: one that is known to have ended, since this
+   * process has the data folder that it had.
+   */
+  async start(alone: boolean, before?: string): Promise<void> {
     await this.deps.store.ownerBeat({ owner: this.deps.owner });
+    if (before !== undefined && !alone) await this.endAll(before);
     await this.look(alone ? 0 : LIMITS.llmBeatMissedMs);
   }
 

@@ -30,3 +30,13 @@ export function persist<R>(
   };
   return { first, last: again() };
 }
+
+/** Nobody knows whether the store has done it. */
+export interface Unconfirmed {
+  readonly reason: string;
+}
+
+/** As an outcome of its own: what may have been done is not a failure yet. */
+export function unconfirmed<R>(outcome: R | StoreDown): R | StoreDown | Unconfirmed {
+  return outcome instanceof StoreDown && outcome.outcomeUnknown ? { reason: outcome.reason } : outcome;
+}

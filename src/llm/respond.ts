@@ -1,7 +1,6 @@
 /** `POST /v1/responses` behind its checks: exactly one response for each key, live or as a background job. */
 import { Failure } from "../error/core.ts";
 import { LIMITS } from "../limits.ts";
-import { sleep } from "../std/clock.ts";
 import type { StoredResponse } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand, Responded, Stored } from "./command.ts";
@@ -44,13 +43,13 @@ async function answer(
 ): Promise<Responded | { known: StoredResponse }> {
   const { model } = command.request;
   const provider = deps.providers.get(model);
-  if (!provider) {
+  const refused = provider ? drilledMoney((drill) => deps.drills.strikes(drill)) : unconfigured(model);
+  if (!provider || refused) {
+    // What the key has already is returned all the same.
     const known = await deps.store.responseOfKey(command);
     if (known instanceof StoreDown) return storeDown(known);
-    return known ? { known } : unconfigured(model);
+    return known ? { known } : (refused ?? unconfigured(model));
   }
-  const drilled = drilledMoney((drill) => deps.drills.strikes(drill));
-  if (drilled) return drilled;
   if (isBackground(model)) {
     const submitted = await submitJob(deps, command, provider);
     if (submitted instanceof Failure || "known" in submitted) return submitted;
@@ -73,13 +72,26 @@ async function answer(
 
 /** The answer of the response that runs with this key: the same for all who wait for it. */
 async function behind(deps: LlmDeps, command: RespondCommand, running: Live): Promise<Responded> {
-  if (!sameBytes(running.digest, command.digest)) return conflict();
-  const late = sleep(deps.clock, LIMITS.llmKeyWaitMs);
-  const ended = await Promise.race([running.ended, late]);
+  if (!sameBytes(running.digest, command.digest)) {
+    // Until it is recorded nobody knows whether the key is its own.
+    const hasKey = await inTime(deps, running.hasKey);
+    if (hasKey === undefined) return outcomeUnknown();
+    return hasKey ? conflict() : respond(deps, command);
+  }
+  const ended = await inTime(deps, running.ended);
   if (!ended) return outcomeUnknown();
   if (ended instanceof Failure) return ended;
   if ("object" in ended) return replay(deps, command, ended.object);
   return respond(deps, command);
+}
+
+/** undefined: nobody waits for longer. */
+async function inTime<T>(deps: LlmDeps, promise: Promise<T>): Promise<T | undefined> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const disarm = deps.clock.after(LIMITS.llmKeyWaitMs, () => resolve(undefined));
+  const outcome = await Promise.race([promise, late]);
+  disarm();
+  return outcome;
 }
 
 /** The job as it is now; a stream waits for its end. */

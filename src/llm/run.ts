@@ -18,6 +18,8 @@ export interface RunOptions {
   readonly request: LlmRequest;
   readonly provider: Provider;
   readonly caller: Caller;
+  /** The call can never be sent again: its connection is a new one, which its provider cannot be closing at this moment. */
+  readonly once: boolean;
   /** Stops the call. */
   readonly signal: AbortSignal;
   /** Somebody reads along: each event, and after some of them that they can be sent. */
@@ -40,7 +42,7 @@ export interface Failed {
 
 export async function run(deps: LlmDeps, options: RunOptions): Promise<Answer | Failed> {
   const { clock, calls, estimates } = deps;
-  const { request, provider, caller, signal, reader } = options;
+  const { request, provider, caller, once: fresh, signal, reader } = options;
   const { model } = request;
   const emit = reader && ((event: ItemEvent) => reader.emit(event));
   const draft = new Draft({ makeId: (prefix) => makeId(prefix, clock), emit });
@@ -49,7 +51,7 @@ export async function run(deps: LlmDeps, options: RunOptions): Promise<Answer | 
     reader?.moved();
     return cut && draft.length > 0 ? new Fault("invalid", "the drill upstream_cut") : undefined;
   };
-  const ending = (await drilled(deps, caller)) ?? (await provider.run({ request, draft, signal, moved }));
+  const ending = (await drilled(deps, caller)) ?? (await provider.run({ request, draft, fresh, signal, moved }));
   if (ending instanceof Fault) {
     calls.inc({ model, outcome: ending.kind });
     draft.abandon();

@@ -1,5 +1,6 @@
 /** A service that listens: started in order (store, listeners, engine, models), and taken down in order within a bound of time. */
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
 import { readBundles, readShipped } from "../bundle/read.ts";
 import { expireHolds } from "../charge/upkeep.ts";
@@ -15,6 +16,7 @@ import type { LlmId } from "../llm/models.ts";
 import type { Provider } from "../llm/provider/provider.ts";
 import type { Catalog } from "../robot/catalog.ts";
 import { sleep, systemClock } from "../std/clock.ts";
+import { readText, writePrivate } from "../std/file.ts";
 import { makeLog, standardError } from "../std/log.ts";
 import { StoreDown } from "../store/store.ts";
 import { build, type Service } from "./build.ts";
@@ -23,13 +25,16 @@ import { loadModels, planModels } from "./models.ts";
 import { LLM_ADVICE } from "./providers.ts";
 import { Upkeep } from "./upkeep.ts";
 
+/** In the data folder: the name under which its process runs responses. */
+const OWNER_FILE = "owner";
+
 /** What there is to say of a service that is ready. */
 export interface Ready {
   readonly url: string;
   readonly opsUrl: string;
   readonly catalog: Catalog;
   readonly dev: DevAccount | undefined;
-  /** The token of the link that makes the operator's account, as long as nobody can sign in. */
+  /** The token of the operator's link, as long as nobody can sign in. */
   readonly linkToken: string | undefined;
 }
 
@@ -63,10 +68,7 @@ export class Server {
     const { core, http, robot } = service;
     // Before the first request: what is held then belongs to a process that has ended.
     await expireHolds(store.charges, core.clock, core.log, store.exclusive ? "all" : "overdue");
-    if (this.providers.size === 0) {
-      core.log.info("no language model is configured", { answer: "unconfigured", tendon_toml: LLM_ADVICE.join("; ") });
-    }
-    await service.llm.owners.start(store.exclusive);
+    await this.takeOver();
     if (core.lifecycle.draining) return undefined;
     const main = this.listen(publicApp(http, service.surfaces), config.listen);
     if (main instanceof Problem) return main;
@@ -91,6 +93,11 @@ export class Server {
     if (failed || core.lifecycle.draining) return failed;
     // Before readiness: records whose retention is over must not answer the ids of new requests.
     await Promise.all([this.upkeep.forget(), core.keys.refresh()]);
+    if (this.providers.size === 0) {
+      // People read these lines in what `serve` prints, where they can be copied.
+      const lines = config.json ? { lines: LLM_ADVICE.join("\n") } : {};
+      core.log.info("no language model is configured", { answer: "unconfigured", file: config.configPath, ...lines });
+    }
     service.llm.jobs.kick();
     const linkToken = await service.people.operatorLink();
     if (linkToken instanceof StoreDown) {
@@ -121,6 +128,15 @@ export class Server {
     await Promise.all([keys.flush(), this.service.llm.owners.stop()]);
     await this.store.close();
     overdue();
+  }
+
+  /** What the process before this one ran is ended at once: the lock of the data folder says that it has gone. */
+  private async takeOver(): Promise<void> {
+    const { deps, owners } = this.service.llm;
+    const path = join(this.config.dataDir, OWNER_FILE);
+    const before = await readText(path);
+    await writePrivate(path, deps.owner);
+    await owners.start(this.store.exclusive, before);
   }
 
   private listen(app: Parameters<typeof listen>[0], address: Parameters<typeof listen>[1]): Listener | Problem {

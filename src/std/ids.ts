@@ -19,9 +19,16 @@ export type IdPrefix =
 const TIME_CHARS = 8;
 const RANDOM_CHARS = 16;
 
+/** The time that the last id has, as text: a request makes several. */
+let lastMs = -1;
+let lastTime = "";
+
 /** A new id; ids of different milliseconds sort in the order they were made. */
 export function makeId(prefix: IdPrefix, clock: Clock): string {
-  return prefix + base62(clock.unixMs(), TIME_CHARS) + randomBase62(RANDOM_CHARS);
+  const ms = clock.unixMs();
+  if (ms !== lastMs) lastTime = base62(ms, TIME_CHARS);
+  lastMs = ms;
+  return prefix + lastTime + randomBase62(RANDOM_CHARS);
 }
 
 const ANON = new RegExp(`^anon-[0-9A-Za-z]{${TIME_CHARS + RANDOM_CHARS}}$`);

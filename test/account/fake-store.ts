@@ -8,7 +8,7 @@ import { type Run, slicesOf } from "../../src/store/domain.ts";
 import type { ChunkSettlement } from "../../src/store/robot/records.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { onSqlite } from "../../src/store/sqlite/statements.ts";
-import { drive } from "../../src/store/steps.ts";
+import { drive, rows } from "../../src/store/steps.ts";
 import { StoreDown } from "../../src/store/store.ts";
 
 /** An account with money for whatever a test runs. */
@@ -36,6 +36,8 @@ export interface FakeStore extends Store {
   beforeHold: () => Promise<StoreDown | undefined>;
   /** What the ledger's proof says now. */
   report(): LedgerReport;
+  /** Rows as they are in the database. */
+  rows<Row>(sql: string): readonly Row[];
 }
 
 export function fakeStore(): FakeStore {
@@ -81,6 +83,7 @@ export function fakeStore(): FakeStore {
     beforeKeep: async () => undefined,
     beforeHold: async () => undefined,
     report: () => drive(ledgerCheck(), execute),
+    rows: <Row>(sql: string) => drive(rows<Row>(sql), execute),
     ping: async () => (store.down ? new StoreDown("switched off by the test") : undefined),
     close: async () => db.close(),
   };

@@ -123,6 +123,7 @@ describe("x-should-retry: false", () => {
       "invalid_idempotency_key",
       "idempotency_conflict",
       "idempotency_replay_terminal",
+      "upstream_rejected",
       "invalid_id",
     ]);
   });

@@ -12,7 +12,7 @@ import type { Account } from "../../src/store/accounts/records.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import type { PostgresServer } from "../store/postgres-server.ts";
 import type { Target } from "./payers.ts";
-import { Place, type Server } from "./program.ts";
+import { type Ended, Place, type Server } from "./program.ts";
 
 const MODEL = "vendorB/molmoact2";
 const OTHERS = ["vendorA/dreamzero-astra", "vendorC/rho", "vendorD/isaac-0.5", "vendorE/pi0.5", "vendorF/picasso"].map(
@@ -48,12 +48,12 @@ export class Books implements AsyncDisposable {
     private readonly store: Store,
   ) {}
 
-  /** In an empty folder; on PostgreSQL in an empty database of `postgresql`. */
-  static async open(postgresql: PostgresServer | undefined, device = "echo"): Promise<Books> {
+  /** In an empty folder; on PostgreSQL in an empty database of `postgresql`. `more`: of the configuration. */
+  static async open(postgresql: PostgresServer | undefined, device = "echo", more = ""): Promise<Books> {
     const place = await Place.make();
     const url = await postgresql?.database();
     const model = `[robot."${MODEL}:yam"]\ndevice = "${device}"\n${PRICES}`;
-    await Bun.write(place.path("tendon.toml"), [model, ...OTHERS].join("\n"));
+    await Bun.write(place.path("tendon.toml"), [model, ...OTHERS, more].join("\n"));
     const store = await openStore({ dataDir: place.path("data"), databaseUrl: url }, "beside");
     if (store instanceof Problem) throw new Error(store.message);
     return new Books(place, url, store);
@@ -63,6 +63,12 @@ export class Books implements AsyncDisposable {
   serve(env: Record<string, string> = {}, databaseUrl = this.url): Promise<Server> {
     const args = ["--config", this.place.path("tendon.toml"), "--data", this.place.path("data")];
     return this.place.serve(args, { ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }), ...env });
+  }
+
+  /** Runs a command of the program on the same data to its end. */
+  run(words: readonly string[]): Promise<Ended> {
+    const database: Record<string, string> = this.url === undefined ? {} : { DATABASE_URL: this.url };
+    return this.place.run([...words, "--data", this.place.path("data")], database);
   }
 
   /** The address of the database, reached over another port. */

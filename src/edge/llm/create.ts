@@ -16,10 +16,9 @@ import { readKey, readRequest } from "./checks.ts";
 export async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): Promise<Outcome> {
   const { request: http, requestId, principal, body, server } = call;
   const request = readRequest(body, deps.providers);
-  if (request instanceof Failure) return request;
-  const sent = readKey(http.headers.get("idempotency-key"));
-  if (sent instanceof Failure) return sent;
-  const key = sent ?? makeId("key_", deps.clock);
+  const key = readKey(http.headers.get("idempotency-key")) ?? makeId("key_", deps.clock);
+  if (key instanceof Failure) return request instanceof Failure ? request : key;
+  if (request instanceof Failure) return failedWith(request, { "idempotency-key": key });
   // A model may think for long before its first word; the limits of time are the provider's.
   server?.timeout(http, 0);
   const { accountId } = principal;

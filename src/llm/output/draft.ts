@@ -19,12 +19,16 @@ export interface DraftOptions {
   readonly emit: ((event: ItemEvent) => void) | undefined;
 }
 
+const NONE: readonly never[] = [];
+
 export class Draft {
   readonly output: OutputItem[] = [];
   /** Characters of text, reasoning and arguments. */
   length = 0;
   /** The part of the open item that is written to. */
   private part: "output_text" | "refusal" | "reasoning_text" | "summary_text" | undefined;
+  /** The provider's number of it. */
+  private place = 0;
 
   constructor(private readonly options: DraftOptions) {}
 
@@ -64,38 +68,41 @@ export class Draft {
     return this.begin({ type: "function_call", id, call_id, name, arguments: "", status: "in_progress" });
   }
 
-  /** Into the open message; without one a new one is begun. */
-  text(delta: string): void {
+  /** Into the open message; without one a new one is begun. `place`: of the part; another one begins the next part. */
+  text(delta: string, place = 0): void {
     if (delta === "") return;
     const message = this.message();
-    const last = this.messagePart(message, "output_text");
+    const last = this.messagePart(message, "output_text", place);
     if (last?.type !== "output_text") return;
     last.text += delta;
     this.length += delta.length;
-    this.emit({ type: "response.output_text.delta", ...this.inPart(message), delta, logprobs: [] });
+    if (!this.options.emit) return;
+    // Once for each token: no object but the event itself.
+    const output_index = this.output.length - 1;
+    const content_index = message.content.length - 1;
+    const { id: item_id } = message;
+    this.emit({ type: "response.output_text.delta", item_id, output_index, content_index, delta, logprobs: NONE });
   }
 
   /** A part that may stay empty. */
-  beginText(): void {
-    this.messagePart(this.message(), "output_text");
+  beginText(place = 0): void {
+    this.messagePart(this.message(), "output_text", place);
   }
 
-  refusal(delta: string): void {
+  refusal(delta: string, place = 0): void {
     if (delta === "") return;
     const message = this.message();
-    const last = this.messagePart(message, "refusal");
+    const last = this.messagePart(message, "refusal", place);
     if (last?.type !== "refusal") return;
     last.refusal += delta;
     this.length += delta.length;
     this.emit({ type: "response.refusal.delta", ...this.inPart(message), delta });
   }
 
-  reasoning(delta: string): void {
+  reasoning(delta: string, place = 0): void {
     if (delta === "") return;
     const item = this.reasoningItem();
-    if (this.part !== "reasoning_text") {
-      this.closePart();
-      this.part = "reasoning_text";
+    if (this.begins("reasoning_text", place)) {
       item.content.push({ type: "reasoning_text", text: "" });
       const part = { type: "reasoning_text", text: "" } as const;
       this.emit({ type: "response.content_part.added", ...this.inPart(item), part });
@@ -107,12 +114,9 @@ export class Draft {
     this.emit({ type: "response.reasoning_text.delta", ...this.inPart(item), delta });
   }
 
-  /** `index`: of the part; a new one begins the next part. */
-  summary(delta: string, index: number): void {
+  summary(delta: string, place: number): void {
     const item = this.reasoningItem();
-    if (this.part !== "summary_text" || index >= item.summary.length) {
-      this.closePart();
-      this.part = "summary_text";
+    if (this.begins("summary_text", place)) {
       item.summary.push({ type: "summary_text", text: "" });
       const part = { type: "summary_text", text: "" } as const;
       this.emit({ type: "response.reasoning_summary_part.added", ...this.inSummary(item), part });
@@ -136,6 +140,8 @@ export class Draft {
   close(status: Exclude<ItemStatus, "in_progress"> = "completed"): void {
     const item = this.open;
     if (!item) return;
+    // Who reads a message reads its first part.
+    if (item.type === "message" && item.content.length === 0) this.beginText();
     this.closePart();
     if (item.type === "function_call") {
       const { name, arguments: given } = item;
@@ -147,7 +153,7 @@ export class Draft {
 
   /** The end of the answer; one without any output is an empty message. */
   finish(status: Exclude<ItemStatus, "in_progress">): void {
-    if (this.output.length === 0) this.beginText();
+    if (this.output.length === 0) this.beginMessage();
     this.close(status);
   }
 
@@ -174,15 +180,26 @@ export class Draft {
     return this.open?.type === "reasoning" ? this.open : this.beginReasoning();
   }
 
-  private messagePart(message: Message, kind: "output_text" | "refusal"): Message["content"][number] | undefined {
-    if (this.part !== kind) {
-      this.closePart();
-      this.part = kind;
+  private messagePart(
+    message: Message,
+    kind: "output_text" | "refusal",
+    place: number,
+  ): Message["content"][number] | undefined {
+    if (this.begins(kind, place)) {
       const fresh = () => (kind === "output_text" ? textPart("") : ({ type: "refusal", refusal: "" } as const));
       message.content.push(fresh());
       this.emit({ type: "response.content_part.added", ...this.inPart(message), part: fresh() });
     }
     return message.content.at(-1);
+  }
+
+  /** Whether a part has to be begun; then the last one is closed. */
+  private begins(kind: NonNullable<Draft["part"]>, place: number): boolean {
+    if (this.part === kind && this.place === place) return false;
+    this.closePart();
+    this.part = kind;
+    this.place = place;
+    return true;
   }
 
   private closePart(): void {

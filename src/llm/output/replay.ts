@@ -41,16 +41,16 @@ function replayItem(item: OutputItem, draft: Draft): void {
     draft.arguments(draft.beginCall(item.name, item.call_id), item.arguments);
   } else if (item.type === "message") {
     draft.beginMessage(item.phase);
-    for (const part of item.content) {
-      if (part.type === "refusal") draft.refusal(part.refusal);
+    for (const [place, part] of item.content.entries()) {
+      if (part.type === "refusal") draft.refusal(part.refusal, place);
       else {
-        draft.beginText();
-        draft.text(part.text);
+        draft.beginText(place);
+        draft.text(part.text, place);
       }
     }
   } else {
     draft.beginReasoning().encrypted_content = item.encrypted_content;
-    for (const [index, { text }] of item.summary.entries()) draft.summary(text, index);
-    for (const { text } of item.content) draft.reasoning(text);
+    for (const [place, { text }] of item.summary.entries()) draft.summary(text, place);
+    for (const [place, { text }] of item.content.entries()) draft.reasoning(text, place);
   }
 }

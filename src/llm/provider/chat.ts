@@ -16,6 +16,9 @@ const FINISHES: ReadonlyMap<unknown, IncompleteReason | undefined> = new Map([
   ["content_filter", "content_filter"],
 ]);
 
+/** Where a piece has output. */
+const OUTPUT = ["content", "refusal", "reasoning_content", "reasoning", "tool_calls"] as const;
+
 /** Fields as they come: of any type. */
 type Given = Readonly<Record<string, unknown>>;
 
@@ -58,13 +61,14 @@ export class ChatDialect implements Dialect {
     if (!choice) return undefined;
     const piece = given(choice[field]);
     if (piece) {
-      if (this.finish !== undefined && Object.keys(piece).some((key) => key !== "role" && piece[key])) {
+      if (this.finish !== undefined && OUTPUT.some((key) => isOutput(piece[key])))
         return new Fault("invalid", "output after the finish_reason");
-      }
       const fault = this.piece(piece);
       if (fault) return fault;
     }
-    if (choice.finish_reason !== null && choice.finish_reason !== undefined) this.finish = choice.finish_reason;
+    const { finish_reason: finish } = choice;
+    // Some servers have an empty text where others have null.
+    if (finish !== null && finish !== undefined && finish !== "") this.finish = finish;
     return undefined;
   }
 
@@ -106,6 +110,10 @@ export class ChatDialect implements Dialect {
     this.draft.arguments(this.call.item, text ?? "");
     return undefined;
   }
+}
+
+function isOutput(value: unknown): boolean {
+  return Array.isArray(value) ? value.length > 0 : Boolean(value);
 }
 
 function usageOf(usage: Given): LlmUsage | undefined {

@@ -1,12 +1,13 @@
 /**
- * HTTP to one provider: a bounded pool of kept connections, and calls whose every wait is bounded. A call that is over, however it
- * ends, has closed its connection or given it back.
+ * Calls to one provider over its pool of connections, every wait of a call bounded. A call that is over, however it ends, has ended
+ * its connection or given it back.
  */
-import http from "node:http";
-import https from "node:https";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 import { Fault, kindOfStatus, retryAfter } from "./fault.ts";
+import { type Connection, codeOf, type Exchange } from "./http/connection.ts";
+import type { Head } from "./http/parser.ts";
+import { Pool } from "./http/pool.ts";
 import { Said } from "./said.ts";
 import { Watch } from "./watch.ts";
 
@@ -28,6 +29,8 @@ export interface CallOptions {
   readonly body: string;
   /** Whether the answer is asked for as a stream: else its first byte may take as long as the whole. */
   readonly stream: boolean;
+  /** On a connection that had no request before, which its server cannot be closing at this moment. */
+  readonly fresh: boolean;
   /** Stops the call. */
   readonly signal: AbortSignal;
 }
@@ -40,100 +43,146 @@ export interface Intake {
 }
 
 export class Client {
-  private readonly url: URL;
-  private readonly agent: http.Agent;
-  private readonly headers: Readonly<Record<string, string>>;
+  private readonly pool: Pool;
+  private readonly path: string;
+  /** Of every request, up to its length. */
+  private readonly head: string;
 
   constructor(private readonly options: ClientOptions) {
-    const { baseUrl, apiKey, connections } = options;
-    this.url = new URL(baseUrl.replace(/\/*$/, "/"));
-    const pool = { keepAlive: true, maxSockets: connections, maxFreeSockets: LIMITS.llmIdleConnectionsMax };
-    this.agent = this.url.protocol === "https:" ? new https.Agent(pool) : new http.Agent(pool);
-    this.headers = {
-      "content-type": "application/json",
-      "user-agent": "tendon",
+    const { baseUrl, apiKey, connections, clock } = options;
+    const { protocol, hostname, port, pathname, host } = new URL(baseUrl.replace(/\/*$/, "/"));
+    const tls = protocol === "https:";
+    const address = { hostname: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (tls ? 443 : 80), tls };
+    this.pool = new Pool({
+      address,
+      connectionsMax: connections,
+      idleMax: LIMITS.llmIdleConnectionsMax,
+      idleMs: LIMITS.llmConnectionIdleMs,
+      clock,
+    });
+    this.path = pathname;
+    const fields = [
+      `host: ${host}`,
+      "content-type: application/json",
+      "user-agent: tendon",
       // What comes is parsed as it comes.
-      "accept-encoding": "identity",
-      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
-    };
+      "accept-encoding: identity",
+      ...(apiKey === undefined ? [] : [`authorization: Bearer ${apiKey}`]),
+    ];
+    this.head = `${fields.join("\r\n")}\r\n`;
   }
 
   /** Resolves when the whole answer was taken in; a fault says why it was not. Anything but 200 is a fault. */
   call(options: CallOptions, intake: Intake): Promise<Fault | undefined> {
-    const { promise, resolve } = Promise.withResolvers<Fault | undefined>();
-    const { clock, connectMs, firstByteMs, idleMs, totalMs } = this.options;
-    const { path, body, stream, signal } = options;
-    let over = false;
-    const end = (fault: Fault | undefined) => {
-      if (over) return;
-      over = true;
-      watch.stop();
-      signal.removeEventListener("abort", stop);
-      if (fault) request.destroy();
-      resolve(fault);
-    };
-    const stop = () => end(new Fault("unavailable", "the service stopped the call"));
-    const watch = new Watch(clock, totalMs, (limit) => end(new Fault("unavailable", `${limit} passed`)));
-    const { protocol, hostname, port, pathname } = this.url;
-    const request = (protocol === "https:" ? https : http).request({
-      hostname: hostname.replace(/^\[|\]$/g, ""),
-      port: port === "" ? undefined : Number(port),
-      path: pathname + path,
-      method: "POST",
-      agent: this.agent,
-      headers: {
-        ...this.headers,
-        accept: stream ? "text/event-stream" : "application/json",
-        "content-length": String(Buffer.byteLength(body)),
-      },
-    });
-    const connected = () => watch.enter("first_byte_seconds", stream ? firstByteMs : totalMs);
-    request.on("socket", (socket) => {
-      if (socket.connecting) socket.once("connect", connected);
-      else connected();
-    });
-    request.on("error", (error) => end(new Fault("unavailable", `no answer: ${codeOf(error)}`)));
-    request.on("response", (response) => {
-      const { statusCode = 0, headers } = response;
-      const refused = kindOfStatus(statusCode);
-      const said = refused && new Said();
-      const begun = said ? undefined : intake.begin(headers["content-type"] ?? "");
-      if (begun) return end(begun);
-      let first = true;
-      response.on("data", (piece: Uint8Array) => {
-        if (over) return;
-        if (first) watch.enter("idle_seconds", idleMs);
-        else watch.touch();
-        first = false;
-        const fault = said ? said.bytes(piece) : intake.bytes(piece);
-        if (fault) end(fault);
-      });
-      const cut = () =>
-        end(said ? this.refusal(statusCode, headers, said) : new Fault("invalid", "the answer was cut off"));
-      response.on("error", cut);
-      response.on("aborted", cut);
-      response.on("end", () => {
-        if (said) end(this.refusal(statusCode, headers, said));
-        else if (response.complete) end(undefined);
-        else cut();
-      });
-      response.on("close", cut);
-    });
-    watch.enter("connect_seconds", connectMs);
-    signal.addEventListener("abort", stop);
-    if (signal.aborted) stop();
-    else request.end(body);
-    return promise;
+    const call = new Call(this.options, options, intake);
+    return call.run(this.pool, this.request(options));
   }
 
   /** Ends idle connections. */
   close(): void {
-    this.agent.destroy();
+    this.pool.close();
   }
 
-  private refusal(status: number, headers: http.IncomingHttpHeaders, said: Said): Fault {
-    const { apiKey, clock } = this.options;
-    const seconds = retryAfter(headers["retry-after"], clock.unixMs());
+  private request({ path, body, stream }: CallOptions): string {
+    const accept = stream ? "text/event-stream" : "application/json";
+    const length = Buffer.byteLength(body);
+    return `POST ${this.path}${path} HTTP/1.1\r\n${this.head}accept: ${accept}\r\ncontent-length: ${length}\r\n\r\n${body}`;
+  }
+}
+
+class Call implements Exchange {
+  private readonly done = Promise.withResolvers<Fault | undefined>();
+  private readonly watch: Watch;
+  private over = false;
+  private connection: Connection | undefined;
+  /** Of an answer that is none. */
+  private refused: { readonly head: Head; readonly said: Said } | undefined;
+  private begun = false;
+  private withdraw = () => {};
+  private readonly stop = () => this.finish(new Fault("unavailable", "the service stopped the call"));
+
+  constructor(
+    private readonly client: ClientOptions,
+    private readonly call: CallOptions,
+    private readonly intake: Intake,
+  ) {
+    this.watch = new Watch(client.clock, client.totalMs, (limit) =>
+      this.finish(new Fault("unavailable", `${limit} passed`)),
+    );
+  }
+
+  run(pool: Pool, request: string): Promise<Fault | undefined> {
+    const { signal, fresh } = this.call;
+    const { connectMs } = this.client;
+    this.watch.enter("connect_seconds", connectMs);
+    signal.addEventListener("abort", this.stop);
+    if (signal.aborted) this.stop();
+    else this.withdraw = pool.take(fresh, (given) => this.connected(given, request));
+    return this.done.promise;
+  }
+
+  head(head: Head): void {
+    const { connection } = this;
+    const kept = /timeout=(\d{1,6})/.exec(head.headers.get("keep-alive") ?? "")?.[1];
+    // A second before the server ends it.
+    if (connection && kept !== undefined) connection.keptMs = 1000 * (Number(kept) - 1);
+    const type = head.headers.get("content-type") ?? "";
+    if (connection) connection.streamed = /^text\/event-stream/i.test(type);
+    if (kindOfStatus(head.status)) this.refused = { head, said: new Said() };
+    else this.stopFor(this.intake.begin(type));
+  }
+
+  body(piece: Uint8Array): void {
+    if (this.over) return;
+    if (this.begun) this.watch.touch();
+    else this.watch.enter("idle_seconds", this.client.idleMs);
+    this.begun = true;
+    if (this.refused) this.refused.said.add(piece);
+    else this.stopFor(this.intake.bytes(piece));
+  }
+
+  end(): void {
+    this.finish(this.refused && this.refusal(this.refused), "whole");
+  }
+
+  fail(how: Parameters<Exchange["fail"]>[0], why: string): void {
+    if (this.refused) this.finish(this.refusal(this.refused));
+    else if (how === "none") this.finish(new Fault("unavailable", `no answer: ${why}`));
+    else if (how === "cut") this.finish(new Fault("invalid", `the answer was cut off: ${why}`));
+    else this.finish(new Fault("invalid", `no HTTP answer: ${why}`));
+  }
+
+  private connected(given: Connection | Error, request: string): void {
+    if (given instanceof Error) {
+      this.finish(new Fault("unavailable", `no connection: ${codeOf(given)}`));
+    } else if (this.over) {
+      given.release();
+    } else {
+      this.connection = given;
+      const { firstByteMs, totalMs } = this.client;
+      this.watch.enter("first_byte_seconds", this.call.stream ? firstByteMs : totalMs);
+      given.send(request, this);
+    }
+  }
+
+  private stopFor(fault: Fault | undefined): void {
+    if (fault) this.finish(fault);
+  }
+
+  /** `whole`: the connection is the pool's again, also after an answer that refuses. */
+  private finish(fault: Fault | undefined, how?: "whole"): void {
+    if (this.over) return;
+    this.over = true;
+    this.watch.stop();
+    this.call.signal.removeEventListener("abort", this.stop);
+    this.withdraw();
+    if (how !== "whole") this.connection?.destroy();
+    this.done.resolve(fault);
+  }
+
+  private refusal({ head: { status, headers }, said }: { readonly head: Head; readonly said: Said }): Fault {
+    const { apiKey, clock } = this.client;
+    const seconds = retryAfter(headers.get("retry-after"), clock.unixMs());
     const text = said.message(apiKey);
     return new Fault(kindOfStatus(status) ?? "invalid", `status ${status}${text === undefined ? "" : `: ${text}`}`, {
       status,
@@ -141,10 +190,4 @@ export class Client {
       ...(text === undefined ? {} : { said: text }),
     });
   }
-}
-
-/** What of an error's own words can be told: a code of the system, never an address. */
-function codeOf(error: Error): string {
-  const { code } = error as { code?: unknown };
-  return typeof code === "string" ? code : error.name;
 }

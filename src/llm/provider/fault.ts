@@ -74,9 +74,11 @@ export function safeText(text: string, secret: string | undefined): string {
   const safe = known
     .replace(/\b[a-z][a-z0-9+.-]*:\/\/\S+/gi, "[...]")
     .replace(/\b(?:\d{1,3}\.){3}\d{1,3}\b(?::\d+)?/g, "[...]")
+    .replace(/\[?(?:[\da-f]{0,4}:){2,}[\da-f]{0,4}(?:%\w+)?\]?(?::\d+)?/gi, "[...]")
+    .replace(/\b[\w-]+:\d{2,5}\b/g, "[...]")
     .replace(/\b[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:\/\S*)?/g, (word) => (/^[\d.]+$/.test(word) ? word : "[...]"))
     .replace(/(?:^|\s)\/\S+/g, " [...]")
-    .replace(/\b(?:sk|key|tok|bearer|org|proj)[-_][\w-]+/gi, "[...]")
+    .replace(/\b(?:sk|key|tok|bearer|org|proj)[-_][\w*-]+/gi, "[...]")
     .replace(/[\w+/=-]{24,}/g, "[...]")
     .replace(/[\p{C}\s]+/gu, " ")
     .trim();

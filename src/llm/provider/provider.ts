@@ -14,6 +14,8 @@ import { responsesBody } from "./responses-request.ts";
 export interface Call {
   readonly request: LlmRequest;
   readonly draft: Draft;
+  /** On a connection of its own. */
+  readonly fresh: boolean;
   readonly signal: AbortSignal;
   /** After each piece of the answer that was taken in; a fault that it returns stops the call. */
   readonly moved: () => Fault | undefined;
@@ -21,6 +23,8 @@ export interface Call {
 
 export class Provider {
   private readonly client: Client;
+  /** What was prepared. */
+  private readonly bodies = new WeakMap<LlmRequest, string>();
 
   constructor(
     readonly config: LlmConfig,
@@ -51,7 +55,12 @@ export class Provider {
     return undefined;
   }
 
-  async run({ request, draft, signal, moved }: Call): Promise<Ending | Fault> {
+  /** Makes what `run` will send: beside a wait for something else. */
+  prepare(request: LlmRequest): void {
+    this.bodies.set(request, this.bodyOf(request));
+  }
+
+  async run({ request, draft, fresh, signal, moved }: Call): Promise<Ending | Fault> {
     const { apiKey: secret, config } = this;
     const chat = config.protocol === "chat";
     const { stream } = config;
@@ -59,14 +68,22 @@ export class Provider {
       ? new ChatDialect(draft, secret)
       : new ResponsesDialect(draft, { secret, outputTokensMax: request.max_output_tokens });
     const reader = new Reader(dialect, draft, moved);
-    const body = chat ? chatBody(request, config, stream) : responsesBody(request, config, stream);
+    const body = this.bodies.get(request) ?? this.bodyOf(request);
     const path = chat ? "chat/completions" : "responses";
-    const fault = await this.client.call({ path, body: JSON.stringify(body), stream, signal }, reader);
+    const fault = await this.client.call({ path, body, stream, fresh, signal }, reader);
     return fault ?? this.whole(reader.ending(), request, draft);
   }
 
   close(): void {
     this.client.close();
+  }
+
+  private bodyOf(request: LlmRequest): string {
+    const { config } = this;
+    const { stream } = config;
+    return JSON.stringify(
+      config.protocol === "chat" ? chatBody(request, config, stream) : responsesBody(request, config, stream),
+    );
   }
 
   /** Arguments of a call that are no JSON were cut off, whatever the provider says. */

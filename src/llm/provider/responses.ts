@@ -33,14 +33,14 @@ export class ResponsesDialect implements Dialect {
       case "response.output_item.done":
         return this.reconcile(event, given(event.item));
       case "response.output_text.delta":
-        return this.delta(event, "message", (text) => this.draft.text(text));
+        return this.delta(event, "message", (text) => this.draft.text(text, placeOf(event)));
       case "response.refusal.delta":
-        return this.delta(event, "message", (text) => this.draft.refusal(text));
+        return this.delta(event, "message", (text) => this.draft.refusal(text, placeOf(event)));
       case "response.reasoning_text.delta":
       case "response.reasoning.delta":
-        return this.delta(event, "reasoning", (text) => this.draft.reasoning(text));
+        return this.delta(event, "reasoning", (text) => this.draft.reasoning(text, placeOf(event)));
       case "response.reasoning_summary_text.delta":
-        return this.delta(event, "reasoning", (text) => this.draft.summary(text, Number(event.summary_index ?? 0)));
+        return this.delta(event, "reasoning", (text) => this.draft.summary(text, placeOf(event)));
       case "response.function_call_arguments.delta":
         return this.delta(event, "function_call", (text, item) => {
           if (item.type === "function_call") this.draft.arguments(item, text);
@@ -62,8 +62,8 @@ export class ResponsesDialect implements Dialect {
     if (!response) return new Fault("invalid", "the response is no object");
     const { status, error, output } = response;
     if (error) return providerError(error, this.options.secret);
-    if (status !== "completed" && status !== "incomplete")
-      return new Fault("unavailable", `the response is ${String(status).slice(0, 40)}`);
+    if (status === "failed" || status === "cancelled") return new Fault("unavailable", `the response is ${status}`);
+    if (status !== "completed" && status !== "incomplete") return new Fault("invalid", "the response is not over");
     if (output !== undefined && !Array.isArray(output)) return new Fault("invalid", "the output is no array");
     for (const [index, item] of (output ?? []).entries()) {
       const fault = this.reconcile({ output_index: index }, given(item));
@@ -140,12 +140,15 @@ export class ResponsesDialect implements Dialect {
   }
 
   private message(ours: Message, { content }: Given): Fault | undefined {
-    for (const [index, part] of parts(content).entries()) {
-      const own = ours.content[index];
+    for (const [place, part] of parts(content).entries()) {
+      const own = ours.content[place];
       const isText = part.type === "output_text";
-      const had = own === undefined ? "" : own.type === "output_text" ? own.text : own.refusal;
-      const fault = this.rest(ours, had, isText ? part.text : part.refusal, (text) =>
-        isText ? this.draft.text(text) : this.draft.refusal(text),
+      // A part without text is a part all the same: those after it have its place to count from.
+      if (!own && isText && ours === this.draft.open) this.draft.beginText(place);
+      const had = own && (own.type === "output_text" ? own.text : own.refusal);
+      const last = place >= ours.content.length - 1;
+      const fault = this.rest(ours, { had, last, all: isText ? part.text : part.refusal }, (text) =>
+        isText ? this.draft.text(text, place) : this.draft.refusal(text, place),
       );
       if (fault) return fault;
     }
@@ -154,31 +157,43 @@ export class ResponsesDialect implements Dialect {
 
   private reasoning(ours: Reasoning, { content, summary, encrypted_content }: Given): Fault | undefined {
     if (typeof encrypted_content === "string") ours.encrypted_content = encrypted_content;
-    for (const [index, part] of parts(summary).entries()) {
-      const had = ours.summary[index]?.text ?? "";
-      const fault = this.rest(ours, had, part.text, (text) => this.draft.summary(text, index));
+    for (const [place, part] of parts(summary).entries()) {
+      const said = { had: ours.summary[place]?.text, last: place >= ours.summary.length - 1, all: part.text };
+      const fault = this.rest(ours, said, (text) => this.draft.summary(text, place));
       if (fault) return fault;
     }
-    for (const [index, part] of parts(content).entries()) {
-      const had = ours.content[index]?.text ?? "";
-      const fault = this.rest(ours, had, part.text, (text) => this.draft.reasoning(text));
+    for (const [place, part] of parts(content).entries()) {
+      const said = { had: ours.content[place]?.text, last: place >= ours.content.length - 1, all: part.text };
+      const fault = this.rest(ours, said, (text) => this.draft.reasoning(text, place));
       if (fault) return fault;
     }
     return undefined;
   }
 
   private call(ours: FunctionCall, { arguments: text }: Given): Fault | undefined {
-    return this.rest(ours, ours.arguments, text, (rest) => this.draft.arguments(ours, rest));
+    const said = { had: ours.arguments, last: true, all: text };
+    return this.rest(ours, said, (rest) => this.draft.arguments(ours, rest));
   }
 
-  private rest(item: OutputItem, had: string, all: unknown, add: (text: string) => void): Fault | undefined {
+  /** `had` of `all` has come; only the last part of an item can still grow. */
+  private rest(
+    item: OutputItem,
+    { had = "", last, all }: { had: string | undefined; last: boolean; all: unknown },
+    add: (text: string) => void,
+  ): Fault | undefined {
     if (all === undefined || all === null || all === had) return undefined;
     if (typeof all !== "string" || !all.startsWith(had))
       return new Fault("invalid", "the text at the end is not that of the deltas");
-    if (item !== this.draft.open) return outOfOrder("text");
+    if (item !== this.draft.open || !last) return outOfOrder("text");
     add(all.slice(had.length));
     return undefined;
   }
+}
+
+/** Of the part that a delta belongs to; some servers do not say it. */
+function placeOf({ content_index, summary_index }: Given): number {
+  const place = content_index ?? summary_index;
+  return typeof place === "number" ? place : 0;
 }
 
 function outOfOrder(what: string): Fault {

@@ -1,16 +1,15 @@
 /** What a provider says about a request that it refused, as far as a client may know it. */
 import { LIMITS } from "../../limits.ts";
-import { type Fault, safeText } from "./fault.ts";
+import { safeText } from "./fault.ts";
 
 export class Said {
   private readonly pieces: Uint8Array[] = [];
   private length = 0;
 
   /** More than an error object needs is not read. */
-  bytes(piece: Uint8Array): Fault | undefined {
+  add(piece: Uint8Array): void {
     this.length += piece.length;
-    if (this.length <= LIMITS.llmErrorBytesMax) this.pieces.push(piece);
-    return undefined;
+    if (this.length <= LIMITS.llmErrorBytesMax) this.pieces.push(piece.slice());
   }
 
   /** The message of the error object, in the forms that servers have for it. */

@@ -19,9 +19,13 @@ export function* responseOfKey(of: { accountId: string; key: string }): Steps<St
   return row && stored(row);
 }
 
-/** The processes that run responses, with a number that each raises while it lives. */
+/** The processes that run responses, with a number that each raises while it lives; one that never said so has 0. */
 export function* owners(): Steps<readonly { readonly owner: string; readonly beat: bigint }[]> {
-  return yield* rows<{ owner: string; beat: bigint }>("SELECT owner, beat FROM llm_owners");
+  return yield* rows<{ owner: string; beat: bigint }>(
+    `SELECT owner, beat FROM llm_owners
+     UNION ALL SELECT DISTINCT owner, 0 FROM responses
+       WHERE state = 'running' AND NOT EXISTS (SELECT 1 FROM llm_owners WHERE llm_owners.owner = responses.owner)`,
+  );
 }
 
 /** How many one question for orphans finds. */

@@ -22,7 +22,7 @@ export const MIGRATIONS: readonly Migration[] = [
   ) STRICT;
   CREATE UNIQUE INDEX responses_key ON responses (account_id, key);
   CREATE INDEX responses_running ON responses (owner) WHERE state = 'running';
-  CREATE INDEX responses_jobs ON responses (account_id) WHERE job = 1 AND ended_at IS NULL;
+  CREATE INDEX responses_jobs ON responses (account_id, state) WHERE job = 1 AND ended_at IS NULL;
   CREATE INDEX responses_queue ON responses (turn, id) WHERE state = 'queued';
   CREATE INDEX responses_ended ON responses (ended_at) WHERE ended_at IS NOT NULL;
   CREATE TABLE llm_owners (owner TEXT PRIMARY KEY, beat INTEGER NOT NULL) STRICT;

@@ -1,7 +1,8 @@
 /** Writes of responses. Each ends a charge, or opens one, in the transaction of its record. */
+import { present } from "../../std/assert.ts";
 import { settle } from "../charges/settle.ts";
 import { hold, release } from "../charges/writes.ts";
-import { changes, first, rows, type Steps } from "../steps.ts";
+import { changes, first, listed, rows, type Steps } from "../steps.ts";
 import { response, responseOfKey } from "./reads.ts";
 import type {
   Completion,
@@ -26,15 +27,22 @@ export function* submit({ charge, response, owner }: Submission): Steps<Submitte
 
 /** Records a background job and holds its money, unless its key is known or there are too many jobs. */
 export function* enqueue({ charge, response, request, accountMax, allMax }: Enqueuing): Steps<Submitted> {
+  const known = yield* add(response, { state: "queued", owner: null, job: 1, turn: null, request });
+  if (known) return known;
+  const outcome = yield* held(charge);
+  if (outcome !== "held") return outcome;
+  // The hold has locked the account: nobody else adds a job of it meanwhile.
   const open = "SELECT count(*) AS jobs FROM responses WHERE job = 1 AND ended_at IS NULL";
   const own = Number((yield* first<{ jobs: bigint }>(`${open} AND account_id = $1`, response.accountId))?.jobs);
   const all = Number((yield* first<{ jobs: bigint }>(open))?.jobs);
+  if (own > accountMax || all > allMax) {
+    yield* remove(response.id);
+    yield* release(charge);
+    return { full: own > accountMax ? "account" : "all" };
+  }
   // The account's jobs ahead of it: in this order accounts take turns, however many jobs one has.
-  const known = yield* add(response, { state: "queued", owner: null, job: 1, turn: own, request });
-  if (known) return known;
-  if (own < accountMax && all < allMax) return yield* held(charge);
-  yield* remove(response.id);
-  return { full: own >= accountMax ? "account" : "all" };
+  yield* changes("UPDATE responses SET turn = $2 WHERE id = $1", response.id, own - 1);
+  return "held";
 }
 
 interface FirstState {
@@ -50,17 +58,19 @@ function* add(
   response: NewResponse,
   first: FirstState,
 ): Steps<{ readonly known: StoredResponse } | "held" | undefined> {
-  const added = yield* changes(
-    `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, turn, request, object, created_at)
-     VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $turn, $request, $object, $createdAt)
-     ON CONFLICT DO NOTHING`,
-    { ...response, ...first },
-  );
-  if (added > 0) return undefined;
-  const known = yield* responseOfKey(response);
-  // Without a row the other one ended in between and gave the key free: the caller asks again.
-  if (!known) return { known: { ...response, state: "running", owner: undefined, object: undefined } };
-  return known.id === response.id ? "held" : { known };
+  for (let tries = 0; ; tries += 1) {
+    const added = yield* changes(
+      `INSERT INTO responses (id, account_id, model, key, digest, state, owner, job, turn, request, object, created_at)
+       VALUES ($id, $accountId, $model, $key, $digest, $state, $owner, $job, $turn, $request, $object, $createdAt)
+       ON CONFLICT DO NOTHING`,
+      { ...response, ...first },
+    );
+    if (added > 0) return undefined;
+    const known = yield* responseOfKey(response);
+    if (known) return known.id === response.id ? "held" : { known };
+    // The other one has ended in between and given the key free. Twice in a row, or when this one was withdrawn: the caller asks again.
+    if (tries >= 1) return { known: { ...response, state: "running", owner: undefined, object: undefined } };
+  }
 }
 
 function* held(charge: Submission["charge"]): Steps<Submitted> {
@@ -111,47 +121,110 @@ export function* end({ id, accountId, owner, at, object, key }: Ending): Steps<"
   return "ended";
 }
 
-/** Queued jobs that one step looks at: those behind them are of accounts that have as many ahead. */
+/**
+ * Takes back a live response whose submission was not answered: gives the money back and the key free. Its id stays taken, so that
+ * a submission that is still on its way finds it, and does nothing.
+ */
+export function* withdraw({ response, owner }: Pick<Submission, "response" | "owner">): Steps<"withdrawn"> {
+  const { id, accountId, createdAt: at } = response;
+  // Waits for the submission if that is under way.
+  const taken = yield* changes(
+    `INSERT INTO responses (id, account_id, model, digest, state, owner, job, created_at, ended_at)
+     VALUES ($id, $accountId, $model, $digest, 'ended', $owner, 0, $createdAt, $createdAt) ON CONFLICT DO NOTHING`,
+    { ...response, owner },
+  );
+  if (taken > 0) return "withdrawn";
+  yield* lockAccount(accountId);
+  const ended = yield* changes(
+    `UPDATE responses SET state = 'ended', key = NULL, object = NULL, ended_at = $3
+     WHERE id = $1 AND owner = $2 AND state = 'running'`,
+    id,
+    owner,
+    at,
+  );
+  if (ended > 0) yield* release({ chargeId: id, accountId });
+  return "withdrawn";
+}
+
+/** Queued jobs that one statement looks at. */
 const LOOKED_AT = 256;
+
+interface Taking {
+  readonly owner: string;
+  /** The jobs that the owner knows to be its own. */
+  readonly known: readonly string[];
+  readonly max: number;
+  readonly accountMax: number;
+}
 
 /**
  * Gives queued jobs to the owner, at most `max`, and of one account as many as make `accountMax` with those that run already. From
- * then on the provider may have been called, so a job is never given out again.
+ * then on the provider may have been called, so nobody else gets the job. The owner gets one again that it does not know: the
+ * answer that named it was lost.
  */
-export function* jobsTake(taking: { owner: string; max: number; accountMax: number }): Steps<readonly Job[]> {
-  const queued = yield* rows<{ id: string; accountId: string; running: bigint }>(
-    `SELECT id, account_id AS "accountId", (SELECT count(*) FROM responses AS other WHERE other.job = 1
-       AND other.ended_at IS NULL AND other.state = 'running' AND other.account_id = next.account_id) AS running
-     FROM (SELECT id, account_id, turn FROM responses WHERE state = 'queued' ORDER BY turn, id LIMIT ${LOOKED_AT}) AS next
-     ORDER BY turn, id`,
+export function* jobsTake({ owner, known, max, accountMax }: Taking): Steps<readonly Job[]> {
+  const jobs = [...(yield* jobsTaken({ owner, known, max }))];
+  const running = yield* rows<{ accountId: string; jobs: bigint }>(
+    `SELECT account_id AS "accountId", count(*) AS jobs FROM responses
+     WHERE job = 1 AND ended_at IS NULL AND state = 'running' GROUP BY account_id`,
   );
-  const taken = new Map<string, number>();
-  const jobs: Job[] = [];
-  for (const { id, accountId, running } of queued) {
-    const own = Number(running) + (taken.get(accountId) ?? 0);
-    if (jobs.length >= taking.max || own >= taking.accountMax) continue;
-    const job = yield* jobTake(id, taking.owner);
-    if (!job) continue;
-    taken.set(accountId, (taken.get(accountId) ?? 0) + 1);
-    jobs.push(job);
+  const ofAccount = new Map(running.map((row) => [row.accountId, Number(row.jobs)]));
+  for (;;) {
+    const full = [...ofAccount].filter(([, count]) => count >= accountMax).map(([accountId]) => accountId);
+    const queued = yield* rows<{ id: string; accountId: string }>(
+      `SELECT id, account_id AS "accountId" FROM responses
+       WHERE state = 'queued' AND account_id NOT IN ${listed(1)} ORDER BY turn, id LIMIT ${LOOKED_AT}`,
+      JSON.stringify(full),
+    );
+    for (const { id, accountId } of queued) {
+      if (jobs.length >= max) return jobs;
+      const own = ofAccount.get(accountId) ?? 0;
+      if (own >= accountMax) continue;
+      const job = yield* jobTake(id, owner);
+      if (!job) continue;
+      ofAccount.set(accountId, own + 1);
+      jobs.push(job);
+    }
+    if (queued.length < LOOKED_AT) return jobs;
   }
+}
+
+const JOB = `id, account_id AS "accountId", model, key, request, object`;
+
+type TakenJob = Omit<Job, "held" | "prompt" | "cachedPrompt" | "completion">;
+
+/** Those of an earlier call whose answer was lost. */
+function* jobsTaken({ owner, known, max }: Omit<Taking, "accountMax">): Steps<readonly Job[]> {
+  const taken = yield* rows<TakenJob>(
+    `SELECT ${JOB} FROM responses WHERE state = 'running' AND owner = $1 AND job = 1 AND id NOT IN ${listed(2)}
+     ORDER BY id LIMIT $3`,
+    owner,
+    JSON.stringify(known),
+    max,
+  );
+  const jobs: Job[] = [];
+  for (const job of taken) jobs.push(yield* priced(job));
   return jobs;
 }
 
 /** Undefined: another process has taken it. */
 function* jobTake(id: string, owner: string): Steps<Job | undefined> {
-  const job = yield* first<Omit<Job, "held" | "prompt" | "cachedPrompt" | "completion">>(
-    `UPDATE responses SET state = 'running', owner = $2 WHERE id = $1 AND state = 'queued'
-     RETURNING id, account_id AS "accountId", model, key, request, object`,
+  const job = yield* first<TakenJob>(
+    `UPDATE responses SET state = 'running', owner = $2 WHERE id = $1 AND state = 'queued' RETURNING ${JOB}`,
     id,
     owner,
   );
+  return job && (yield* priced(job));
+}
+
+/** With what its charge holds, which lasts as long as the job. */
+function* priced(job: TakenJob): Steps<Job> {
   const charge = yield* first<Pick<Job, "held" | "prompt" | "cachedPrompt" | "completion">>(
     `SELECT held, prompt_rate AS prompt, cached_rate AS "cachedPrompt", completion_rate AS completion
      FROM charges WHERE id = $1 AND settled_at IS NULL`,
-    id,
+    job.id,
   );
-  return job && charge && { ...job, ...charge };
+  return { ...job, ...present(charge, "the charge of a job") };
 }
 
 /** Says that the owner lives. */

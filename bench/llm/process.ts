@@ -1,0 +1,18 @@
+/** What Linux says about a process. */
+
+/** A tick of the processor's accounts, in seconds. */
+const TICK_SECONDS = 0.01;
+
+/** Processor time that it has used, in seconds, of all its threads. */
+export async function processorSeconds(pid: number): Promise<number> {
+  const stat = await Bun.file(`/proc/${pid}/stat`).text();
+  // The second field, the name, may have spaces; behind it user and system time are the 12th and 13th.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * TICK_SECONDS;
+}
+
+/** Resident memory in bytes. */
+export async function residentBytes(pid: number): Promise<number> {
+  const status = await Bun.file(`/proc/${pid}/status`).text();
+  return 1024 * Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]);
+}
