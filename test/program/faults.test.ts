@@ -159,10 +159,10 @@ describe("told to end while work does not end", () => {
     const socket = await Bun.connect({ hostname, port: Number(port), socket: { data: () => {} } });
     const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${server.ready.api_key}\r\n`;
     socket.write(`${head}Content-Length: 1000\r\n\r\n{`);
-    // The route waits for the rest of the body once its first byte is counted.
+    // The route waits for the rest of the body once it is counted, which a small one is from its beginning.
     for (;;) {
       const metrics = await (await fetch(`${server.ready.ops_url}/metrics`)).text();
-      if (/^tendon_ingress_bytes 1$/m.test(metrics)) break;
+      if (/^tendon_ingress_bytes 1000$/m.test(metrics)) break;
       await Bun.sleep(1);
     }
     const start = performance.now();
