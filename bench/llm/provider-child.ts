@@ -18,16 +18,22 @@ function chunk(delta: string, finish: string): Uint8Array {
   );
 }
 
+/** Streams so far: each has its pauses at another time, as streams that know nothing of each other have. */
+let streams = 0;
+const PHASES = 97;
+
 function stream({ max_tokens: tokens = 1, user = "" }: Asked): ReadableStream<Uint8Array> {
   const gap = /gap=(\d+)/.exec(user)?.[1];
   let open = true;
+  streams += 1;
+  const phase = (streams % PHASES) / PHASES;
   return new ReadableStream<Uint8Array>({
     async start(controller) {
       for (let sent = 0; sent < tokens && open; sent += 1) {
         const now = performance.timeOrigin + performance.now();
         controller.enqueue(chunk(`{"content":"${now.toFixed(3)} "}`, "null"));
         if (gap === undefined) await new Promise((resolve) => setImmediate(resolve));
-        else await Bun.sleep(Number(gap));
+        else await Bun.sleep(Number(gap) * (sent === 0 ? phase : 1));
       }
       if (!open) return;
       controller.enqueue(chunk("{}", '"stop"'));
