@@ -175,7 +175,7 @@ export const LIMITS = {
   llmLineCharsMax: 8 * MiB,
   /** All of a provider's stream. */
   llmStreamCharsMax: 512 * MiB,
-  /** Text, reasoning and arguments of one response: 65,536 tokens, the longest ones among them. */
+  /** One response: text, reasoning, arguments, names, ids and encrypted content, and 64 for each item and part. 65,536 long tokens fit. */
   llmOutputCharsMax: MiB,
   /** A provider's error object. */
   llmErrorBytesMax: 64 * KiB,
@@ -192,7 +192,7 @@ export const LIMITS = {
   accountLlmLiveMax: 3_072,
   /** Background jobs that run at once on this node, */
   llmJobsRunningMax: 64,
-  /** and of one account. */
+  /** and of one account, on all nodes together. */
   accountLlmJobsRunningMax: 48,
   /** Background jobs that have not ended, over all accounts, */
   llmJobsMax: 4_096,
@@ -204,8 +204,14 @@ export const LIMITS = {
   llmBeatMs: 2_000,
   /** and the silence after which others end what it ran. */
   llmBeatMissedMs: 15_000,
-  /** Between two looks at a response that another node runs. */
+  /** Between two looks at a response that another node runs, */
   llmPollMs: 500,
+  /** and at one that this node runs, which tells its end by itself. */
+  llmPollOwnMs: 10_000,
+  /** Streams of background jobs and of stored answers, over all accounts, */
+  llmReadersMax: 4_096,
+  /** and of one account. */
+  accountLlmReadersMax: 1_024,
   /** Text of a stream that is sent with one piece. */
   llmPieceCharsMax: 64 * KiB,
   /** A client that takes nothing of its stream for so long is disconnected. */

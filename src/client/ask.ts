@@ -95,18 +95,30 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return promise.finally(cancel);
 }
 
-/** The text of a response is the same in every stream of it: what an earlier one has brought is left out. */
+/**
+ * The text of a response is the same in every stream of it: what an earlier one has brought is left out. A repeat can bring another
+ * response, where the first one failed and left the key free: its text begins on a line of its own.
+ */
 class HeardOnce {
   private heard = 0;
+  private id: string | undefined;
 
   constructor(private readonly listener: Listener) {}
 
   /** For the next stream. */
   next(): Listener {
     let at = 0;
+    let other = false;
     return {
-      begun: (id) => this.listener.begun(id),
+      begun: (id) => {
+        other = this.id !== undefined && this.id !== id && this.heard > 0;
+        if (other) this.heard = 0;
+        this.id = id;
+        return this.listener.begun(id);
+      },
       text: async (piece) => {
+        if (other) await this.listener.text("\n");
+        other = false;
         const fresh = piece.slice(Math.max(0, this.heard - at));
         at += piece.length;
         this.heard = Math.max(this.heard, at);

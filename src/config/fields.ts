@@ -12,7 +12,10 @@ export interface Address {
 
 const HOST_PORT = /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/;
 
-FormatRegistry.Set("http-address", (text) => /^https?:\/\//.test(text) && URL.canParse(text));
+/** Nothing that would be dropped when a request is made of it: no user, query or fragment. */
+const HTTP_ADDRESS = /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/;
+
+FormatRegistry.Set("http-address", (text) => HTTP_ADDRESS.test(text) && URL.canParse(text));
 FormatRegistry.Set("host-port", (text) => Number(HOST_PORT.exec(text)?.[2] ?? Number.NaN) <= 65_535);
 
 export function text(fallback?: string) {
@@ -38,8 +41,10 @@ export function either<A extends string, B extends string>(one: A, other: B, fal
   return Type.Union([Type.Literal(one), Type.Literal(other)], { expected, default: fallback });
 }
 
+const HTTP_EXPECTED = "an http:// or https:// address without user, query and fragment";
+
 export function httpAddress() {
-  return Type.String({ format: "http-address", expected: "an http:// or https:// address" });
+  return Type.String({ format: "http-address", expected: HTTP_EXPECTED });
 }
 
 export function hostPort(fallback: string) {

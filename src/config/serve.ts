@@ -147,5 +147,11 @@ function mapped<T, R>(record: Readonly<Record<string, T>>, each: (value: T) => R
 
 function providerKeys(llm: StaticDecode<typeof FILE>["llm"], env: Environment): ReadonlyMap<string, string> {
   const names = Object.values(llm).flatMap((table) => table.api_key_env ?? []);
-  return new Map(names.flatMap((name) => (env[name] ? [[name, env[name]]] : [])));
+  // A key that comes from a file often ends with a line break.
+  return new Map(
+    names.flatMap((name) => {
+      const key = env[name]?.trim();
+      return key ? [[name, key]] : [];
+    }),
+  );
 }

@@ -24,6 +24,8 @@ export interface LlmDeps {
   readonly owner: string;
   /** Places for live responses. */
   readonly places: Places;
+  /** Places for streams that read what runs by itself, or has ended. */
+  readonly readers: Places;
   /** Live responses that this process runs, by account and key. */
   readonly running: Map<string, Live>;
   readonly watchers: Watchers;

@@ -66,6 +66,8 @@ export class Jobs {
   private readonly begun = new Set<string>();
   private looking = false;
   private again = false;
+  /** A service that does not get ready must not take what it would only cancel. */
+  private started = false;
 
   constructor(private readonly deps: LlmDeps) {}
 
@@ -73,15 +75,22 @@ export class Jobs {
     return this.runningJobs;
   }
 
+  /** From here on jobs are taken. */
+  start(): void {
+    this.started = true;
+    this.kick();
+  }
+
   /** Takes what is queued, as far as there are places. */
   kick(): void {
     this.again = true;
-    if (this.looking) return;
+    if (this.looking || !this.started) return;
     this.looking = true;
     this.look()
       .catch((error: unknown) => this.deps.log.error("jobs fault", { stack: String(error) }))
       .finally(() => {
         this.looking = false;
+        if (this.again && this.runningJobs < LIMITS.llmJobsRunningMax && !this.deps.lifecycle.draining) this.kick();
       });
   }
 
@@ -98,11 +107,11 @@ export class Jobs {
         accountMax: LIMITS.accountLlmJobsRunningMax,
       });
       if (jobs instanceof StoreDown) return;
-      for (const job of jobs) this.start(job);
+      for (const job of jobs) this.begin(job);
     }
   }
 
-  private start(job: Job): void {
+  private begin(job: Job): void {
     const { deps } = this;
     this.runningJobs += 1;
     this.begun.add(job.id);
@@ -162,7 +171,8 @@ export class Jobs {
         deps.store.complete({ ...settlement, owner: deps.owner, object, estimated }),
       ),
     ).last;
-    if (kept === "kept") this.begun.delete(chargeId);
+    // Lost or kept, it runs no more.
+    if (!(kept instanceof StoreDown)) this.begun.delete(chargeId);
   }
 
   private async end({ id, accountId }: Job, object: ResponseObject): Promise<void> {

@@ -6,18 +6,20 @@ import type { Charge } from "../charge/charges.ts";
 import { Failure } from "../error/core.ts";
 import { LLM } from "../error/llm.ts";
 import { LIMITS } from "../limits.ts";
+import { present } from "../std/assert.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import type { StoredResponse } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand, Responded, Stored } from "./command.ts";
-import type { LlmDeps } from "./deps.ts";
-import { notBegun, notRecorded, tooMany } from "./failures.ts";
+import type { Caller, LlmDeps } from "./deps.ts";
+import { notBegun, notRecorded, terminal, tooMany } from "./failures.ts";
 import { EventFlow } from "./output/flow.ts";
 import { endedObject, failedObject, newObject, type ResponseObject } from "./output/object.ts";
 import { persist, type Unconfirmed, unconfirmed } from "./persist.ts";
 import type { Provider } from "./provider/provider.ts";
-import { type Answer, type Failed, run } from "./run.ts";
+import type { LlmRequest } from "./request.ts";
+import { type Answer, type Failed, run, stopped } from "./run.ts";
 import { inputTokensMax } from "./usage.ts";
 
 /** The key's earlier response, which the store knows. */
@@ -34,19 +36,24 @@ export class Live {
   private readonly answer = Promise.withResolvers<Responded | Known>();
   private readonly end = Promise.withResolvers<Stored | Failure | Known>();
   private readonly recorded = Promise.withResolvers<boolean>();
+  private readonly caller: Caller;
+  /** Given away when it is sent: a stream may last for half an hour, and a request may be megabytes. */
+  private request: LlmRequest | undefined;
   /** Whether events may go to the client: until then a failure is an answer of its own. */
   private streaming = false;
 
   constructor(
     private readonly deps: LlmDeps,
-    private readonly command: RespondCommand,
+    { request, digest, ...caller }: RespondCommand,
     private readonly provider: Provider,
   ) {
     const { clock } = deps;
     this.id = makeId("resp_", clock);
-    this.digest = command.digest;
-    this.begun = newObject(this.id, unixSeconds(clock), "in_progress", command.request);
-    if (command.request.stream) this.flow = new EventFlow(clock);
+    this.digest = digest;
+    this.caller = caller;
+    this.request = request;
+    this.begun = newObject(this.id, unixSeconds(clock), "in_progress", request);
+    if (request.stream) this.flow = new EventFlow(clock);
   }
 
   /** What the client that sent it gets. */
@@ -66,37 +73,49 @@ export class Live {
 
   /** Runs to the end. */
   async run(): Promise<void> {
-    const submitted = this.submitted();
-    // Beside the store's work.
-    this.provider.prepare(this.command.request);
-    const charge = await submitted;
-    const refused = charge instanceof Failure || "known" in charge;
-    this.recorded.resolve(!refused);
-    if (refused) return this.over(charge);
-    const { deps, command } = this;
-    const free = deps.places.take(command.accountId);
-    deps.lifecycle.enter();
+    const { lifecycle } = this.deps;
+    lifecycle.enter();
     try {
-      if (free) await this.called(charge);
-      else await this.failed({ failure: tooMany("account", "responses"), output: [] });
+      const charge = await this.submitted();
+      const refused = charge instanceof Failure || "known" in charge;
+      this.recorded.resolve(!refused);
+      if (refused) this.over(charge);
+      else await this.placed(charge);
     } finally {
-      free?.();
-      deps.lifecycle.leave();
+      lifecycle.leave();
     }
   }
 
-  /** After a bug of ours: nobody waits for ever. */
-  broken(error: unknown): void {
+  /** After a bug of ours: nobody waits for ever, the money goes back, and the key is spent, since the provider may have been called. */
+  async broken(error: unknown): Promise<void> {
+    const { deps, id, begun } = this;
+    const { accountId } = this.caller;
+    const failure = stopped();
+    const object = this.streaming ? JSON.stringify(failedObject(begun, failure)) : undefined;
     this.answer.reject(error);
-    this.recorded.resolve(false);
-    this.end.resolve(notRecorded(String(error)));
-    this.flow?.end("cut");
+    this.recorded.resolve(true);
+    if (this.streaming) this.fail(failure, []);
+    const at = unixSeconds(deps.clock);
+    const end = { id, accountId, owner: deps.owner, at, object, key: "terminal" } as const;
+    await persist(deps, id, () => deps.store.end(end)).last;
+    this.over(terminal());
+  }
+
+  private async placed(charge: Charge): Promise<void> {
+    const free = this.deps.places.take(this.caller.accountId);
+    if (typeof free === "string") return this.failed({ failure: tooMany(free, "responses"), output: [] });
+    try {
+      await this.called(charge);
+    } finally {
+      free();
+    }
   }
 
   /** The charge, and the record of what is about to run, in one step. */
   private async submitted(): Promise<Charge | Failure | Known> {
-    const { deps, command, provider, begun, id } = this;
-    const { request, accountId, key, digest } = command;
+    const { deps, provider, begun, id, digest } = this;
+    const { accountId, key } = this.caller;
+    const request = present(this.request, "a request that is not sent yet");
     const { config } = provider;
     const response = {
       id,
@@ -109,11 +128,14 @@ export class Live {
       createdAt: begun.created_at,
     };
     const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
-    const held = await deps.charges.hold<Known | { full: "account" | "all" } | Unconfirmed>(
+    const holding = deps.charges.hold<Known | { full: "account" | "all" } | Unconfirmed>(
       // The record ends the hold, after a restart as well: no clock that jumps can end it before.
       { chargeId: id, accountId, item: request.model, rates: config.rates, max, deadlineMs: "none" },
       async (charge) => unconfirmed(await deps.store.submit({ charge, response, owner: deps.owner })),
     );
+    // Beside the store's work.
+    provider.prepare(request);
+    const held = await holding;
     if ("full" in held) return tooMany(held.full, "responses");
     if (!("reason" in held)) return held;
     const refused = notBegun(held.reason);
@@ -124,8 +146,7 @@ export class Live {
   }
 
   private async called(charge: Charge): Promise<void> {
-    const { deps, command, provider, flow } = this;
-    const late = flow && deps.clock.after(LIMITS.llmKeepaliveMs, () => this.begin());
+    const { deps, caller, provider, flow } = this;
     const reader = flow && {
       emit: (event: Parameters<EventFlow["push"]>[0]) => flow.push(event),
       moved: () => {
@@ -137,15 +158,11 @@ export class Live {
       flow.push({ type: "response.created", response: this.begun });
       flow.push({ type: "response.in_progress", response: this.begun });
     }
-    const outcome = await run(deps, {
-      request: command.request,
-      provider,
-      caller: command,
-      once: false,
-      signal: deps.lifecycle.over,
-      ...(reader ? { reader } : {}),
-    });
-    late?.();
+    const request = present(this.request, "a request that is not sent yet");
+    this.request = undefined;
+    const options = { request, provider, caller, once: false, signal: deps.lifecycle.over };
+    const late = deps.clock.after(LIMITS.llmKeepaliveMs, () => this.begin());
+    const outcome = await run(deps, reader ? { ...options, reader } : options).finally(late);
     if ("failure" in outcome) await this.failed(outcome);
     else await this.completed(outcome, charge);
   }
@@ -176,17 +193,17 @@ export class Live {
       flow?.end("done");
       return this.over({ object: text, replayed: false });
     }
-    this.fail(notRecorded(reasonOf(told)), output);
-    const kept = told instanceof StoreDown ? await last : told;
-    this.over(kept === "kept" ? { object: text, replayed: false } : notRecorded(reasonOf(kept)));
+    this.fail(unkept(told), output);
+    const kept = await last;
+    this.over(kept === "kept" ? { object: text, replayed: false } : unkept(kept));
   }
 
   /** The money goes back, and the key is worth what the failure says: a provider that is not there may be asked again. */
   private async failed({ failure, output }: Failed): Promise<void> {
-    const { deps, command, id } = this;
+    const { deps, id } = this;
     const object = this.streaming ? JSON.stringify(failedObject(this.begun, failure, output)) : undefined;
     const key = failure.row === LLM.upstream_unavailable ? "free" : "terminal";
-    const { accountId } = command;
+    const { accountId } = this.caller;
     const at = unixSeconds(deps.clock);
     const { first, last } = persist(deps, id, () =>
       deps.store.end({ id, accountId, owner: deps.owner, at, object, key }),
@@ -203,7 +220,7 @@ export class Live {
       this.answer.resolve(failure);
       return;
     }
-    const { requestId } = this.command;
+    const { requestId } = this.caller;
     this.deps.log.info("stream failed", {
       request: requestId,
       response: this.id,
@@ -222,6 +239,7 @@ export class Live {
   }
 }
 
-function reasonOf(outcome: StoreDown | "kept" | "lost"): string {
-  return outcome instanceof StoreDown ? outcome.reason : "another process took this one to be dead";
+/** `lost`: another process took this one to be dead, and has spent the key. */
+function unkept(outcome: StoreDown | "lost"): Failure {
+  return outcome instanceof StoreDown ? notRecorded(outcome.reason) : terminal();
 }

@@ -28,7 +28,10 @@ export function persist<R>(
     }
     return outcome;
   };
-  return { first, last: again() };
+  const last = again();
+  // Who awaits only the first try hears of its error there.
+  last.catch(() => {});
+  return { first, last };
 }
 
 /** Nobody knows whether the store has done it. */

@@ -1,4 +1,4 @@
-/** Places for responses that run at once: so many in all, and so many of one account. */
+/** Places for what runs at once: so many in all, and so many of one account. */
 
 export class Places {
   private taken = 0;
@@ -13,10 +13,11 @@ export class Places {
     return this.taken;
   }
 
-  /** Gives the place back, once; undefined: there is none. */
-  take(accountId: string): (() => void) | undefined {
+  /** What comes back gives the place back, once. A word says who has too many. */
+  take(accountId: string): (() => void) | "account" | "all" {
     const share = this.shares.get(accountId) ?? 0;
-    if (this.taken >= this.max || share >= this.accountMax) return undefined;
+    if (share >= this.accountMax) return "account";
+    if (this.taken >= this.max) return "all";
     this.taken += 1;
     this.shares.set(accountId, share + 1);
     let held = true;

@@ -3,16 +3,16 @@ import { Failure } from "../error/core.ts";
 import { LIMITS } from "../limits.ts";
 import type { StoredResponse } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
-import type { RespondCommand, Responded, Stored } from "./command.ts";
+import type { RespondCommand, Responded } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
-import { conflict, drilledMoney, outcomeUnknown, storeDown, terminal, unconfigured } from "./failures.ts";
+import { conflict, drilledMoney, outcomeUnknown, storeDown, terminal, tooMany, unconfigured } from "./failures.ts";
 import { submitJob } from "./jobs.ts";
 import { Live } from "./live.ts";
 import { isBackground } from "./models.ts";
 import { EventFlow } from "./output/flow.ts";
 import type { ResponseObject } from "./output/object.ts";
 import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
-import { shownObject, watch } from "./watch.ts";
+import { shownText, watch } from "./watch.ts";
 
 export async function respond(deps: LlmDeps, command: RespondCommand): Promise<Responded> {
   const { request, accountId, key } = command;
@@ -29,7 +29,7 @@ export async function respond(deps: LlmDeps, command: RespondCommand): Promise<R
     if (isBackground(request.model)) return job(deps, command, known);
     if (known.state === "done" && known.object !== undefined) return replay(deps, command, known.object);
     if (known.state === "ended") return terminal();
-    if (clock.monotonicMs() >= deadlineMs) return outcomeUnknown();
+    if (clock.monotonicMs() >= deadlineMs || deps.lifecycle.over.aborted) return outcomeUnknown();
     // It runs in another process, or in one that has ended and whose responses are yet to be ended.
     await deps.watchers.moved(known.id);
   }
@@ -62,10 +62,11 @@ async function answer(
   deps.running.set(name, live);
   live
     .run()
-    .catch((error: unknown) => {
+    .catch(async (error: unknown) => {
       deps.log.error("response fault", { request: command.requestId, response: live.id, stack: stackOf(error) });
-      live.broken(error);
+      await live.broken(error);
     })
+    .catch((error: unknown) => deps.log.error("response fault", { response: live.id, stack: stackOf(error) }))
     .finally(() => deps.running.delete(name));
   return await live.answered;
 }
@@ -88,27 +89,32 @@ async function behind(deps: LlmDeps, command: RespondCommand, running: Live): Pr
 /** undefined: nobody waits for longer. */
 async function inTime<T>(deps: LlmDeps, promise: Promise<T>): Promise<T | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const disarm = deps.clock.after(LIMITS.llmKeyWaitMs, () => resolve(undefined));
+  const { over } = deps.lifecycle;
+  const stop = () => resolve(undefined);
+  const disarm = deps.clock.after(LIMITS.llmKeyWaitMs, stop);
+  over.addEventListener("abort", stop);
   const outcome = await Promise.race([promise, late]);
+  over.removeEventListener("abort", stop);
   disarm();
   return outcome;
 }
 
 /** The job as it is now; a stream waits for its end. */
 function job(deps: LlmDeps, { request, accountId }: RespondCommand, known: StoredResponse): Responded {
-  const object = shownObject(known);
-  if (!object) return terminal();
-  return request.stream
-    ? watch(deps, { accountId, object, replayed: true })
-    : { object: JSON.stringify(object), replayed: true };
+  const text = shownText(known);
+  if (text === undefined) return terminal();
+  if (!request.stream) return { object: text, replayed: true };
+  // Written by this service (`newObject`, `endedObject`).
+  return watch(deps, { accountId, object: JSON.parse(text) as ResponseObject, replayed: true });
 }
 
-function replay(deps: LlmDeps, { request }: RespondCommand, object: string): Responded {
-  const stored: Stored = { object, replayed: true };
-  if (!request.stream) return stored;
+function replay(deps: LlmDeps, { request, accountId }: RespondCommand, object: string): Responded {
+  if (!request.stream) return { object, replayed: true };
+  const free = deps.readers.take(accountId);
+  if (typeof free === "string") return tooMany(free, "streams");
   // Written by this service (`endedObject`).
   const response = JSON.parse(object) as ResponseObject;
-  const flow = new EventFlow(deps.clock);
+  const flow = new EventFlow(deps.clock, free);
   const begun = begunOf(response);
   flow.push({ type: "response.created", response: begun });
   flow.push({ type: "response.in_progress", response: begun });

@@ -47,6 +47,7 @@ export async function run(deps: LlmDeps, options: RunOptions): Promise<Answer | 
   const emit = reader && ((event: ItemEvent) => reader.emit(event));
   const draft = new Draft({ makeId: (prefix) => makeId(prefix, clock), emit });
   const cut = strikes(deps, caller, "upstream_cut");
+  const inputMax = inputTokensMax(request, provider.config);
   const moved = () => {
     reader?.moved();
     return cut && draft.length > 0 ? new Fault("invalid", "the drill upstream_cut") : undefined;
@@ -64,7 +65,7 @@ export async function run(deps: LlmDeps, options: RunOptions): Promise<Answer | 
   const { output } = draft;
   if (ending.usage) return { output, incomplete, usage: ending.usage, estimated: false };
   estimates.inc({ model });
-  const usage = estimatedUsage(inputTokensMax(request, provider.config), draft.length);
+  const usage = estimatedUsage(inputMax, draft.length);
   return { output, incomplete, usage, estimated: true };
 }
 

@@ -1,18 +1,24 @@
 /** A background job as clients see it: its object as it is now, and the buffered stream that tells its end. */
-import type { Row } from "../error/core.ts";
+import type { Failure, Row } from "../error/core.ts";
 import { LLM } from "../error/llm.ts";
 import { LIMITS } from "../limits.ts";
-import type { StoredResponse } from "../store/llm/records.ts";
+import type { ResponseKey, StoredResponse } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Streamed } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
+import { tooMany } from "./failures.ts";
 import type { ErrorEvent } from "./output/events.ts";
 import { EventFlow } from "./output/flow.ts";
 import type { ResponseObject } from "./output/object.ts";
 import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
 
+/** The object as JSON: the stored text itself, which is megabytes at most, unless a queued job was taken meanwhile. */
+export function shownText(stored: Pick<StoredResponse, "state" | "object">): string | undefined {
+  return stored.state === "running" && stored.object ? JSON.stringify(shownObject(stored)) : stored.object;
+}
+
 /** undefined: it ended without a response. A queued job that was taken is in progress. */
-export function shownObject({
+function shownObject({
   state,
   object: text,
 }: Pick<StoredResponse, "state" | "object">): ResponseObject | undefined {
@@ -30,15 +36,19 @@ interface Watched {
 }
 
 /** The stream of a job: its state now, then, when it has ended, its whole output. Its reader's leaving ends nothing. */
-export function watch(deps: LlmDeps, watched: Watched): Streamed {
+export function watch(deps: LlmDeps, watched: Watched): Streamed | Failure {
+  const free = deps.readers.take(watched.accountId);
+  if (typeof free === "string") return tooMany(free, "streams");
+  const { id } = watched.object;
   let left = false;
   const flow = new EventFlow(deps.clock, () => {
     left = true;
+    free();
+    deps.watchers.tell(id);
   });
-  const { id } = watched.object;
   follow(deps, watched, flow, () => left).catch((error: unknown) => {
     deps.log.error("stream fault", { response: id, stack: String(error) });
-    cut(flow, LLM.stream_unavailable, "the stream failed because of a bug of the service");
+    cut(flow, LLM.stream_unavailable, "the stream failed because of a bug of the service", GOES_ON);
   });
   return { flow, id, replayed: watched.replayed };
 }
@@ -47,11 +57,12 @@ export function watch(deps: LlmDeps, watched: Watched): Streamed {
 const FAILURES_MAX = 3;
 
 async function follow(
-  { clock, store, watchers, lifecycle }: LlmDeps,
+  deps: LlmDeps,
   { accountId, object }: Watched,
   flow: EventFlow,
   left: () => boolean,
 ): Promise<void> {
+  const { clock, store, watchers, lifecycle } = deps;
   const overMs = clock.monotonicMs() + LIMITS.llmStreamMs;
   const { id } = object;
   const queued = object.status === "queued";
@@ -59,31 +70,35 @@ async function follow(
   flow.push({ type: "response.created", response: first });
   flow.push({ type: queued ? "response.queued" : "response.in_progress", response: first });
   flow.flush();
-  for (let failures = 0; !left(); await watchers.moved(id)) {
-    const found = await store.response({ id, accountId });
-    failures = found instanceof StoreDown ? failures + 1 : 0;
-    const gone = !found || failures >= FAILURES_MAX;
-    if (gone || lifecycle.over.aborted)
-      return cut(flow, LLM.stream_unavailable, "the stream cannot read the job any more");
-    if (!(found instanceof StoreDown) && (found.state === "done" || found.state === "ended")) return ended(flow, found);
-    if (clock.monotonicMs() >= overMs) return cut(flow, LLM.stream_timeout, "the connection has lasted for 30 minutes");
+  for (let failures = 0; !left(); ) {
+    const found = await store.responseState({ id, accountId });
+    const down = found instanceof StoreDown;
+    failures = down ? failures + 1 : 0;
+    if (lifecycle.over.aborted) return cut(flow, LLM.stream_unavailable, "the service is shutting down", LOOK);
+    if (!found) return cut(flow, LLM.stream_unavailable, "the job is not there any more", LOOK);
+    if (failures >= FAILURES_MAX) return cut(flow, LLM.stream_unavailable, "the stream cannot read the job", GOES_ON);
+    if (!down && (found.state === "done" || found.state === "ended")) return await ended(deps, { id, accountId }, flow);
+    if (clock.monotonicMs() >= overMs)
+      return cut(flow, LLM.stream_timeout, "the connection has lasted for 30 minutes", GOES_ON);
+    await watchers.moved(id, !down && found.owner === deps.owner ? "here" : "elsewhere");
   }
 }
 
-function ended(flow: EventFlow, found: StoredResponse): void {
-  const object = shownObject(found);
-  if (!object) {
-    cut(flow, LLM.stream_unavailable, "the job has left no response");
-    return;
-  }
+async function ended({ store }: LlmDeps, key: ResponseKey, flow: EventFlow): Promise<void> {
+  const found = await store.response(key);
+  const object = found && !(found instanceof StoreDown) ? shownObject(found) : undefined;
+  if (!object) return cut(flow, LLM.stream_unavailable, "the response cannot be read", LOOK);
   replayOutput(object, (event) => flow.push(event));
   flow.push(terminalEvent(object));
   flow.end("done");
 }
 
-/** The last event of a stream whose job goes on. */
-function cut(flow: EventFlow, { wire: code, type }: Row, why: string): void {
-  const message = `${why}; the job goes on: poll the response, or repeat the request with the same key`;
+const GOES_ON = "the job goes on: poll the response, or repeat the request with the same key";
+const LOOK = "poll the response, or repeat the request with the same key, to see what became of it";
+
+/** The last event of a stream that does not tell the end of its job. */
+function cut(flow: EventFlow, { wire: code, type }: Row, why: string, next: string): void {
+  const message = `${why}; ${next}`;
   const event: ErrorEvent = { type: "error", code, message, param: null, error: { type, code, message, param: null } };
   flow.push(event);
   flow.end("cut");

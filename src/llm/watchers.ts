@@ -5,10 +5,18 @@ import type { Clock } from "../std/clock.ts";
 export class Watchers {
   private readonly waiting = new Map<string, Set<() => void>>();
 
-  constructor(private readonly clock: Clock) {}
+  /** `over`: from then on nobody waits. */
+  constructor(
+    private readonly clock: Clock,
+    over: AbortSignal,
+  ) {
+    over.addEventListener("abort", () => {
+      for (const id of [...this.waiting.keys()]) this.tell(id);
+    });
+  }
 
-  /** Resolves when the response may have ended: told by this process, or after a pause. */
-  moved(id: string): Promise<void> {
+  /** Resolves when the response may have ended: told by this process, or after a pause, which is long where this process runs it. */
+  moved(id: string, runs: "here" | "elsewhere" = "elsewhere"): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const those = this.waiting.get(id) ?? new Set();
     this.waiting.set(id, those);
@@ -18,7 +26,7 @@ export class Watchers {
       if (those.size === 0) this.waiting.delete(id);
       resolve();
     };
-    const disarm = this.clock.after(LIMITS.llmPollMs, wake);
+    const disarm = this.clock.after(runs === "here" ? LIMITS.llmPollOwnMs : LIMITS.llmPollMs, wake);
     those.add(wake);
     return promise;
   }

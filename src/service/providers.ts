@@ -7,6 +7,9 @@ import { Provider } from "../llm/provider/provider.ts";
 import type { Clock } from "../std/clock.ts";
 import { nearest } from "../std/nearest.ts";
 
+/** What can stand in the head of a request: printable ASCII without spaces. */
+const PRINTABLE = /^[!-~]+$/;
+
 /** By the ids that they serve, or the first thing that is wrong. */
 export function planProviders(
   { llm, providerKeys }: Pick<ServeConfig, "llm" | "providerKeys">,
@@ -22,9 +25,15 @@ export function planProviders(
     if (fault !== undefined) return new Problem(`[llm."${id}"]: ${fault}`, EXIT.usage);
     const { apiKeyEnv } = config;
     const key = apiKeyEnv === undefined ? undefined : providerKeys.get(apiKeyEnv);
-    if (apiKeyEnv !== undefined && key === undefined) {
+    if (apiKeyEnv !== undefined && !key) {
       return new Problem(
         `[llm."${id}"]: the variable ${apiKeyEnv} (api_key_env) is not set; put the provider's key there`,
+        EXIT.usage,
+      );
+    }
+    if (key !== undefined && !PRINTABLE.test(key)) {
+      return new Problem(
+        `[llm."${id}"]: the variable ${apiKeyEnv} (api_key_env) holds a space, a line break or another character that is not printable ASCII; put the provider's key there, and nothing else`,
         EXIT.usage,
       );
     }

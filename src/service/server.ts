@@ -98,7 +98,7 @@ export class Server {
       const lines = config.json ? { lines: LLM_ADVICE.join("\n") } : {};
       core.log.info("no language model is configured", { answer: "unconfigured", file: config.configPath, ...lines });
     }
-    service.llm.jobs.kick();
+    service.llm.jobs.start();
     const linkToken = await service.people.operatorLink();
     if (linkToken instanceof StoreDown) {
       return new Problem(`no link for the operator could be made: ${linkToken.reason}`);

@@ -48,6 +48,40 @@ async function behindLine(stage: LlmStage) {
   return { line, service: { url: `http://127.0.0.1:${line.port}`, apiKey: stage.key } };
 }
 
+/** A service whose first stream breaks off, and whose repeat is another response. */
+function forgetful() {
+  let calls = 0;
+  return Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      data(socket) {
+        calls += 1;
+        const [id, delta] = calls === 1 ? ["resp_first", "Half of th"] : ["resp_second", "Another answer."];
+        const response = { id, status: "in_progress", output: [], error: null, incomplete_details: null };
+        const events: { readonly type: string; readonly [field: string]: unknown }[] = [
+          { type: "response.created", response },
+          { type: "response.output_text.delta", delta },
+        ];
+        if (calls > 1) events.push({ type: "response.completed", response: { ...response, status: "completed" } });
+        const text = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");
+        const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+        socket.write(`${head}${text.length.toString(16)}\r\n${text}\r\n${calls === 1 ? "" : "0\r\n\r\n"}`);
+        // The events are read before the end of the connection is seen.
+        setTimeout(() => socket.end(), 50);
+      },
+    },
+  });
+}
+
+test("a repeat that is another response begins on a line of its own: no text is made of halves", async () => {
+  using server = forgetful();
+  const heard = new Heard();
+  const service = { url: `http://127.0.0.1:${server.port}`, apiKey: "k" };
+  const response = whole(await askLive(service, question, heard, { key: "k1", signal: never }));
+  expect([response.id, heard.pieces.join("")]).toEqual(["resp_second", "Half of th\nAnother answer."]);
+});
+
 describe("a live question", () => {
   test("brings its pieces as they come, then the whole response", async () => {
     await using stage = await LlmStage.start();

@@ -170,6 +170,32 @@ test("every configuration error exits with 2 and says what was expected", async 
   expect(messages[15]).toContain('in quotes with at most three decimal places, such as "0.60"');
 });
 
+test("the parts of a provider's address that no request would carry are refused", async () => {
+  const read = (address: string) => message(`[llm."a"]\nbase_url = "${address}"\nprotocol = "chat"\nmodel = "m"`);
+  const good = ["http://[::1]:8000/v1", "https://provider.example", "https://provider.example/a%20b/@c/"];
+  for (const address of good) expect(await read(address)).toBe("accepted");
+  for (const address of [
+    "https://user:password@provider.example/v1",
+    "https://user@provider.example/v1",
+    "https://provider.example/v1?version=2",
+    "https://provider.example/v1?",
+    "https://provider.example/v1#part",
+    "https://provider.example/a b",
+    "https://",
+  ])
+    expect(await read(address)).toMatch(/^2 .*base_url must be an .* without user, query and fragment, not /);
+});
+
+test("a provider's key is what its variable holds, without the line break of the file that it came from", async () => {
+  const keys = async (PROVIDER_KEY: string) => {
+    const config = await read(EXAMPLE, { PROVIDER_KEY });
+    if (config instanceof Problem) throw new Error(config.message);
+    return [...config.providerKeys];
+  };
+  expect(await keys(" sk-1\r\n")).toEqual([["PROVIDER_KEY", "sk-1"]]);
+  expect(await keys(" \n")).toEqual([]);
+});
+
 test("folders follow the XDG rules", async () => {
   const env = { HOME: "/h", XDG_CONFIG_HOME: "/c", XDG_DATA_HOME: "relative", XDG_CACHE_HOME: "/k" };
   expect(folders(env)).toEqual({ config: "/c/tendon", data: "/h/.local/share/tendon", cache: "/k/tendon" });

@@ -121,7 +121,7 @@ describe("with a clock that a test moves", () => {
     const text = readAll(flow);
     await service.pass(1_000);
     service.store.down = true;
-    await service.pass(5_000, 1_000);
+    await service.pass(15_000, 1_000);
     const { events, done } = eventsOf(await text);
     expect([events.at(-1)?.type, events.at(-1)?.code, done]).toEqual(["error", "stream_unavailable", false]);
     expect(service.provider.exchanges[0]?.state).toBe("open");

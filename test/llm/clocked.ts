@@ -28,7 +28,7 @@ export class Clocked implements AsyncDisposable {
 
   readonly service: Service;
 
-  static async start(): Promise<Clocked> {
+  static async start(jobs: "started" | "not started" = "started"): Promise<Clocked> {
     const provider = await ScriptedProvider.start();
     provider.otherwise = { kind: "hang" };
     const store = fakeStore();
@@ -38,7 +38,9 @@ export class Clocked implements AsyncDisposable {
     const providers = new Map([[JOB, one] as const, [LIVE, one] as const]);
     const settings = { chunkMs: 10_000, signUpOpen: false, drills: new Drills(), providers };
     const log = { info: () => {}, error: () => {} };
-    return new Clocked(provider, store, providers, (clock) => build(settings, { clock, store, log }));
+    const clocked = new Clocked(provider, store, providers, (clock) => build(settings, { clock, store, log }));
+    if (jobs === "started") clocked.service.llm.jobs.start();
+    return clocked;
   }
 
   /** What a transport would ask. */

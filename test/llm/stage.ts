@@ -58,6 +58,7 @@ export class LlmStage implements AsyncDisposable {
     const service = build(settings, { clock: systemClock, store, log: { info: note, error: note } });
     service.robot.catalog.known = true;
     await service.llm.owners.start(true);
+    service.llm.jobs.start();
     const listener = listen(publicApp(service.http, service.surfaces), { host: "127.0.0.1", port: 0 });
     if (listener instanceof Problem) throw new Error(listener.message);
     return new LlmStage(provider, service, store, key, accountId, listener, logged);

@@ -169,7 +169,7 @@ test("clocks that jump by weeks end nothing that runs, and nothing that waits", 
   await two.expectPaid(2);
 });
 
-test("a node that fell silent and came back loses what others ended meanwhile: it is not charged, and told as not recorded", async () => {
+test("a node that fell silent and came back loses what others ended meanwhile: it is not charged, and told that its key is spent", async () => {
   const two = await Two.open();
   const { world, first, second } = two;
   const plain = two.post(first, LIVE, "plain");
@@ -186,7 +186,8 @@ test("a node that fell silent and came back loses what others ended meanwhile: i
   expect([...world.buried]).toEqual([first.service.llm.deps.owner]);
   world.fault = () => undefined;
   await two.answer(first);
-  expect(codeOf(await plain)).toBe("upstream_unavailable");
+  // The others have spent the key.
+  expect(codeOf(await plain)).toBe("idempotency_replay_terminal");
   expect(await two.get(first, job.id)).toMatchObject({ status: "failed", error: { code: "server_error" } });
   expect(codeOf(await two.post(first, LIVE, "plain"))).toBe("idempotency_replay_terminal");
   await world.pass(MISSED);

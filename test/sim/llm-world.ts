@@ -88,7 +88,7 @@ export class LlmNode {
     this.app = publicApp(this.service.http, this.service.surfaces);
     const { owners, jobs } = this.service.llm;
     const { charges } = store;
-    inBackground(owners.start(false).then(() => jobs.kick()));
+    inBackground(owners.start(false).then(() => jobs.start()));
     clock.every(LIMITS.llmBeatMs, () => inBackground(owners.beat()));
     clock.every(LIMITS.llmJobsLookMs, () => jobs.kick());
     clock.every(LIMITS.holdsExpireMs, () => inBackground(expireHolds(charges, clock, { info: note, error: note })));

@@ -7,7 +7,7 @@ import type { Provider } from "../../llm/provider/provider.ts";
 import type { LlmRequest } from "../../llm/request.ts";
 import { nearest } from "../../std/nearest.ts";
 import type { JsonObject } from "../http/json.ts";
-import { readInput } from "./input.ts";
+import { readInput, userMessage } from "./input.ts";
 import { Reading } from "./reading.ts";
 import { readReasoning, readText, readToolChoice, readTools } from "./tools.ts";
 
@@ -54,7 +54,8 @@ export function readRequest(
   kindOfModel(reading, body, model);
   const request: LlmRequest = {
     model,
-    input,
+    // Templates of open models need a turn of the user.
+    input: input.length === 0 ? [userMessage("")] : input,
     instructions,
     stream: reading.flag(body.stream, "stream") ?? false,
     max_output_tokens:

@@ -19,11 +19,13 @@ export async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): 
   const key = readKey(http.headers.get("idempotency-key")) ?? makeId("key_", deps.clock);
   if (key instanceof Failure) return request instanceof Failure ? request : key;
   if (request instanceof Failure) return failedWith(request, { "idempotency-key": key });
-  // A model may think for long before its first word; the limits of time are the provider's.
-  server?.timeout(http, 0);
   const { accountId } = principal;
   const digest = canonicalDigest("response", body);
+  // A model may think for long before its first word; the limits of time are the provider's.
+  server?.timeout(http, 0);
   const responded = await respond(deps, { request, digest, accountId, requestId, key });
+  // The limit holds for the connection, also after this answer; a stream has its own, below.
+  server?.timeout(http, LIMITS.connectionIdleSeconds);
   if (responded instanceof Failure) return failedWith(responded, { "idempotency-key": key });
   const { replayed } = responded;
   const headers = { "idempotency-key": key, ...(replayed ? { "idempotent-replayed": "true" } : {}) };

@@ -5,9 +5,7 @@ import type { Reading } from "./reading.ts";
 
 export function readInput(reading: Reading, value: unknown): InputItem[] {
   if (value === undefined || value === null) return [];
-  if (typeof value === "string") {
-    return [{ type: "message", role: "user", content: [{ type: "input_text", text: value }] }];
-  }
+  if (typeof value === "string") return [userMessage(value)];
   if (!Array.isArray(value)) {
     reading.bad("input", "expected a text or an array of items");
     return [];
@@ -20,6 +18,10 @@ export function readInput(reading: Reading, value: unknown): InputItem[] {
     if (item) items.push(item);
   }
   return items;
+}
+
+export function userMessage(text: string): InputMessage {
+  return { type: "message", role: "user", content: [{ type: "input_text", text }] };
 }
 
 function readItem(reading: Reading, value: unknown, at: string): InputItem | undefined {

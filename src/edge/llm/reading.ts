@@ -3,6 +3,9 @@ import { Failure } from "../../error/core.ts";
 import { LLM } from "../../error/llm.ts";
 import { isObject, type JsonObject } from "../http/json.ts";
 
+/** Of a name that the client made up and reads again. */
+const NAME_CHARS_MAX = 128;
+
 export class Reading {
   failure: Failure | undefined;
 
@@ -15,7 +18,8 @@ export class Reading {
   known(value: JsonObject, at: string, names: readonly string[]): void {
     for (const [name, field] of Object.entries(value)) {
       if (field === null || names.includes(name)) continue;
-      this.bad(at === "" ? name : `${at}.${name}`, "this field is not supported; leave it out");
+      const shown = name.slice(0, NAME_CHARS_MAX);
+      this.bad(at === "" ? shown : `${at}.${shown}`, "this field is not supported; leave it out");
     }
   }
 

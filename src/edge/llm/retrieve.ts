@@ -3,7 +3,7 @@ import { Failure } from "../../error/core.ts";
 import { LLM } from "../../error/llm.ts";
 import type { LlmDeps } from "../../llm/deps.ts";
 import { storeDown } from "../../llm/failures.ts";
-import { shownObject } from "../../llm/watch.ts";
+import { shownText } from "../../llm/watch.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Reply } from "../http/reply.ts";
 
@@ -21,7 +21,7 @@ export async function retrieve(
   }
   const found = await store.response({ id, accountId });
   if (found instanceof StoreDown) return storeDown(found);
-  const object = found && shownObject(found);
-  if (object) return { status: 200, body: JSON.stringify(object) };
+  const body = found && shownText(found);
+  if (body !== undefined) return { status: 200, body };
   return new Failure(LLM.response_not_found, "the account has no response with this id, or it ended without one");
 }

@@ -3,6 +3,7 @@ import type { FunctionTool, ReasoningOptions, TextFormat, TextOptions, ToolChoic
 import type { Reading } from "./reading.ts";
 
 const TOOLS_MAX = 128;
+const WITHOUT_TOOLS = "it asks for a call, but there are no tools; send tools or leave it out";
 
 export function readTools(reading: Reading, value: unknown): FunctionTool[] {
   if (value === undefined || value === null) return [];
@@ -33,8 +34,11 @@ function readTool(reading: Reading, value: unknown, at: string): FunctionTool {
 
 export function readToolChoice(reading: Reading, value: unknown, tools: readonly FunctionTool[]): ToolChoice {
   if (typeof value !== "object" || value === null) {
-    return reading.oneOf(value, "tool_choice", ["auto", "none", "required"]) ?? "auto";
+    const word = reading.oneOf(value, "tool_choice", ["auto", "none", "required"]) ?? "auto";
+    if (word === "required" && tools.length === 0) reading.bad("tool_choice", WITHOUT_TOOLS);
+    return word;
   }
+  if (tools.length === 0) reading.bad("tool_choice", WITHOUT_TOOLS);
   const given = reading.object(value, "tool_choice");
   if (given.type !== "function") reading.bad("tool_choice.type", 'expected "function"');
   reading.known(given, "tool_choice", ["type", "name"]);

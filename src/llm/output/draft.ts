@@ -2,6 +2,7 @@
  * A response's output while it comes in: the pieces of a provider's answer become items, and events in the order that the
  * Responses API promises, whatever the order of the provider's own. One item is open at a time; the next one closes it.
  */
+import { LIMITS } from "../../limits.ts";
 import type { IdPrefix } from "../../std/ids.ts";
 import type { ItemEvent } from "./events.ts";
 import {
@@ -21,10 +22,15 @@ export interface DraftOptions {
 
 const NONE: readonly never[] = [];
 
+/** What an item or a part counts besides its text: empty ones need memory too. */
+const FRAME_CHARS = 64;
+
 export class Draft {
   readonly output: OutputItem[] = [];
   /** Characters of text, reasoning and arguments. */
   length = 0;
+  /** Of names, ids and frames, which are held as well. */
+  private besides = 0;
   /** The part of the open item that is written to. */
   private part: "output_text" | "refusal" | "reasoning_text" | "summary_text" | undefined;
   /** The provider's number of it. */
@@ -36,6 +42,16 @@ export class Draft {
   get open(): OutputItem | undefined {
     const last = this.output.at(-1);
     return last?.status === "in_progress" ? last : undefined;
+  }
+
+  /** It holds more than any answer has. */
+  get full(): boolean {
+    return this.length + this.besides > LIMITS.llmOutputCharsMax;
+  }
+
+  /** Characters that are held for the answer without being its text. */
+  count(chars: number): void {
+    this.besides += chars;
   }
 
   beginMessage(phase?: "commentary" | "final_answer"): Message {
@@ -65,6 +81,7 @@ export class Draft {
   beginCall(name: string, callId: string | undefined): FunctionCall {
     const id = this.options.makeId("fc_");
     const call_id = callId ?? this.options.makeId("call_");
+    this.count(name.length + call_id.length);
     return this.begin({ type: "function_call", id, call_id, name, arguments: "", status: "in_progress" });
   }
 
@@ -136,6 +153,12 @@ export class Draft {
     this.emit({ type: "response.function_call_arguments.delta", ...this.inItem(call), delta });
   }
 
+  /** Thoughts that only the provider can read; the last ones count. */
+  encrypted(item: Reasoning, content: string): void {
+    this.count(content.length - (item.encrypted_content?.length ?? 0));
+    item.encrypted_content = content;
+  }
+
   /** Ends the open item. */
   close(status: Exclude<ItemStatus, "in_progress"> = "completed"): void {
     const item = this.open;
@@ -166,6 +189,7 @@ export class Draft {
   private begin<Item extends OutputItem>(item: Item): Item {
     this.close();
     this.part = undefined;
+    this.count(FRAME_CHARS);
     this.output.push(item);
     // Printed later, when the item has grown already: so it is a copy of what it is now.
     this.emit({ type: "response.output_item.added", output_index: this.output.length - 1, item: copyOf(item) });
@@ -197,6 +221,7 @@ export class Draft {
   private begins(kind: NonNullable<Draft["part"]>, place: number): boolean {
     if (this.part === kind && this.place === place) return false;
     this.closePart();
+    this.count(FRAME_CHARS);
     this.part = kind;
     this.place = place;
     return true;

@@ -1,8 +1,7 @@
 /** A request as the chat completions protocol has it (`POST /chat/completions`). */
 import type { LlmConfig } from "../../config/llm.ts";
 import type { InputItem, InputMessage, LlmRequest, Part, TextFormat } from "../request.ts";
-
-type Json = Readonly<Record<string, unknown>>;
+import { type Json, present } from "./fields.ts";
 
 /** The field that this protocol has no place for. */
 export function chatRefuses({ input, reasoning }: LlmRequest): string | undefined {
@@ -42,11 +41,6 @@ export function chatBody(
     safety_identifier,
     prompt_cache_key,
   });
-}
-
-/** Without the fields that are null: a server may take a null for a value. */
-function present(fields: Json): Json {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
 function namedChoice(name: string): Json {

@@ -44,8 +44,12 @@ export class ChatDialect implements Dialect {
 
   ending(): Ending | Fault {
     if (this.finish === undefined) return new Fault("invalid", "the answer ends without a finish_reason");
-    if (!FINISHES.has(this.finish))
-      return new Fault("invalid", `finish_reason ${JSON.stringify(this.finish)?.slice(0, 40)}`);
+    const { finish } = this;
+    if (!FINISHES.has(finish))
+      return new Fault(
+        "invalid",
+        `finish_reason ${typeof finish === "string" ? finish.slice(0, 40) : "that is no text"}`,
+      );
     return { incomplete: FINISHES.get(this.finish), usage: this.usage };
   }
 
@@ -85,6 +89,7 @@ export class ChatDialect implements Dialect {
     if (calls === undefined || calls === null) return undefined;
     if (!Array.isArray(calls)) return new Fault("invalid", "tool_calls is no array");
     for (const [place, call] of calls.entries()) {
+      if (this.draft.full) break;
       const fault = this.toolCall(given(call), place);
       if (fault) return fault;
     }

@@ -49,13 +49,14 @@ export class Client {
   private readonly head: string;
 
   constructor(private readonly options: ClientOptions) {
-    const { baseUrl, apiKey, connections, clock } = options;
+    const { baseUrl, apiKey, connections, connectMs, clock } = options;
     const { protocol, hostname, port, pathname, host } = new URL(baseUrl.replace(/\/*$/, "/"));
     const tls = protocol === "https:";
     const address = { hostname: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (tls ? 443 : 80), tls };
     this.pool = new Pool({
       address,
       connectionsMax: connections,
+      connectMs,
       idleMax: LIMITS.llmIdleConnectionsMax,
       idleMs: LIMITS.llmConnectionIdleMs,
       clock,
@@ -74,8 +75,10 @@ export class Client {
 
   /** Resolves when the whole answer was taken in; a fault says why it was not. Anything but 200 is a fault. */
   call(options: CallOptions, intake: Intake): Promise<Fault | undefined> {
-    const call = new Call(this.options, options, intake);
-    return call.run(this.pool, this.request(options));
+    const { stream, fresh, signal } = options;
+    // Without the body: a call may last far longer than it is needed.
+    const call = new Call(this.options, { stream, fresh, signal }, intake, this.request(options));
+    return call.run(this.pool);
   }
 
   /** Ends idle connections. */
@@ -103,21 +106,23 @@ class Call implements Exchange {
 
   constructor(
     private readonly client: ClientOptions,
-    private readonly call: CallOptions,
+    private readonly call: Pick<CallOptions, "stream" | "fresh" | "signal">,
     private readonly intake: Intake,
+    /** Until the connection has it, or nobody wants it any more. */
+    private request: string | undefined,
   ) {
     this.watch = new Watch(client.clock, client.totalMs, (limit) =>
       this.finish(new Fault("unavailable", `${limit} passed`)),
     );
   }
 
-  run(pool: Pool, request: string): Promise<Fault | undefined> {
+  run(pool: Pool): Promise<Fault | undefined> {
     const { signal, fresh } = this.call;
-    const { connectMs } = this.client;
-    this.watch.enter("connect_seconds", connectMs);
+    // The pool bounds connecting: until then only the whole is.
+    this.watch.enter("total_seconds", this.client.totalMs);
     signal.addEventListener("abort", this.stop);
     if (signal.aborted) this.stop();
-    else this.withdraw = pool.take(fresh, (given) => this.connected(given, request));
+    else this.withdraw = pool.take(fresh, (given) => this.connected(given));
     return this.done.promise;
   }
 
@@ -152,7 +157,9 @@ class Call implements Exchange {
     else this.finish(new Fault("invalid", `no HTTP answer: ${why}`));
   }
 
-  private connected(given: Connection | Error, request: string): void {
+  private connected(given: Connection | Error): void {
+    const { request = "" } = this;
+    this.request = undefined;
     if (given instanceof Error) {
       this.finish(new Fault("unavailable", `no connection: ${codeOf(given)}`));
     } else if (this.over) {
@@ -173,6 +180,7 @@ class Call implements Exchange {
   private finish(fault: Fault | undefined, how?: "whole"): void {
     if (this.over) return;
     this.over = true;
+    this.request = undefined;
     this.watch.stop();
     this.call.signal.removeEventListener("abort", this.stop);
     this.withdraw();

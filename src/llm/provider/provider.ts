@@ -68,10 +68,12 @@ export class Provider {
       ? new ChatDialect(draft, secret)
       : new ResponsesDialect(draft, { secret, outputTokensMax: request.max_output_tokens });
     const reader = new Reader(dialect, draft, moved);
+    const { max_output_tokens: outputTokensMax } = request;
     const body = this.bodies.get(request) ?? this.bodyOf(request);
+    this.bodies.delete(request);
     const path = chat ? "chat/completions" : "responses";
     const fault = await this.client.call({ path, body, stream, fresh, signal }, reader);
-    return fault ?? this.whole(reader.ending(), request, draft);
+    return fault ?? this.whole(reader.ending(), outputTokensMax, draft);
   }
 
   close(): void {
@@ -87,12 +89,12 @@ export class Provider {
   }
 
   /** Arguments of a call that are no JSON were cut off, whatever the provider says. */
-  private whole(ending: Ending | Fault, { max_output_tokens }: LlmRequest, draft: Draft): Ending | Fault {
+  private whole(ending: Ending | Fault, outputTokensMax: number, draft: Draft): Ending | Fault {
     if (ending instanceof Fault || ending.incomplete) return ending;
     const cut = draft.output.some((item) => item.type === "function_call" && !isJson(item.arguments));
     if (!cut) return ending;
     const { usage } = ending;
-    if (usage && usage.outputTokens >= max_output_tokens) return { usage, incomplete: "max_output_tokens" };
+    if (usage && usage.outputTokens >= outputTokensMax) return { usage, incomplete: "max_output_tokens" };
     return new Fault("invalid", "a tool call whose arguments are no JSON");
   }
 }

@@ -94,7 +94,7 @@ export class Reader implements Intake {
   }
 
   private tooLong(): Fault | undefined {
-    return this.draft.length > LIMITS.llmOutputCharsMax ? new Fault("invalid", "the output is too long") : undefined;
+    return this.draft.full ? new Fault("invalid", "the output is too long") : undefined;
   }
 
   private decoded(piece: Uint8Array | undefined): string | undefined {

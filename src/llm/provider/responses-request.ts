@@ -1,8 +1,7 @@
 /** A request as the Responses protocol has it (`POST /responses`): nearly as it came. */
 import type { LlmConfig } from "../../config/llm.ts";
 import type { InputItem, LlmRequest, Part } from "../request.ts";
-
-type Json = Readonly<Record<string, unknown>>;
+import { type Json, present } from "./fields.ts";
 
 export function responsesBody(request: LlmRequest, provider: Pick<LlmConfig, "model">, stream: boolean): Json {
   const { instructions, max_output_tokens, temperature, top_p, tools, tool_choice, parallel_tool_calls } = request;
@@ -27,10 +26,6 @@ export function responsesBody(request: LlmRequest, provider: Pick<LlmConfig, "mo
     safety_identifier,
     prompt_cache_key,
   });
-}
-
-function present(fields: Json): Json {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
 
 /** Ids of items are ours, and mean nothing to the provider: an assistant's message has to have one all the same. */

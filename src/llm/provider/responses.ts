@@ -66,6 +66,7 @@ export class ResponsesDialect implements Dialect {
     if (status !== "completed" && status !== "incomplete") return new Fault("invalid", "the response is not over");
     if (output !== undefined && !Array.isArray(output)) return new Fault("invalid", "the output is no array");
     for (const [index, item] of (output ?? []).entries()) {
+      if (this.draft.full) break;
       const fault = this.reconcile({ output_index: index }, given(item));
       if (fault) return fault;
     }
@@ -116,7 +117,10 @@ export class ResponsesDialect implements Dialect {
     if (begun instanceof Fault) return begun;
     if (typeof event.output_index === "number") this.items.set(event.output_index, begun);
     const id = event.item_id ?? item.id;
-    if (typeof id === "string" && id !== "") this.items.set(id, begun);
+    if (typeof id === "string" && id !== "") {
+      this.items.set(id, begun);
+      this.draft.count(id.length);
+    }
     return begun;
   }
 
@@ -127,7 +131,10 @@ export class ResponsesDialect implements Dialect {
     if (type === "function_call" && typeof name === "string") {
       return this.draft.beginCall(name, typeof call_id === "string" && call_id !== "" ? call_id : undefined);
     }
-    return new Fault("invalid", `an item that nobody asked for: ${String(type).slice(0, 40)}`);
+    return new Fault(
+      "invalid",
+      `an item that nobody asked for: ${typeof type === "string" ? type.slice(0, 40) : "no type"}`,
+    );
   }
 
   /** Adds what of the provider's whole item has not come yet, and refuses one that says something else. */
@@ -141,6 +148,7 @@ export class ResponsesDialect implements Dialect {
 
   private message(ours: Message, { content }: Given): Fault | undefined {
     for (const [place, part] of parts(content).entries()) {
+      if (this.draft.full) break;
       const own = ours.content[place];
       const isText = part.type === "output_text";
       // A part without text is a part all the same: those after it have its place to count from.
@@ -156,13 +164,15 @@ export class ResponsesDialect implements Dialect {
   }
 
   private reasoning(ours: Reasoning, { content, summary, encrypted_content }: Given): Fault | undefined {
-    if (typeof encrypted_content === "string") ours.encrypted_content = encrypted_content;
+    if (typeof encrypted_content === "string") this.draft.encrypted(ours, encrypted_content);
     for (const [place, part] of parts(summary).entries()) {
+      if (this.draft.full) break;
       const said = { had: ours.summary[place]?.text, last: place >= ours.summary.length - 1, all: part.text };
       const fault = this.rest(ours, said, (text) => this.draft.summary(text, place));
       if (fault) return fault;
     }
     for (const [place, part] of parts(content).entries()) {
+      if (this.draft.full) break;
       const said = { had: ours.content[place]?.text, last: place >= ours.content.length - 1, all: part.text };
       const fault = this.rest(ours, said, (text) => this.draft.reasoning(text, place));
       if (fault) return fault;

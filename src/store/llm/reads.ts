@@ -12,6 +12,15 @@ export function* response({ id, accountId }: ResponseKey): Steps<StoredResponse 
   return row && stored(row);
 }
 
+/** Where it is, without its object, which may be megabytes. */
+export function* responseState({
+  id,
+  accountId,
+}: ResponseKey): Steps<Pick<StoredResponse, "state" | "owner"> | undefined> {
+  const row = yield* first<Row>("SELECT state, owner FROM responses WHERE id = $1 AND account_id = $2", id, accountId);
+  return row && stored(row);
+}
+
 /** By its `Idempotency-Key`. */
 export function* responseOfKey(of: { accountId: string; key: string }): Steps<StoredResponse | undefined> {
   const text = `SELECT ${COLUMNS} FROM responses WHERE account_id = $1 AND key = $2`;

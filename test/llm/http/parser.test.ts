@@ -103,6 +103,11 @@ const BAD: Readonly<Record<string, string>> = {
   "with a negative length": `${OK}Content-Length: -1\r\n\r\n`,
   "in another coding": `${OK}Transfer-Encoding: gzip, chunked\r\n\r\n`,
   "with a folded field": `${OK}X: 1\r\n 2\r\n\r\n`,
+  "with a lone CR in a value": `${OK}X: 1\r2\r\nContent-Length: 0\r\n\r\n`,
+  "with a lone LF in a value": `${OK}X: 1\n2\r\nContent-Length: 0\r\n\r\n`,
+  "with a NUL in a value": `${OK}X: 1\u00002\r\nContent-Length: 0\r\n\r\n`,
+  "with a field without a colon": `${OK}X\r\nContent-Length: 0\r\n\r\n`,
+  "with a field without a name": `${OK}: 1\r\nContent-Length: 0\r\n\r\n`,
   "with a space before a colon": `${OK}Content-Length : 2\r\n\r\nhi`,
   "with a size that is no number": `${OK}Transfer-Encoding: chunked\r\n\r\nz\r\n`,
   "with an empty size": `${OK}Transfer-Encoding: chunked\r\n\r\n\r\n`,
@@ -118,4 +123,33 @@ test.each(Object.entries(BAD))("a response %s is refused", (_, text) => {
     const { malformed, ended, whole } = read(text, size);
     expect([malformed === undefined, ended, whole]).toEqual([false, 0, false]);
   }
+});
+
+function fields(...lines: readonly string[]): Record<string, string> {
+  let headers: ReadonlyMap<string, string> = new Map();
+  const parser = new Parser({
+    head: (head) => {
+      headers = head.headers;
+    },
+    body: () => {},
+    end: () => {},
+  });
+  const head = `${OK}${[...lines, "Content-Length: 0"].map((line) => `${line}\r\n`).join("")}\r\n`;
+  expect(parser.feed(Buffer.from(head, "latin1"))).toBeUndefined();
+  return Object.fromEntries(headers);
+}
+
+describe("a field's value", () => {
+  test("loses the spaces and tabs around it, and keeps those inside and its colons", () => {
+    const read = fields("A: \t 1 \t 2: 3\t ", "B:", "C: \t ", "a:4");
+    expect(read).toEqual({ a: "1 \t 2: 3, 4", b: "", c: "", "content-length": "0" });
+  });
+
+  test("of 60,000 spaces costs no more than its length", () => {
+    const spaces = " ".repeat(60_000);
+    for (let round = 0; round < 50; round += 1) {
+      expect(fields(`A: x${spaces}y`).a?.length).toBe(60_002);
+      expect(fields(`A:${spaces}`).a).toBe("");
+    }
+  });
 });

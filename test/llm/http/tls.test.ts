@@ -50,12 +50,21 @@ test("a provider whose certificate nobody has signed is not connected to, and ge
   client.close();
 });
 
-test("one whose certificate is trusted is asked, in a process that trusts it", async () => {
+/** What a process gets that trusts the certificate. */
+async function trusting(host: string): Promise<string> {
   const cert = join(folder.path, "cert.pem");
   const script = join(import.meta.dir, "tls-child.ts");
-  const child = Bun.spawn([process.execPath, script, `https://localhost:${server.port}/v1`], {
+  const child = Bun.spawn([process.execPath, script, `https://${host}:${server.port}/v1`], {
     env: childEnvironment({ NODE_EXTRA_CA_CERTS: cert }),
     stdout: "pipe",
   });
-  expect(await child.stdout.text()).toBe('{"said":"hello"}\n');
+  return await child.stdout.text();
+}
+
+test("one whose certificate is trusted is asked, in a process that trusts it", async () => {
+  expect(await trusting("localhost")).toBe('{"said":"hello"}\n');
+});
+
+test("one whose certificate is for another name is not connected to, also in a process that trusts it", async () => {
+  expect(await trusting("127.0.0.1")).toMatch(/^no connection: .*(ALTNAME|HOSTNAME|CERT)/);
 });

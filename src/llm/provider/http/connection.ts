@@ -3,6 +3,7 @@
  * adds 0.4 ms to the first token of a stream, and `fetch` cannot say when it has connected.
  */
 import type { Socket } from "bun";
+import type { Clock } from "../../../std/clock.ts";
 import { type Head, Parser } from "./parser.ts";
 
 export interface Address {
@@ -10,6 +11,19 @@ export interface Address {
   readonly port: number;
   readonly tls: boolean;
 }
+
+type Moved = (connection: Connection, how: "idle" | "closed") => void;
+
+interface Terms {
+  readonly clock: Clock;
+  /** How long connecting may take, TLS included. */
+  readonly connectMs: number;
+  /** When it can have another exchange, and when it is gone. */
+  readonly moved: Moved;
+}
+
+/** The code of the error of who has not connected in time. */
+const CONNECT_PASSED = "connect_seconds passed";
 
 /** What becomes of a request. After `end` or `fail` nothing more. */
 export interface Exchange {
@@ -23,6 +37,10 @@ export interface Exchange {
 export class Connection {
   /** When it became idle, monotonic ms. */
   idleSinceMs = Number.NEGATIVE_INFINITY;
+  /** It had a request. */
+  used = false;
+  /** Its server ended it instead of answering another request. */
+  refusedAgain = false;
   /** Its last answer was a stream. */
   streamed = false;
   /** How long its server keeps it without a request. */
@@ -33,38 +51,49 @@ export class Connection {
 
   private constructor(
     private readonly socket: Socket<undefined>,
-    /** When it can have another exchange, and when it is gone. */
-    private readonly moved: (connection: Connection, how: "idle" | "closed") => void,
+    private readonly moved: Moved,
   ) {}
 
-  /** Rejects when there is no connection; a certificate that is not trusted is none. */
-  static async connect(
-    { hostname, port, tls }: Address,
-    moved: (connection: Connection, how: "idle" | "closed") => void,
-  ): Promise<Connection> {
+  /** Rejects when there is no connection in time; a certificate that is not trusted is none. */
+  static async connect({ hostname, port, tls }: Address, { clock, connectMs, moved }: Terms): Promise<Connection> {
     const { promise, resolve, reject } = Promise.withResolvers<Connection>();
     let connection: Connection | undefined;
+    let opened: Socket<undefined> | undefined;
+    let over = false;
     const ready = (socket: Socket<undefined>) => {
+      disarm();
+      over = true;
       connection = new Connection(socket, moved);
       resolve(connection);
     };
+    const fail = (error: Error) => {
+      if (over) return;
+      disarm();
+      over = true;
+      reject(error);
+      opened?.terminate();
+    };
+    const disarm = clock.after(connectMs, () => fail(Object.assign(new Error("too late"), { code: CONNECT_PASSED })));
     const closed = (error?: Error) => {
-      reject(error ?? new Error("the connection was closed"));
+      fail(error ?? new Error("the connection was closed"));
       connection?.closed(error);
     };
-    const opened = Bun.connect<undefined>({
+    Bun.connect<undefined>({
       hostname,
       port,
       ...(tls ? { tls: { serverName: hostname, rejectUnauthorized: true } } : {}),
       socket: {
         open: (socket) => {
+          opened = socket;
           socket.setNoDelay(true);
-          if (!tls) ready(socket);
+          // Nobody waits for it any more.
+          if (over) socket.terminate();
+          else if (!tls) ready(socket);
         },
         handshake: (socket, trusted, error) => {
-          if (trusted && !error) return ready(socket);
-          reject(error ?? new Error("the certificate is not trusted"));
-          socket.terminate();
+          if (over) return;
+          if (trusted && !error) ready(socket);
+          else fail(error ?? new Error("the certificate is not trusted"));
         },
         data: (_, bytes) => connection?.received(bytes),
         drain: () => connection?.drained(),
@@ -72,15 +101,15 @@ export class Connection {
         end: () => closed(),
         close: (_, error) => closed(error ?? undefined),
         error: (_, error) => closed(error),
-        connectError: (_, error) => reject(error),
+        connectError: (_, error) => fail(error),
       },
-    });
-    opened.catch(reject);
+    }).catch(fail);
     return await promise;
   }
 
   /** Sends a request; the connection is idle. */
   send(request: string, to: Exchange): void {
+    this.used = true;
     this.exchange = { to, parser: new Parser(to) };
     this.write(Buffer.from(request));
   }
@@ -131,6 +160,7 @@ export class Connection {
 
   private closed(error: Error | undefined): void {
     const { exchange } = this;
+    this.refusedAgain = exchange !== undefined && !exchange.parser.begun && Number.isFinite(this.idleSinceMs);
     const whole = exchange?.parser.close() ?? true;
     this.destroy();
     if (!whole) exchange?.to.fail(exchange.parser.begun ? "cut" : "none", codeOf(error));

@@ -175,16 +175,34 @@ function hexDigit(code: number): number {
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
+/** A line that goes on with the one before it begins with a space, so it has no name. */
+const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const FIELD_BREAK = /[\r\n\0]/;
+
 function fieldsOf(lines: readonly string[]): Map<string, string> | undefined {
   const headers = new Map<string, string>();
   for (const line of lines) {
-    const [, name, value = ""] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*(.*?)[\t ]*$/.exec(line) ?? [];
-    if (name === undefined) return undefined;
-    const key = name.toLowerCase();
+    const colon = line.indexOf(":");
+    if (colon < 0 || !FIELD_NAME.test(line.slice(0, colon)) || FIELD_BREAK.test(line)) return undefined;
+    const key = line.slice(0, colon).toLowerCase();
+    const value = trimmed(line, colon + 1);
     const before = headers.get(key);
     headers.set(key, before === undefined ? value : `${before}, ${value}`);
   }
   return headers;
+}
+
+/** By hand: a pattern that trims an end costs the square of the spaces inside. */
+function trimmed(line: string, from: number): string {
+  let start = from;
+  let end = line.length;
+  while (start < end && isBlank(line.charCodeAt(start))) start += 1;
+  while (end > start && isBlank(line.charCodeAt(end - 1))) end -= 1;
+  return line.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB;
 }
 
 /** RFC 9112 section 6.3. undefined: it is not certain where the body ends. */
