@@ -18,10 +18,7 @@ export function shownText(stored: Pick<StoredResponse, "state" | "object">): str
 }
 
 /** undefined: it ended without a response. A queued job that was taken is in progress. */
-function shownObject({
-  state,
-  object: text,
-}: Pick<StoredResponse, "state" | "object">): ResponseObject | undefined {
+function shownObject({ state, object: text }: Pick<StoredResponse, "state" | "object">): ResponseObject | undefined {
   if (text === undefined) return undefined;
   // Written by this service (`newObject`, `endedObject`).
   const object = JSON.parse(text) as ResponseObject;

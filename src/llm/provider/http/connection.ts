@@ -160,7 +160,8 @@ export class Connection {
 
   private closed(error: Error | undefined): void {
     const { exchange } = this;
-    this.refusedAgain = exchange !== undefined && !exchange.parser.begun && Number.isFinite(this.idleSinceMs);
+    // Ending the socket comes here again.
+    this.refusedAgain ||= exchange !== undefined && !exchange.parser.begun && Number.isFinite(this.idleSinceMs);
     const whole = exchange?.parser.close() ?? true;
     this.destroy();
     if (!whole) exchange?.to.fail(exchange.parser.begun ? "cut" : "none", codeOf(error));
