@@ -198,8 +198,10 @@ export const LIMITS = {
   llmJobsMax: 4_096,
   /** and of one account. */
   accountLlmJobsMax: 1_024,
-  /** Between two looks for queued jobs; new ones are taken at once. */
+  /** Between two looks for jobs that other processes queued; new ones of this one are taken at once, */
   llmJobsLookMs: 1_000,
+  /** and where there are no others, in case that the store was down when a job was to be taken. */
+  llmJobsLookOwnMs: 30_000,
   /** Between two signs of life of a process that runs responses, */
   llmBeatMs: 2_000,
   /** and the silence after which others end what it ran. */

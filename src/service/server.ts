@@ -133,10 +133,12 @@ export class Server {
   /** What the process before this one ran is ended at once: the lock of the data folder says that it has gone. */
   private async takeOver(): Promise<void> {
     const { deps, owners } = this.service.llm;
+    // On a store of its own every other process has gone.
+    if (this.store.exclusive) return await owners.start(true);
     const path = join(this.config.dataDir, OWNER_FILE);
     const before = await readText(path);
     await writePrivate(path, deps.owner);
-    await owners.start(this.store.exclusive, before);
+    await owners.start(false, before);
   }
 
   private listen(app: Parameters<typeof listen>[0], address: Parameters<typeof listen>[1]): Listener | Problem {

@@ -11,7 +11,7 @@ export class Upkeep {
 
   constructor(
     private readonly service: Service,
-    private readonly store: Pick<Store, "charges" | "people" | "robot" | "llm">,
+    private readonly store: Pick<Store, "charges" | "people" | "robot" | "llm" | "exclusive">,
     private readonly days: { readonly usageDays: number; readonly responseDays: number },
   ) {
     const { core, robot, llm } = service;
@@ -25,8 +25,9 @@ export class Upkeep {
       every(LIMITS.keysAskMs, "keys", () => keys.refresh()),
       every(LIMITS.keysFlushMs, "key uses", () => keys.flush()),
       every(LIMITS.holdsExpireMs, "holds", () => expireHolds(store.charges, clock, log)),
-      every(LIMITS.llmBeatMs, "owners", () => llm.owners.beat()),
-      clock.every(LIMITS.llmJobsLookMs, () => llm.jobs.kick()),
+      // A store that no other process has: nobody asks whether this one lives, and nobody else queues jobs.
+      ...(store.exclusive ? [] : [every(LIMITS.llmBeatMs, "owners", () => llm.owners.beat())]),
+      clock.every(store.exclusive ? LIMITS.llmJobsLookOwnMs : LIMITS.llmJobsLookMs, () => llm.jobs.kick()),
       every(LIMITS.forgetMs, "retention", () => this.forget()),
     ];
   }
