@@ -8,7 +8,7 @@ import type { Counter } from "../std/metrics.ts";
 import type { LlmStore } from "../store/llm/llm.ts";
 import type { Live } from "./live.ts";
 import type { LlmId } from "./models.ts";
-import type { Places } from "./places.ts";
+import type { Places } from "../std/places.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { Watchers } from "./watchers.ts";
 
