@@ -19,6 +19,7 @@ import {
   readFrames,
   readState,
 } from "./act/cameras.ts";
+import { claimRecording, sendRecorded } from "./act/record.ts";
 import { sendOverHttp, sendOverSocket } from "./act/send.ts";
 import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
@@ -38,6 +39,7 @@ export const act: Command = {
     "base-url": BASE_URL_FLAG,
     url: { value: "URL", about: "The same as --base-url." },
     plot: { value: "FILE.svg", about: "Also draw the traces over time." },
+    record: { value: "DIR", about: "Also write the observation and its chunk as a run, to a new or empty folder." },
     json: { about: "Print the action chunk as one JSON object." },
   },
   async run(given) {
@@ -53,8 +55,12 @@ export const act: Command = {
     if (cameras instanceof Problem) return cameras;
     const frames = await readFrames(cameras);
     if (frames instanceof Problem) return frames;
+    const recording = await claimRecording(given.text("record"), cameras);
+    if (recording instanceof Problem) return recording;
     const send = given.on("socket") ? sendOverSocket : sendOverHttp;
-    const chunk = await send(service, { ...wanted, state, cameras: frames });
+    const names = cameras.map(({ camera }) => camera);
+    const observation = { ...wanted, state, cameras: frames };
+    const chunk = await sendRecorded((one) => send(service, one), observation, names, recording);
     if (chunk instanceof Problem) return chunk;
     // A bundle that is installed here names the columns; nothing that was sent or received depends on it.
     const manifest = await installedManifest(wanted.model);
@@ -65,7 +71,8 @@ export const act: Command = {
     if (drawn instanceof Problem) return drawn;
     await answer(given, chunk, `${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
     if (reference) await printNote(REFERENCE_WARNING);
-    return EXIT.done;
+    // The chunk is paid for, so it is printed even if it could not be recorded.
+    return (await recording?.end()) ?? EXIT.done;
   },
 };
 

@@ -3,6 +3,7 @@
  * At 1 robot and at 8, against the echo device and the bundle on the CPU. Not a load test: robots send no faster than they play.
  */
 import { rename } from "node:fs/promises";
+import { EpisodeWriter } from "../client/episode-log/write.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { chunkReport } from "../measure/chunk/report.ts";
 import { runChunkSuite } from "../measure/chunk/suite.ts";
@@ -50,19 +51,28 @@ export const bench: Command = {
       about: "JPEG frames to send instead of drawn ones: its files by name, three per observation.",
     },
     models: { value: "DIR", about: "Bundles to measure (default: those that ship with the executable)." },
+    record: {
+      value: "DIR",
+      about:
+        "episode: also write the first robot's episode as a run, to a new or empty folder, on disk beside the measurement " +
+        "(then by default of 1 robot, cpu).",
+    },
     json: { value: "FILE", about: "Write all figures as JSON; '-' for standard output instead of the table." },
     csv: { value: "FILE", about: "Write all figures as CSV, a line per station or loop; '-' as for --json." },
   },
   async run(given) {
     const plan = planOf(given);
     if (plan instanceof Problem) return plan;
-    const report = await SUITES[plan.suite].run(plan);
+    const recording = plan.record === undefined ? undefined : await EpisodeWriter.claim(plan.record);
+    if (recording instanceof Problem) return recording;
+    const report = await SUITES[plan.suite].run({ ...plan, recording });
+    const lost = await recording?.end();
     if (report instanceof Problem) return report;
     const written = await writeFiles(given, JSON.stringify(report.json, null, 2), report.csv);
     if (written instanceof Problem) return written;
     if (given.text("json") === "-") await printJson(report.json);
     else await print(given.text("csv") === "-" ? report.csv : report.text);
-    return EXIT.done;
+    return lost ?? EXIT.done;
   },
 };
 
@@ -70,6 +80,8 @@ interface Plan extends BenchTarget {
   readonly suite: SuiteName;
   /** Chunks or seconds. */
   readonly length: number;
+  readonly record: string | undefined;
+  readonly recording?: EpisodeWriter | undefined;
 }
 
 async function chunkSuite(plan: Plan): Promise<Report | Problem> {
@@ -98,11 +110,22 @@ function planOf(given: Given): Plan | Problem {
   if (device !== undefined && device !== "echo" && device !== "cpu") {
     return usageProblem(bench, `--device is '${device}', expected echo or cpu`);
   }
+  const record = given.text("record");
+  if (record !== undefined && name !== "episode") return usageProblem(bench, `--record is not for ${name}`);
+  // A run is one episode, so there is one measurement: the first number and the last device of the usual ones.
+  const [robotsUsual, devicesUsual] =
+    record === undefined
+      ? [
+          [1, 8],
+          ["echo", "cpu"],
+        ]
+      : [[1], ["cpu"]];
   return {
     suite: name,
     length,
-    robots: robots === undefined ? [1, 8] : [robots],
-    devices: device === undefined ? ["echo", "cpu"] : [device],
+    robots: robots === undefined ? robotsUsual : [robots],
+    devices: device === undefined ? devicesUsual : [device],
+    record,
     url,
     frames: given.text("frames"),
     models: given.text("models"),

@@ -22,9 +22,16 @@ test("wrong use of bench exits with 2", async () => {
     ["episode", "--seconds", "3601"],
     ["episode", "--robots", "65"],
     ["episode", "--json", "-", "--csv", "-"],
+    ["chunk", "--record", "run"],
   ]) {
     const parsed = given(bench, argv);
     const end = parsed instanceof Problem ? parsed : await bench.run(parsed);
     expect(end).toMatchObject({ exit: EXIT.usage });
   }
+});
+
+test("a recording goes to a folder of its own, and is refused before anything is measured", async () => {
+  const parsed = given(bench, ["episode", "--record", "test/cli"]);
+  const end = parsed instanceof Problem ? parsed : await bench.run(parsed);
+  expect(end).toMatchObject({ exit: EXIT.failed, message: expect.stringContaining("is not empty") });
 });

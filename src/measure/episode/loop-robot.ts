@@ -26,6 +26,8 @@ export interface Connection {
   capture(): void;
   /** How many rows the chunk has that came back. */
   observe(): Promise<number | Problem>;
+  /** Told once that chunk is taken: when its first row is due, in the clock's milliseconds. */
+  queued?(firstDueMs: number): void;
 }
 
 /** The measured time, in the clock's milliseconds. */
@@ -142,7 +144,7 @@ export class LoopRobot {
   }
 
   private arrived(rows: number | Problem, sentMs: number): void {
-    const { clock, window, tally, beginMs, started, failed } = this.plan;
+    const { clock, connection, window, tally, beginMs, started, failed } = this.plan;
     if (rows instanceof Problem) {
       failed(rows);
       return;
@@ -152,11 +154,13 @@ export class LoopRobot {
     this.worstLatencyMs = Math.max(this.worstLatencyMs, latencyMs);
     if (sentMs >= window.fromMs && sentMs < window.toMs) tally.latenciesMs.push(latencyMs);
     this.asking = false;
+    const rowsBefore = this.chunks[0]?.rows ?? 0;
     this.chunks.push({ rows, capturedMs: this.capturedMs, arrivedMs });
-    if (this.startMs !== Number.POSITIVE_INFINITY) return;
+    const first = this.startMs === Number.POSITIVE_INFINITY;
     // Ticks stay in phase with the robot's beginning, whenever the chunk comes.
-    this.startMs = beginMs + Math.ceil((arrivedMs - beginMs) / PERIOD_MS) * PERIOD_MS;
-    started();
+    if (first) this.startMs = beginMs + Math.ceil((arrivedMs - beginMs) / PERIOD_MS) * PERIOD_MS;
+    connection.queued?.(this.dueMs + rowsBefore * PERIOD_MS);
+    if (first) started();
   }
 
   /** One tick: a row is commanded, or the robot holds its position. */

@@ -1,0 +1,183 @@
+import { expect, test } from "bun:test";
+import { mkdir, readdir } from "node:fs/promises";
+import { type EpisodeObservation, isRunPath } from "../../../src/client/episode-log/format.ts";
+import { openEpisode } from "../../../src/client/episode-log/read.ts";
+import { EpisodeWriter } from "../../../src/client/episode-log/write.ts";
+import { Problem } from "../../../src/error/problem.ts";
+import { Folder, head, JPEG, observation, record } from "./sample-run.ts";
+
+/** All that the log in a folder says, or the problem that ends it. */
+async function all(folder: string): Promise<EpisodeObservation[] | Problem> {
+  const log = await openEpisode(folder);
+  if (log instanceof Problem) return log;
+  const read: EpisodeObservation[] = [];
+  for await (const one of log.observations) {
+    if (one instanceof Problem) return one;
+    read.push(one);
+  }
+  return read;
+}
+
+/** The problem of a log of these lines. */
+async function faultOf(...lines: readonly unknown[]): Promise<string> {
+  await using folder = await Folder.make();
+  const text = lines.map((line) => (typeof line === "string" ? line : `${JSON.stringify(line)}\n`)).join("");
+  await Bun.write(folder.at("episode.jsonl"), text);
+  const read = await all(folder.path);
+  if (!(read instanceof Problem)) throw new Error("it could be read");
+  return read.message.replace(folder.at("episode.jsonl"), "LOG");
+}
+
+const framed = (step: number, changes: Partial<EpisodeObservation> = {}) =>
+  observation(step, { frames: { top: ["frames/top/000000.jpg"] }, ...changes });
+
+test("a recorded run reads back as it was written, a line each, with the frames as they were sent", async () => {
+  await using folder = await Folder.make();
+  const lines = [observation(0), observation(1, { chunk: null, latency_ms: null, timing_ms: null })];
+  const refused = { ...lines[1], error: { code: "session_busy", message: "later" } } as EpisodeObservation;
+  await record(folder.at("run"), head(), [observation(0), refused], (step) => JPEG.subarray(0, 100 + step));
+  const log = await openEpisode(folder.at("run"));
+  if (log instanceof Problem) throw new Error(log.message);
+  expect(log.head).toEqual(head());
+  const framesAt = (step: number) => ({ top: [`frames/top/00000${step}.jpg`] });
+  expect(await all(folder.at("run"))).toEqual([
+    { ...observation(0), frames: framesAt(0) },
+    { ...refused, frames: framesAt(1) },
+  ]);
+  expect(await Bun.file(folder.at("run/frames/top/000001.jpg")).bytes()).toEqual(JPEG.subarray(0, 101));
+  const text = await Bun.file(folder.at("run/episode.jsonl")).text();
+  expect(text.split("\n").map((line) => line.slice(0, 9))).toEqual(['{"type":"', '{"type":"', '{"type":"', ""]);
+  await log.observations.return();
+});
+
+test("several frames of a camera stand oldest first, and a camera with a video has none", async () => {
+  await using folder = await Folder.make();
+  const writer = await EpisodeWriter.claim(folder.at("run"));
+  if (writer instanceof Problem) throw new Error(writer.message);
+  const { type: _, version: __, ...about } = head({ cameras: [{ name: "top" }, { name: "side", video: "side.mp4" }] });
+  writer.begin(about);
+  for (const step of [0, 1]) {
+    const { type: ___, ...line } = observation(step);
+    writer.observe(line, new Map([["top", [JPEG.subarray(step), JPEG]]]));
+  }
+  expect(await writer.end()).toBeUndefined();
+  const read = await all(folder.at("run"));
+  expect(read instanceof Problem ? read : read.map(({ frames }) => frames)).toEqual([
+    { top: ["frames/top/000000.jpg", "frames/top/000001.jpg"] },
+    { top: ["frames/top/000002.jpg", "frames/top/000003.jpg"] },
+  ]);
+});
+
+test("a folder that holds anything is refused before anything is written to it", async () => {
+  await using folder = await Folder.make();
+  await mkdir(folder.at("run"));
+  await Bun.write(folder.at("run/note.txt"), "mine");
+  const refused = await EpisodeWriter.claim(folder.at("run"));
+  expect(refused).toMatchObject({ exit: 1, message: expect.stringContaining("is not empty") });
+  expect(await readdir(folder.at("run"))).toEqual(["note.txt"]);
+  expect(await EpisodeWriter.claim(folder.at("run/note.txt"))).toBeInstanceOf(Problem);
+});
+
+test("an episode that never begins leaves its folder empty", async () => {
+  await using folder = await Folder.make();
+  const writer = await EpisodeWriter.claim(folder.at("run"));
+  expect(writer instanceof Problem ? writer : await writer.end()).toBeUndefined();
+  expect(await readdir(folder.at("run"))).toEqual([]);
+});
+
+test("a number that JSON cannot say, a camera that is no name for a path and a full disk end a recording with a problem", async () => {
+  await using folder = await Folder.make();
+  const { type: _, version: __, ...about } = head();
+  const { type: ___, ...line } = observation(0);
+  const after = async (name: string, spoil: (writer: EpisodeWriter) => unknown) => {
+    const writer = await EpisodeWriter.claim(folder.at(name));
+    if (writer instanceof Problem) throw new Error(writer.message);
+    await spoil(writer);
+    return (await writer.end())?.message;
+  };
+  const nan = await after("nan", (writer) => {
+    writer.begin(about);
+    writer.observe({ ...line, state: [1, Number.NaN] }, new Map());
+    writer.observe(line, new Map([["top", [JPEG]]]));
+  });
+  expect(nan).toContain("observation 0 has a number that is not finite");
+  // What came before is whole.
+  expect((await Bun.file(folder.at("nan/episode.jsonl")).text()).split("\n")).toHaveLength(2);
+  expect(await after("name", (writer) => writer.begin({ ...about, cameras: [{ name: "../top" }] }))).toContain(
+    "'../top'",
+  );
+  const taken = await after("taken", async (writer) => {
+    await Bun.write(folder.at("taken/frames"), "in the way");
+    writer.begin(about);
+    writer.observe(line, new Map([["top", [JPEG]]]));
+  });
+  expect(taken).toContain("is not whole");
+  const slow = await after("slow", (writer) => {
+    const huge = new Uint8Array(65 * 1024 * 1024);
+    writer.begin(about);
+    writer.observe(line, new Map([["top", [huge, huge]]]));
+  });
+  expect(slow).toContain("the disk is too slow");
+});
+
+test("a log that is not as it must be is refused with the line's number and what is wrong", async () => {
+  expect(await faultOf("")).toContain("is empty");
+  expect(await faultOf("nonsense\n")).toBe("'LOG' line 1: it is not a JSON object");
+  expect(await faultOf(framed(0))).toMatch(/^'LOG' line 1: \//);
+  expect(await faultOf({ ...head(), version: 2 })).toMatch(/line 1: \/version/);
+  expect(await faultOf(head({ cameras: [{ name: "a/b" }] }))).toMatch(/line 1: \/cameras\/0\/name/);
+  expect(await faultOf(head({ cameras: [{ name: "top" }, { name: "top" }] }))).toContain("'top' stands there twice");
+  expect(await faultOf(head({ cameras: [{ name: "top", video: "../x.mp4" }] }))).toContain("not a path inside the run");
+  expect(await faultOf(head(), framed(0), "\n")).toBe("'LOG' line 3: it is not a JSON object");
+  expect(await faultOf(head(), { ...framed(0), t: "0" })).toMatch(/line 2: \/t: /);
+  expect(await faultOf(head(), framed(1), framed(0))).toContain("line 3: /t: 0 is before 0.5");
+  expect(await faultOf(head(), framed(0, { state: [1] }))).toBe("'LOG' line 2: /state: 1 values, the head names 2");
+  const cut = { id: null, start: 0, actions: [[1, 2], [1]] };
+  expect(await faultOf(head(), framed(0, { chunk: cut }))).toContain("/chunk/actions/1: 1 values, the head names 2");
+  expect(await faultOf(head(), observation(0))).toContain("/frames: none of camera 'top'");
+  expect(await faultOf(head(), framed(0, { frames: { top: ["/etc/passwd"] } }))).toContain("not a path inside the run");
+  expect(await faultOf(head(), framed(0), JSON.stringify(framed(1)))).toMatch(/line 3: it is cut off/);
+});
+
+test("a log that is not there, or no UTF-8, is a problem", async () => {
+  await using folder = await Folder.make();
+  expect(await openEpisode(folder.path)).toMatchObject({ message: expect.stringContaining("cannot read") });
+  await Bun.write(folder.at("episode.jsonl"), new Uint8Array([0xff, 0xfe, 10]));
+  expect(await openEpisode(folder.path)).toMatchObject({ message: expect.stringContaining("UTF-8") });
+});
+
+test("a line without an end is not read into memory whole", async () => {
+  expect(await faultOf(`${JSON.stringify(head())}\n`, " ".repeat(17 * 1024 * 1024))).toContain(
+    "line 2: it is longer than",
+  );
+});
+
+test("a robot may keep fields of its own in its log", async () => {
+  await using folder = await Folder.make();
+  const lines = [
+    { ...head(), operator: "A" },
+    { ...framed(0), note: "slipped" },
+  ];
+  await Bun.write(folder.at("episode.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  expect(await all(folder.path)).toMatchObject([{ t: 0 }]);
+});
+
+test("paths of a run stay inside it", () => {
+  for (const good of ["a", "videos/top.mp4", "a/b/c/ä.jpg", "a/..b"])
+    expect([good, isRunPath(good)]).toEqual([good, true]);
+  const bad = [
+    "",
+    "/a",
+    "a/",
+    "a//b",
+    ".",
+    "..",
+    "a/../b",
+    "a/./b",
+    "a\\b",
+    "a\nb",
+    "x".repeat(513),
+    `${"a/".repeat(16)}a`,
+  ];
+  for (const path of bad) expect([path, isRunPath(path)]).toEqual([path, false]);
+});
