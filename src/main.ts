@@ -17,6 +17,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> 
   logout: async () => (await import("./cli/logout.ts")).logout,
   act: async () => (await import("./cli/act.ts")).act,
   ask: async () => (await import("./cli/ask.ts")).ask,
+  runs: async () => (await import("./cli/runs.ts")).runs,
   sample: async () => (await import("./cli/sample.ts")).sample,
   models: async () => (await import("./cli/models.ts")).models,
   doctor: async () => (await import("./cli/doctor.ts")).doctor,

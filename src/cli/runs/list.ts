@@ -1,0 +1,67 @@
+/** `tendon runs list`: completed runs, the newest first. */
+import type { ListedRun, RunList } from "../../client/runs/records.ts";
+import type { RunsClient } from "../../client/runs.ts";
+import { Problem } from "../../error/problem.ts";
+import { printable } from "../../std/printable.ts";
+import { table } from "../../std/text-table.ts";
+import { BASE_URL_FLAG, type Command, usageProblem } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
+import { wholeNumber } from "../frame/values.ts";
+import { bytesText, timeText } from "./amounts.ts";
+import { runsOf } from "./run-name.ts";
+
+const LIMIT_DEFAULT = 20;
+/** The longest page of the service. */
+const PAGE_MAX = 1_000;
+
+export const runsList: Command = {
+  name: "runs list",
+  summary: "List completed runs, the newest first.",
+  flags: {
+    robot: { value: "NAME", about: "Only those of this robot." },
+    limit: { value: "N", about: `At most so many, 1 to ${PAGE_MAX} (default ${LIMIT_DEFAULT}).` },
+    all: { about: "All of them." },
+    "base-url": BASE_URL_FLAG,
+    json: { about: "Print them as one JSON object." },
+  },
+  async run(given) {
+    const limit = wholeNumber(runsList, given, "limit", [1, PAGE_MAX]);
+    if (limit instanceof Problem) return limit;
+    const all = given.on("all");
+    if (all && limit !== undefined) return usageProblem(runsList, "--all and --limit exclude each other");
+    const client = await runsOf(given);
+    if (client instanceof Problem) return client;
+    const robot = given.text("robot");
+    const list = all ? await wholeList(client, robot) : await client.list({ robot, limit: limit ?? LIMIT_DEFAULT });
+    return list instanceof Problem ? list : await answer(given, list, listText(list));
+  },
+};
+
+/** Every page, as one. */
+async function wholeList(client: RunsClient, robot: string | undefined): Promise<RunList | Problem> {
+  const data: ListedRun[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await client.list({ robot, limit: PAGE_MAX, after });
+    if (page instanceof Problem) return page;
+    data.push(...page.data);
+    if (!page.has_more || page.next === null) return { object: "list", data, has_more: false, next: null };
+    // A service that names the same page for ever would never let the command end.
+    if (page.next === after)
+      return new Problem("the service's list of runs has no end: a page names itself as the next");
+    after = page.next;
+  }
+}
+
+function listText({ data, has_more }: RunList): string {
+  if (data.length === 0) return "there are no completed runs; store one with: tendon runs push DIR --robot NAME";
+  const rows = data.map(({ robot, run, completed_at, files, size }) => [
+    printable(robot),
+    printable(run),
+    timeText(completed_at),
+    String(files),
+    bytesText(size),
+  ]);
+  const align = ["left", "left", "left", "right", "right"] as const;
+  const more = has_more ? "there are more: --all lists them\n" : "";
+  return table([["robot", "run", "completed", "files", "size"], ...rows], align) + more;
+}

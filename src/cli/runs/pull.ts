@@ -1,0 +1,44 @@
+/** `tendon runs pull`: a run becomes a folder; what is there already is not fetched again. */
+import { runText } from "../../client/runs/names.ts";
+import { pull } from "../../client/runs/pull.ts";
+import { signedIn } from "../../client/sign-in.ts";
+import { Problem } from "../../error/problem.ts";
+import { printable } from "../../std/printable.ts";
+import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
+import { bytesText, filesText } from "./amounts.ts";
+import { namedRun } from "./run-name.ts";
+import { PARALLEL_FLAG, parallelOf, transferred } from "./transfer.ts";
+
+export const runsPull: Command = {
+  name: "runs pull",
+  summary: "Fetch a run into a folder, each file checked. After a cut the same command fetches the rest.",
+  positionals: "ROBOT RUN [DIR]",
+  flags: {
+    parallel: PARALLEL_FLAG,
+    "base-url": BASE_URL_FLAG,
+    json: { about: "Print what was done as one JSON object." },
+  },
+  async run(given) {
+    const named = namedRun(runsPull, given, 1);
+    if (named instanceof Problem) return named;
+    const { run, more } = named;
+    const parallel = parallelOf(runsPull, given);
+    if (parallel instanceof Problem) return parallel;
+    const service = await signedIn(given.text("base-url"));
+    if (service instanceof Problem) return service;
+    const folder = more[0] ?? run.run;
+    const pulled = await transferred(given, (watcher, signal) =>
+      pull(service, { run, folder, parallel }, watcher, { signal }),
+    );
+    if (pulled instanceof Problem) return pulled;
+    const { manifest, fetched, there } = pulled;
+    const { size, files } = manifest;
+    const way = `${filesText(fetched.files)} fetched now, ${bytesText(fetched.bytes)}`;
+    return await answer(
+      given,
+      { ...run, folder, size, files: files.length, fetched, there },
+      `${runText(run)}: ${filesText(files.length)}, ${bytesText(size)}, in ${printable(folder)} (${way})`,
+    );
+  },
+};

@@ -1,0 +1,36 @@
+/** The run that a command names by two words, and the service that has it. */
+import { nameProblem, type RunName } from "../../client/runs/names.ts";
+import { RunsClient } from "../../client/runs.ts";
+import { signedIn } from "../../client/sign-in.ts";
+import { Problem } from "../../error/problem.ts";
+import { printable } from "../../std/printable.ts";
+import { type Command, type Given, usageProblem } from "../frame/command.ts";
+
+/** Wrong use when one of the names cannot be that of a robot or a run. */
+export function checkedName(command: Command, { robot, run }: RunName): RunName | Problem {
+  for (const [what, name] of Object.entries({ robot, run })) {
+    const wrong = nameProblem(name);
+    if (wrong !== undefined) return usageProblem(command, `'${printable(name)}' is no name of a ${what}: ${wrong}`);
+  }
+  return { robot, run };
+}
+
+/** `ROBOT RUN`, and the words after them. */
+export function namedRun(
+  command: Command,
+  { positionals }: Given,
+  moreMax = 0,
+): { readonly run: RunName; readonly more: readonly string[] } | Problem {
+  const [robot, run, ...more] = positionals;
+  if (robot === undefined || run === undefined || more.length > moreMax) {
+    return usageProblem(command, `expected ${command.positionals}, as 'tendon runs list' shows robots and runs`);
+  }
+  const name = checkedName(command, { robot, run });
+  return name instanceof Problem ? name : { run: name, more };
+}
+
+/** The service that the flags name, and its runs. */
+export async function runsOf(given: Given): Promise<RunsClient | Problem> {
+  const service = await signedIn(given.text("base-url"));
+  return service instanceof Problem ? service : new RunsClient(service);
+}

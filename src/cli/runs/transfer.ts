@@ -1,0 +1,52 @@
+/** What a push and a pull have in common: the flag of how many requests at once, the progress, and the end by Ctrl-C. */
+import { NoAnswer } from "../../client/http.ts";
+import type { Watcher } from "../../client/runs/watcher.ts";
+import { Problem } from "../../error/problem.ts";
+import { systemClock } from "../../std/clock.ts";
+import type { Command, Given } from "../frame/command.ts";
+import { wholeNumber } from "../frame/values.ts";
+import { Progress, SILENT } from "./progress.ts";
+
+const PARALLEL_DEFAULT = 4;
+/** A run may have so many unfinished uploads. */
+const PARALLEL_MAX = 16;
+
+export const PARALLEL_FLAG = {
+  value: "N",
+  about: `Requests at once, 1 to ${PARALLEL_MAX} (default ${PARALLEL_DEFAULT}).`,
+};
+
+export function parallelOf(command: Command, given: Given): number | Problem {
+  return wholeNumber(command, given, "parallel", [1, PARALLEL_MAX]) ?? PARALLEL_DEFAULT;
+}
+
+/** As a shell shows the end of a command by Ctrl-C. */
+const LEFT = 130;
+
+const ON = "the same command goes on from there";
+
+/** Runs a transfer, shown on standard error. A Ctrl-C stops it cleanly. */
+export async function transferred<T>(
+  given: Given,
+  transfer: (watcher: Watcher, signal: AbortSignal) => Promise<T | Problem>,
+): Promise<T | Problem> {
+  const left = new AbortController();
+  // Once: a second Ctrl-C ends the command at once.
+  process.once("SIGINT", () => left.abort());
+  const { stderr } = process;
+  const progress = new Progress({
+    clock: systemClock,
+    write: (text) => stderr.write(text),
+    columns: stderr.isTTY ? stderr.columns || 80 : undefined,
+  });
+  try {
+    const outcome = await transfer(given.on("json") ? SILENT : progress, left.signal);
+    // What had ended before the signal came has ended.
+    if (!(outcome instanceof Problem)) return outcome;
+    if (left.signal.aborted) return new Problem(`left; what was done is kept: ${ON}`, LEFT);
+    const cut = outcome instanceof NoAnswer && !outcome.nobodyListens;
+    return cut ? new Problem(`${outcome.message}; ${ON}`, outcome.exit) : outcome;
+  } finally {
+    progress.end();
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * One request to run storage. It may take hours over a slow link: what ends it is not its length but a span in which nothing moves.
+ */
+import type { Problem } from "../../error/problem.ts";
+import type { Clock } from "../../std/clock.ts";
+import { ErrorReply, errorReply, keyProblem, NoAnswer, type Service } from "../http.ts";
+import { parseJson } from "../json.ts";
+import { blocksOf, type Piece, PieceBroken } from "./piece.ts";
+
+export interface RunRequest {
+  readonly method: "GET" | "PUT" | "POST" | "DELETE";
+  /** With its query. */
+  readonly route: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** JSON text, or a span of a file with an ear for each block that the connection takes. */
+  readonly body?: string | { readonly piece: Piece; readonly moved: (bytes: number) => void };
+}
+
+export interface Surroundings {
+  readonly clock: Clock;
+  /** Gives the request up; what is returned then means nothing. */
+  readonly signal: AbortSignal;
+}
+
+/** An error of the service, and when it may be asked again. */
+export class RunRefusal extends ErrorReply {
+  constructor(
+    { message, status, code }: ErrorReply,
+    readonly retryAfterMs: number | undefined,
+  ) {
+    super(message, status, code);
+  }
+}
+
+/** Longest span without a byte or an answer. What a slow link's buffers hold must be able to drain in it. */
+const SILENT_MS = 120_000;
+
+/** The whole answer, which must be small. */
+export async function exchange(
+  service: Service,
+  request: RunRequest,
+  around: Surroundings,
+): Promise<{ readonly body: unknown } | Problem> {
+  return await during(service, request, around, async (response) => ({ body: parseJson(await response.text()) }));
+}
+
+/** The answer's head, then each block of its body to `take`. */
+export async function download<T>(
+  service: Service,
+  request: RunRequest,
+  around: Surroundings,
+  take: (response: Response, blocks: AsyncIterable<Uint8Array>) => Promise<T | Problem>,
+): Promise<T | Problem> {
+  return await during(service, request, around, (response, watch) => take(response, blocksIn(response, watch)));
+}
+
+async function* blocksIn({ body }: Response, watch: Watch): AsyncGenerator<Uint8Array> {
+  if (body === null) return;
+  for await (const block of body) {
+    watch.moved();
+    yield block;
+  }
+}
+
+async function during<T>(
+  service: Service,
+  request: RunRequest,
+  { clock, signal }: Surroundings,
+  read: (response: Response, watch: Watch) => Promise<T | Problem>,
+): Promise<T | Problem> {
+  const wrong = keyProblem(service);
+  if (wrong !== undefined) return wrong;
+  const watch = new Watch(clock);
+  try {
+    const response = await fetch(`${service.url}${request.route}`, {
+      method: request.method,
+      headers: headersOf(service, request),
+      body: bodyOf(request, watch),
+      // The key is for this address alone.
+      redirect: "manual",
+      signal: AbortSignal.any([signal, watch.signal]),
+    });
+    watch.moved();
+    return response.ok ? await read(response, watch) : await refusal(service, response, clock);
+  } catch (error) {
+    if (error instanceof PieceBroken) return error.problem;
+    return noAnswer(service, watch.signal.aborted ? `nothing moved for ${SILENT_MS / 1000} s` : error);
+  } finally {
+    watch.end();
+  }
+}
+
+function headersOf({ apiKey }: Service, { headers, body }: RunRequest): Record<string, string> {
+  const length: Record<string, string> = {};
+  if (typeof body === "string") length["content-type"] = "application/json";
+  else if (body !== undefined) length["content-length"] = String(body.piece.end - body.piece.start);
+  // Ranges count the bytes of the file, not those of a compressed one.
+  return { "accept-encoding": "identity", ...length, ...headers, authorization: `Bearer ${apiKey}` };
+}
+
+function bodyOf({ body }: RunRequest, watch: Watch): string | AsyncGenerator<Uint8Array<ArrayBuffer>> | null {
+  if (body === undefined) return null;
+  return typeof body === "string" ? body : counted(body.piece, body.moved, watch);
+}
+
+async function* counted(piece: Piece, moved: (bytes: number) => void, watch: Watch) {
+  for await (const block of blocksOf(piece)) {
+    yield block;
+    watch.moved();
+    moved(block.length);
+  }
+}
+
+async function refusal(service: Service, response: Response, clock: Clock): Promise<RunRefusal> {
+  const { ok, status, headers } = response;
+  const reply = errorReply(service.url, { ok, status, headers, body: parseJson(await response.text()) });
+  return new RunRefusal(reply, retryAfterMs(headers.get("retry-after"), clock));
+}
+
+/** `Retry-After` is a number of seconds or a date (RFC 9110). */
+export function retryAfterMs(value: string | null, clock: Pick<Clock, "unixMs">): number | undefined {
+  if (value === null) return undefined;
+  if (/^\s*\d{1,9}\s*$/.test(value)) return Number(value) * 1000;
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? undefined : Math.max(0, at - clock.unixMs());
+}
+
+const NOBODY = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH"]);
+
+function noAnswer({ url }: Service, cause: unknown): NoAnswer {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const nobody = NOBODY.has(String((cause as { readonly code?: unknown }).code));
+  if (!nobody) return new NoAnswer(`the connection to ${url} broke: ${short(reason)}`, false);
+  return new NoAnswer(`cannot reach a service at ${url} (${short(reason)}); name another with --base-url`, true);
+}
+
+/** Bun adds advice for programmers. */
+function short(reason: string): string {
+  return reason.replace(/\. (For more information|Is the computer)[\s\S]*$/, "");
+}
+
+/** Aborts when nothing has moved for a while. */
+class Watch {
+  private readonly silent = new AbortController();
+  private cancel: () => void;
+
+  constructor(private readonly clock: Clock) {
+    this.cancel = this.arm();
+  }
+
+  get signal(): AbortSignal {
+    return this.silent.signal;
+  }
+
+  moved(): void {
+    this.cancel();
+    this.cancel = this.arm();
+  }
+
+  end(): void {
+    this.cancel();
+  }
+
+  private arm(): () => void {
+    return this.clock.after(SILENT_MS, () => this.silent.abort());
+  }
+}

@@ -1,0 +1,134 @@
+/** A file that is being fetched: `FILE.partial` until its digest is right, then FILE. */
+import { createHash, type Hash } from "node:crypto";
+import { constants } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, rename } from "node:fs/promises";
+import { join } from "node:path";
+import { Problem } from "../../error/problem.ts";
+import { printable } from "../../std/printable.ts";
+import { blocksOf, digestOf } from "./piece.ts";
+
+export interface Target {
+  readonly folder: string;
+  /** Within it; checked. */
+  readonly path: string;
+  /** Names that are taken by other files. */
+  readonly paths: ReadonlySet<string>;
+}
+
+/** Whether the file is there with these contents. */
+export async function isThere(
+  { folder, path }: Target,
+  file: { readonly size: number; readonly sha256: string },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const found = await lstat(join(folder, path)).catch(() => undefined);
+  if (found?.isFile() !== true || found.size !== file.size) return false;
+  return (await digestOf({ file: join(folder, path), start: 0, end: file.size }, signal)) === file.sha256;
+}
+
+export class Partial {
+  private hash: Hash = createHash("sha256");
+  /** Bytes in the file. */
+  private bytes = 0;
+
+  private constructor(
+    private readonly file: FileHandle,
+    private readonly name: string,
+    private readonly target: Target,
+  ) {}
+
+  /** With what an earlier pull has fetched, unless that is more than `size`. */
+  static async open(target: Target, size: number): Promise<Partial | Problem> {
+    const { folder, path, paths } = target;
+    let suffix = ".partial";
+    while (paths.has(path + suffix)) suffix += ".partial";
+    const name = join(folder, path + suffix);
+    return await onDisk(path, async () => {
+      await makeFolders(folder, path);
+      // A link in its place would be followed out of the folder.
+      const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+      const file = await open(name, flags, 0o666);
+      const partial = new Partial(file, name, target);
+      try {
+        await partial.takeUp((await file.stat()).size, size);
+        return partial;
+      } catch (error) {
+        await file.close();
+        throw error;
+      }
+    });
+  }
+
+  get offset(): number {
+    return this.bytes;
+  }
+
+  get sha256(): string {
+    return this.hash.copy().digest("hex");
+  }
+
+  async append(block: Uint8Array): Promise<Problem | undefined> {
+    const problem = await onDisk(this.target.path, async (): Promise<undefined> => {
+      for (let at = 0; at < block.length; ) {
+        const { bytesWritten } = await this.file.write(block, at, block.length - at, this.bytes + at);
+        at += bytesWritten;
+      }
+    });
+    if (problem !== undefined) return problem;
+    this.hash.update(block);
+    this.bytes += block.length;
+    return undefined;
+  }
+
+  async restart(): Promise<Problem | undefined> {
+    this.hash = createHash("sha256");
+    this.bytes = 0;
+    return await onDisk(this.target.path, async () => {
+      await this.file.truncate(0);
+      return undefined;
+    });
+  }
+
+  /** Durable under its name; an older file of that name is replaced. */
+  async publish(): Promise<Problem | undefined> {
+    const { folder, path } = this.target;
+    return await onDisk(path, async () => {
+      await this.file.sync();
+      await rename(this.name, join(folder, path));
+      return undefined;
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.file.close();
+  }
+
+  private async takeUp(found: number, size: number): Promise<void> {
+    if (found > size) {
+      await this.file.truncate(0);
+      return;
+    }
+    for await (const block of blocksOf({ file: this.name, start: 0, end: found })) this.hash.update(block);
+    this.bytes = found;
+  }
+}
+
+/** The folders on the way to the file, one by one: a link among them could lead out of `folder`. */
+async function makeFolders(folder: string, path: string): Promise<void> {
+  let way = folder;
+  for (const segment of path.split("/").slice(0, -1)) {
+    way = join(way, segment);
+    await mkdir(way).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
+    if (!(await lstat(way)).isDirectory()) throw new Error(`'${segment}' on its way is no folder; remove it`);
+  }
+}
+
+async function onDisk<T>(path: string, work: () => Promise<T>): Promise<T | Problem> {
+  try {
+    return await work();
+  } catch (error) {
+    return new Problem(`'${printable(path)}' cannot be written: ${(error as Error).message}`);
+  }
+}

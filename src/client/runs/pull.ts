@@ -1,0 +1,78 @@
+/** A completed run becomes a local folder. A pull that was cut is repeated with the same words and fetches the rest. */
+import { mkdir } from "node:fs/promises";
+import { Problem } from "../../error/problem.ts";
+import { printable } from "../../std/printable.ts";
+import type { Service } from "../http.ts";
+import { RunsClient, type RunsOptions } from "../runs.ts";
+import { bytesOf } from "./folder.ts";
+import { pathProblem, type RunName } from "./names.ts";
+import { FilePull } from "./pull-file.ts";
+import { Queue } from "./queue.ts";
+import type { Manifest } from "./records.ts";
+import type { Amount, Watcher } from "./watcher.ts";
+
+export interface Pull {
+  readonly run: RunName;
+  readonly folder: string;
+  /** Requests at once. */
+  readonly parallel: number;
+}
+
+export interface Pulled {
+  readonly manifest: Manifest;
+  readonly fetched: Amount;
+  /** Files that were there already. */
+  readonly there: Amount;
+}
+
+export async function pull(
+  service: Service,
+  { run, folder, parallel }: Pull,
+  watcher: Watcher,
+  options: Omit<RunsOptions, "waiting"> = {},
+): Promise<Pulled | Problem> {
+  const failed = new AbortController();
+  const signal = options.signal ? AbortSignal.any([options.signal, failed.signal]) : failed.signal;
+  const client = new RunsClient(service, { ...options, waiting: watcher.waiting.bind(watcher), signal });
+  const manifest = await client.manifest(run);
+  if (manifest instanceof Problem) return manifest;
+  const wrong = manifestProblem(manifest) ?? (await made(folder));
+  if (wrong !== undefined) return wrong;
+  const { files } = manifest;
+  const paths = new Set(files.map(({ path }) => path));
+  watcher.begun({ files: files.length, bytes: bytesOf(files), skipped: [] });
+  const amounts = { fetched: { files: 0, bytes: 0 }, there: { files: 0, bytes: 0 } };
+  const queue = new Queue(parallel, () => failed.abort());
+  for (const file of files) {
+    queue.add(async () => {
+      const way = await new FilePull(run, file, { client, watcher, folder, paths }).pulled();
+      if (way instanceof Problem) return way;
+      amounts[way].files += 1;
+      amounts[way].bytes += file.size;
+      watcher.fileDone();
+      return undefined;
+    });
+  }
+  return (await queue.run()) ?? { manifest, ...amounts };
+}
+
+/** A service that lists such a path is no tendon service, or wants to write where it must not. */
+function manifestProblem({ files }: Manifest): Problem | undefined {
+  const seen = new Set<string>();
+  for (const { path } of files) {
+    const wrong = pathProblem(path) ?? (seen.has(path) ? "it is listed twice" : undefined);
+    if (wrong !== undefined)
+      return new Problem(`the run lists the file '${printable(path)}': ${wrong}; nothing was written`);
+    seen.add(path);
+  }
+  return undefined;
+}
+
+async function made(folder: string): Promise<Problem | undefined> {
+  try {
+    await mkdir(folder, { recursive: true });
+    return undefined;
+  } catch (error) {
+    return new Problem(`the folder '${printable(folder)}' cannot be made: ${(error as Error).message}`);
+  }
+}
