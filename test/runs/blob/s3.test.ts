@@ -1,0 +1,249 @@
+/** What is particular to S3: what an operator is told, bad links, and the form of requests. backend.test.ts has what holds for all. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { s3Backend } from "../../../src/runs/blob/s3.ts";
+import { type TemporaryFolder, temporaryFolder } from "../../store/temporary.ts";
+import { badLink } from "./bad-link.ts";
+import { begun, blobId, bytesOf, random, reason, sent, sha256, staged, stored } from "./bytes.ts";
+import { S3, S3Server } from "./s3-server.ts";
+
+const MiB = 2 ** 20;
+
+let server: S3Server;
+let dir: TemporaryFolder;
+
+beforeAll(async () => {
+  dir = await temporaryFolder();
+  if (!S3.absent) server = await S3Server.start();
+});
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]();
+  await dir[Symbol.asyncDispose]();
+});
+
+describe.skipIf(S3.absent)("S3: what an operator is told", () => {
+  const told = (changes: Parameters<S3Server["options"]>[0]) =>
+    reason(s3Backend(server.options(changes), { silentMs: 300 }).check());
+  const credentials = { accessKeyId: "tendon", secretAccessKey: "another", sessionToken: undefined };
+
+  test("of a bucket that is not there: to create it or to name another", async () => {
+    expect(await told({ bucket: "nowhere" })).toBe(
+      `${server.endpoint} has no bucket "nowhere"; create it, or name another in TENDON_BLOBS`,
+    );
+  });
+
+  test("of a key that the store does not know, and of a wrong secret: which variable", async () => {
+    expect(await told({ credentials: { ...credentials, accessKeyId: "nobody" } })).toEndWith(
+      "does not know the access key nobody; correct AWS_ACCESS_KEY_ID",
+    );
+    const text = await told({ credentials });
+    expect(text).toContain("; correct AWS_SECRET_ACCESS_KEY");
+    expect(text).not.toContain(credentials.secretAccessKey);
+  });
+
+  test("of another region: which one it is", async () => {
+    expect(await told({ region: "eu-central-1" })).toBe(
+      'the bucket "runs" is in the region us-east-1, not eu-central-1; set TENDON_S3_REGION',
+    );
+  });
+
+  test("of a port where nothing listens: to check the endpoint", async () => {
+    await using link = await badLink(server.port, () => ({}));
+    const { endpoint } = link;
+    await link[Symbol.asyncDispose]();
+    expect(await told({ endpoint })).toMatch(/ does not answer \(.*ECONNREFUSED.*\); check .*TENDON_S3_ENDPOINT$/);
+  });
+
+  test("of a server that takes connections and answers nothing: the same, after one span of silence", async () => {
+    let connections = 0;
+    using silent = Bun.listen({
+      hostname: "127.0.0.1",
+      port: 0,
+      socket: {
+        open: () => {
+          connections += 1;
+        },
+        data: () => {},
+      },
+    });
+    expect(await told({ endpoint: `http://127.0.0.1:${silent.port}` })).toMatch(
+      /no sign of life for 0\.3 s\); check .*TENDON_S3_ENDPOINT$/,
+    );
+    expect(connections).toBe(1);
+  });
+
+  test("of a web server that is no S3 store: to check the endpoint", async () => {
+    using web = Bun.serve({ port: 0, fetch: () => new Response("<p>Hello", { status: 404 }) });
+    expect(await told({ endpoint: web.url.origin })).toContain("cannot be used");
+  });
+});
+
+describe.skipIf(S3.absent)("S3: a bad link", () => {
+  /** Inverts one bit in the body of a request that puts something, so many times in all. */
+  function flips(times: number) {
+    let done = 0;
+    return () => {
+      let passed = 0;
+      const toServer = (block: Buffer) => {
+        if (block.subarray(0, 4).toString() === "PUT ") passed = 0;
+        const at = 20_000 - passed;
+        passed += block.length;
+        if (done === times || at < 0 || at >= block.length) return block;
+        done += 1;
+        block[at] = (block[at] ?? 0) ^ 1;
+        return block;
+      };
+      return { toServer };
+    };
+  }
+
+  test("a bit that changes on the way is refused, and nothing is stored", async () => {
+    const options = server.options();
+    const direct = s3Backend(options);
+    await using link = await badLink(server.port, flips(Number.POSITIVE_INFINITY));
+    const backend = s3Backend({ ...options, endpoint: link.endpoint });
+    const blob = blobId();
+    expect(await reason(backend.put(await staged(dir, random(100_000)), blob))).toMatch(/Mismatch|BadDigest/);
+    expect(await bytesOf(direct, blob, 0, 1)).toBeUndefined();
+    const to = await begun(direct);
+    expect(await reason(sent(dir, backend, to, 1, random(100_000)))).toMatch(/Mismatch|BadDigest/);
+    expect(await direct.join(to, [{ part: 1, tag: "none", size: 100_000 }])).toEqual({ changed: [1] });
+  });
+
+  test("a bit that changes once is put right by sending the bytes again", async () => {
+    const options = server.options();
+    let requests = 0;
+    const once = flips(1);
+    await using link = await badLink(server.port, () => {
+      const { toServer } = once();
+      return {
+        toServer: (block) => {
+          if (block.subarray(0, 4).toString() === "PUT ") requests += 1;
+          return toServer(block);
+        },
+      };
+    });
+    const bytes = random(100_000);
+    const blob = await stored(dir, s3Backend({ ...options, endpoint: link.endpoint }), bytes);
+    expect(requests).toBe(2);
+    expect(await bytesOf(s3Backend(options), blob, 0, bytes.length)).toEqual(bytes);
+  });
+
+  test("a download that is cut goes on where it stopped", async () => {
+    const options = server.options();
+    const bytes = random(5 * MiB);
+    const blob = await stored(dir, s3Backend(options), bytes);
+    const cut = (block: Buffer, before: number) => (before + block.length > 2 * MiB ? "cut" : block);
+    await using link = await badLink(server.port, () => ({ toClient: cut }));
+    const backend = s3Backend({ ...options, endpoint: link.endpoint });
+    expect(await bytesOf(backend, blob, 100, bytes.length)).toEqual(bytes.slice(100));
+    expect(link.count()).toBeGreaterThan(2);
+  });
+
+  test("a server that was started anew is used as before", async () => {
+    const backend = s3Backend(server.options());
+    const blob = await stored(dir, backend, random(1000));
+    await server.down();
+    await server.up();
+    // The client still has its connection to the old one.
+    expect(await bytesOf(backend, blob, 0, 1000)).toHaveLength(1000);
+    await stored(dir, backend, random(1000));
+  });
+
+  test("a join whose answer is lost succeeds", async () => {
+    const options = server.options();
+    const direct = s3Backend(options);
+    const bytes = random(1000);
+    const to = await begun(direct);
+    const parts = [await sent(dir, direct, to, 1, bytes)];
+    let lost = 0;
+    await using link = await badLink(server.port, () => {
+      let asked = false;
+      return {
+        toServer: (block) => {
+          asked ||= block.includes("POST ");
+          return block;
+        },
+        toClient: (block) => {
+          if (!asked || lost > 0) return block;
+          lost += 1;
+          return "cut";
+        },
+      };
+    });
+    const backend = s3Backend({ ...options, endpoint: link.endpoint });
+    expect(await backend.join(to, parts)).toEqual({ size: 1000, sha256: sha256(bytes) });
+    expect(lost).toBe(1);
+  });
+});
+
+describe("S3: a request", () => {
+  const options = {
+    kind: "s3",
+    bucket: "runs",
+    prefix: "",
+    region: "us-east-1",
+    pathStyle: true,
+    credentials: { accessKeyId: "a", secretAccessKey: "b", sessionToken: "c" },
+  } as const;
+
+  test("with a body has its length, its SHA-256 in the signature and as a checksum", async () => {
+    const bytes = random(200_000);
+    let seen: Record<string, string> = {};
+    using web = Bun.serve({
+      port: 0,
+      fetch: async (request) => {
+        seen = Object.fromEntries(request.headers);
+        expect(new Uint8Array(await request.arrayBuffer())).toEqual(bytes);
+        return new Response(null, { headers: { ETag: '"1"' } });
+      },
+    });
+    await s3Backend({ ...options, endpoint: web.url.origin }).put(await staged(dir, bytes), "blob_1");
+    expect(seen).toMatchObject({
+      "content-length": "200000",
+      "x-amz-content-sha256": Buffer.from(sha256(bytes)).toString("hex"),
+      "x-amz-checksum-sha256": Buffer.from(sha256(bytes)).toString("base64"),
+      "x-amz-security-token": "c",
+    });
+    expect(seen["transfer-encoding"]).toBeUndefined();
+    expect(seen.authorization).toMatch(/SignedHeaders=[^,]*x-amz-content-sha256/);
+  });
+
+  const statuses = [
+    [503, "SlowDown", 3],
+    [500, "InternalError", 3],
+    [403, "AccessDenied", 1],
+    [507, "XMinioStorageFull", 1],
+  ] as const;
+  test.each(statuses)("answered with %d %s is sent as often as that may help", async (status, code, times) => {
+    let requests = 0;
+    using web = Bun.serve({
+      port: 0,
+      fetch: () => {
+        requests += 1;
+        return new Response(`<Error><Code>${code}</Code><Message>No.</Message></Error>`, { status });
+      },
+    });
+    const backend = s3Backend({ ...options, endpoint: web.url.origin });
+    const error = await backend.put(await staged(dir, random(10)), "blob_1").catch((failed: unknown) => failed);
+    expect(error).toMatchObject({
+      message: `S3 PutObject: ${code} (${status}): No.`,
+      code: status === 507 ? "ENOSPC" : undefined,
+    });
+    expect(requests).toBe(times);
+  });
+
+  test("is ended when the store is silent in the middle of a body", async () => {
+    using web = Bun.serve({
+      port: 0,
+      fetch: () =>
+        new Response(
+          new ReadableStream({
+            start: (controller) => controller.enqueue(random(1000)),
+          }),
+          { status: 206, headers: { "Content-Range": "bytes 0-1999/2000" } },
+        ),
+    });
+    const backend = s3Backend({ ...options, endpoint: web.url.origin }, { silentMs: 200 });
+    expect(await reason(bytesOf(backend, "blob_1", 0, 2000))).toBe("S3 GetObject: no sign of life for 0.2 s");
+  });
+});
