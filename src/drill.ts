@@ -30,11 +30,16 @@ const NAMES = [
   "upstream_slow",
   /** The process that runs a background job is taken to have ended. */
   "job_lost",
+  // Run storage.
+  /** Too many requests are taken to run. */
+  "storage_busy",
+  /** Neither records nor bytes are reached. */
+  "storage_unavailable",
 ] as const;
 export type Drill = (typeof NAMES)[number];
 
-/** These happen before the session is known. */
-const WITHOUT_PREFIX: readonly Drill[] = ["auth_unavailable"];
+/** These happen where no session is known. */
+const WITHOUT_PREFIX: readonly Drill[] = ["auth_unavailable", "storage_busy", "storage_unavailable"];
 
 interface Order {
   readonly name: Drill;

@@ -221,6 +221,43 @@ export const LIMITS = {
   /** What the drill `upstream_slow` adds. */
   slowUpstreamMs: 2_000,
 
+  // Runs of robots (specification, Limits; contract section 7)
+  /** A file in one request, or a part. */
+  runFileBytesMax: 64 * MiB,
+  runJsonBytesMax: MiB,
+  runBytesMax: 2048 * MiB,
+  runFilesMax: 2_000,
+  runUploadsMax: 16,
+  runsAccountBytesMax: 100 * 1024 * MiB,
+  runPathBytesMax: 512,
+  runPathSegmentsMax: 16,
+  runsListedMax: 1_000,
+  runsListedDefault: 100,
+  /** Of a multipart upload, except the last one: small, so that a bad link repeats little; above the 5 MiB that S3 asks for. */
+  runPartBytes: 16 * MiB,
+  runUploadSeconds: 7 * 86_400,
+  /** The longest wait for the next bytes of a file, */
+  runIdleMs: 60_000,
+  /** and for all of it: 64 MiB at 10 kB/s. */
+  runBodyMs: 2 * 3_600_000,
+  /** Requests that read or write at once, over all accounts, each with 1 MiB of memory at most, */
+  runRequestsMax: 256,
+  /** of one account, */
+  accountRunRequestsMax: 128,
+  /** and on one run. */
+  runRequestsOneMax: 32,
+  /** A connection that uploads may be silent for so long; after `runIdleMs` the route itself says so. */
+  runConnectionIdleSeconds: 120,
+  /** Bytes stay for so long after their file is deleted: whoever has begun to read it reads it to its end. */
+  runGoneSeconds: 60,
+  /** What another process began, and did not end, is taken to be left by it after so long. */
+  runLeftSeconds: 3 * 3_600,
+  /** Between two looks for bytes to be removed, and for what ended processes left, */
+  runSweepMs: 15_000,
+  /** and between two comparisons of all blobs with their records. */
+  runCompareMs: 6 * 3_600_000,
+  runMeterMs: 2_000,
+
   // Native engine, fixed when it is opened
   /** Frames between `frame_put` and the end of their run: 16 robots of 3 cameras x 4 frames, and a margin for sockets. */
   framesMax: 256,
@@ -270,6 +307,10 @@ assert(
 );
 assert(4 * LIMITS.llmBeatMs < LIMITS.llmBeatMissedMs, "some lost signs of life do not end a process' responses");
 assert(LIMITS.llmKeepaliveMs < 1_000 * LIMITS.llmUnreadSeconds, "a stream that is read is not taken to be unread");
+assert(LIMITS.accountRunRequestsMax < LIMITS.runRequestsMax, "no account can take all places of storage");
+assert(LIMITS.runIdleMs < 1_000 * LIMITS.runConnectionIdleSeconds, "an upload that pauses is answered");
+assert(1_000 * LIMITS.runLeftSeconds > LIMITS.runBodyMs, "a file that still comes is not taken to be left");
+assert(LIMITS.runPartBytes <= LIMITS.runFileBytesMax, "a part fits into one request");
 // The largest idle time that Bun accepts is 255 s.
 assert(LIMITS.chunkSecondsMax + 10 < 255, "the server can be told to wait for the slowest chunk");
 assert(LIMITS.clientAnswerMs > 1_000 * LIMITS.chunkSecondsDefault, "a client waits for a chunk of the default time");

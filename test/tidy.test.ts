@@ -95,13 +95,33 @@ describe("imports", () => {
     expect(strays).toEqual([]);
   });
 
-  test("the rule above can fail", () => {
+  test("pages know the storage of runs by their own interface: of its surface they take the reading of a path alone", () => {
+    const strays = sources
+      .filter(([path]) => path.startsWith("src/edge/pages/"))
+      .flatMap(([path, source]) => targetsOf(path, source).map((target) => `${path} → ${target}`))
+      .filter((edge) => / → src\/(edge\/)?runs\//.test(edge) && !edge.endsWith(" → src/edge/runs/target.ts"));
+    expect(strays).toEqual([]);
+  });
+
+  test("where bytes of runs lie knows nothing of records, and nothing of what is served but runs knows where", () => {
+    const edges = sources.flatMap(([path, source]) => targetsOf(path, source).map((target) => ({ path, target })));
+    const upwards = edges.filter(
+      ({ path, target }) => path.startsWith("src/runs/blob/") && !/^src\/(runs\/blob|config|std)\//.test(target),
+    );
+    const strangers = edges.filter(
+      ({ path, target }) => target.startsWith("src/runs/blob/") && !/^src\/(runs|edge\/runs|service|cli)\//.test(path),
+    );
+    expect([upwards, strangers]).toEqual([[], []]);
+  });
+
+  test("the rule of directions can fail", () => {
     expect(upward("src/std/x.ts", 'import { y } from "../edge/y.ts";')).toEqual(["src/std/x.ts → src/edge/y.ts"]);
     expect(upward("src/runs/x.ts", 'await import("../robot/y.ts");')).toEqual(["src/runs/x.ts → src/robot/y.ts"]);
   });
 
   /** Outside package → where it may be imported. */
   const HOMES: Readonly<Record<string, RegExp>> = {
+    "@aws-sdk/client-s3": /^src\/runs\/blob\/(s3|s3\/(assembling|listing|store))\.ts$/,
     elysia: /^src\/edge\/(app|http\/listen)\.ts$/,
     "@elysiajs/openapi": /^src\/edge\/docs\//,
     "bun:sqlite": /^src\/store\//,
@@ -109,6 +129,7 @@ describe("imports", () => {
     sharp: /^src\/measure\/sample\/drawing\.ts$/,
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
     "eventsource-parser": /^src\/(llm\/provider\/reader|client\/response-stream)\.ts$/,
+    "hyparquet-writer": /^src\/cli\/runs-export\/lerobot\/parquet\.ts$/,
     marked: /^src\/edge\/docs\/markdown\.ts$/,
     "@sinclair/typebox": /^src\/(account|bundle|client|config|edge|service)\//,
     "onnxruntime-node": /^$/,
@@ -182,7 +203,9 @@ describe("files", () => {
       "src/setup/check.ts",
       "src/setup/compile.ts",
       "src/service/writer.ts",
+      "src/service/blob-thread.ts",
       "src/store/sqlite/checkpointer.ts",
+      "src/web/player/main.ts",
     ]);
     const imported = new Set(
       [...text]

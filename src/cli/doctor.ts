@@ -25,6 +25,7 @@ import {
 } from "./doctor/checks.ts";
 import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
 import { providerChecks } from "./doctor/providers.ts";
+import { runStorageCheck } from "./doctor/run-storage.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 
@@ -33,7 +34,8 @@ const LOAD_MS_MAX = 600_000;
 
 export const doctor: Command = {
   name: "doctor",
-  summary: "Check machine, GPU, libraries, bundles, data folder and language models; say what to do if one is red.",
+  summary:
+    "Check machine, GPU, libraries, bundles, data folder, run storage and language models; say what to do if one is red.",
   flags: {
     models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
     data: { value: "DIR", about: "Data folder (default: as serve)." },
@@ -53,6 +55,7 @@ export const doctor: Command = {
     if (settings instanceof Problem) checks.push(red("configuration", settings.message));
     else {
       checks.push(folderCheck(await dataFolder(settings.dataDir)), await databaseCheck(settings));
+      checks.push(await runStorageCheck(settings));
       checks.push(...(await providerChecks(settings)));
     }
     const ok = checks.every((check) => check.ok);

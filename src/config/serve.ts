@@ -7,6 +7,7 @@ import { type StaticDecode, type TSchema, Type } from "@sinclair/typebox";
 import { type Drills, readDrills } from "../drill.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import { BLOB_SETTINGS, blobOptions, type S3Options } from "./blobs.ts";
 import { fieldFault, readTable, readToml } from "./check.ts";
 import { clientConfig, type Environment, environment, folders } from "./environment.ts";
 import { either, hostPort, seconds, text, whole } from "./fields.ts";
@@ -37,6 +38,7 @@ const SETTINGS = {
   signup: either("open", "closed", "closed"),
   response_days: whole(1, 36_500, 30),
   usage_days: whole(1, 36_500, 400),
+  ...BLOB_SETTINGS,
 };
 
 /** `table` has a default of its own: TypeBox fills in the defaults inside a record only then. */
@@ -68,11 +70,13 @@ export async function serveConfig(flags: ServeFlags, env: Environment = environm
   if (overrides instanceof Problem) return overrides;
   const settings = readTable(FILE, { ...file, ...overrides }, path);
   if (settings instanceof Problem) return settings;
-  return serveSettings(settings, flags, env, { configPath: path, databaseUrl, drills });
+  const blobs = blobOptions(settings, env);
+  if (blobs instanceof Problem) return blobs;
+  return serveSettings(settings, flags, env, { configPath: path, databaseUrl, drills, blobs });
 }
 
 /** Variables of stores that this build does not have: refused, because ignoring them would lose data. */
-const UNSUPPORTED = ["REDIS_URL", "TENDON_BLOBS"] as const;
+const UNSUPPORTED = ["REDIS_URL"] as const;
 
 function databaseUrlOf(env: Environment): string | undefined | Problem {
   const url = env.DATABASE_URL || undefined;
@@ -108,11 +112,19 @@ function overridesOf(flags: ServeFlags, env: Environment): Record<string, string
   return overrides;
 }
 
+/** What was read and checked apart from the file. */
+interface Decided {
+  readonly configPath: string;
+  readonly databaseUrl: string | undefined;
+  readonly drills: Drills;
+  readonly blobs: S3Options | undefined;
+}
+
 function serveSettings(
   file: StaticDecode<typeof FILE>,
   flags: ServeFlags,
   env: Environment,
-  { configPath, databaseUrl, drills }: { configPath: string; databaseUrl: string | undefined; drills: Drills },
+  { configPath, databaseUrl, drills, blobs }: Decided,
 ) {
   return Object.freeze({
     /** Absolute path of tendon.toml, whether it is there or not. */
@@ -123,6 +135,8 @@ function serveSettings(
     dataDir: resolve(file.data ?? folders(env).data),
     /** Address of a PostgreSQL database; undefined: the store is in the data folder. A secret: it may hold a password. */
     databaseUrl,
+    /** The object store of runs; undefined: they are in the data folder. Secrets: its credentials. */
+    blobs,
     /** Absolute path of the bundles' folder; undefined: those that ship with the executable. */
     modelsDir: file.models === undefined ? undefined : resolve(file.models),
     chunkSeconds: file.chunk_seconds,

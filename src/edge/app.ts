@@ -15,12 +15,16 @@ export function publicApp(deps: HttpDeps, surfaces: readonly Surface[]) {
 }
 
 export function appOf(deps: HttpDeps, surfaces: readonly Surface[]) {
+  // Elysia answers HEAD with the handler of GET, whose whole body it reads for its length, unless it is answered before.
+  const heads: { readonly path: RegExp; readonly target: Target }[] = [];
   const websocket = surfaces.find(({ socket }) => socket)?.socket;
   const app = new Elysia({ strictPath: true, ...(websocket && { websocket }) })
-    // With a malformed Host the address is malformed: there is no such route.
-    .onRequest(({ request }) =>
-      URL.canParse(request.url) ? undefined : answer(deps, UNMATCHED, request, NO_PARAMS, null),
-    )
+    .onRequest(({ request }) => {
+      // With a malformed Host the address is malformed: there is no such route.
+      if (!URL.canParse(request.url)) return answer(deps, UNMATCHED, request, NO_PARAMS, null);
+      const head = request.method === "HEAD" && heads.find(({ path }) => path.test(new URL(request.url).pathname));
+      return head ? answer(deps, head.target, request, NO_PARAMS, null) : undefined;
+    })
     .onError(({ code, error, request }) =>
       answer(deps, code === "NOT_FOUND" ? UNMATCHED : broken(error), request, NO_PARAMS, null),
     );
@@ -31,12 +35,18 @@ export function appOf(deps: HttpDeps, surfaces: readonly Surface[]) {
         ...(failureForm && { failureForm }),
         run: (arrival) => run(deps, answers, arrival),
       };
+      if (method === "HEAD") heads.push({ path: pattern(path), target });
       const handle = ({ request, params, server }: Context) =>
         answer(deps, target, request, params ?? NO_PARAMS, server);
       app.route(method, path, handle, { config: {}, parse: "none" });
     }
   }
   return app;
+}
+
+/** Matches the paths of a route. */
+function pattern(path: string): RegExp {
+  return new RegExp(`^${path.replace(/:\w+/g, "[^/]+").replace(/\*$/, ".*")}$`);
 }
 
 /** What of Elysia's context is used; it has no parameters where the path has none. */

@@ -5,10 +5,10 @@ import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
+import type { Places } from "../std/places.ts";
 import type { LlmStore } from "../store/llm/llm.ts";
 import type { Live } from "./live.ts";
 import type { LlmId } from "./models.ts";
-import type { Places } from "../std/places.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { Watchers } from "./watchers.ts";
 

@@ -21,12 +21,13 @@ import { robotHttp } from "../edge/robot-http/routes.ts";
 import type { RobotSocketDeps } from "../edge/robot-socket/sockets.ts";
 import { Sockets } from "../edge/robot-socket/sockets.ts";
 import { robotSocket } from "../edge/robot-socket/upgrade.ts";
+import { runsForPages } from "../edge/runs/for-pages.ts";
+import { runs } from "../edge/runs/routes.ts";
 import { LIMITS } from "../limits.ts";
 import type { LlmDeps } from "../llm/deps.ts";
 import { Jobs } from "../llm/jobs.ts";
 import type { LlmId } from "../llm/models.ts";
 import { Owners } from "../llm/owners.ts";
-import { Places } from "../llm/places.ts";
 import type { Provider } from "../llm/provider/provider.ts";
 import { Watchers } from "../llm/watchers.ts";
 import { Admission, type AdmissionLimits } from "../robot/admission.ts";
@@ -35,10 +36,15 @@ import type { RobotDeps } from "../robot/deps.ts";
 import { LocalIds } from "../robot/exclusive.ts";
 import { Replays } from "../robot/replay.ts";
 import { SessionTable } from "../robot/session/table.ts";
+import { Blobs } from "../runs/blob/blobs.ts";
+import type { RunDeps } from "../runs/deps.ts";
+import { Meter } from "../runs/meter.ts";
 import type { Clock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
+import { Places } from "../std/places.ts";
+import type { RunBounds } from "../store/runs/records.ts";
 import type { Store } from "./domains.ts";
 
 /** What a service takes from the world. */
@@ -46,6 +52,8 @@ export interface Ports {
   readonly clock: Clock;
   readonly log: Log;
   readonly store: Omit<Store, "exclusive" | "close">;
+  /** Undefined: no bytes of runs are kept, and their routes say so. */
+  readonly blobs?: Blobs;
 }
 
 export interface Settings {
@@ -63,6 +71,7 @@ export interface Settings {
     readonly sessionsMax?: number;
     readonly ingressBytesMax?: number;
     readonly socketSilentSeconds?: number;
+    readonly runs?: Partial<RunBounds>;
   };
 }
 
@@ -82,13 +91,22 @@ export interface Service {
   readonly http: HttpDeps;
   readonly robot: RobotDeps;
   readonly llm: { readonly deps: LlmDeps; readonly jobs: Jobs; readonly owners: Owners };
+  readonly runs: RunDeps;
   readonly socket: RobotSocketDeps;
   readonly ops: OpsDeps;
   readonly surfaces: readonly Surface[];
 }
 
-export function build(settings: Settings, { clock, log, store }: Ports): Service {
+const RUN_BOUNDS: RunBounds = {
+  runBytesMax: LIMITS.runBytesMax,
+  runFilesMax: LIMITS.runFilesMax,
+  runUploadsMax: LIMITS.runUploadsMax,
+  accountBytesMax: LIMITS.runsAccountBytesMax,
+};
+
+export function build(settings: Settings, { clock, log, store, blobs = new Blobs(undefined) }: Ports): Service {
   const { drills, chunkMs, bounds = {} } = settings;
+  const owner = makeId("node_", clock);
   const metrics = serviceMetrics();
   const core: Core = {
     ...metrics,
@@ -126,7 +144,7 @@ export function build(settings: Settings, { clock, log, store }: Ports): Service
     charges,
     store: store.llm,
     providers: settings.providers ?? new Map(),
-    owner: makeId("node_", clock),
+    owner,
     places: new Places(LIMITS.llmLiveMax, LIMITS.accountLlmLiveMax),
     readers: new Places(LIMITS.llmReadersMax, LIMITS.accountLlmReadersMax),
     running: new Map(),
@@ -136,6 +154,19 @@ export function build(settings: Settings, { clock, log, store }: Ports): Service
     estimates: metrics.estimates,
   };
   const jobs = new Jobs(llmDeps);
+  const runDeps: RunDeps = {
+    clock,
+    log,
+    drills,
+    store: store.runs,
+    blobs,
+    owner,
+    bounds: { ...RUN_BOUNDS, ...bounds.runs },
+    places: new Places(LIMITS.runRequestsMax, LIMITS.runRequestsOneMax),
+    accountPlaces: new Places(LIMITS.runRequestsMax, LIMITS.accountRunRequestsMax),
+    meter: new Meter(store.runs, clock, log),
+    live: new Set(),
+  };
   const { signUpOpen, operatorEmail } = settings;
   const people = new People({ store, clock, signUpOpen, ...(operatorEmail === undefined ? {} : { operatorEmail }) });
   const deviceLogins = new DeviceLogins(store, people, clock);
@@ -146,14 +177,16 @@ export function build(settings: Settings, { clock, log, store }: Ports): Service
     http,
     robot,
     llm: { deps: llmDeps, jobs, owners: new Owners(llmDeps) },
+    runs: runDeps,
     socket,
     ops: { metrics: core.metrics, sessions, admission, ingress, sockets: socket.sockets },
     surfaces: [
       robotHttp({ robot, starts: starts.chat }),
       robotSocket(socket, bounds.socketSilentSeconds),
       llm(llmDeps),
+      runs(runDeps),
       oauth({ clock, store, keys, deviceLogins }),
-      pages({ clock, store, keys, people, deviceLogins }),
+      pages({ clock, store, keys, people, deviceLogins, runs: runsForPages(runDeps) }),
       health({ clock, log, lifecycle, catalog, store }),
     ],
   };

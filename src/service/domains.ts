@@ -4,8 +4,9 @@ import { charges } from "../store/charges/charges.ts";
 import { llm } from "../store/llm/llm.ts";
 import { people } from "../store/people/people.ts";
 import { robot } from "../store/robot/robot.ts";
+import { runs } from "../store/runs/runs.ts";
 import type { StoreOf } from "../store/store.ts";
 
-export const DOMAINS = { accounts, people, charges, robot, llm };
+export const DOMAINS = { accounts, people, charges, robot, llm, runs };
 
 export type Store = StoreOf<typeof DOMAINS>;

@@ -15,10 +15,12 @@ import { LIMITS } from "../limits.ts";
 import type { LlmId } from "../llm/models.ts";
 import type { Provider } from "../llm/provider/provider.ts";
 import type { Catalog } from "../robot/catalog.ts";
+import { takeOver as takeOverRuns } from "../runs/sweep.ts";
 import { sleep, systemClock } from "../std/clock.ts";
 import { readText, writePrivate } from "../std/file.ts";
 import { makeLog, standardError } from "../std/log.ts";
 import { StoreDown } from "../store/store.ts";
+import { makeBlobs, openBlobs } from "./blobs.ts";
 import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
 import { loadModels, planModels } from "./models.ts";
@@ -58,7 +60,7 @@ export class Server {
       providers,
       ...(config.dev ? { operatorEmail: DEV_EMAIL } : {}),
     };
-    this.service = build(settings, { clock, log, store });
+    this.service = build(settings, { clock, log, store, blobs: makeBlobs(config) });
     this.upkeep = new Upkeep(this.service, store, config);
   }
 
@@ -69,6 +71,8 @@ export class Server {
     // Before the first request: what is held then belongs to a process that has ended.
     await expireHolds(store.charges, core.clock, core.log, store.exclusive ? "all" : "overdue");
     await this.takeOver();
+    const unkept = await openBlobs(service.runs.blobs, config, core.log);
+    if (unkept) return unkept;
     if (core.lifecycle.draining) return undefined;
     const main = this.listen(publicApp(http, service.surfaces), config.listen);
     if (main instanceof Problem) return main;
@@ -125,7 +129,8 @@ export class Server {
     await Promise.all(this.listeners.map((listener) => listener.stop()));
     await engine?.close();
     for (const provider of this.providers.values()) provider.close();
-    await Promise.all([keys.flush(), this.service.llm.owners.stop()]);
+    await Promise.all([keys.flush(), this.service.llm.owners.stop(), this.service.runs.meter.flush()]);
+    this.service.runs.blobs.close();
     await this.store.close();
     overdue();
   }
@@ -134,10 +139,14 @@ export class Server {
   private async takeOver(): Promise<void> {
     const { deps, owners } = this.service.llm;
     // On a store of its own every other process has gone.
-    if (this.store.exclusive) return await owners.start(true);
+    if (this.store.exclusive) {
+      await takeOverRuns(this.service.runs, "all");
+      return await owners.start(true);
+    }
     const path = join(this.config.dataDir, OWNER_FILE);
     const before = await readText(path);
     await writePrivate(path, deps.owner);
+    await takeOverRuns(this.service.runs, before);
     await owners.start(false, before);
   }
 

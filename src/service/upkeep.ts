@@ -3,6 +3,7 @@ import { expireHolds, forgetUsage } from "../charge/upkeep.ts";
 import { LIMITS } from "../limits.ts";
 import { forgetResponses } from "../llm/retention.ts";
 import { forgetChunks } from "../robot/retention.ts";
+import { compare, forgetUploads, sweep } from "../runs/sweep.ts";
 import type { Service } from "./build.ts";
 import type { Store } from "./domains.ts";
 
@@ -14,7 +15,7 @@ export class Upkeep {
     private readonly store: Pick<Store, "charges" | "people" | "robot" | "llm" | "exclusive">,
     private readonly days: { readonly usageDays: number; readonly responseDays: number },
   ) {
-    const { core, robot, llm } = service;
+    const { core, robot, llm, runs } = service;
     const { clock, keys, log } = core;
     const every = (ms: number, name: string, work: () => Promise<unknown>) =>
       clock.every(ms, () => {
@@ -28,6 +29,9 @@ export class Upkeep {
       // A store that no other process has: nobody asks whether this one lives, and nobody else queues jobs.
       ...(store.exclusive ? [] : [every(LIMITS.llmBeatMs, "owners", () => llm.owners.beat())]),
       clock.every(store.exclusive ? LIMITS.llmJobsLookOwnMs : LIMITS.llmJobsLookMs, () => llm.jobs.kick()),
+      every(LIMITS.runMeterMs, "metering of runs", () => runs.meter.flush()),
+      every(LIMITS.runSweepMs, "sweep of runs", () => sweep(runs)),
+      every(LIMITS.runCompareMs, "comparison of blobs", () => compare(runs)),
       every(LIMITS.forgetMs, "retention", () => this.forget()),
     ];
   }
@@ -38,6 +42,7 @@ export class Upkeep {
     await forgetChunks(this.store.robot, clock, log);
     await forgetUsage(this.store.charges, clock, log, this.days.usageDays);
     await forgetResponses(this.store.llm, clock, log, this.days.responseDays);
+    await forgetUploads(this.service.runs);
     await this.store.people.peopleForget({ now: Math.floor(clock.unixMs() / 1000) });
   }
 

@@ -15,3 +15,8 @@ export function monthOf(unixSeconds: number): number {
 export function dayText(day: number): string {
   return new Date(day * 86_400_000).toISOString().slice(0, 10);
 }
+
+/** Unix seconds of the first moment of a month YYYYMM. */
+export function monthStart(month: number): number {
+  return Date.UTC(Math.floor(month / 100), (month % 100) - 1) / 1000;
+}

@@ -14,7 +14,12 @@ export type IdPrefix =
   | "fc_"
   | "call_"
   | "key_"
-  | "node_";
+  | "node_"
+  | "run_"
+  | "blob_"
+  | "up_"
+  | "del_"
+  | "join_";
 
 const TIME_CHARS = 8;
 const RANDOM_CHARS = 16;

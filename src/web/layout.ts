@@ -13,13 +13,15 @@ export interface Frame {
   /** Title and h1 of the page. */
   readonly heading: string;
   readonly viewer?: Viewer | undefined;
-  readonly here?: "/account" | "/device";
+  readonly here?: "/account" | "/account/runs" | "/device";
   readonly problem?: string | undefined;
   readonly notice?: string | undefined;
   /** Under the heading. */
   readonly lead?: Html | undefined;
-  /** `card`, the default: one form or message in the middle; `sections`: the whole width. */
-  readonly width?: "card" | "sections";
+  /** `card`, the default: one form or message in the middle; `sections`: the width of a text; `wide`: of pictures side by side. */
+  readonly width?: "card" | "sections" | "wide";
+  /** Address of the page's script; its policy must allow it. */
+  readonly script?: string;
   readonly content: Html;
 }
 
@@ -33,7 +35,8 @@ export const WEB_POLICY = [
 ].join("; ");
 
 // A problem comes first in the title, because screen readers say the title first after a form was sent.
-export function layout({ heading, viewer, here, problem, notice, lead, width = "card", content }: Frame): string {
+export function layout(frame: Frame): string {
+  const { heading, viewer, here, problem, notice, lead, width = "card", script, content } = frame;
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -43,6 +46,7 @@ export function layout({ heading, viewer, here, problem, notice, lead, width = "
 <meta name="referrer" content="same-origin">
 <title>${problem === undefined ? "" : "Problem: "}${heading} · tendon</title>
 ${new Html(`<style>${STYLE}</style>`)}
+${script === undefined ? undefined : html`<script type="module" src="${script}"></script>`}
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
@@ -76,6 +80,7 @@ function navigation({ csrf }: Viewer, here: Frame["here"]): Html {
   return html`<nav aria-label="Main">
 <ul>
 ${link("/account", "Account")}
+${link("/account/runs", "Runs")}
 ${link("/device", "Device")}
 <li><form method="post" action="/sign-out">${hidden("csrf", csrf)}<button class="plain" type="submit">Sign out</button></form></li>
 </ul>

@@ -1,5 +1,7 @@
 /** The style sheet of the pages for people: light and dark, one column on a phone, one accent. */
-export const STYLE = `
+import { RUNS_STYLE } from "./runs/style.ts";
+
+const BASE_STYLE = `
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5b636c; --line: #dfe3e8; --edge: #838b94; --paper: #fff; --ground: #f5f7f9; --link: #0b5cad; --press: #084a8c; --on-link: #fff; --tint: #e9f1fa; --need: #a3420b; --need-tint: #fdf1ea;
   --series-0: #0b5cad; --series-1: #cf6a17; --series-2: #0f8577; --series-3: #8b3f8f; --series-4: #8a7a0a; --series-5: #6f7881; }
 @media (prefers-color-scheme: dark) {
@@ -134,6 +136,7 @@ summary::before { content: "+"; width: 1.1rem; font-family: ui-monospace, monosp
 .series-5 { fill: var(--series-5); }
 
 @media (max-width: 47.99rem) {
+  nav a, .plain { padding: 0 .3rem; font-size: .875rem; }
   table { font-size: .95rem; }
   .cards, .cards tbody { display: block; }
   .cards thead { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
@@ -167,3 +170,5 @@ summary::before { content: "+"; width: 1.1rem; font-family: ui-monospace, monosp
   button, a, input { transition: background-color .12s, border-color .12s, color .12s; }
 }
 `;
+
+export const STYLE = BASE_STYLE + RUNS_STYLE;

@@ -1,7 +1,7 @@
 /** The store that the `admin` commands open, also while a service uses it, and what they say when it does not answer. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { serveConfig } from "../../config/serve.ts";
+import { type ServeConfig, serveConfig } from "../../config/serve.ts";
 import { Problem } from "../../error/problem.ts";
 import type { Store } from "../../service/domains.ts";
 import { openStore } from "../../service/store.ts";
@@ -25,7 +25,7 @@ export const STORE_FLAGS: Command["flags"] = {
 export async function withStore(
   given: Given,
   absent: "make" | "refuse",
-  work: (store: Store) => Promise<number | Problem>,
+  work: (store: Store, config: ServeConfig) => Promise<number | Problem>,
 ): Promise<number | Problem> {
   // `dev` allows drills in the environment: they are for the service and do not matter here.
   const config = await serveConfig({
@@ -45,7 +45,7 @@ export async function withStore(
   const store = await openStore(config, "beside");
   if (store instanceof Problem) return store;
   try {
-    return await work(store);
+    return await work(store, config);
   } finally {
     await store.close();
   }

@@ -11,6 +11,7 @@ import { openapiDocument } from "./document.ts";
 import { episodesPage } from "./episodes.ts";
 import { languageModelsPage } from "./language-models.ts";
 import { page } from "./page.ts";
+import { robotRunsPage } from "./robot-runs.ts";
 import { PAGE_POLICY } from "./shell.ts";
 
 /** The documentation of the given surfaces, and of itself. */
@@ -30,6 +31,7 @@ export function docs(others: readonly Surface[]): Surface {
       get("/docs", "docs", DOCS, () => page(document()), PAGE_TYPE),
       get("/docs/episodes", "docs", EPISODES, episodesPage, PAGE_TYPE),
       get("/docs/language-models", "docs", LANGUAGE_MODELS, languageModelsPage, PAGE_TYPE),
+      get("/docs/robot-runs", "docs", ROBOT_RUNS, robotRunsPage, PAGE_TYPE),
     ],
   };
   return surface;
@@ -76,6 +78,13 @@ const LANGUAGE_MODELS: Operation = {
   operationId: "docsLanguageModels",
   summary: "Language models, as a page for people",
   description: "What `POST /v1/responses` promises, clients, and how an operator puts a provider behind an id.",
+  responses: DOCS.responses,
+};
+
+const ROBOT_RUNS: Operation = {
+  operationId: "docsRobotRuns",
+  summary: "Robot runs, as a page for people",
+  description: "What run storage promises, a first run, uploads in parts, and the form of a run's log.",
   responses: DOCS.responses,
 };
 

@@ -14,19 +14,19 @@ const INTERFACE_VERSION = "1.0.0";
 
 const ABOUT = [
   "Serves robot action models: an observation (instruction, camera frames, the robot's state) in, the next rows of motion out. " +
-    "And language models, of providers that its operator configures.",
+    "And language models, of providers that its operator configures; and it stores the recorded runs of robots.",
   "**Errors.** Every error has the form `{error: {message, type, param?, code}}`: branch on `code`. A route that does not exist, " +
     `or not with this method, is 404 \`not_found\`, with a key or without. Every accepted request ends in exactly one reply; a ` +
     "timeout stops the work, not only the reply.",
   "**Retrying.** 5xx and 429: after `Retry-After` seconds where it is given, else with growing pauses and some jitter. All " +
     "other errors come again until the request is changed, and so does an error with `x-should-retry: false`. With an " +
-    "`observation_id`, with a language model's request an `Idempotency-Key`, a repeat is safe.",
+    "`observation_id`, with a language model's request an `Idempotency-Key`, a repeat is safe. Every request of run storage may be repeated.",
   "**Money.** Before a run its maximum cost is held, beside the decoding of its images; when it is answered, its real cost is " +
-    "settled, once, in the same durable step as its answer, and what it did not need is free again. A run that fails costs nothing. " +
+    "settled, once, in the same durable step as its answer, and what it did not need is free again. What fails costs nothing. " +
     "Rates are those of the moment of submission. `/account` shows keys, credit, spend limit and usage to people.",
   `**Transport.** HTTP/1.1. A connection without a byte for ${LIMITS.connectionIdleSeconds} s is closed. An over-long body is refused before ` +
-    "it is read. While the service shuts down it answers `engine_unavailable`, of language models `upstream_unavailable`, and closes " +
-    "connections after their answer.",
+    "it is read. While the service shuts down it answers `engine_unavailable`, of language models `upstream_unavailable`, of run " +
+    "storage `storage_unavailable`, and closes connections after their answer.",
 ].join("\n\n");
 
 /** An operation with what its route adds. */

@@ -22,6 +22,7 @@ export function page(document: Document): string {
 <li><a href="#first">A first request</a></li>
 <li><a href="docs/episodes">Episodes on a WebSocket</a></li>
 <li><a href="docs/language-models">Language models</a></li>
+<li><a href="docs/robot-runs">Robot runs</a></li>
 </ul>
 <ul>${operations.map(({ method, path, operation }) => html`<li><a href="#${operation.operationId}">${method} ${path}</a></li>`)}</ul>
 <ul>

@@ -22,13 +22,25 @@ export const NO_BODY: BodyRule<undefined> = {
   read: async () => ({ value: undefined, release: keepsNothing }),
 };
 
+const SMALLER = "send less in one request";
+
 /** One JSON object, its depth and number of values bounded. `smaller`: what a client does whose body is too large. */
-export function json(bytesMax: number, smaller = "send less in one request"): BodyRule<JsonObject> {
+export function json(bytesMax: number, smaller = SMALLER): BodyRule<JsonObject> {
+  return objectBody(bytesMax, smaller, false);
+}
+
+/** The same, where no body means an empty object. */
+export function optionalJson(bytesMax: number): BodyRule<JsonObject> {
+  return objectBody(bytesMax, SMALLER, true);
+}
+
+function objectBody(bytesMax: number, smaller: string, mayBeEmpty: boolean): BodyRule<JsonObject> {
   return {
     reads: true,
     read: async (request, context) => {
       const body = await readBody(request, { ...context, bytesMax, smaller });
       if (body instanceof Failure) return body;
+      if (mayBeEmpty && body.bytes.length === 0) return { value: {}, release: () => body.release() };
       const value = parseObject(body.bytes);
       if (typeof value !== "string") return { value, release: () => body.release() };
       body.release();

@@ -1,5 +1,15 @@
 /** A reply as a stream of bytes: for files that are larger than the memory. A piece is read when the client has taken the last. */
 
+/**
+ * Bytes [from, to) of a file, at least one, which the server sends without a copy, with their number as `Content-Length`. A Source
+ * goes in chunks: the server drops the `Content-Length` of a stream (oven-sh/bun#10507).
+ */
+export interface FileSlice {
+  readonly path: string;
+  readonly from: number;
+  readonly to: number;
+}
+
 export interface Source {
   /** The next piece; undefined at the end. */
   pull(): Promise<Uint8Array | undefined>;

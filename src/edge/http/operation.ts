@@ -15,7 +15,7 @@ export interface Response {
 
 interface Parameter {
   readonly name: string;
-  readonly in: "path" | "query";
+  readonly in: "path" | "query" | "header";
   readonly required: boolean;
   readonly description: string;
   readonly schema: TSchema;
@@ -28,7 +28,7 @@ export interface Operation {
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: {
     readonly description: string;
-    readonly required: true;
+    readonly required: boolean;
     readonly content: Record<string, Media>;
   };
   /** The answers that are not failures, and a failure that has more than the error object. */

@@ -3,7 +3,7 @@ import { Failure } from "../../error/core.ts";
 import { EVERY } from "../../error/every-route.ts";
 import { makeId } from "../../std/ids.ts";
 import type { HttpDeps } from "./deps.ts";
-import { byteStream, type Source } from "./download.ts";
+import { byteStream, type FileSlice, type Source } from "./download.ts";
 import type { Arrival, Outcome } from "./route.ts";
 import { type Events, eventStream, type Send, SSE_HEADERS } from "./sse.ts";
 import type { FailureForm } from "./surface.ts";
@@ -11,7 +11,7 @@ import type { FailureForm } from "./surface.ts";
 export interface Reply {
   readonly status: number;
   /** Text is JSON unless `headers` say otherwise. */
-  readonly body: string | Uint8Array<ArrayBuffer> | null | Source | Events;
+  readonly body: string | Uint8Array<ArrayBuffer> | null | FileSlice | Source | Events;
   /** Lower-case names. */
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -80,6 +80,11 @@ const BYTES_TYPE = { "content-type": "application/octet-stream" } as const;
 function typed(deps: HttpDeps, requestId: string, body: Reply["body"]): [Record<string, string>, Bun.BodyInit | null] {
   if (body !== null && typeof body === "object" && !(body instanceof Uint8Array)) {
     if ("write" in body) return [SSE_HEADERS, eventBody(deps, requestId, body)];
+    if ("path" in body) {
+      // The server sends it by itself, and tells nobody when it is done.
+      deps.lifecycle.leave();
+      return [BYTES_TYPE, Bun.file(body.path).slice(body.from, body.to)];
+    }
     const ended = (error?: unknown) => {
       if (error !== undefined) fault(deps, requestId, error);
       deps.lifecycle.leave();

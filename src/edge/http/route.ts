@@ -33,7 +33,7 @@ export interface Call<Who extends Principal | undefined, Body> extends Arrival {
 export type Outcome = Reply | Failure | FailedReply | "upgraded";
 
 interface Facts {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  readonly method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
   /** `:name` stands for one segment, `*` at the end for the rest of the path. */
   readonly path: string;
   /** For metrics: out of a closed list. */

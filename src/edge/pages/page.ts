@@ -14,6 +14,8 @@ import { messagePage, WEB_POLICY } from "../../web/layout.ts";
 import type { Form } from "../http/body-rules.ts";
 import { isSecure } from "../http/origin.ts";
 import type { Reply } from "../http/reply.ts";
+import type { Arrival } from "../http/route.ts";
+import type { RunsForPages } from "./runs.ts";
 
 /** What the pages work with. */
 export interface PagesDeps {
@@ -25,12 +27,14 @@ export interface PagesDeps {
   readonly keys: Pick<Keys, "flush" | "refresh">;
   readonly people: People;
   readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;
+  readonly runs: RunsForPages;
 }
 
 /** One visit of a page. */
 export interface Visit {
   readonly deps: PagesDeps;
   readonly request: Request;
+  readonly params: Arrival["params"];
   /** What tries are counted by. */
   readonly network: string;
 }

@@ -1,24 +1,27 @@
 /** The routes of the pages for people. They are not in the document of the API. */
 import { PAGE, PAGE_ANSWERS } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
+import { PLAYER_ADDRESS } from "../../web/runs/player-script.ts";
 import { form, NO_BODY } from "../http/body-rules.ts";
 import { addressOf, isForeign, networkOf, peerOf } from "../http/origin.ts";
 import { NO_KEY } from "../http/principal.ts";
 import type { Reply } from "../http/reply.ts";
-import { type Arrival, type Route, route } from "../http/route.ts";
+import { type Arrival, type Outcome, type Route, route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
 import { changeAccount, changeLimit, changePassword, createKey, revokeKey, showAccount } from "./account.ts";
 import { decide, enterCode, showDevice } from "./device.ts";
 import { type FormVisit, foreign, type PagesDeps, unreadable, type Visit } from "./page.ts";
+import { sendPlayer } from "./player.ts";
+import { deleteRun, sendFile, showManifest, showRun, showRuns } from "./runs.ts";
 import { showSignIn, showSignUp, showWelcome, signIn, signOut, signUp, welcome } from "./sign-in.ts";
 
 export function pages(deps: PagesDeps): Surface {
   const visit = (arrival: Arrival): Visit => {
-    const { request } = arrival;
-    return { deps, request, network: networkOf(addressOf(request, peerOf(arrival))) };
+    const { request, params } = arrival;
+    return { deps, request, params, network: networkOf(addressOf(request, peerOf(arrival))) };
   };
   const declared = { name: "page", key: NO_KEY } as const;
-  const get = (path: string, show: (from: Visit) => Promise<Reply>): Route =>
+  const get = (path: string, show: (from: Visit) => Promise<Outcome>): Route =>
     route({ ...declared, method: "GET", path, body: NO_BODY, handle: (call) => show(visit(call)) });
   const post = (path: string, take: (from: FormVisit) => Promise<Reply>): Route =>
     route({
@@ -48,6 +51,12 @@ export function pages(deps: PagesDeps): Surface {
       post("/account/keys/revoke", changeAccount(revokeKey)),
       post("/account/limit", changeAccount(changeLimit)),
       post("/account/password", changeAccount(changePassword)),
+      get("/account/runs", showRuns),
+      post("/account/runs/delete", deleteRun),
+      get("/account/runs/:robot/:run", showRun),
+      get("/account/runs/:robot/:run/manifest.json", showManifest),
+      get("/account/runs/:robot/:run/files/*", sendFile),
+      get(PLAYER_ADDRESS, sendPlayer),
     ],
   };
 }

@@ -1,0 +1,89 @@
+/** `tendon admin runs check`. */
+import { EXIT, Problem } from "../../error/problem.ts";
+import { LIMITS } from "../../limits.ts";
+import { type Checked, checkRuns, type WrongFile } from "../../runs/check.ts";
+import { blobBackend } from "../../service/blobs.ts";
+import { printable } from "../../std/printable.ts";
+import { StoreDown } from "../../store/store.ts";
+import type { Command } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
+import { notRead, now, STORE_FLAGS, withStore } from "../frame/store.ts";
+
+export const runsCheck: Command = {
+  name: "admin runs check",
+  summary: "Compares the record of all runs with the stored bytes, both ways; exit 1 if something is wrong.",
+  flags: {
+    deep: { about: "Also read every file and compare its SHA-256." },
+    ...STORE_FLAGS,
+  },
+  async run(given) {
+    return await withStore(given, "refuse", async (store, config) => {
+      try {
+        const blobs = await blobBackend(config);
+        await blobs.check();
+        const checked = await checkRuns({ store: store.runs, blobs, now: now(), deep: given.on("deep") });
+        if (checked instanceof StoreDown) return notRead(checked);
+        const ok = checked.totals.length + checked.wrong.length + checked.unnamed.length === 0;
+        await answer(given, asJson(ok, checked), asText(ok, checked));
+        return ok ? EXIT.done : EXIT.failed;
+      } catch (error) {
+        return new Problem(`the stored bytes cannot be read: ${printable((error as Error).message)}`);
+      }
+    });
+  },
+};
+
+function asJson(ok: boolean, { files, bytes, blobs, young, read, totals, wrong, unnamed }: Checked) {
+  return {
+    ok,
+    files,
+    bytes,
+    blobs,
+    young,
+    read,
+    totals: totals.map(({ of, id, total, sum }) => ({ of, id, total: Number(total), sum: Number(sum) })),
+    wrong: wrong.map(({ why, file: { accountId = null, robot = null, run = null, path, size, blobId } }) => {
+      return { why, account: accountId, robot, run, path, size, blob: blobId };
+    }),
+    unnamed: unnamed.map(({ id, size, at, begun }) => ({ blob: id, size: begun ? null : size, at })),
+  };
+}
+
+/** Of each kind so many are printed; `--json` has all. */
+const SHOWN_MAX = 20;
+
+function asText(ok: boolean, { files, bytes, blobs, young, read, totals, wrong, unnamed }: Checked): string {
+  const lines = [
+    ok ? "record and bytes agree:" : "record and bytes do NOT agree:",
+    `  ${files} files of ${bytes} bytes in the record, ${blobs} blobs stored`,
+    `  ${read === 0 ? "contents were not read (--deep does)" : `${read} files were read and their SHA-256 compared`}`,
+    `  ${young} blobs without a record are younger than ${LIMITS.runLeftSeconds / 3600} hours and left out: they may yet get one`,
+    ...shown(
+      "totals that are not the sums",
+      totals.map(({ of, id, total, sum }) => `${of} of ${id}: ${total}, the sum is ${sum}`),
+    ),
+    ...shown("files", wrong.map(wrongText)),
+    ...shown(
+      "blobs that no record names, which the service removes by itself",
+      unnamed.map(({ id, size, begun }) => (begun ? `${id}, begun parts` : `${id}, ${size} bytes`)),
+    ),
+  ];
+  return lines.join("\n");
+}
+
+const WHY = {
+  missing: "its bytes are not there",
+  size: "its bytes have another size",
+  digest: "its bytes have another SHA-256",
+  record: "its run is not in the record",
+} as const;
+
+function wrongText({ why, file: { accountId = "?", robot = "?", run = "?", path, blobId } }: WrongFile): string {
+  return `${robot}/${run} ${printable(path)} of ${accountId} (${blobId}): ${WHY[why]}`;
+}
+
+function shown(what: string, lines: readonly string[]): string[] {
+  if (lines.length === 0) return [];
+  const more = lines.length > SHOWN_MAX ? [`    and ${lines.length - SHOWN_MAX} more`] : [];
+  return [`  ${what}: ${lines.length}`, ...lines.slice(0, SHOWN_MAX).map((line) => `    ${line}`), ...more];
+}

@@ -1,0 +1,53 @@
+/** What of a file is asked for: ranges and conditions (RFC 9110, sections 13 and 14). */
+import { readHttpDate } from "./http-date.ts";
+
+/** Bytes [from, to). */
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * One range of bytes. Several, another unit, or what is malformed is answered with the whole file, as RFC 9110 allows.
+ * `unsatisfiable`: the file has none of the bytes.
+ */
+export function readRange(header: string | null, size: number): Range | "whole" | "unsatisfiable" {
+  const [, set] = /^bytes=(.*)$/i.exec(header?.trim() ?? "") ?? [];
+  if (set === undefined) return "whole";
+  const ranges = set.split(",").flatMap((text) => text.trim() || []);
+  const [only, second] = ranges;
+  if (only === undefined || second !== undefined) return "whole";
+  const [, first, last, suffix] = /^(?:(\d+)-(\d*)|-(\d+))$/.exec(only) ?? [];
+  if (suffix !== undefined) {
+    if (Number(suffix) === 0) return "unsatisfiable";
+    // The last bytes of an empty file are there, all none of them, but no Content-Range can say so.
+    return size === 0 ? "whole" : { from: Math.max(0, size - Number(suffix)), to: size };
+  }
+  if (first === undefined) return "whole";
+  const from = Number(first);
+  if (last && Number(last) < from) return "whole";
+  if (from >= size) return "unsatisfiable";
+  return { from, to: last ? Math.min(Number(last) + 1, size) : size };
+}
+
+/** Whether the client has this file already. A date counts only without a tag, and what is no date does not count. */
+export function isFresh(headers: Headers, etag: string, modifiedAt: number): boolean {
+  const none = headers.get("if-none-match");
+  if (none !== null) return none.trim() === "*" || tags(none).includes(etag);
+  const since = readHttpDate(headers.get("if-modified-since")?.trim() ?? "", modifiedAt);
+  return since !== undefined && modifiedAt <= since;
+}
+
+/**
+ * Whether a range of it may be sent: without `If-Range`, or where that names this very file. A date is not exact enough: a run
+ * that is deleted and uploaded again within a second has the same one (RFC 9110, section 8.8.2.2).
+ */
+export function mayBePart(headers: Headers, etag: string): boolean {
+  const condition = headers.get("if-range");
+  return condition === null || condition.trim() === etag;
+}
+
+/** The tags of a list, compared weakly (RFC 9110, section 8.8.3.2). */
+function tags(list: string): string[] {
+  return [...list.matchAll(/(?:W\/)?("[^"]*")/g)].map(([, tag = ""]) => tag);
+}

@@ -1,0 +1,167 @@
+/**
+ * Compares the record of all runs with the bytes that are stored, both ways, beside services that go on: what looks wrong is looked
+ * at again before it is told. Changes nothing. What names all files is in memory meanwhile, some 500 bytes each.
+ */
+import { createHash } from "node:crypto";
+import { LIMITS } from "../limits.ts";
+import type { WrongTotal } from "../store/runs/reads.ts";
+import type { RecordedFile } from "../store/runs/records.ts";
+import type { RunStore } from "../store/runs/runs.ts";
+import { StoreDown } from "../store/store.ts";
+import type { Backend, BlobFacts } from "./blob/backend.ts";
+
+interface Deps {
+  readonly store: Pick<RunStore, "runTotalsWrong" | "filesAfter" | "blobsKnown">;
+  /** Its functions reject when the world fails, and so does the comparison. */
+  readonly blobs: Pick<Backend, "list" | "read">;
+  /** Unix seconds. */
+  readonly now: number;
+  /** Whether every file is read, and its SHA-256 compared. */
+  readonly deep: boolean;
+}
+
+export interface WrongFile {
+  readonly file: RecordedFile;
+  /** `record`: the file belongs to no run. */
+  readonly why: "missing" | "size" | "digest" | "record";
+}
+
+export interface Checked {
+  readonly files: number;
+  readonly bytes: number;
+  readonly blobs: number;
+  /** Blobs without a record that may yet get one: they are left out. */
+  readonly young: number;
+  /** Files that were read. */
+  readonly read: number;
+  readonly totals: readonly WrongTotal[];
+  readonly wrong: readonly WrongFile[];
+  /** Blobs that no record names, older than the grace span. The service removes them by itself. */
+  readonly unnamed: readonly BlobFacts[];
+}
+
+/** Files that are read side by side. */
+const READERS = 4;
+
+export async function checkRuns(deps: Deps): Promise<Checked | StoreDown> {
+  const totals = await deps.store.runTotalsWrong();
+  if (totals instanceof StoreDown) return totals;
+  // Files first: a blob is there before its record, so that each must be found by the list that is made later.
+  const recorded = await recordedFiles(deps);
+  if (recorded instanceof StoreDown) return recorded;
+  const files = [...recorded.values()];
+  const found = await compareLists(deps, recorded);
+  if (found instanceof StoreDown) return found;
+  const lost = new Set(found.suspects.map(({ file }) => file.blobId));
+  const read = deps.deep ? files.filter(({ blobId }) => !lost.has(blobId)) : [];
+  const orphans = files.filter(({ robot }) => robot === undefined).map((file): WrongFile => ({ file, why: "record" }));
+  const wrong = await stillRecorded(deps, [...orphans, ...found.suspects, ...(await readAll(deps, read))]);
+  if (wrong instanceof StoreDown) return wrong;
+  const unnamed = await stillUnnamed(deps, found.unnamed);
+  if (unnamed instanceof StoreDown) return unnamed;
+  return {
+    files: files.length,
+    bytes: files.reduce((sum, { size }) => sum + size, 0),
+    blobs: found.blobs,
+    young: found.young,
+    read: read.length,
+    totals,
+    wrong,
+    unnamed,
+  };
+}
+
+async function recordedFiles({ store }: Deps): Promise<Map<string, RecordedFile> | StoreDown> {
+  const all = new Map<string, RecordedFile>();
+  for (let after = ""; ; ) {
+    const page = await store.filesAfter({ after });
+    if (page instanceof StoreDown) return page;
+    for (const file of page) all.set(file.blobId, file);
+    const last = page.at(-1);
+    if (!last) return all;
+    after = last.blobId;
+  }
+}
+
+async function* pages({ list }: Pick<Backend, "list">): AsyncGenerator<readonly BlobFacts[]> {
+  let after: string | undefined;
+  do {
+    const { blobs, next } = await list(after);
+    yield blobs;
+    after = next;
+  } while (after !== undefined);
+}
+
+/** Whole blobs against the files, and blobs and begun assemblies against all rows that name them. */
+async function compareLists({ store, blobs, now }: Deps, recorded: ReadonlyMap<string, RecordedFile>) {
+  const before = now - LIMITS.runLeftSeconds;
+  /** A page may come twice, when another node makes a folder. */
+  const whole = new Map<string, number>();
+  const unnamed = new Map<string, BlobFacts>();
+  for await (const page of pages(blobs)) {
+    for (const { id, size, begun } of page) if (!begun) whole.set(id, size);
+    const ids = page.map(({ id }) => id);
+    const named = ids.length === 0 ? [] : await store.blobsKnown({ ids });
+    if (named instanceof StoreDown) return named;
+    const known = new Set(named);
+    for (const facts of page) if (!known.has(facts.id)) unnamed.set(facts.id, facts);
+  }
+  const suspects = [...recorded].flatMap(([id, file]): WrongFile[] => {
+    const size = whole.get(id);
+    if (size === file.size) return [];
+    return [{ file, why: size === undefined ? "missing" : "size" }];
+  });
+  const old = [...unnamed.values()].filter(({ at }) => at < before);
+  return { blobs: whole.size, young: unnamed.size - old.length, suspects, unnamed: old };
+}
+
+async function readAll(deps: Deps, files: readonly RecordedFile[]): Promise<WrongFile[]> {
+  const wrong: WrongFile[] = [];
+  const rest = files.values();
+  const reader = async () => {
+    for (const file of rest) {
+      const sha256 = await digestOf(deps, file);
+      if (sha256 === undefined) wrong.push({ file, why: "missing" });
+      else if (Buffer.compare(sha256, file.sha256) !== 0) wrong.push({ file, why: "digest" });
+    }
+  };
+  await Promise.all(Array.from({ length: READERS }, reader));
+  return wrong;
+}
+
+async function digestOf({ blobs }: Deps, { blobId, size }: RecordedFile): Promise<Uint8Array | undefined> {
+  const bytes = await blobs.read(blobId, 0, size);
+  if (!bytes) return undefined;
+  const hash = createHash("sha256");
+  for await (const piece of bytes) hash.update(piece);
+  return new Uint8Array(hash.digest());
+}
+
+/** Without the files that were deleted or replaced meanwhile: their bytes go after a while. */
+async function stillRecorded(
+  { store }: Deps,
+  suspects: readonly WrongFile[],
+): Promise<readonly WrongFile[] | StoreDown> {
+  const wrong: WrongFile[] = [];
+  for (const suspect of suspects) {
+    const { blobId } = suspect.file;
+    // Whatever the order of the database, the beginning of an id comes before it, and few ids come between.
+    const page = await store.filesAfter({ after: blobId.slice(0, -1) });
+    if (page instanceof StoreDown) return page;
+    if (page.some((file) => file.blobId === blobId)) wrong.push(suspect);
+  }
+  return wrong;
+}
+
+/** Without those that were removed between their list and the question for their rows. */
+async function stillUnnamed(
+  { blobs, store }: Deps,
+  suspects: readonly BlobFacts[],
+): Promise<readonly BlobFacts[] | StoreDown> {
+  if (suspects.length === 0) return [];
+  const there = new Set<string>();
+  for await (const page of pages(blobs)) for (const { id } of page) there.add(id);
+  const still = suspects.filter(({ id }) => there.has(id));
+  const named = await store.blobsKnown({ ids: still.map(({ id }) => id) });
+  return named instanceof StoreDown ? named : still.filter(({ id }) => !named.includes(id));
+}

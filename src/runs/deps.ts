@@ -1,0 +1,27 @@
+/** What the storage of runs works with. */
+import type { Drills } from "../drill.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import type { Places } from "../std/places.ts";
+import type { RunBounds } from "../store/runs/records.ts";
+import type { RunStore } from "../store/runs/runs.ts";
+import type { Blobs } from "./blob/blobs.ts";
+import type { Meter } from "./meter.ts";
+
+export interface RunDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly drills: Drills;
+  readonly store: RunStore;
+  readonly blobs: Blobs;
+  /** This process. */
+  readonly owner: string;
+  readonly bounds: RunBounds;
+  /** Requests that run, by the run that they are about. */
+  readonly places: Places;
+  /** The same requests, by their account. */
+  readonly accountPlaces: Places;
+  readonly meter: Meter;
+  /** Files that come, and attempts to put uploads together, in this process: nobody else's to end. */
+  readonly live: Set<string>;
+}

@@ -1,0 +1,24 @@
+/** The entry point of the thread of the blobs, a Worker. */
+import { setPriority } from "node:os";
+import { BlobLoop } from "../runs/blob/loop.ts";
+import type { FromBlobs, ToBlobs } from "../runs/blob/messages.ts";
+import { randomBase62 } from "../std/base62.ts";
+
+declare const self: Worker;
+
+const NONCE_CHARS = 16;
+
+/** Of this thread alone (Linux): a robot never waits for the digest of an upload. */
+const NICE = 10;
+try {
+  setPriority(0, NICE);
+} catch {
+  // Where it is not allowed the thread is one like the others.
+}
+
+const loop = new BlobLoop(
+  (message: FromBlobs, transfer = []) => self.postMessage(message, transfer),
+  () => randomBase62(NONCE_CHARS),
+);
+
+self.onmessage = ({ data }: MessageEvent<ToBlobs>) => loop.receive(data);

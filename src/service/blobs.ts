@@ -1,0 +1,42 @@
+/** The blobs of this program: where the configuration says, on a thread of their own. */
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { ServeConfig } from "../config/serve.ts";
+import { Problem } from "../error/problem.ts";
+import type { Backend } from "../runs/blob/backend.ts";
+import { Blobs, BlobsDown } from "../runs/blob/blobs.ts";
+import { backendOf } from "../runs/blob/loop.ts";
+import { randomBase62 } from "../std/base62.ts";
+import type { Log } from "../std/log.ts";
+
+type Where = Pick<ServeConfig, "blobs" | "dataDir">;
+
+/** The same rule for its path as for the writer thread (store.ts). */
+function blobThread(): Worker {
+  const path = import.meta.url.includes("$bunfs") ? "./service/blob-thread.js" : "./blob-thread.ts";
+  return new Worker(new URL(path, import.meta.url));
+}
+
+export function makeBlobs({ blobs, dataDir }: Where): Blobs {
+  return new Blobs(blobThread(), blobs ?? { kind: "folder", path: dataDir });
+}
+
+const NONCE_CHARS = 16;
+
+/** For commands beside a service: the stored bytes without the thread, and without the folder for what arrives. */
+export function blobBackend({ blobs, dataDir }: Where): Promise<Backend> {
+  return backendOf(blobs ?? { kind: "folder", path: dataDir }, () => randomBase62(NONCE_CHARS));
+}
+
+/**
+ * For `serve`. A folder that cannot be used ends the start; an object store may be away for a while, and only the routes of run
+ * storage need it.
+ */
+export async function openBlobs(blobs: Blobs, where: Where, log: Log): Promise<Problem | undefined> {
+  await mkdir(where.dataDir, { recursive: true, mode: 0o700 });
+  const down = await blobs.open(join(where.dataDir, "staging"));
+  if (!(down instanceof BlobsDown)) return undefined;
+  if (where.blobs === undefined) return new Problem(`the files of runs cannot be kept: ${down.reason}`);
+  log.error("the object store of runs is not reached", { reason: down.reason });
+  return undefined;
+}

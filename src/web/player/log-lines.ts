@@ -1,0 +1,128 @@
+/** The lines of a run's log, `episode.jsonl`: its head, and observations with their chunks. Read leniently: a field that is wrong is left out. */
+
+interface Camera {
+  readonly name: string;
+  /** Path of its video in the run; without one the observations name its frames. */
+  readonly video?: string;
+}
+
+export interface Head {
+  readonly model: string | undefined;
+  readonly instruction: string | undefined;
+  readonly cameras: readonly Camera[];
+  readonly stateNames: readonly string[];
+  readonly actionNames: readonly string[];
+  /** Seconds between two action rows. */
+  readonly dt: number;
+}
+
+export interface Chunk {
+  /** When its first row is due, in seconds of the run. */
+  readonly start: number;
+  readonly actions: readonly (readonly number[])[];
+}
+
+export interface Observation {
+  /** Where its line begins in the log. */
+  readonly offset: number;
+  /** Seconds since the run's start. */
+  readonly t: number;
+  readonly step: number | undefined;
+  readonly observationId: string | undefined;
+  readonly state: readonly number[];
+  readonly frames: ReadonlyMap<string, readonly string[]>;
+  readonly chunk: Chunk | undefined;
+  readonly latencyMs: number | undefined;
+  readonly timingsMs: readonly (readonly [string, number])[];
+  readonly error: string | undefined;
+}
+
+/** Why a log cannot be shown: a text for the page. */
+export class LogProblem extends Error {}
+
+export function headOf(line: string): Head {
+  const head = objectOf(line);
+  if (head?.type !== "episode") throw new LogProblem("its first line is not the head of an episode");
+  if (head.version !== 1)
+    throw new LogProblem(`it is of version ${String(head.version).slice(0, 20)}; this page reads version 1`);
+  const state = record(head.state);
+  const action = record(head.action);
+  const dt = number(action.dt);
+  if (dt === undefined || dt <= 0) throw new LogProblem("its head has no time between action rows (action.dt)");
+  return {
+    model: text(head.model),
+    instruction: text(head.instruction),
+    cameras: list(head.cameras).flatMap((one) => {
+      const { name, video } = record(one);
+      if (typeof name !== "string") return [];
+      return [typeof video === "string" ? { name, video } : { name }];
+    }),
+    stateNames: texts(state.names),
+    actionNames: texts(action.names),
+    dt,
+  };
+}
+
+/** Undefined for a line that is no observation. */
+export function observationOf(line: string, offset: number): Observation | undefined {
+  const one = objectOf(line);
+  const t = number(one?.t);
+  if (one?.type !== "observation" || t === undefined) return undefined;
+  return {
+    offset,
+    t,
+    step: number(one.step),
+    observationId: text(one.observation_id),
+    state: numbers(one.state),
+    frames: new Map(Object.entries(record(one.frames)).map(([camera, paths]) => [camera, texts(paths)])),
+    chunk: chunkOf(record(one.chunk)),
+    latencyMs: number(one.latency_ms),
+    timingsMs: Object.entries(record(one.timing_ms)).flatMap(([name, ms]) =>
+      typeof ms === "number" ? [[name, ms] as const] : [],
+    ),
+    error: errorOf(record(one.error)),
+  };
+}
+
+function chunkOf({ start, actions }: Record<string, unknown>): Chunk | undefined {
+  const at = number(start);
+  return at === undefined ? undefined : { start: at, actions: list(actions).map(numbers) };
+}
+
+function errorOf({ code, message }: Record<string, unknown>): string | undefined {
+  if (typeof code !== "string") return undefined;
+  return typeof message === "string" ? `${code}: ${message}` : code;
+}
+
+function objectOf(line: string): Record<string, unknown> | undefined {
+  try {
+    return record(JSON.parse(line));
+  } catch {
+    return undefined;
+  }
+}
+
+function record(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
+}
+
+function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function number(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined;
+}
+
+/** What is no number stays in its place, so that the others keep their names. */
+function numbers(value: unknown): number[] {
+  return list(value).map((one) => number(one) ?? Number.NaN);
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function texts(value: unknown): string[] {
+  return list(value).map((one) => (typeof one === "string" ? one : "?"));
+}

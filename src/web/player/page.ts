@@ -1,0 +1,27 @@
+/** The elements of the page that the player finds and makes. */
+
+/** The page and its script come from one place: an element that is not there is a bug. */
+export function find<E extends HTMLElement>(id: string, kind: new () => E): E {
+  const found = document.getElementById(id);
+  if (!(found instanceof kind)) throw new Error(`the page has no ${id}`);
+  return found;
+}
+
+export function make<K extends keyof HTMLElementTagNameMap>(
+  name: K,
+  kind?: string,
+  ...inside: readonly (Node | string)[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(name);
+  if (kind !== undefined) element.className = kind;
+  element.append(...inside);
+  return element;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function draw(name: string, attributes: Readonly<Record<string, string>>): SVGElement {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}

@@ -1,0 +1,10 @@
+/**
+ * A macro: it runs when the importing module is read (from source) or compiled (into the executable), so that either has the
+ * player as one text. A process of its own, because a macro may not call the bundler that waits for it.
+ */
+export function playerBundle(): string {
+  const command = ["build", `${import.meta.dir}/../player/main.ts`, "--target=browser", "--format=esm", "--minify"];
+  const built = Bun.spawnSync([process.execPath, ...command]);
+  if (!built.success) throw new Error(`the player cannot be bundled: ${built.stderr.toString()}`);
+  return built.stdout.toString();
+}
