@@ -51,3 +51,9 @@ export function byteStream(source: Source, ended: (error?: unknown) => void): Re
     { highWaterMark: 0 },
   );
 }
+
+/** The bytes of a slice, read here: for a request whose `Range` the server must not read once more by itself. */
+export function sourceOfFile({ path, from, to }: FileSlice): Source {
+  const reader = Bun.file(path).slice(from, to).stream().getReader();
+  return { pull: async () => (await reader.read()).value, close: () => reader.cancel() };
+}

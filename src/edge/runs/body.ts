@@ -3,9 +3,16 @@ import { Failure } from "../../error/core.ts";
 import { RUNS } from "../../error/runs.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Pour } from "../../runs/receive.ts";
-import { announcedLength, type BodyStream } from "../http/body-stream.ts";
+import { announcedLength, type BodyStream, type Sink } from "../http/body-stream.ts";
 
 const { runFileBytesMax, runIdleMs, runBodyMs } = LIMITS;
+
+/** A part of a file must not become the whole (RFC 9110, section 14.5). */
+export function partialBody({ headers }: Request): Failure | undefined {
+  if (!headers.has("content-range")) return undefined;
+  const message = "the body is a part of a file (Content-Range); send the file whole, or by a multipart upload";
+  return new Failure(RUNS.invalid_request, message);
+}
 
 /** Bytes, out of `Content-Length`. */
 export function announced(request: Request): number | Failure {
@@ -22,9 +29,24 @@ function tooLarge(): Failure {
   return new Failure(RUNS.request_too_large, message);
 }
 
+/**
+ * Gives the memory of a piece back once the sink has copied it: a fast upload makes garbage faster than the collector looks for it,
+ * over a hundred megabytes.
+ */
+function freeing(sink: Sink): Sink {
+  return {
+    write: async (piece) => {
+      const failure = await sink.write(piece);
+      if (piece.length === piece.buffer.byteLength) (piece.buffer as ArrayBuffer).transfer(0);
+      return failure;
+    },
+    abort: () => sink.abort(),
+  };
+}
+
 export function pourFrom(body: BodyStream): Pour {
   return async (sink) => {
-    const poured = await body(sink, {
+    const poured = await body(freeing(sink), {
       bytesMax: runFileBytesMax,
       idleMs: runIdleMs,
       totalMs: runBodyMs,

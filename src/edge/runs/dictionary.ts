@@ -1,39 +1,92 @@
-/** Dictionaries of structured fields (RFC 9651, sections 3.2 and 4.2.2), as far as telling their members apart needs. */
+/**
+ * Dictionaries of structured fields (RFC 9651, sections 3.2 and 4.2.2), as far as telling their members apart needs. In one pass:
+ * a single pattern for all of it would try a hostile field many times over.
+ */
 
-const KEY = "[a-z*][a-z0-9_\\-.*]*";
-const BARE = [
-  // An integer or a decimal, a string, a token, bytes, a boolean, a date, a string for people.
-  "-?(?:\\d{1,12}\\.\\d{1,3}|\\d{1,15})(?![\\d.])",
-  '"(?:[ !#-\\[\\]-~]|\\\\["\\\\])*"',
-  "[A-Za-z*][!#$%&'*+\\-.^_`|~0-9A-Za-z:/]*",
-  ":[A-Za-z0-9+/=]*:",
-  "\\?[01]",
-  "@-?\\d{1,15}(?![\\d.])",
-  '%"(?:[ !#$&-~]|%[0-9a-f]{2})*"',
-].join("|");
-const PARAMETERS = `(?:; *${KEY}(?:=(?:${BARE}))?)*`;
-const ITEM = `(?:${BARE})${PARAMETERS}`;
-const LIST = `\\( *(?:${ITEM}(?: +${ITEM})* *)?\\)${PARAMETERS}`;
-
-const MEMBER = new RegExp(`(${KEY})(?:=(${ITEM}|${LIST})|${PARAMETERS})`, "y");
-const COMMA = /[ \t]*,[ \t]*(?!$)/y;
+const KEY = /[a-z*][a-z0-9_\-.*]*/y;
+/** A number, a token, bytes, a boolean or a date. */
+const SIMPLE =
+  /-?(?:\d{1,12}\.\d{1,3}|\d{1,15})(?![\d.])|[A-Za-z*][!#$%&'*+\-.^_`|~0-9A-Za-z:/]*|:[A-Za-z0-9+/=]*:|\?[01]|@-?\d{1,15}(?![\d.])/y;
+const STRING_PIECE = /[ !#-[\]-~]+|\\["\\]/y;
+/** Of a string for people, `%"…"`. */
+const DISPLAY_PIECE = /[ !#$&-~]+|%[0-9a-f]{2}/y;
+const BLANKS = / */y;
+const SEPARATOR = /[ \t]*,[ \t]*/y;
 
 /** Values by their keys, as they stand there with their parameters; of a key that comes twice the last one. Undefined: malformed. */
 export function readDictionary(field: string): ReadonlyMap<string, string> | undefined {
-  const text = field.trim();
+  const text = new Scanner(field.trim());
   const members = new Map<string, string>();
-  let at = 0;
-  while (at < text.length) {
-    MEMBER.lastIndex = at;
-    const [member, key, value = "?1"] = MEMBER.exec(text) ?? [];
-    if (member === undefined || key === undefined) return undefined;
-    members.set(key, value);
-    at += member.length;
-    if (at === text.length) break;
-    COMMA.lastIndex = at;
-    const [comma] = COMMA.exec(text) ?? [];
-    if (comma === undefined) return undefined;
-    at += comma.length;
+  while (!text.ended) {
+    const key = text.take(KEY);
+    if (key === undefined) return undefined;
+    const start = text.at;
+    const valued = text.skip("=");
+    if (valued && !value(text)) return undefined;
+    if (!parameters(text)) return undefined;
+    members.set(key, valued ? text.since(start + 1) : "?1");
+    if (text.ended) return members;
+    if (text.take(SEPARATOR) === undefined || text.ended) return undefined;
   }
   return members;
+}
+
+class Scanner {
+  at = 0;
+
+  constructor(private readonly text: string) {}
+
+  get ended(): boolean {
+    return this.at === this.text.length;
+  }
+
+  take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.at;
+    const [found] = pattern.exec(this.text) ?? [];
+    this.at += found?.length ?? 0;
+    return found;
+  }
+
+  skip(word: string): boolean {
+    const found = this.text.startsWith(word, this.at);
+    if (found) this.at += word.length;
+    return found;
+  }
+
+  since(start: number): string {
+    return this.text.slice(start, this.at);
+  }
+}
+
+function value(text: Scanner): boolean {
+  return text.skip("(") ? listRest(text) : bare(text);
+}
+
+function bare(text: Scanner): boolean {
+  if (text.skip('"')) return quotedRest(text, STRING_PIECE);
+  if (text.skip('%"')) return quotedRest(text, DISPLAY_PIECE);
+  return text.take(SIMPLE) !== undefined;
+}
+
+function quotedRest(text: Scanner, piece: RegExp): boolean {
+  while (text.take(piece) !== undefined);
+  return text.skip('"');
+}
+
+function listRest(text: Scanner): boolean {
+  for (let first = true; ; first = false) {
+    const blanks = text.take(BLANKS);
+    if (text.skip(")")) return true;
+    if (!first && blanks === "") return false;
+    if (!bare(text) || !parameters(text)) return false;
+  }
+}
+
+function parameters(text: Scanner): boolean {
+  while (text.skip(";")) {
+    text.take(BLANKS);
+    if (text.take(KEY) === undefined) return false;
+    if (text.skip("=") && !bare(text)) return false;
+  }
+  return true;
 }

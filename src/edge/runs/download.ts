@@ -6,6 +6,7 @@ import type { RunDeps } from "../../runs/deps.ts";
 import type { Keep } from "../../runs/gate.ts";
 import { fileOf, openFile } from "../../runs/read.ts";
 import type { FileKey, StoredFile } from "../../store/runs/records.ts";
+import { sourceOfFile } from "../http/download.ts";
 import { failedWith, type Reply } from "../http/reply.ts";
 import type { Outcome } from "../http/route.ts";
 import { digestField } from "./digest.ts";
@@ -38,8 +39,13 @@ export async function download(deps: Deps, key: FileKey, { method, headers }: Re
     const message = `none of the bytes of Range are there: the file has ${size} bytes`;
     return failedWith(new Failure(RUNS.invalid_range, message), { ...about, "content-range": `bytes */${size}` });
   }
-  if (range === "whole")
-    return await send(deps, key, file, { from: 0, to: size }, { status: 200, headers: found }, keep);
+  if (range === "whole") {
+    const whole = await send(deps, key, file, { from: 0, to: size }, { status: 200, headers: found }, keep);
+    if (whole instanceof Failure || !headers.has("range")) return whole;
+    const { body } = whole;
+    // Of an answer that is a whole file Bun reads `Range` by itself, and takes for one what is malformed.
+    return body !== null && typeof body === "object" && "path" in body ? { ...whole, body: sourceOfFile(body) } : whole;
+  }
   const part = { "content-range": `bytes ${range.from}-${range.to - 1}/${size}` };
   return await send(deps, key, file, range, { status: 206, headers: { ...found, ...part } }, keep);
 }
@@ -70,7 +76,7 @@ async function send(
   { from, to }: Range,
   { status, headers }: Required<Omit<Reply, "body">>,
   keep: Keep,
-): Promise<Outcome> {
+): Promise<Reply | Failure> {
   if (to === from) return { status, body: new Uint8Array(), headers };
   const body = await openFile(deps, key, file, from, to);
   if (body instanceof Failure) return body;

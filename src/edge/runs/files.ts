@@ -8,7 +8,7 @@ import { putFile } from "../../runs/put.ts";
 import { removeFile } from "../../runs/remove.ts";
 import type { BodyStream } from "../http/body-stream.ts";
 import type { Call, Outcome } from "../http/route.ts";
-import { announced, pourFrom } from "./body.ts";
+import { announced, partialBody, pourFrom } from "./body.ts";
 import { readDigest } from "./digest.ts";
 import { download, etagOf } from "./download.ts";
 import { readFileKey } from "./target.ts";
@@ -20,6 +20,8 @@ export async function putOne(deps: RunDeps, call: Call<Principal, BodyStream>): 
   if (size instanceof Failure) return size;
   const key = readFileKey(principal.accountId, request.url);
   if (key instanceof Failure) return key;
+  const partial = partialBody(request);
+  if (partial) return partial;
   const sha256 = readDigest(request.headers);
   if (sha256 instanceof Failure) return sha256;
   server?.timeout(request, LIMITS.runConnectionIdleSeconds);

@@ -11,7 +11,7 @@ import type { FileKey, StoredUpload } from "../../store/runs/records.ts";
 import type { BodyStream } from "../http/body-stream.ts";
 import { isObject, type JsonObject } from "../http/json.ts";
 import type { Call, Outcome } from "../http/route.ts";
-import { announced, pourFrom } from "./body.ts";
+import { announced, partialBody, pourFrom } from "./body.ts";
 import { readDigest, readHex } from "./digest.ts";
 import { etagOf } from "./download.ts";
 import { query, queryNumber, readFileKey } from "./target.ts";
@@ -125,6 +125,8 @@ export async function putUpload(deps: RunDeps, call: Keyed<BodyStream>): Promise
   const part = queryNumber(request.url, "part", 1, PARTS_MAX);
   if (part instanceof Failure) return part;
   if (part === undefined) return invalid("part is missing in the query; parts are numbered from 1", "part");
+  const partial = partialBody(request);
+  if (partial) return partial;
   const sha256 = readDigest(request.headers);
   if (sha256 instanceof Failure) return sha256;
   server?.timeout(request, LIMITS.runConnectionIdleSeconds);
