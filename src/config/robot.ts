@@ -46,6 +46,22 @@ export const BUILT_IN_RATES: ReadonlyMap<string, Rates> = new Map([
   ["vendorF/picasso:yam", BUILT_IN],
 ]);
 
+/** Tables as they stand in the file, and before them those of the models with built-in rates, which are written out. */
+export function robotTables(given: Readonly<Record<string, object>>): Map<string, object> {
+  const written = (nanos: bigint) => Value.Encode(rate(), nanos);
+  const builtIn = [...BUILT_IN_RATES].map(([id, { prompt, cachedPrompt, completion }]): [string, object] => [
+    id,
+    {
+      ...Object(Value.Default(RobotTable, {})),
+      prompt_usd_per_mtok: written(prompt),
+      cached_prompt_usd_per_mtok: written(cachedPrompt),
+      row_usd_per_mrow: written(completion),
+      ...given[id],
+    },
+  ]);
+  return new Map([...builtIn, ...Object.entries(given).filter(([id]) => !BUILT_IN_RATES.has(id))]);
+}
+
 /** What a model costs; the text says why that is not known, or cannot be. */
 export function robotRates(id: string, { rates }: Pick<RobotConfig, "rates">): Rates | string {
   const builtIn = BUILT_IN_RATES.get(id);

@@ -4,6 +4,7 @@
  */
 import { join, resolve } from "node:path";
 import { type StaticDecode, type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 import { type Drills, readDrills } from "../drill.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
@@ -12,7 +13,7 @@ import { fieldFault, readTable, readToml } from "./check.ts";
 import { clientConfig, type Environment, environment, folders } from "./environment.ts";
 import { either, hostPort, seconds, text, whole } from "./fields.ts";
 import { LlmTable, llmConfig } from "./llm.ts";
-import { RobotTable, robotConfig } from "./robot.ts";
+import { RobotTable, robotConfig, robotTables } from "./robot.ts";
 
 /** The flags of `serve`, as typed. */
 export interface ServeFlags {
@@ -54,6 +55,33 @@ export type ServeConfig = ReturnType<typeof serveSettings>;
 
 /** Everything that `serve` needs to know, or the first thing that is wrong. */
 export async function serveConfig(flags: ServeFlags, env: Environment = environment()): Promise<ServeConfig | Problem> {
+  const read = await readAll(flags, env);
+  return read instanceof Problem ? read : serveSettings(read.settings, flags, env, read.decided);
+}
+
+/** The same as it would stand in the file, with every default; and what is set in the environment alone, by name: all of it is secret. */
+export async function effectiveSettings(flags: ServeFlags, env: Environment = environment()) {
+  const read = await readAll(flags, env);
+  if (read instanceof Problem) return read;
+  const { settings, decided } = read;
+  const { blobs, configPath } = decided;
+  const { llm, robot, ...top } = Value.Encode(FILE, settings);
+  return {
+    configPath,
+    top: {
+      ...top,
+      data: resolve(settings.data ?? folders(env).data),
+      ...(blobs && { s3_path_style: blobs.pathStyle ? "on" : "off" }),
+    },
+    llm,
+    robot: Object.fromEntries(robotTables(robot)),
+    secrets: SECRETS.filter((name) => env[name]),
+  };
+}
+
+const SECRETS = ["DATABASE_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"] as const;
+
+async function readAll(flags: ServeFlags, env: Environment) {
   const unsupported = UNSUPPORTED.find((name) => env[name]);
   if (unsupported) {
     return new Problem(`${unsupported} is set, but this build does not support it; unset it`, EXIT.usage);
@@ -72,7 +100,7 @@ export async function serveConfig(flags: ServeFlags, env: Environment = environm
   if (settings instanceof Problem) return settings;
   const blobs = blobOptions(settings, env);
   if (blobs instanceof Problem) return blobs;
-  return serveSettings(settings, flags, env, { configPath: path, databaseUrl, drills, blobs });
+  return { settings, decided: { configPath: path, databaseUrl, drills, blobs } };
 }
 
 /** Variables of stores that this build does not have: refused, because ignoring them would lose data. */

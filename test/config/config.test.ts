@@ -157,9 +157,7 @@ test("every configuration error exits with 2 and says what was expected", async 
     await robot('row_usd_per_mrow = "0.0001"'),
     await message('[llm."a"]\nbase_url = "http://x"'),
     await message('[llm."a"]\nbase_url = "x"'),
-    ...(await Promise.all(
-      ["DATABASE_URL", "REDIS_URL", "TENDON_BLOBS", "TENDON_FAULTS"].map((name) => message("", { [name]: "x" })),
-    )),
+    ...(await Promise.all(["DATABASE_URL", "REDIS_URL", "TENDON_FAULTS"].map((name) => message("", { [name]: "x" })))),
   ];
   for (const text of messages) expect(text).toMatch(/^2 ./);
   expect(messages[2]).toContain("TENDON_PORT must be a whole number from 0 to 65535");

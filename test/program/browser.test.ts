@@ -153,6 +153,8 @@ test.skipIf(CHROMIUM === null && testRequirement() === "none")(
 
       await page.goto("/docs/language-models");
       await look(page, "docs-language-models");
+      await page.goto("/docs/robot-runs");
+      await look(page, "docs-robot-runs");
       expect(notes).toEqual([]);
     } finally {
       await browser.close();

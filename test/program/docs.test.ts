@@ -6,10 +6,14 @@ test("openapi.json and docs are served without a key, and the document's example
   await using place = await Place.make();
   const server = await place.serve();
   const { url } = server.ready;
-  const paths = ["/openapi.json", "/docs", "/docs/episodes", "/docs/language-models"] as const;
-  const [json, page, episodes, languageModels] = await Promise.all(paths.map((path) => fetch(`${url}${path}`)));
-  if (!json || !page || !episodes || !languageModels) throw new Error("four answers");
-  expect([json.status, page.status, episodes.status, languageModels.status]).toEqual([200, 200, 200, 200]);
+  const paths = ["/openapi.json", "/docs", "/docs/episodes", "/docs/language-models", "/docs/robot-runs"] as const;
+  const [json, page, episodes, languageModels, robotRuns] = await Promise.all(
+    paths.map((path) => fetch(`${url}${path}`)),
+  );
+  if (!json || !page || !episodes || !languageModels || !robotRuns) throw new Error("five answers");
+  const statuses = [json, page, episodes, languageModels, robotRuns].map(({ status }) => status);
+  expect(statuses).toEqual([200, 200, 200, 200, 200]);
+  expect(await robotRuns.text()).toContain("/v1/robot/runs/lab-7/fold-1");
   expect(await languageModels.text()).toContain("client.responses.create(");
   // The clients lie in the executable as text.
   expect(await episodes.text()).toMatch(/websockets\.sync\.client[\s\S]*new WebSocket\(/);

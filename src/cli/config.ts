@@ -1,0 +1,43 @@
+/** `tendon config`: what `serve` would run with, as tendon.toml says it, every default written out and every secret left out. */
+import { effectiveSettings } from "../config/serve.ts";
+import { Problem } from "../error/problem.ts";
+import type { Command } from "./frame/command.ts";
+import { answer } from "./frame/print.ts";
+
+export const config: Command = {
+  name: "config",
+  summary: "Print the effective configuration as TOML, secrets left out.",
+  flags: {
+    data: { value: "DIR", about: "Data folder (default: as serve)." },
+    models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
+    config: { value: "FILE", about: "Configuration file (default: as serve)." },
+    json: { about: "Print it as one JSON object." },
+  },
+  async run(given) {
+    const [data, models, file] = [given.text("data"), given.text("models"), given.text("config")];
+    // Drills, which need `--dev`, are none of this command's business.
+    const effective = await effectiveSettings({ data, models, config: file, dev: true, json: false });
+    if (effective instanceof Problem) return effective;
+    const { configPath, top, llm, robot, secrets } = effective;
+    const lines = [
+      `# What serve runs with here. Its file: ${configPath}`,
+      ...secrets.map((name) => `# ${name} is set; it is not shown.`),
+      ...linesOf(top),
+      ...("models" in top ? [] : ["# models: those that ship with the executable"]),
+      ...("blobs" in top ? [] : ["# blobs: the bytes of runs are in the data folder"]),
+      ...tables("llm", llm),
+      ...tables("robot", robot),
+    ];
+    return answer(given, { ...top, llm, robot, secrets }, lines.join("\n"));
+  },
+};
+
+function tables(kind: string, all: Readonly<Record<string, object>>): string[] {
+  return Object.entries(all).flatMap(([id, table]) => ["", `[${kind}.${JSON.stringify(id)}]`, ...linesOf(table)]);
+}
+
+/** A text, a number, a truth value or a list of texts is written as in JSON. */
+function linesOf(table: object): string[] {
+  const said = Object.entries(table).filter(([, value]) => value !== undefined);
+  return said.map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+}
