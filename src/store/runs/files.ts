@@ -76,7 +76,7 @@ function overAccount({ size, accountBytesMax }: Wanted, { stored, reserved }: To
   return stored + reserved + BigInt(size) > BigInt(accountBytesMax) ? "quota" : undefined;
 }
 
-export function* unfinishedAt(runId: string, path: string): Steps<object | undefined> {
+function* unfinishedAt(runId: string, path: string): Steps<object | undefined> {
   return yield* first("SELECT id FROM run_uploads WHERE run_id = $1 AND path = $2 AND state <> 'done'", runId, path);
 }
 
@@ -85,7 +85,7 @@ interface FileRow {
   readonly size: bigint;
 }
 
-export function* fileAt(runId: string, path: string): Steps<FileRow | undefined> {
+function* fileAt(runId: string, path: string): Steps<FileRow | undefined> {
   const text = `SELECT blob_id AS "blobId", size FROM run_files WHERE run_id = $1 AND path = $2`;
   return yield* first<FileRow>(text, runId, path);
 }

@@ -108,7 +108,7 @@ interface Joining extends OfUpload {
   readonly at: number;
 }
 
-export type JoinBegun =
+type JoinBegun =
   | { readonly upload: StoredUpload; readonly parts: readonly StoredPart[] }
   | { readonly done: StoredUpload }
   /** Another process, or another request, puts it together. */

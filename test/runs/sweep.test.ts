@@ -1,0 +1,187 @@
+/** What processes leave that end in the middle, and what the sweep makes of it; on both stores of records. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { compare, sweep, takeOver } from "../../src/runs/sweep.ts";
+import { fileOf, type Person } from "./person.ts";
+import { RECORDS, RunsStage, startServers, stopServers } from "./stage.ts";
+
+beforeAll(() => startServers("PostgreSQL"));
+afterAll(stopServers);
+
+const HOUR = 3_600;
+
+for (const combination of RECORDS) {
+  describe.skipIf(combination.absent)(combination.title, () => {
+    let at: RunsStage;
+    let ann: Person;
+    beforeEach(async () => {
+      at = await RunsStage.start(combination);
+      ann = await at.person();
+    });
+    afterEach(() => at[Symbol.asyncDispose]());
+
+    const now = () => Math.floor(at.clock.unixMs() / 1000);
+
+    /** As a process that ends while a file comes, while one is stored without its record, and while an upload is put together. */
+    async function leave(owner: string): Promise<string> {
+      const { store, blobs, bounds } = at.service.runs;
+      const file = { accountId: ann.accountId, robot: "arm", run: "left", ...bounds, owner, at: now() };
+      for (const name of ["coming", "stored"]) {
+        const blobId = `blob_${owner}${name}`;
+        expect(await store.fileBegin({ ...file, runId: `run_${owner}`, blobId, path: name, size: 5 })).toBe("begun");
+        const receiving = await blobs.receive();
+        if (!("write" in receiving)) throw new Error(receiving.reason);
+        await receiving.write(Buffer.from("12345"));
+        const staged = await receiving.end();
+        if (!("sha256" in staged)) throw new Error(staged.reason);
+        if (name === "stored") await blobs.put(staged, blobId);
+        else await blobs.discard(staged);
+      }
+      const uploadId = await ann.begun("left", `joining-${owner}`, { size: 5 });
+      await ann.part("left", `joining-${owner}`, uploadId, 1, "12345");
+      const { accountId, accountBytesMax } = { ...ann, ...bounds };
+      const join = { accountId, uploadId, owner, attempt: `join_${owner}`, accountBytesMax, at: now() };
+      expect(await store.joinBegin(join)).toHaveProperty("upload");
+      return uploadId;
+    }
+
+    test("what the process before this one was doing is ended at the start, and gives its room back; uploads go on", async () => {
+      const id = await leave("node_before");
+      expect(await ann.room()).toEqual([0, 20]);
+      await takeOver(at.service.runs, undefined);
+      await takeOver(at.service.runs, "node_other");
+      expect(await ann.room()).toEqual([0, 20]);
+      await takeOver(at.service.runs, "node_before");
+      expect(await ann.room()).toEqual([0, 5]);
+      expect((await ann.finish("left", "joining-node_before", id)).said).toBe("200");
+      at.clock.aheadSeconds += 61;
+      await sweep(at.service.runs);
+      expect(await at.blobIds()).toEqual([expect.stringMatching(/^blob_/)]);
+      expect((await ann.complete("left", [fileOf("joining-node_before", "12345")])).said).toBe("200");
+    });
+
+    test("on a store of its own a process ends what all others left", async () => {
+      await leave("node_a");
+      await leave("node_b");
+      await takeOver(at.service.runs, "all");
+      expect(await ann.room()).toEqual([0, 10]);
+    });
+
+    test("what another node does stays for three hours; what this process does stays for as long as it lasts", async () => {
+      await leave("node_beside");
+      const half = ann.halfPut("live", "a", 10, "12345");
+      while ((await ann.room())[1] !== 30) await Bun.sleep(5);
+      at.clock.aheadSeconds += 3 * HOUR - 60;
+      await sweep(at.service.runs);
+      expect(await ann.room()).toEqual([0, 30]);
+      at.clock.aheadSeconds += 120;
+      await sweep(at.service.runs);
+      expect(await ann.room()).toEqual([0, 15]);
+      half.write("67890");
+      expect(await half.said).toBe("201");
+    });
+
+    test("a second node takes nothing of what the first does", async () => {
+      await using second = await RunsStage.start({ beside: at });
+      const half = ann.halfPut("live", "a", 10, "12345");
+      while ((await ann.room())[1] !== 10) await Bun.sleep(5);
+      const id = await ann.begun("live", "b", { size: 5 });
+      await ann.part("live", "b", id, 1, "12345");
+      await sweep(second.service.runs);
+      await compare(second.service.runs);
+      half.write("67890");
+      expect(await half.said).toBe("201");
+      // Every node answers every request.
+      expect((await ann.at(second.url).finish("live", "b", id)).said).toBe("200");
+      const list = [fileOf("a", "1234567890"), fileOf("b", "12345")];
+      expect((await ann.at(second.url).complete("live", list)).said).toBe("200");
+      expect((await ann.get("live", "b")).bytes.length).toBe(5);
+    });
+
+    test("what a request of this process could not end is ended by the sweep", async () => {
+      const id = await leave(at.service.runs.owner);
+      await sweep(at.service.runs);
+      expect(await ann.room()).toEqual([0, 5]);
+      expect((await ann.uploads("left", `joining-${at.service.runs.owner}`, id)).json).toMatchObject({
+        received: [{ part: 1 }],
+      });
+    });
+
+    test("bytes without a record go once they are older than three hours; parts of uploads and files stay", async () => {
+      await ann.put("kept", "file", "1");
+      const id = await ann.begun("kept", "upload", { size: 5 });
+      await ann.part("kept", "upload", id, 1, "12345");
+      const before = await at.blobIds();
+      expect(before.length).toBe(2);
+      await leave("node_lost");
+      await at.place.corrupt("DELETE FROM run_blobs");
+      await at.place.corrupt("UPDATE robot_runs SET reserved = 5, coming = 1 WHERE run = 'left'");
+      await at.place.corrupt("UPDATE run_accounts SET reserved = 15");
+      await compare(at.service.runs);
+      expect((await at.blobIds()).length).toBe(4);
+      at.clock.aheadSeconds += 3 * HOUR + 60;
+      await compare(at.service.runs);
+      const left = await at.rows("SELECT blob_id AS id FROM run_uploads WHERE state = 'joining'");
+      expect(await at.blobIds()).toEqual([...before, ...left.map(({ id: blob }) => String(blob))].sort());
+    });
+
+    test("deleted bytes stay for a minute", async () => {
+      await ann.completed("one", { a: "12345" });
+      await ann.erase("one");
+      at.clock.aheadSeconds += 58;
+      await sweep(at.service.runs);
+      expect((await at.blobIds()).length).toBe(1);
+      at.clock.aheadSeconds += 4;
+      await sweep(at.service.runs);
+      expect(await at.blobIds()).toEqual([]);
+    });
+
+    test("a request that fails, is cut or is refused leaves no row, no room taken and no bytes", async () => {
+      const half = ann.halfPut("cut", "a", 10, "12345");
+      while ((await at.staged()).length === 0) await Bun.sleep(5);
+      expect(await ann.room()).toEqual([0, 10]);
+      half.cut();
+      while ((await ann.room())[1] !== 0) await Bun.sleep(5);
+      const id = await ann.begun("cut", "b", { size: 10 });
+      const path = `/v1/robot/runs/arm/cut/uploads/b?upload_id=${id}&part=1`;
+      const part = ann.half("PUT", path, ["Content-Length: 10"], "12345");
+      while ((await at.staged()).length === 0) await Bun.sleep(5);
+      part.cut();
+      while ((await at.staged()).length > 0) await Bun.sleep(5);
+      expect((await ann.uploads("cut", "b", id)).json).toMatchObject({ received: [] });
+      await ann.abort("cut", "b", id);
+      await ann.put("cut", "c", "12345", { "x-content-sha256": "0".repeat(64) });
+      await ann.put("cut", "d", "1");
+      await ann.remove("cut", "d");
+      for (const table of ["robot_runs", "run_files", "run_uploads", "run_parts"]) {
+        expect([table, await at.rows(`SELECT * FROM ${table}`)]).toEqual([table, []]);
+      }
+      at.clock.aheadSeconds += 61;
+      await sweep(at.service.runs);
+      expect([await at.rows("SELECT * FROM run_blobs"), await at.blobIds()]).toEqual([[], []]);
+      expect((await ann.erase("cut")).said).toBe("404 run_not_found");
+    });
+
+    test("a total that is not the sum of what it counts is found", async () => {
+      await ann.completed("one", { a: "12345" });
+      await ann.begun("two", "a", { size: 7 });
+      expect(await at.store.runs.runTotalsWrong()).toEqual([]);
+      const totals = [
+        ["run_files", "robot_runs", "files"],
+        ["run_bytes", "robot_runs", "stored"],
+        ["run_reserved", "robot_runs", "reserved"],
+        ["run_coming", "robot_runs", "coming"],
+        ["run_uploads", "robot_runs", "uploads"],
+        ["account_stored", "run_accounts", "stored"],
+        ["account_reserved", "run_accounts", "reserved"],
+        ["account_completed", "run_accounts", "completed"],
+      ] as const;
+      for (const [of, table, column] of totals) {
+        await at.place.corrupt(`UPDATE ${table} SET ${column} = ${column} + 1`);
+        const wrong = await at.store.runs.runTotalsWrong();
+        expect(Array.isArray(wrong) && wrong.map((one) => one.of)).toContain(of);
+        await at.place.corrupt(`UPDATE ${table} SET ${column} = ${column} - 1`);
+      }
+      expect(await at.store.runs.runTotalsWrong()).toEqual([]);
+    });
+  });
+}
