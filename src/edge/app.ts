@@ -18,7 +18,9 @@ export function appOf(deps: HttpDeps, surfaces: readonly Surface[]) {
   // Elysia answers HEAD with the handler of GET, whose whole body it reads for its length, unless it is answered before.
   const heads: { readonly path: RegExp; readonly target: Target }[] = [];
   const websocket = surfaces.find(({ socket }) => socket)?.socket;
-  const app = new Elysia({ strictPath: true, ...(websocket && { websocket }) })
+  // Elysia looks for the path behind a host of at least four characters, otherwise: `http://gpu/` has three.
+  const handler = { standardHostname: false };
+  const app = new Elysia({ strictPath: true, handler, ...(websocket && { websocket }) })
     .onRequest(({ request }) => {
       // With a malformed Host the address is malformed: there is no such route.
       if (!URL.canParse(request.url)) return answer(deps, UNMATCHED, request, NO_PARAMS, null);

@@ -28,12 +28,13 @@ export class RawHttp implements Disposable {
     });
   }
 
-  static async to(url: string): Promise<RawHttp> {
+  /** `as`: another name of the same host. */
+  static async to(url: string, as?: string): Promise<RawHttp> {
     const { hostname, port, host } = new URL(url);
     const connected = Promise.withResolvers<void>();
     const socket = connect(Number(port), hostname, connected.resolve);
     await connected.promise;
-    return new RawHttp(socket, host);
+    return new RawHttp(socket, as ?? host);
   }
 
   /** Sends a request and reads its answer; one to HEAD has no body. */

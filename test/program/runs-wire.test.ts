@@ -44,6 +44,14 @@ async function codeOf(target: string, method = "GET", body = ""): Promise<string
     : `${answer.status} ${JSON.parse(answer.body.toString()).error.code}`;
 }
 
+test("a host may have a short name", async () => {
+  for (const host of ["h", "gpu", "gpu:80"]) {
+    using connection = await RawHttp.to(server.ready.url, host);
+    expect((await connection.ask("GET", `${files}/a/b.txt`, [key])).status).toBe(200);
+    expect((await connection.ask("GET", "/healthz")).status).toBe(200);
+  }
+});
+
 describe("HEAD", () => {
   /** Those that are the request's own, and Bun gives no `Date` to the answer of a handler to HEAD. */
   const lasting = ({ status, headers }: RawAnswer) => {
