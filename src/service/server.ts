@@ -145,9 +145,10 @@ export class Server {
     }
     const path = join(this.config.dataDir, OWNER_FILE);
     const before = await readText(path);
-    await writePrivate(path, deps.owner);
     await takeOverRuns(this.service.runs, before);
     await owners.start(false, before);
+    // Last: a process that dies before has run nothing, and the next one still finds who came before.
+    await writePrivate(path, deps.owner);
   }
 
   private listen(app: Parameters<typeof listen>[0], address: Parameters<typeof listen>[1]): Listener | Problem {
