@@ -25,12 +25,16 @@ import { money } from "./money.ts";
 import { overhead } from "./overhead.ts";
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
+import { runs } from "./runs.ts";
+import { runsKill } from "./runs-kill.ts";
+import { runsLarge } from "./runs-large.ts";
 import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill],
   ...[money, overhead, interference, llm, llmBeside, llmKill],
+  ...[runs, runsKill, runsLarge],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {

@@ -65,6 +65,20 @@ export class Books implements AsyncDisposable {
     return this.place.serve(args, { ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }), ...env });
   }
 
+  /** Starts the service and kills it after so much time, ready or not. */
+  async cutStart(ms: number): Promise<void> {
+    const database: Record<string, string> = this.url === undefined ? {} : { DATABASE_URL: this.url };
+    const words = ["--config", this.place.path("tendon.toml"), "--data", this.dataDir];
+    const child = this.place.spawn(["serve", "--dev", "--json", "--port", "0", ...words], database);
+    await Bun.sleep(ms);
+    child.kill("SIGKILL");
+    await child.exited;
+  }
+
+  get dataDir(): string {
+    return this.place.path("data");
+  }
+
   /** Runs a command of the program on the same data to its end. */
   run(words: readonly string[]): Promise<Ended> {
     const database: Record<string, string> = this.url === undefined ? {} : { DATABASE_URL: this.url };
@@ -132,7 +146,8 @@ export class Books implements AsyncDisposable {
     await this.place[Symbol.asyncDispose]();
   }
 
-  private async rows<Row>(sql: string): Promise<readonly Row[]> {
+  /** What a statement finds, beside the service or without it. */
+  async rows<Row>(sql: string): Promise<readonly Row[]> {
     if (this.url === undefined) {
       using db = new Database(join(this.place.path("data"), "tendon.sqlite"), { readonly: true });
       return db.query<Row, []>(sql).all();
