@@ -6,7 +6,7 @@ import type { RunDeps } from "./deps.ts";
 import { mismatch, unavailable } from "./failures.ts";
 
 /** Where the pieces of a body go. */
-export interface Sink {
+interface Sink {
   write(bytes: Uint8Array): Promise<Failure | undefined>;
   /** The body has not come whole. */
   abort(): Promise<void>;
