@@ -9,7 +9,7 @@ import { type Clock, systemClock } from "../std/clock.ts";
 import { ErrorReply, NoAnswer, type Service } from "./http.ts";
 import { download, exchange, type RunRequest } from "./runs/exchange.ts";
 import { fileRoute, RUNS_ROUTE, type RunName, runRoute } from "./runs/names.ts";
-import { PACE, type Pace, type Patience, patiently } from "./runs/patience.ts";
+import { PACE, type Pace, type Patience, patiently, pause, pauseMs } from "./runs/patience.ts";
 import { contentDigest, type Piece } from "./runs/piece.ts";
 import {
   Manifest,
@@ -40,8 +40,11 @@ export interface Cargo {
 
 /** How often bytes are sent again that arrived damaged. */
 const DAMAGED_MAX = 4;
-/** How often a file is looked at that is being put together, which can take minutes; and a run that another upload keeps open. */
-const FINISH_LOOKS_MAX = 20;
+/** How long a file is waited for that is being put together, which takes minutes for gigabytes in an object store, */
+const FINISH_MS = 10 * 60_000;
+/** and the pauses between two looks at it. */
+const FINISH_PACE = { firstMs: 1_000, longestMs: 15_000 };
+/** Looks at a run that another upload keeps open. */
 const COMPLETE_LOOKS_MAX = 6;
 
 type More = Pick<Patience, "also" | "progressed">;
@@ -119,9 +122,19 @@ export class RunsClient {
     return this.carry(`${uploadRoute(run, path, at.id)}&part=${at.part}`, cargo, UploadedPart);
   }
 
-  finishUpload(run: RunName, path: string, id: string) {
-    const also = { upload_in_progress: FINISH_LOOKS_MAX };
-    return this.ask({ method: "POST", route: uploadRoute(run, path, id), body: "{}" }, StoredFile, { also });
+  /** Waits while another request, such as one whose connection broke, still puts the parts together. */
+  async finishUpload(run: RunName, path: string, id: string): Promise<StoredFile | Problem> {
+    const { clock, signal, patience } = this;
+    const route = uploadRoute(run, path, id);
+    const begunMs = clock.monotonicMs();
+    for (let looks = 1; ; looks += 1) {
+      const finished = await this.ask({ method: "POST", route, body: "{}" }, StoredFile);
+      const late = signal.aborted || clock.monotonicMs() - begunMs >= FINISH_MS;
+      if (late || !(finished instanceof Problem) || !isCode(finished, "upload_in_progress")) return finished;
+      const ms = pauseMs(finished, looks, FINISH_PACE);
+      patience.waiting(finished, ms);
+      await pause(clock, ms, signal);
+    }
   }
 
   /** An upload that is not there is no problem. */

@@ -22,6 +22,8 @@ export interface LlmDeps {
   readonly providers: ReadonlyMap<LlmId, Provider>;
   /** Of this process, for what it runs. */
   readonly owner: string;
+  /** Another process has ended: for the rest of the service. */
+  readonly ownerEnded: (owner: string) => Promise<void>;
   /** Places for live responses. */
   readonly places: Places;
   /** Places for streams that read what runs by itself, or has ended. */

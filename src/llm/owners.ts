@@ -10,7 +10,7 @@ import type { LlmDeps } from "./deps.ts";
 import { failedObject, type ResponseObject } from "./output/object.ts";
 import { stopped } from "./run.ts";
 
-type Deps = Pick<LlmDeps, "clock" | "log" | "store" | "owner" | "watchers">;
+type Deps = Pick<LlmDeps, "clock" | "log" | "store" | "owner" | "watchers" | "ownerEnded">;
 
 export class Owners {
   private readonly seen = new Map<string, { readonly beat: bigint; readonly sinceMs: number }>();
@@ -63,6 +63,7 @@ export class Owners {
         if ((await this.end(orphan, owner)) instanceof StoreDown) return false;
       }
     }
+    await this.deps.ownerEnded(owner);
     return !((await store.ownerForget({ owner })) instanceof StoreDown);
   }
 

@@ -4,7 +4,9 @@
  *
  * Operations never throw: what the store cannot do is a `StoreDown`. Each can be repeated after an answer that was lost, and then
  * says what the first one said. The exceptions do no harm: nobody reads what a `release` says; `attempt` counts once more;
- * `devicePoll` of a pending login asks for a longer interval; `...Expire` and `...Forget` say whether there is more now.
+ * `devicePoll` of a pending login asks for a longer interval; `...Expire` and `...Forget` say whether there is more now. Of a run or
+ * an upload that somebody deleted since, `runComplete`, `joinBegin`, `uploadToken`, `uploadLost` and `partCommit` say that it is not
+ * there; a part that another one of its number replaced since is found changed when the upload is finished, and is sent again.
  *
  * Amounts are nano-dollars. Times are Unix seconds. A day is a number of days since 1970-01-01, a month YYYYMM, both UTC.
  */

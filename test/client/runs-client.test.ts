@@ -69,6 +69,49 @@ test("pauses grow with jitter up to the longest, and are never shorter than Retr
   }
   const busy = new RunRefusal({ message: "", status: 503, code: "storage_busy", exit: 1 }, 45_000);
   expect(pauseMs(busy, 1, PACE)).toBeGreaterThanOrEqual(45_000);
+  // A short one is no reason to come back as often as that.
+  const soon = new RunRefusal({ message: "", status: 503, code: "storage_unavailable", exit: 1 }, 2_000);
+  expect(pauseMs(soon, 20, PACE)).toBeGreaterThanOrEqual(15_000);
+});
+
+/** A service that puts an upload together until `done` says otherwise, and a client whose pauses pass at once. */
+function finishing(done: (looks: number, clock: FakeClock) => boolean) {
+  const clock = new FakeClock();
+  const pauses: number[] = [];
+  let looks = 0;
+  const server = Bun.serve({
+    port: 0,
+    fetch: () => {
+      looks += 1;
+      if (done(looks, clock)) return Response.json({ path: "a", size: 1, sha256: "0".repeat(64) });
+      const error = { code: "upload_in_progress", type: "invalid_request_error", message: "being finished" };
+      return Response.json({ error }, { status: 409, headers: { "retry-after": "1" } });
+    },
+  });
+  const waiting = (_: Problem, ms: number) => {
+    pauses.push(ms);
+    queueMicrotask(() => clock.advance(ms));
+  };
+  const client = new RunsClient({ url: server.url.origin, apiKey: "tdn_x" }, { clock, waiting });
+  const finish = () => client.finishUpload({ robot: "a", run: "b" }, "a", "up_1");
+  return { server, clock, pauses, finish };
+}
+
+test("a finish that takes minutes is waited for, with pauses that grow from one second to fifteen", async () => {
+  const { server, pauses, finish } = finishing((_, clock) => clock.monotonicMs() > 9 * 60_000);
+  await using _ = server;
+  expect(good(await finish())).toMatchObject({ path: "a", size: 1 });
+  expect(pauses.length).toBeLessThan(100);
+  expect(pauses[0]).toBeWithin(1_000, 2_000);
+  expect(Math.max(...pauses)).toBeWithin(10_000, 15_001);
+});
+
+test("a finish that does not end in ten minutes is given up", async () => {
+  const { server, clock, finish } = finishing(() => false);
+  await using _ = server;
+  expect(bad(await finish()).message).toStartWith("upload_in_progress");
+  expect(clock.monotonicMs()).toBeWithin(10 * 60_000, 10 * 60_000 + 15_001);
+  expect(clock.armed).toBe(0);
 });
 
 test("a service that stays broken is given up after a bounded number of tries", async () => {

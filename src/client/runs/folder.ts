@@ -3,6 +3,7 @@ import type { Dirent, Stats } from "node:fs";
 import { access, constants, lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Problem } from "../../error/problem.ts";
+import { LIMITS } from "../../limits.ts";
 import { printable } from "../../std/printable.ts";
 import { pathProblem } from "./names.ts";
 
@@ -21,9 +22,8 @@ export interface Scanned {
   readonly skipped: readonly string[];
 }
 
-/** The specification's limits of a run: better met before the first byte is sent than after two gigabytes. */
-const FILES_MAX = 2_000;
-const BYTES_MAX = 2 * 2 ** 30;
+/** The limits of a run: better met before the first byte is sent than after two gigabytes. */
+const { runFilesMax: FILES_MAX, runBytesMax: BYTES_MAX } = LIMITS;
 
 /** Everything in the folder, or the first thing that cannot be stored. */
 export async function scan(folder: string): Promise<Scanned | Problem> {

@@ -1,4 +1,5 @@
 /** Names of runs and paths of files in them (contract section 7), and the routes that they make. */
+import { LIMITS } from "../../limits.ts";
 
 export interface RunName {
   readonly robot: string;
@@ -8,8 +9,6 @@ export interface RunName {
 export const RUNS_ROUTE = "/v1/robot/runs";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-const PATH_BYTES_MAX = 512;
-const SEGMENTS_MAX = 16;
 
 /** What is wrong with the name of a robot or a run. */
 export function nameProblem(name: string): string | undefined {
@@ -19,13 +18,14 @@ export function nameProblem(name: string): string | undefined {
 
 /** What is wrong with the path of a file. The service's own paths are checked too: none may lead out of the folder it is written to. */
 export function pathProblem(path: string): string | undefined {
-  if (path === "" || Buffer.byteLength(path) > PATH_BYTES_MAX) {
-    return `its path must have 1 to ${PATH_BYTES_MAX} bytes`;
+  const { runPathBytesMax, runPathSegmentsMax } = LIMITS;
+  if (path === "" || Buffer.byteLength(path) > runPathBytesMax) {
+    return `its path must have 1 to ${runPathBytesMax} bytes`;
   }
   if (!path.isWellFormed()) return "its path is not Unicode";
   if (/[\\\p{Cc}]/u.test(path)) return "its path has a backslash or a control character";
   const segments = path.split("/");
-  if (segments.length > SEGMENTS_MAX) return `it lies deeper than ${SEGMENTS_MAX} folders`;
+  if (segments.length > runPathSegmentsMax) return `it lies deeper than ${runPathSegmentsMax} folders`;
   if (segments.some((segment) => segment === "" || segment === "." || segment === "..")) {
     return "its path has an empty, '.' or '..' part";
   }

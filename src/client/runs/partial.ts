@@ -2,7 +2,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, rename } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
 import { blocksOf, digestOf } from "./piece.ts";
@@ -89,7 +89,7 @@ export class Partial {
     });
   }
 
-  /** Durable under its name; an older file of that name is replaced. */
+  /** Under its name, with bytes that are durable; the name is so after `settle`. An older file of that name is replaced. */
   async publish(): Promise<Problem | undefined> {
     const { folder, path } = this.target;
     return await onDisk(path, async () => {
@@ -123,6 +123,25 @@ async function makeFolders(folder: string, path: string): Promise<void> {
     });
     if (!(await lstat(way)).isDirectory()) throw new Error(`'${segment}' on its way is no folder; remove it`);
   }
+}
+
+/**
+ * Makes the names of files durable, in the folders from `top` down: whoever has pulled a run may delete it at the service. Once for
+ * all files, because of small ones there are thousands.
+ */
+export async function settle(folder: string, top: string, paths: Iterable<string>): Promise<Problem | undefined> {
+  const folders = new Set([resolve(top)]);
+  for (const path of ["", ...paths]) {
+    for (let way = resolve(folder, dirname(path)); !folders.has(way); way = dirname(way)) folders.add(way);
+  }
+  for (const one of folders) {
+    const problem = await onDisk(one, async (): Promise<undefined> => {
+      const opened = await open(one, constants.O_RDONLY);
+      await opened.sync().finally(() => opened.close());
+    });
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
 }
 
 async function onDisk<T>(path: string, work: () => Promise<T>): Promise<T | Problem> {

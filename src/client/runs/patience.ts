@@ -60,12 +60,13 @@ function allowed(problem: Problem, { pace, also = {}, unknownService }: Patience
 const random = new RandomStream(randomBase62(22));
 
 /** Half of the pause is by chance, so that many robots do not come back at once. Never sooner than the service asks. */
-export function pauseMs(problem: Problem, failures: number, pace: Pace): number {
+export function pauseMs(problem: Problem, failures: number, pace: Omit<Pace, "failuresMax">): number {
   const chance = random.word() / 2 ** 32;
   const longest = Math.min(pace.longestMs, pace.firstMs * 2 ** (failures - 1));
+  const ms = longest * (0.5 + 0.5 * chance);
   const asked = problem instanceof RunRefusal ? problem.retryAfterMs : undefined;
-  if (asked === undefined) return longest * (0.5 + 0.5 * chance);
-  return Math.min(asked, RETRY_AFTER_MS_MAX) + 0.5 * pace.firstMs * chance;
+  if (asked === undefined) return ms;
+  return Math.max(ms, Math.min(asked, RETRY_AFTER_MS_MAX) + 0.5 * pace.firstMs * chance);
 }
 
 export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {

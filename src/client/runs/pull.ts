@@ -1,11 +1,13 @@
 /** A completed run becomes a local folder. A pull that was cut is repeated with the same words and fetches the rest. */
 import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
 import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
 import type { Service } from "../http.ts";
 import { RunsClient, type RunsOptions } from "../runs.ts";
 import { bytesOf } from "./folder.ts";
 import { pathProblem, type RunName } from "./names.ts";
+import { settle } from "./partial.ts";
 import { FilePull } from "./pull-file.ts";
 import { Queue } from "./queue.ts";
 import type { Manifest } from "./records.ts";
@@ -36,8 +38,10 @@ export async function pull(
   const client = new RunsClient(service, { ...options, waiting: watcher.waiting.bind(watcher), signal });
   const manifest = await client.manifest(run);
   if (manifest instanceof Problem) return manifest;
-  const wrong = manifestProblem(manifest) ?? (await made(folder));
+  const wrong = manifestProblem(manifest);
   if (wrong !== undefined) return wrong;
+  const top = await made(folder);
+  if (top instanceof Problem) return top;
   const { files } = manifest;
   const paths = new Set(files.map(({ path }) => path));
   watcher.begun({ files: files.length, bytes: bytesOf(files), skipped: [] });
@@ -53,7 +57,7 @@ export async function pull(
       return undefined;
     });
   }
-  return (await queue.run()) ?? { manifest, ...amounts };
+  return (await queue.run()) ?? (await settle(folder, top, paths)) ?? { manifest, ...amounts };
 }
 
 /** A service that lists such a path is no tendon service, or wants to write where it must not. */
@@ -68,10 +72,11 @@ function manifestProblem({ files }: Manifest): Problem | undefined {
   return undefined;
 }
 
-async function made(folder: string): Promise<Problem | undefined> {
+/** The nearest folder on its way that was there before. */
+async function made(folder: string): Promise<string | Problem> {
   try {
-    await mkdir(folder, { recursive: true });
-    return undefined;
+    const first = await mkdir(folder, { recursive: true });
+    return first === undefined ? folder : dirname(first);
   } catch (error) {
     return new Problem(`the folder '${printable(folder)}' cannot be made: ${(error as Error).message}`);
   }

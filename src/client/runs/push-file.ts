@@ -1,6 +1,7 @@
 /** One file of a push: whole, or in parts that go beside those of other files. */
 import { lstat } from "node:fs/promises";
 import { Problem } from "../../error/problem.ts";
+import { LIMITS } from "../../limits.ts";
 import { printable } from "../../std/printable.ts";
 import { type Cargo, isCode } from "../runs.ts";
 import type { LocalFile } from "./folder.ts";
@@ -11,8 +12,6 @@ import type { Tools } from "./push.ts";
 import type { Queue } from "./queue.ts";
 import type { OpenUpload, StoredFile } from "./records.ts";
 
-/** The largest file that goes by one request (specification, Robot runs endpoints). */
-const WHOLE_BYTES_MAX = 64 * 2 ** 20;
 /** How often a file is begun again whose upload the service lost, or found to be another file than was announced. */
 const BEGINNINGS_MAX = 3;
 /** Looks at a path that somebody else's request holds, and the pause between two. */
@@ -45,7 +44,7 @@ export class FilePush {
       watcher.there(file.size);
       return this.stored("trusted");
     }
-    return file.size > WHOLE_BYTES_MAX ? await this.inParts() : await this.whole();
+    return file.size > LIMITS.runFileBytesMax ? await this.inParts() : await this.whole();
   }
 
   private async whole(): Promise<Problem | undefined> {
@@ -153,7 +152,8 @@ export class FilePush {
     const open = upload instanceof Problem ? undefined : upload;
     if (open === undefined && !isCode(upload, "upload_not_found", "run_not_found")) return upload;
     if (open !== undefined && open.received.length > 0) return open;
-    // An upload that was finished has no parts any more: where the answer was lost, a repeated finish tells.
+    // Nothing has come; or it was finished, and the contract does not say that it lists its parts after that, as this service
+    // does for 7 days: a repeated finish tells.
     const finished = await tools.client.finishUpload(run, file.path, id);
     if (this.isWhole(finished)) return "finished";
     if (isCode(finished, "run_incomplete")) return open;

@@ -16,7 +16,7 @@ import {
 } from "@aws-sdk/client-s3";
 import type { S3Options } from "../../config/blobs.ts";
 import { present } from "../../std/assert.ts";
-import type { Backend, Joined, Staged } from "./backend.ts";
+import type { Backend, Joined, Lost, Staged } from "./backend.ts";
 import { abandoned, begun, joined, partStored } from "./s3/assembling.ts";
 import { advice, S3Failure } from "./s3/failure.ts";
 import { checked, FileBody, signedDigest } from "./s3/file-body.ts";
@@ -35,17 +35,15 @@ export function s3Backend(options: S3Options, bounds: Partial<S3Bounds> = {}): B
         throw error instanceof S3Failure ? new Error(advice(error, options)) : error;
       });
     },
+    identity: (id) => identity(store, id),
     put: (staged, id) => put(store, staged, id),
     begin: (id) => begun(store, id),
     putPart: (staged, to, part) => partStored(store, staged, to, part),
     join: async (from, parts) => {
       const changed = await joined(store, from, parts);
       if (changed.length > 0) return { changed };
-      return await readBack(
-        store,
-        from.id,
-        parts.reduce((sum, { size }) => sum + size, 0),
-      );
+      const size = parts.reduce((sum, one) => sum + one.size, 0);
+      return await readBack(store, from.id, size);
     },
     abandon: (from) => abandoned(store, from),
     read: (id, from, to) => read(store, id, from, to),
@@ -74,6 +72,22 @@ async function tried(store: Store): Promise<void> {
   // Of what is not there: another node may be about to read what was written.
   const removal = new DeleteObjectCommand({ Bucket, Key: `${Key}-removed` });
   await store.attempt("DeleteObject", (abort) => client.send(removal, abort)).catch(absent);
+}
+
+/** Nodes that start together on one store of records write the same. */
+async function identity(store: Store, id: string | undefined): Promise<string | undefined> {
+  const { client, Bucket, folder } = store;
+  // No id, so no list has it.
+  const Key = `${folder}.tendon-store`;
+  const readIt = new GetObjectCommand({ Bucket, Key });
+  const ask = () =>
+    store.attempt("GetObject", async (abort) => (await client.send(readIt, abort)).Body?.transformToString());
+  const found = await ask().catch(absent);
+  if (found !== undefined || id === undefined) return found;
+  const write = new PutObjectCommand({ Bucket, Key, Body: id });
+  await store.attempt("PutObject", (abort) => client.send(write, abort));
+  // Of two stores of records at once the later one counts, and the other is told so.
+  return await ask();
 }
 
 async function put(store: Store, staged: Staged, id: string): Promise<void> {
@@ -108,9 +122,11 @@ async function source(store: Store, id: string, from: number, to: number): Promi
 }
 
 /** The digest of what is stored. The id is never used twice, so what has it and its size is what was joined. */
-async function readBack(store: Store, id: string, expected: number): Promise<Joined> {
+async function readBack(store: Store, id: string, expected: number): Promise<Joined | Lost> {
   const size = await sizeOf(store, id);
-  if (size !== expected) throw new Error(`S3: the joined object has ${size ?? "no"} bytes, not ${expected}`);
+  // A rule of the bucket, such as AbortIncompleteMultipartUpload, ends assemblies without asking us.
+  if (size === undefined) return { lost: true };
+  if (size !== expected) throw new Error(`S3: the joined object has ${size} bytes, not ${expected}`);
   const hash = createHash("sha256");
   const bytes = await read(store, id, 0, size);
   if (!bytes) throw new Error("S3: the joined object is gone");

@@ -20,7 +20,7 @@ export function* makeRoom(
   const { runId, accountId, robot, run: name, path, at } = wanted;
   const run = yield* runOf(wanted);
   if (run && run.completedAt !== null) return "run_completed";
-  if (run && (yield* unfinishedAt(run.id, path))) return "path_taken";
+  if (run && (yield* unfinishedOf(run.id, path))) return "path_taken";
   const refused = (yield* overRun(wanted, run)) ?? overAccount(wanted, totals);
   if (refused) return refused;
   if (run) return { run };
@@ -76,17 +76,33 @@ function overAccount({ size, accountBytesMax }: Wanted, { stored, reserved }: To
   return stored + reserved + BigInt(size) > BigInt(accountBytesMax) ? "quota" : undefined;
 }
 
-function* unfinishedAt(runId: string, path: string): Steps<object | undefined> {
-  return yield* first("SELECT id FROM run_uploads WHERE run_id = $1 AND path = $2 AND state <> 'done'", runId, path);
+/** An unfinished upload: of this path, or of any. */
+export function* unfinishedOf(runId: string, path?: string): Steps<{ readonly path: string } | undefined> {
+  const text = `SELECT path FROM run_uploads WHERE run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state <> 'done' LIMIT 1`;
+  return yield* first<{ path: string }>(text, { runId, path });
+}
+
+/**
+ * Answers of finished uploads, of this path or of all. They go with their file, and when a later upload has ended, so that a run never
+ * has more than files.
+ */
+export function* forgetDone(runId: string, path?: string): Steps<void> {
+  const done = `run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state = 'done'`;
+  yield* changes(`DELETE FROM run_parts WHERE upload_id IN (SELECT id FROM run_uploads WHERE ${done})`, {
+    runId,
+    path,
+  });
+  yield* changes(`DELETE FROM run_uploads WHERE ${done}`, { runId, path });
 }
 
 interface FileRow {
   readonly blobId: string;
   readonly size: bigint;
+  readonly replaced: bigint;
 }
 
 function* fileAt(runId: string, path: string): Steps<FileRow | undefined> {
-  const text = `SELECT blob_id AS "blobId", size FROM run_files WHERE run_id = $1 AND path = $2`;
+  const text = `SELECT blob_id AS "blobId", size, replaced FROM run_files WHERE run_id = $1 AND path = $2`;
   return yield* first<FileRow>(text, runId, path);
 }
 
@@ -148,18 +164,27 @@ export function* fileCommit({
   yield* changes("DELETE FROM run_blobs WHERE id = $1", blobId);
   yield* changeRun(accountId, runId, { reserved: -size, coming: -1 });
   if (!run || run.completedAt !== null) {
-    yield* goneBlob({ id: blobId, accountId, runId, path, size, at });
-    return run ? "run_completed" : "gone";
+    const said = run ? "run_completed" : undefined;
+    yield* goneBlob({ id: blobId, accountId, runId, path, size, at, said });
+    return said ?? "gone";
   }
   const stored = yield* placeFile({ accountId, runId, path, blobId, size, sha256, at });
   yield* countUpload(accountId, month, size);
   return stored;
 }
 
+/** What the commit of a blob said; its row keeps it when the file has gone. */
+export type Said = "new" | "replaced" | "run_completed";
+
+const saidOf = ({ replaced }: Pick<FileRow, "replaced">): Said => (replaced === 1n ? "replaced" : "new");
+
 /** A repeat of a commit whose answer was lost. */
-export function* committedBefore(blobId: string): Steps<Stored | undefined> {
-  const row = yield* first<{ replaced: bigint }>("SELECT replaced FROM run_files WHERE blob_id = $1", blobId);
-  return row && { replaced: row.replaced === 1n };
+export function* committedBefore(blobId: string): Steps<Stored | "run_completed" | undefined> {
+  const file = yield* first<Pick<FileRow, "replaced">>("SELECT replaced FROM run_files WHERE blob_id = $1", blobId);
+  if (file) return { replaced: file.replaced === 1n };
+  const gone = yield* first<{ said: Said | null }>("SELECT said FROM run_blobs WHERE id = $1", blobId);
+  if (!gone?.said) return undefined;
+  return gone.said === "run_completed" ? "run_completed" : { replaced: gone.said === "replaced" };
 }
 
 interface Placed {
@@ -175,7 +200,10 @@ interface Placed {
 /** In the place of the file that is there. */
 export function* placeFile({ accountId, runId, path, blobId, size, sha256, at }: Placed): Steps<Stored> {
   const old = yield* fileAt(runId, path);
-  if (old) yield* goneBlob({ id: old.blobId, accountId, runId, path, size: Number(old.size), at });
+  if (old) {
+    const said = saidOf(old);
+    yield* goneBlob({ id: old.blobId, accountId, runId, path, size: Number(old.size), at, said });
+  }
   yield* changes(
     `INSERT INTO run_files (run_id, path, blob_id, size, sha256, stored_at, replaced)
      VALUES ($runId, $path, $blobId, $size, $sha256, $at, $replaced)
@@ -196,16 +224,17 @@ interface Gone {
   readonly at: number;
   /** Of an assembly. */
   readonly token?: string | undefined;
-  /** The request that deleted it. */
+  /** The request whose repeat finds this row. */
   readonly cause?: string;
+  readonly said?: Said | undefined;
 }
 
 /** Bytes to be removed. */
 export function* goneBlob(gone: Gone): Steps<void> {
   yield* changes(
-    `INSERT INTO run_blobs (id, state, token, account_id, run_id, path, size, cause, at)
-     VALUES ($id, 'gone', $token, $accountId, $runId, $path, $size, $cause, $at) ON CONFLICT DO NOTHING`,
-    { token: undefined, cause: undefined, ...gone },
+    `INSERT INTO run_blobs (id, state, token, account_id, run_id, path, size, cause, said, at)
+     VALUES ($id, 'gone', $token, $accountId, $runId, $path, $size, $cause, $said, $at) ON CONFLICT DO NOTHING`,
+    { token: undefined, cause: undefined, said: undefined, ...gone },
   );
 }
 
@@ -243,7 +272,8 @@ export function* fileDelete({
   if (!found) return "file_not_found";
   const size = Number(found.size);
   yield* changes("DELETE FROM run_files WHERE run_id = $1 AND path = $2", run.id, path);
-  yield* goneBlob({ id: found.blobId, accountId, runId: run.id, path, size, at, cause });
+  yield* forgetDone(run.id, path);
+  yield* goneBlob({ id: found.blobId, accountId, runId: run.id, path, size, at, cause, said: saidOf(found) });
   yield* changeRun(accountId, run.id, { stored: -size, files: -1 });
   yield* forgetEmptyRun(run.id);
   return "deleted";

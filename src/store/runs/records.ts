@@ -6,7 +6,8 @@
  * - to store: a row of `run_blobs` with its reservation, then the blob, then the file's row in its place, in one step;
  * - to delete: the file's row becomes one of `run_blobs` in one step, then the blob goes, then that row.
  *
- * Sizes are bytes. Every write locks the account's totals first, so that all of one account come one after another.
+ * Sizes are bytes. Writes that change what a total counts lock the account's totals first, so that all of one account come one after
+ * another. Those of the sweep and of the meter, and an assembly's name, need no order.
  */
 
 /** The names of a run in its account. */

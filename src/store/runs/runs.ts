@@ -8,7 +8,7 @@ export const runs = {
   reads,
   writes,
   // Lost in a crash of the machine with the bytes that they stand for, which the sweep of the blobs finds; or with nothing at all.
-  notDurable: ["fileBegin", "fileAbort", "blobsForget", "runsMeter"],
+  notDurable: ["fileBegin", "fileAbort", "blobsForget", "blobsDefer", "runsMeter"],
   snapshots: ["runTotalsWrong"],
   migrations: MIGRATIONS,
 } as const satisfies DomainOf<typeof reads, typeof writes>;

@@ -26,6 +26,7 @@ export const MIGRATIONS: readonly Migration[] = [
   ) STRICT;
   CREATE UNIQUE INDEX robot_runs_name ON robot_runs (account_id, robot, run);
   CREATE INDEX robot_runs_completed ON robot_runs (account_id, completed_at, id) WHERE completed_at IS NOT NULL;
+  CREATE INDEX robot_runs_of ON robot_runs (account_id, robot, completed_at, id) WHERE completed_at IS NOT NULL;
   CREATE TABLE run_files (
     run_id TEXT NOT NULL,
     path TEXT NOT NULL,
@@ -54,7 +55,7 @@ export const MIGRATIONS: readonly Migration[] = [
     expires_at INTEGER NOT NULL
   ) STRICT;
   CREATE UNIQUE INDEX run_uploads_path ON run_uploads (run_id, path) WHERE state <> 'done';
-  CREATE INDEX run_uploads_run ON run_uploads (run_id);
+  CREATE INDEX run_uploads_run ON run_uploads (run_id, path);
   CREATE UNIQUE INDEX run_uploads_blob ON run_uploads (blob_id);
   CREATE INDEX run_uploads_joining ON run_uploads (joining_at) WHERE state = 'joining';
   CREATE INDEX run_uploads_expires ON run_uploads (expires_at);
@@ -64,6 +65,7 @@ export const MIGRATIONS: readonly Migration[] = [
     tag TEXT NOT NULL,
     size INTEGER NOT NULL,
     sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+    replaced TEXT,
     PRIMARY KEY (upload_id, part)
   ) STRICT, WITHOUT ROWID;
   CREATE TABLE run_blobs (
@@ -76,11 +78,16 @@ export const MIGRATIONS: readonly Migration[] = [
     size INTEGER NOT NULL,
     owner TEXT,
     cause TEXT,
+    said TEXT,
     at INTEGER NOT NULL
   ) STRICT;
   CREATE INDEX run_blobs_state ON run_blobs (state, at);
   CREATE INDEX run_blobs_cause ON run_blobs (cause) WHERE cause IS NOT NULL;
   CREATE INDEX run_blobs_run ON run_blobs (run_id);
+  CREATE TABLE run_store (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    id TEXT NOT NULL
+  ) STRICT;
   CREATE TABLE run_months (
     account_id TEXT NOT NULL,
     month INTEGER NOT NULL,
@@ -89,6 +96,11 @@ export const MIGRATIONS: readonly Migration[] = [
     requests INTEGER NOT NULL,
     PRIMARY KEY (account_id, month)
   ) STRICT, WITHOUT ROWID;
+  CREATE TABLE run_meters (
+    owner TEXT PRIMARY KEY,
+    flush INTEGER NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT;
   `,
   ],
 ];

@@ -81,7 +81,7 @@ export function* runById(id: string): Steps<RunRow | undefined> {
   return yield* first<RunRow>(`${RUN} WHERE id = $1`, id);
 }
 
-/** Counts bytes that came, and the request that brought them. */
+/** Counts bytes that came; the meter counts the request that brought them. */
 export function* countUpload(accountId: string, month: number, bytes: number): Steps<void> {
   yield* changes(
     `INSERT INTO run_months (account_id, month, uploaded, downloaded, requests) VALUES ($1, $2, $3, 0, 0)

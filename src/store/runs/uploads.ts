@@ -1,7 +1,7 @@
 /** Multipart uploads: begun, part by part, then put together into the file. */
 import { type Row, recordOf } from "../record.ts";
 import { changes, first, listed, rows, type Steps } from "../steps.ts";
-import { committedBefore, goneBlob, makeRoom, placeFile } from "./files.ts";
+import { committedBefore, forgetDone, goneBlob, makeRoom, placeFile, type Said } from "./files.ts";
 import type { NewUpload, Refusal, Stored, StoredPart, StoredUpload } from "./records.ts";
 import { changeAccount, changeRun, countUpload, forgetEmptyRun, lockAccount, runById } from "./totals.ts";
 
@@ -24,8 +24,15 @@ export function* partsOf(uploadId: string): Steps<readonly StoredPart[]> {
   return found.map(part);
 }
 
-export function* unfinishedUploads(runId: string, path: string): Steps<readonly StoredUpload[]> {
-  return (yield* rows<Row>(`${UPLOAD} WHERE run_id = $1 AND path = $2 AND state <> 'done'`, runId, path)).map(stored);
+/** Of this path, or of all. */
+export function* unfinishedUploads(runId: string, path?: string): Steps<readonly StoredUpload[]> {
+  const text = `${UPLOAD} WHERE run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state <> 'done'`;
+  return (yield* rows<Row>(text, { runId, path })).map(stored);
+}
+
+/** The name of the row of an upload's parts that are to be removed; the blob that they became has the same id without it. */
+function partsOfBlob(blobId: string): string {
+  return `parts-${blobId}`;
 }
 
 /** Reserves room for a file that comes in parts, and its path. */
@@ -33,6 +40,8 @@ export function* uploadBegin(upload: NewUpload): Steps<"begun" | Refusal> {
   const { accountId, uploadId, path, blobId, size, partSize, sha256, expiresAt, runUploadsMax } = upload;
   const totals = yield* lockAccount(accountId);
   if (yield* uploadById(accountId, uploadId)) return "begun";
+  // It was begun, and has ended since.
+  if (yield* first("SELECT id FROM run_blobs WHERE id = $1", partsOfBlob(blobId))) return "begun";
   const room = yield* makeRoom(upload, totals);
   if (typeof room === "string") {
     // The specification names the number of uploads before the room for them.
@@ -83,18 +92,20 @@ type PartStored = { readonly replaced: string | undefined };
 export function* partCommit({ accountId, uploadId, month, ...given }: NewPart): Steps<PartStored | "gone" | "joining"> {
   yield* lockAccount(accountId);
   const upload = yield* uploadById(accountId, uploadId);
-  if (!upload || upload.state === "done") return "gone";
-  const known = yield* first<{ tag: string }>(
-    "SELECT tag FROM run_parts WHERE upload_id = $1 AND part = $2",
+  if (!upload) return "gone";
+  const known = yield* first<{ tag: string; replaced: string | null }>(
+    "SELECT tag, replaced FROM run_parts WHERE upload_id = $1 AND part = $2",
     uploadId,
     given.part,
   );
-  if (known?.tag === given.tag) return { replaced: undefined };
-  if (upload.state !== "open") return "joining";
+  if (known?.tag === given.tag) return { replaced: known.replaced ?? undefined };
+  if (upload.state !== "open") return upload.state === "done" ? "gone" : "joining";
   yield* changes(
-    `INSERT INTO run_parts (upload_id, part, tag, size, sha256) VALUES ($uploadId, $part, $tag, $size, $sha256)
-     ON CONFLICT (upload_id, part) DO UPDATE SET tag = excluded.tag, size = excluded.size, sha256 = excluded.sha256`,
-    { uploadId, ...given },
+    `INSERT INTO run_parts (upload_id, part, tag, size, sha256, replaced)
+     VALUES ($uploadId, $part, $tag, $size, $sha256, $replaced)
+     ON CONFLICT (upload_id, part) DO UPDATE SET tag = excluded.tag, size = excluded.size, sha256 = excluded.sha256,
+       replaced = excluded.replaced`,
+    { uploadId, ...given, replaced: known?.tag },
   );
   yield* countUpload(accountId, month, given.size);
   return { replaced: known?.tag };
@@ -135,7 +146,7 @@ export function* joinBegin({ accountId, uploadId, owner, attempt, accountBytesMa
     at,
   );
   yield* changeAccount(accountId, { reserved: upload.size });
-  return { upload, parts };
+  return { upload: { ...upload, state: "joining", owner, attempt }, parts };
 }
 
 interface OfJoin extends OfUpload {
@@ -144,12 +155,11 @@ interface OfJoin extends OfUpload {
 }
 
 /** The parts are not put together; those that are named must come again. */
-export function* joinEnd(of: OfJoin & { readonly lost: readonly number[] }): Steps<"open" | "gone"> {
+export function* joinEnd(of: OfJoin & { readonly lost: readonly number[] }): Steps<"ended"> {
   const { accountId, uploadId, attempt, lost } = of;
   yield* lockAccount(accountId);
   const upload = yield* uploadById(accountId, uploadId);
-  if (!upload) return "gone";
-  if (upload.state !== "joining" || upload.attempt !== attempt) return "open";
+  if (upload?.state !== "joining" || upload.attempt !== attempt) return "ended";
   yield* changes("UPDATE run_uploads SET state = 'open', owner = NULL, attempt = NULL WHERE id = $1", uploadId);
   yield* changeAccount(accountId, { reserved: -upload.size });
   const numbers = JSON.stringify(lost.map(String));
@@ -158,21 +168,21 @@ export function* joinEnd(of: OfJoin & { readonly lost: readonly number[] }): Ste
     uploadId,
     numbers,
   );
-  return "open";
+  return "ended";
 }
 
-/** Parts whose bytes are not those that the client meant must come again. */
+/** Parts whose bytes are not those that the client meant must come again. `kept`: they are joined, or the upload has ended. */
 export function* partsDrop(of: OfUpload & { readonly lost: readonly number[] }): Steps<"dropped" | "kept"> {
-  yield* lockAccount(of.accountId);
-  const numbers = JSON.stringify(of.lost.map(String));
-  const dropped = yield* changes(
-    `DELETE FROM run_parts WHERE upload_id = $1 AND CAST(part AS TEXT) IN ${listed(2)}
-       AND EXISTS (SELECT 1 FROM run_uploads WHERE id = $1 AND state = 'open' AND account_id = $3)`,
-    of.uploadId,
+  const { accountId, uploadId, lost } = of;
+  yield* lockAccount(accountId);
+  if ((yield* uploadById(accountId, uploadId))?.state !== "open") return "kept";
+  const numbers = JSON.stringify(lost.map(String));
+  yield* changes(
+    `DELETE FROM run_parts WHERE upload_id = $1 AND CAST(part AS TEXT) IN ${listed(2)}`,
+    uploadId,
     numbers,
-    of.accountId,
   );
-  return dropped > 0 ? "dropped" : "kept";
+  return "dropped";
 }
 
 /**
@@ -184,25 +194,48 @@ export function* joinCommit(
 ): Steps<Stored | "gone"> {
   const { accountId, uploadId, attempt, sha256, at, expiresAt } = of;
   yield* lockAccount(accountId);
+  const before = yield* joinedBefore(accountId, attempt);
+  if (before) return before;
   const upload = yield* uploadById(accountId, uploadId);
   if (!upload) return "gone";
   const { blobId, runId, path, size, token } = upload;
-  if (upload.state === "done") return (yield* committedBefore(blobId)) ?? { replaced: true };
+  if (upload.state === "done") {
+    const other = yield* committedBefore(blobId);
+    return typeof other === "object" ? other : { replaced: true };
+  }
   if (upload.state !== "joining" || upload.attempt !== attempt) return "gone";
   const run = yield* runById(runId);
   if (!run) return "gone";
   yield* changeAccount(accountId, { reserved: -size });
   yield* changeRun(accountId, runId, { reserved: -size, coming: -1, uploads: -1 });
   const placed = yield* placeFile({ accountId, runId, path, blobId, size, sha256, at });
+  yield* forgetDone(runId, path);
   yield* changes(
     "UPDATE run_uploads SET state = 'done', owner = NULL, attempt = NULL, sha256 = $2, expires_at = $3 WHERE id = $1",
     uploadId,
     sha256,
     expiresAt,
   );
-  // The parts' bytes, not the blob, which has the same id: hence the other name of the row.
-  yield* goneBlob({ id: `parts-${blobId}`, accountId, runId, path, size, at, token: token ?? "" });
+  const said = placed.replaced ? "replaced" : "new";
+  yield* goneBlob({
+    id: partsOfBlob(blobId),
+    accountId,
+    runId,
+    path,
+    size,
+    at,
+    token: token ?? "",
+    cause: attempt,
+    said,
+  });
   return placed;
+}
+
+/** The upload's own row may be gone, with the run or for a later upload. */
+function* joinedBefore(accountId: string, attempt: string): Steps<Stored | undefined> {
+  const text = "SELECT said FROM run_blobs WHERE cause = $1 AND account_id = $2";
+  const parts = yield* first<{ said: Said }>(text, attempt, accountId);
+  return parts && { replaced: parts.said === "replaced" };
 }
 
 interface Drop extends OfUpload {
@@ -225,18 +258,13 @@ export function* uploadDrop({ accountId, uploadId, at, attempt }: Drop): Steps<"
   return "dropped";
 }
 
-/** Its rows; of an unfinished one what has come, and the copy's reservation. */
+/** The rows of an unfinished one, what has come of it, and the copy's reservation. */
 export function* forgetUpload(upload: StoredUpload, at: number): Steps<void> {
   const { id, accountId, runId, path, blobId, size, token, state } = upload;
   yield* changes("DELETE FROM run_parts WHERE upload_id = $1", id);
   yield* changes("DELETE FROM run_uploads WHERE id = $1", id);
-  if (state === "done") return;
   if (state === "joining") yield* changeAccount(accountId, { reserved: -size });
-  yield* goneBlob({ id: `parts-${blobId}`, accountId, runId, path, size, at, token: token ?? "", cause: id });
+  yield* goneBlob({ id: partsOfBlob(blobId), accountId, runId, path, size, at, token: token ?? "", cause: id });
   // What a join that has not ended may have made of them.
   yield* goneBlob({ id: blobId, accountId, runId, path, size, at });
-}
-
-export function* uploadsOfRun(runId: string): Steps<readonly StoredUpload[]> {
-  return (yield* rows<Row>(`${UPLOAD} WHERE run_id = $1`, runId)).map(stored);
 }

@@ -1,9 +1,9 @@
 /** Writes of whole runs: completing one, deleting one. */
 import { changes, rows, type Steps } from "../steps.ts";
-import { goneBlob } from "./files.ts";
+import { forgetDone, goneBlob, unfinishedOf } from "./files.ts";
 import type { Completion, Incomplete, ListedFile, RunKey } from "./records.ts";
 import { changeAccount, lockAccount, runOf } from "./totals.ts";
-import { forgetUpload, uploadsOfRun } from "./uploads.ts";
+import { forgetUpload, unfinishedUploads } from "./uploads.ts";
 
 interface Complete extends RunKey {
   /** Paths are unique. */
@@ -21,8 +21,7 @@ export function* runComplete({ files, metadata, at, ...key }: Complete): Steps<C
   const there = run ? yield* filesOf(run.id) : [];
   const incomplete = difference(files, there);
   if (run && run.completedAt !== null) return incomplete ? "run_completed" : { manifest: run.manifest ?? "" };
-  const [unfinished] =
-    run && run.uploads > 0n ? (yield* uploadsOfRun(run.id)).filter(({ state }) => state !== "done") : [];
+  const unfinished = run && (yield* unfinishedOf(run.id));
   if (unfinished) return { unfinished: unfinished.path };
   if (incomplete) return { incomplete };
   if (!run) return { incomplete: { why: "missing", path: files[0]?.path ?? "" } };
@@ -82,10 +81,13 @@ export function* runDelete({ cause, at, ...key }: Deletion): Steps<"deleted" | "
   if (yield* deletedBefore(cause)) return "deleted";
   const run = yield* runOf(key);
   if (!run) return "run_not_found";
-  for (const upload of yield* uploadsOfRun(run.id)) yield* forgetUpload(upload, at);
+  yield* forgetDone(run.id);
+  // No more than a run may have at once.
+  for (const upload of yield* unfinishedUploads(run.id)) yield* forgetUpload(upload, at);
   yield* changes(
-    `INSERT INTO run_blobs (id, state, account_id, run_id, path, size, at)
-     SELECT blob_id, 'gone', $2, run_id, path, size, $3 FROM run_files WHERE run_id = $1`,
+    `INSERT INTO run_blobs (id, state, account_id, run_id, path, size, said, at)
+     SELECT blob_id, 'gone', $2, run_id, path, size, CASE replaced WHEN 1 THEN 'replaced' ELSE 'new' END, $3
+     FROM run_files WHERE run_id = $1`,
     run.id,
     accountId,
     at,

@@ -1,5 +1,6 @@
 /** Writes of the runs of robots. */
 export { fileAbort, fileBegin, fileCommit, fileDelete } from "./files.ts";
+export * from "./lost.ts";
 export * from "./sweep.ts";
 export {
   joinBegin,

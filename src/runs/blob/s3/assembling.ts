@@ -7,7 +7,7 @@ import {
   ListPartsCommand,
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
-import type { Assembly, PartTag, Staged } from "../backend.ts";
+import type { Assembly, Lost, PartTag, Staged } from "../backend.ts";
 import { S3Failure } from "./failure.ts";
 import { checked, FileBody, signedDigest } from "./file-body.ts";
 import type { Store } from "./store.ts";
@@ -30,15 +30,21 @@ export async function begun(store: Store, id: string): Promise<string> {
   return said(UploadId, "CreateMultipartUpload", "upload id");
 }
 
-export async function partStored(store: Store, staged: Staged, { id, token }: Assembly, part: number): Promise<string> {
-  const { ETag } = await store.attempt("UploadPart", async (abort, watch) => {
+export async function partStored(
+  store: Store,
+  staged: Staged,
+  { id, token }: Assembly,
+  part: number,
+): Promise<string | Lost> {
+  const stored = store.attempt("UploadPart", async (abort, watch) => {
     await using body = new FileBody(staged.path, watch);
     const where = { ...store.at(id), UploadId: token, PartNumber: part };
     const command = new UploadPartCommand({ ...where, ...checked(staged, body) });
     command.middlewareStack.add(signedDigest(staged), { step: "build" });
     return await store.client.send(command, abort);
   });
-  return said(ETag, "UploadPart", "tag");
+  const answer = await stored.catch(noUpload);
+  return answer === undefined ? { lost: true } : said(answer.ETag, "UploadPart", "tag");
 }
 
 /** Numbers of the parts that are not the tagged ones; none: the object is there, or there is no such assembly (any more). */
