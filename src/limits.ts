@@ -240,22 +240,30 @@ export const LIMITS = {
   runIdleMs: 60_000,
   /** and for all of it: 64 MiB at 10 kB/s. */
   runBodyMs: 2 * 3_600_000,
-  /** Requests that read or write at once, over all accounts, each with 1 MiB of memory at most, */
-  runRequestsMax: 256,
-  /** of one account, */
-  accountRunRequestsMax: 128,
-  /** and on one run. */
-  runRequestsOneMax: 32,
+  /** Requests without a file's bytes that run at once: in all, of one account, on one run. */
+  runRequests: { max: 512, accountMax: 64, runMax: 32 },
+  /** Bodies of files and parts that arrive at once, each with 1 MiB of memory at most. */
+  runBodies: { max: 512, accountMax: 64, runMax: 32 },
+  /** Of a body in each `runIdleMs`: one that trickles is taken to have stopped. */
+  runIdleBytesMin: 64 * KiB,
   /** A connection that uploads may be silent for so long; after `runIdleMs` the route itself says so. */
   runConnectionIdleSeconds: 120,
   /** Bytes stay for so long after their file is deleted: whoever has begun to read it reads it to its end. */
   runGoneSeconds: 60,
   /** What another process began, and did not end, is taken to be left by it after so long. */
   runLeftSeconds: 3 * 3_600,
-  /** Between two looks for bytes to be removed, and for what ended processes left, */
+  /** Between two looks for bytes to be removed, and for what ended processes left; */
   runSweepMs: 15_000,
-  /** and between two comparisons of all blobs with their records. */
+  /** between two comparisons of all blobs with their records, */
   runCompareMs: 6 * 3_600_000,
+  /** and from the start to the first, which a service that is restarted every day would not reach otherwise. */
+  runCompareFirstMs: 10 * 60_000,
+  /** Blobs that one turn fails to remove before it ends: a storage that is down answers each after minutes. */
+  runStuckMax: 8,
+  /** Blobs without a record that one comparison removes, as crashes leave them; more of them, */
+  runUnnamedMax: 100,
+  /** and more than this share of all, have lost their records, as with an old copy of the database: a person must look. */
+  runUnnamedShare: 0.1,
   runMeterMs: 2_000,
 
   // Native engine, fixed when it is opened
@@ -307,7 +315,8 @@ assert(
 );
 assert(4 * LIMITS.llmBeatMs < LIMITS.llmBeatMissedMs, "some lost signs of life do not end a process' responses");
 assert(LIMITS.llmKeepaliveMs < 1_000 * LIMITS.llmUnreadSeconds, "a stream that is read is not taken to be unread");
-assert(LIMITS.accountRunRequestsMax < LIMITS.runRequestsMax, "no account can take all places of storage");
+assert(8 * LIMITS.runRequests.accountMax <= LIMITS.runRequests.max, "many accounts can read and delete runs");
+assert(8 * LIMITS.runBodies.accountMax <= LIMITS.runBodies.max, "many accounts can upload");
 assert(LIMITS.runIdleMs < 1_000 * LIMITS.runConnectionIdleSeconds, "an upload that pauses is answered");
 assert(1_000 * LIMITS.runLeftSeconds > LIMITS.runBodyMs, "a file that still comes is not taken to be left");
 assert(LIMITS.runPartBytes <= LIMITS.runFileBytesMax, "a part fits into one request");

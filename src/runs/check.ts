@@ -3,7 +3,9 @@
  * at again before it is told. Changes nothing. What names all files is in memory meanwhile, some 500 bytes each.
  */
 import { createHash } from "node:crypto";
+import { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import { printable } from "../std/printable.ts";
 import type { WrongTotal } from "../store/runs/reads.ts";
 import type { RecordedFile } from "../store/runs/records.ts";
 import type { RunStore } from "../store/runs/runs.ts";
@@ -11,9 +13,9 @@ import { StoreDown } from "../store/store.ts";
 import type { Backend, BlobFacts } from "./blob/backend.ts";
 
 interface Deps {
-  readonly store: Pick<RunStore, "runTotalsWrong" | "filesAfter" | "blobsKnown">;
+  readonly store: Pick<RunStore, "storeIdKnown" | "runTotalsWrong" | "filesAfter" | "blobsKnown">;
   /** Its functions reject when the world fails, and so does the comparison. */
-  readonly blobs: Pick<Backend, "list" | "read">;
+  readonly blobs: Pick<Backend, "identity" | "list" | "read">;
   /** Unix seconds. */
   readonly now: number;
   /** Whether every file is read, and its SHA-256 compared. */
@@ -43,7 +45,10 @@ export interface Checked {
 /** Files that are read side by side. */
 const READERS = 4;
 
-export async function checkRuns(deps: Deps): Promise<Checked | StoreDown> {
+/** A problem: the bytes are not those of this record, and nothing was compared. */
+export async function checkRuns(deps: Deps): Promise<Checked | StoreDown | Problem> {
+  const strange = await strangers(deps);
+  if (strange) return strange;
   const totals = await deps.store.runTotalsWrong();
   if (totals instanceof StoreDown) return totals;
   // Files first: a blob is there before its record, so that each must be found by the list that is made later.
@@ -69,6 +74,17 @@ export async function checkRuns(deps: Deps): Promise<Checked | StoreDown> {
     wrong,
     unnamed,
   };
+}
+
+async function strangers({ store, blobs }: Deps): Promise<StoreDown | Problem | undefined> {
+  const records = await store.storeIdKnown();
+  if (records instanceof StoreDown) return records;
+  const bytes = await blobs.identity(undefined);
+  // Bytes that nobody has claimed yet are those of the service that claims them with its first sweep.
+  if (bytes === undefined || bytes === records) return undefined;
+  return new Problem(
+    `the stored bytes belong to the database ${printable(bytes)}, and this one is ${records ?? "none that stored any"}: name the database and the folder or bucket that belong together`,
+  );
 }
 
 async function recordedFiles({ store }: Deps): Promise<Map<string, RecordedFile> | StoreDown> {

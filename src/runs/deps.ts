@@ -2,10 +2,10 @@
 import type { Drills } from "../drill.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { Places } from "../std/places.ts";
 import type { RunBounds } from "../store/runs/records.ts";
 import type { RunStore } from "../store/runs/runs.ts";
 import type { Blobs } from "./blob/blobs.ts";
+import type { RunPlaces } from "./gate.ts";
 import type { Meter } from "./meter.ts";
 
 export interface RunDeps {
@@ -17,10 +17,10 @@ export interface RunDeps {
   /** This process. */
   readonly owner: string;
   readonly bounds: RunBounds;
-  /** Requests that run, by the run that they are about. */
-  readonly places: Places;
-  /** The same requests, by their account. */
-  readonly accountPlaces: Places;
+  /** Places of requests that run, */
+  readonly requests: RunPlaces;
+  /** and of those with the bytes of a file. */
+  readonly bodies: RunPlaces;
   readonly meter: Meter;
   /** Files that come, and attempts to put uploads together, in this process: nobody else's to end. */
   readonly live: Set<string>;

@@ -125,6 +125,7 @@ async function joinParts(
     await store.joinEnd({ ...of, lost: [] });
     return unavailable(joined);
   }
+  if ("lost" in joined) return await partsLost(deps, upload, attempt);
   if ("changed" in joined) {
     await store.joinEnd({ ...of, lost: joined.changed });
     return again(joined.changed, "have changed or are lost");
@@ -139,4 +140,16 @@ async function joinParts(
   const stored = await store.joinCommit({ ...of, sha256, at, expiresAt: at + LIMITS.runUploadSeconds });
   if (stored instanceof StoreDown) return unavailable(stored);
   return stored === "gone" ? uploadNotFound() : { path, size, sha256 };
+}
+
+async function partsLost({ store }: RunDeps, upload: StoredUpload, attempt: string): Promise<Failure> {
+  const { accountId, id: uploadId, token = "" } = upload;
+  const left = await store.uploadLost({ accountId, uploadId, token, attempt });
+  if (left instanceof StoreDown) return unavailable(left);
+  if (left === "gone") return uploadNotFound();
+  if (left === "joining") return joining();
+  return new Failure(
+    RUNS.run_incomplete,
+    "the storage has lost the parts; send them all again, then finish the upload again",
+  );
 }

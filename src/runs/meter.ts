@@ -1,19 +1,34 @@
 /** Counts requests and downloaded bytes of accounts in memory, and adds them to the store from time to time. */
 import { monthOf } from "../std/calendar.ts";
 import { type Clock, unixSeconds } from "../std/clock.ts";
+import { makeId } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
 import type { Metered } from "../store/runs/records.ts";
 import type { RunStore } from "../store/runs/runs.ts";
 import { StoreDown } from "../store/store.ts";
 
+/** What goes to the store in one step. Its number makes a repeat harmless. */
+interface Flush {
+  readonly flush: number;
+  readonly metered: readonly Metered[];
+}
+
 export class Meter {
   private counted = new Map<string, Metered>();
+  private readonly owner: string;
+  private flushes = 0;
+  /** The store has not said that it has it. */
+  private unsaid: Flush | undefined;
+  private running: Promise<void> | undefined;
+  private following: Promise<void> | undefined;
 
   constructor(
     private readonly store: Pick<RunStore, "runsMeter">,
     private readonly clock: Clock,
     private readonly log: Log,
-  ) {}
+  ) {
+    this.owner = makeId("node_", clock);
+  }
 
   /** An accepted request. */
   request(accountId: string): void {
@@ -25,24 +40,45 @@ export class Meter {
     this.add(accountId, bytes, 0);
   }
 
-  /** What the store does not take is counted again. */
-  async flush(): Promise<void> {
-    const metered = [...this.counted.values()];
-    if (metered.length === 0) return;
+  /** Everything that is counted until now. One goes after the other; all that ask meanwhile wait for the same next one. */
+  flush(): Promise<void> {
+    if (!this.running) {
+      this.running = this.send().finally(() => {
+        this.running = undefined;
+      });
+      return this.running;
+    }
+    this.following ??= this.running
+      .finally(() => {
+        this.following = undefined;
+      })
+      .then(() => this.flush());
+    return this.following;
+  }
+
+  /** What the store may not have taken goes again first, under its number. */
+  private async send(): Promise<void> {
+    if (this.unsaid && !(await this.say(this.unsaid))) return;
+    if (this.counted.size === 0) return;
+    this.flushes += 1;
+    this.unsaid = { flush: this.flushes, metered: [...this.counted.values()] };
     this.counted = new Map();
-    const outcome = await this.store.runsMeter({ metered });
-    if (!(outcome instanceof StoreDown)) return;
-    this.log.error("requests of run storage not counted", { reason: outcome.reason });
-    if (outcome.outcomeUnknown) return;
-    for (const { accountId, month, downloaded, requests } of metered)
-      this.addTo(month, accountId, downloaded, requests);
+    await this.say(this.unsaid);
+  }
+
+  private async say(flush: Flush): Promise<boolean> {
+    const { owner, clock, store, log } = this;
+    const outcome = await store.runsMeter({ owner, ...flush, at: unixSeconds(clock) });
+    if (outcome instanceof StoreDown) {
+      log.error("requests of run storage not counted yet", { reason: outcome.reason });
+      return false;
+    }
+    this.unsaid = undefined;
+    return true;
   }
 
   private add(accountId: string, downloaded: number, requests: number): void {
-    this.addTo(monthOf(unixSeconds(this.clock)), accountId, downloaded, requests);
-  }
-
-  private addTo(month: number, accountId: string, downloaded: number, requests: number): void {
+    const month = monthOf(unixSeconds(this.clock));
     const key = `${accountId}\n${month}`;
     const old = this.counted.get(key);
     this.counted.set(key, {

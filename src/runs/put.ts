@@ -42,7 +42,7 @@ export async function putFile(deps: RunDeps, { pour, sha256, ...file }: Put): Pr
 
 async function storeBytes(deps: RunDeps, { accountId, path, size, sha256, pour }: Put, blobId: string) {
   const { store, blobs, clock } = deps;
-  const staged = await receive(deps, { pour, sha256, what: "the body" });
+  const staged = await receive(deps, { pour, size, sha256, what: "the body" });
   if (staged instanceof Failure) return staged;
   const put = await blobs.put(staged, blobId);
   if (put instanceof BlobsDown) return unavailable(put);

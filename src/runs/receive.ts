@@ -15,12 +15,21 @@ interface Sink {
 /** Pours the body into the sink; undefined: all of it has come, otherwise the sink was aborted. */
 export type Pour = (sink: Sink) => Promise<Failure | undefined>;
 
-/** `sha256`: what the client says that it is; `what`: in the words of a message. */
+interface Body {
+  readonly pour: Pour;
+  /** As it was announced, bytes. */
+  readonly size: number;
+  /** What the client says that it is. */
+  readonly sha256: Uint8Array | undefined;
+  /** In the words of a message. */
+  readonly what: string;
+}
+
 export async function receive(
   { blobs }: Pick<RunDeps, "blobs">,
-  { pour, sha256, what }: { readonly pour: Pour; readonly sha256: Uint8Array | undefined; readonly what: string },
+  { pour, size, sha256, what }: Body,
 ): Promise<Staged | Failure> {
-  const receiving = await blobs.receive();
+  const receiving = await blobs.receive(size);
   if (receiving instanceof BlobsDown) return unavailable(receiving);
   const failed = await pour({
     write: async (bytes) => {

@@ -3,6 +3,7 @@
  * several nodes at once; a store that is down is asked again at the next turn.
  */
 import { LIMITS } from "../limits.ts";
+import { randomBase62 } from "../std/base62.ts";
 import { unixSeconds } from "../std/clock.ts";
 import type { Coming, GoneBlob } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
@@ -28,22 +29,27 @@ export async function sweep(deps: Deps): Promise<void> {
   await each(deps, await store.uploadsExpired({ before: now }), ({ id, accountId }) =>
     store.uploadDrop({ accountId, uploadId: id, at: now }),
   );
-  await removeGone(deps, now - LIMITS.runGoneSeconds);
+  if (await ours(deps)) await removeGone(deps, now);
 }
 
 /** Answers of finished uploads that nobody asks for any more. */
 export async function forgetUploads({ store, clock, log }: Deps): Promise<void> {
-  const forgotten = await store.uploadsForget({ before: unixSeconds(clock) });
-  if (forgotten instanceof StoreDown) failed(log, forgotten);
+  const before = unixSeconds(clock);
+  for (;;) {
+    const forgotten = await store.uploadsForget({ before });
+    if (forgotten instanceof StoreDown) failed(log, forgotten);
+    if (forgotten !== "more") return;
+  }
 }
 
 /** Ends what processes left; nothing that this one does. Whether there was something. */
 async function endLeft(
   deps: Deps,
-  left: { readonly owner: string | undefined; readonly before: number },
+  of: { readonly owner: string | undefined; readonly before: number },
 ): Promise<boolean> {
-  const { store, clock } = deps;
+  const { store, clock, live } = deps;
   const at = unixSeconds(clock);
+  const left = { ...of, live: [...live] };
   const files = await each(deps, await store.blobsLeft(left), ({ id, accountId }) =>
     store.fileAbort({ accountId, blobId: id, at }),
   );
@@ -74,47 +80,137 @@ function failed(log: Deps["log"], { reason }: StoreDown): undefined {
   log.error("run storage not swept", { reason });
 }
 
-/** Bytes that were given up before, then their rows. */
-async function removeGone({ store, blobs, log }: Deps, before: number): Promise<void> {
+/** Whether the bytes are those of this store of records: otherwise no row names them, and all of them would be removed. */
+async function ours({ store, blobs, log }: Deps): Promise<boolean> {
+  const known = await store.storeIdKnown();
+  const records = known ?? (await store.storeId({ id: `store_${randomBase62(STORE_ID_CHARS)}` }));
+  if (records instanceof StoreDown) return failed(log, records) ?? false;
+  const bytes = await blobs.identity(records);
+  if (bytes instanceof BlobsDown) {
+    log.error("no bytes of runs removed: their database is not known", { reason: bytes.reason });
+    return false;
+  }
+  if (bytes === records) return true;
+  log.error("no bytes of runs removed: they belong to another database", {
+    database: records,
+    blobs: bytes,
+    todo: REMEDY,
+  });
+  return false;
+}
+
+const STORE_ID_CHARS = 16;
+
+const REMEDY =
+  "name the database and the folder or bucket that belong together, then restart; tendon admin runs check compares them";
+
+/** Bytes that were given up long enough ago, then their rows. What cannot be removed waits, and nothing waits for it. */
+async function removeGone(deps: Deps, now: number): Promise<void> {
+  const { store, log } = deps;
+  const stuck = new Stuck();
   for (;;) {
-    const gone = await store.blobsGone({ before });
+    const gone = await store.blobsGone({ before: now - LIMITS.runGoneSeconds });
     if (gone instanceof StoreDown) return failed(log, gone);
-    if (gone.length === 0) return;
-    const down = await removeBytes(blobs, gone);
-    if (down) return log.error("bytes of deleted files not removed", { reason: down.reason });
-    const forgotten = await store.blobsForget({ ids: gone.map(({ id }) => id) });
+    if (gone.length === 0 || stuck.enough) return stuck.tell(log);
+    const removed = await removeBytes(deps, gone, stuck);
+    const forgotten = await store.blobsForget({ ids: removed });
     if (forgotten instanceof StoreDown) return failed(log, forgotten);
+    const deferred = stuck.ids.size === 0 || (await store.blobsDefer({ ids: [...stuck.ids], at: now }));
+    if (deferred instanceof StoreDown) return failed(log, deferred);
+  }
+}
+
+/** What of a turn could not be removed. */
+class Stuck {
+  readonly ids = new Set<string>();
+  private reason = "";
+
+  add(id: string, { reason }: BlobsDown): void {
+    this.ids.add(id);
+    this.reason ||= reason;
+  }
+
+  /** Then the whole storage may be down, and each try may take minutes: the next turn goes on with others. */
+  get enough(): boolean {
+    return this.ids.size >= LIMITS.runStuckMax;
+  }
+
+  tell(log: Deps["log"]): void {
+    const [first = ""] = this.ids;
+    if (first === "") return;
+    log.error("bytes of deleted files not removed", { count: this.ids.size, first, reason: this.reason });
   }
 }
 
 /** The row of an assembly's parts is named after the blob that it was to become (store/runs/uploads.ts). */
 const PARTS = "parts-";
 
-async function removeBytes(blobs: Deps["blobs"], gone: readonly GoneBlob[]): Promise<BlobsDown | undefined> {
-  for (const { id, token } of gone) {
-    if (!id.startsWith(PARTS)) continue;
-    const down = await blobs.abandon({ id: id.slice(PARTS.length), token: token ?? "" });
-    if (down instanceof BlobsDown) return down;
-  }
-  return await blobs.remove(gone.map(({ id }) => id).filter((id) => id.startsWith("blob_")));
+/** The ids of those that are removed. */
+async function removeBytes({ blobs }: Pick<Deps, "blobs">, gone: readonly GoneBlob[], stuck: Stuck): Promise<string[]> {
+  const removed: string[] = [];
+  const removeEach = async (ids: readonly string[], remove: (id: string) => Promise<BlobsDown | undefined>) => {
+    for (const id of ids) {
+      if (stuck.enough) return;
+      const down = await remove(id);
+      if (down instanceof BlobsDown) stuck.add(id, down);
+      else removed.push(id);
+    }
+  };
+  const tokens = new Map(gone.map(({ id, token = "" }) => [id, token]));
+  const ids = Map.groupBy(tokens.keys(), (id) => id.startsWith(PARTS));
+  await removeEach(ids.get(true) ?? [], (id) =>
+    blobs.abandon({ id: id.slice(PARTS.length), token: tokens.get(id) ?? "" }),
+  );
+  const whole = ids.get(false) ?? [];
+  if (whole.length === 0 || stuck.enough) return removed;
+  // One that is in the way stops the others.
+  const down = await blobs.remove(whole);
+  if (down instanceof BlobsDown) await removeEach(whole, (id) => blobs.remove([id]));
+  else removed.push(...whole);
+  return removed;
 }
 
 /** Removes blobs that no row names, which a lost row leaves behind; young ones stay, in case that their row is on its way. */
-export async function compare({ store, blobs, clock, log }: Deps): Promise<void> {
+export async function compare(deps: Deps): Promise<void> {
+  const { log, clock } = deps;
+  if (!(await ours(deps))) return;
+  const found = await unnamed(deps);
+  if (found instanceof BlobsDown || found instanceof StoreDown) {
+    return log.error("blobs not compared", { reason: found.reason });
+  }
+  const { ids, listed } = found;
+  if (ids.length === 0) return;
+  if (ids.length > Math.max(LIMITS.runUnnamedMax, listed * LIMITS.runUnnamedShare)) {
+    const todo = "tendon admin runs check names them; was the database put back from an old copy?";
+    return log.error("blobs without a record not removed: too many", { count: ids.length, of: listed, todo });
+  }
+  const stuck = new Stuck();
+  // From another one each time: those that cannot be removed end a turn, and must not be the first of every one.
+  const from = unixSeconds(clock) % ids.length;
+  const gone = [...ids.slice(from), ...ids.slice(0, from)].flatMap((id) => [
+    { id: PARTS + id, token: undefined },
+    { id, token: undefined },
+  ]);
+  const removed = await removeBytes(deps, gone, stuck);
+  stuck.tell(log);
+  log.info("blobs without a record removed", { count: removed.filter((id) => !id.startsWith(PARTS)).length });
+}
+
+/** Of all blobs that are listed. */
+async function unnamed({ store, blobs, clock }: Deps) {
   const before = unixSeconds(clock) - LIMITS.runLeftSeconds;
+  const ids = new Set<string>();
+  let listed = 0;
   let after: string | undefined;
   do {
     const page = await blobs.list(after);
-    if (page instanceof BlobsDown) return log.error("blobs not compared", { reason: page.reason });
+    if (page instanceof BlobsDown) return page;
+    listed += page.blobs.length;
     const old = page.blobs.filter(({ at }) => at < before).map(({ id }) => id);
     const known = old.length === 0 ? [] : await store.blobsKnown({ ids: old });
-    if (known instanceof StoreDown) return log.error("blobs not compared", { reason: known.reason });
-    const unknown = new Set(old).difference(new Set(known));
-    if (unknown.size > 0) {
-      log.info("blobs without a record removed", { count: unknown.size });
-      for (const id of unknown) await blobs.abandon({ id, token: "" });
-      await blobs.remove([...unknown]);
-    }
+    if (known instanceof StoreDown) return known;
+    for (const id of new Set(old).difference(new Set(known))) ids.add(id);
     after = page.next;
   } while (after !== undefined);
+  return { ids: [...ids], listed };
 }

@@ -7,7 +7,7 @@ import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import type { FileKey, StoredPart, StoredUpload } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
-import type { Assembly } from "./blob/backend.ts";
+import type { Assembly, Staged } from "./blob/backend.ts";
 import { BlobsDown } from "./blob/blobs.ts";
 import type { RunDeps } from "./deps.ts";
 import { refused, unavailable, uploadNotFound } from "./failures.ts";
@@ -78,16 +78,11 @@ export async function putPart(
   const { upload } = found;
   const wrong = partProblem(upload, part, size);
   if (wrong) return wrong;
-  const staged = await receive(deps, { pour, sha256, what: `part ${part}` });
+  const staged = await receive(deps, { pour, size, sha256, what: `part ${part}` });
   if (staged instanceof Failure) return staged;
-  const token = upload.token ?? (await openAssembly(deps, upload));
-  if (token instanceof Failure) {
-    await blobs.discard(staged);
-    return token;
-  }
-  const assembly = { id: upload.blobId, token };
-  const tag = await blobs.putPart(staged, assembly, part);
-  if (tag instanceof BlobsDown) return unavailable(tag);
+  const placed = await placePart(deps, upload, staged, part);
+  if (placed instanceof Failure) return placed;
+  const { assembly, tag } = placed;
   const month = monthOf(unixSeconds(clock));
   const of = { accountId: key.accountId, uploadId: upload.id, month };
   const stored = await store.partCommit({ ...of, part, tag, size, sha256: staged.sha256 });
@@ -97,6 +92,49 @@ export async function putPart(
   if (useless !== undefined) await blobs.removePart(assembly, useless);
   if (stored === "joining") return joining();
   return stored === "gone" ? uploadNotFound() : staged.sha256;
+}
+
+interface Placed {
+  readonly assembly: Assembly;
+  readonly tag: string;
+}
+
+/** A store may drop an assembly that is some days old. Then the bytes that have come go into a new one, which the others follow. */
+const ASSEMBLIES_MAX = 2;
+
+/** Whatever happens, the bytes are not staged any more. */
+async function placePart(deps: RunDeps, upload: StoredUpload, staged: Staged, part: number): Promise<Placed | Failure> {
+  const { blobs } = deps;
+  let known = upload.token;
+  for (let tries = 1; ; tries += 1) {
+    const token = known ?? (await openAssembly(deps, upload));
+    if (token instanceof Failure) {
+      await blobs.discard(staged);
+      return token;
+    }
+    const assembly = { id: upload.blobId, token };
+    const tag = await blobs.putPart(staged, assembly, part);
+    if (tag instanceof BlobsDown) return unavailable(tag);
+    if (typeof tag === "string") return { assembly, tag };
+    const failed = await forgetAssembly(deps, upload, token);
+    if (failed || tries === ASSEMBLIES_MAX) {
+      await blobs.discard(staged);
+      return failed ?? unavailable(new BlobsDown("the store drops every assembly of this upload"));
+    }
+    known = undefined;
+  }
+}
+
+/** Undefined: another one can be begun. */
+async function forgetAssembly(
+  { store }: RunDeps,
+  { accountId, id: uploadId }: StoredUpload,
+  token: string,
+): Promise<Failure | undefined> {
+  const left = await store.uploadLost({ accountId, uploadId, token });
+  if (left instanceof StoreDown) return unavailable(left);
+  if (left === "gone") return uploadNotFound();
+  return left === "joining" ? joining() : undefined;
 }
 
 export function assemblyOf({ blobId, token = "" }: StoredUpload): Assembly {

@@ -34,6 +34,9 @@ export function blobBackend({ blobs, dataDir }: Where): Promise<Backend> {
  */
 export async function openBlobs(blobs: Blobs, where: Where, log: Log): Promise<Problem | undefined> {
   await mkdir(where.dataDir, { recursive: true, mode: 0o700 });
+  blobs.whenEnded((reason) => {
+    log.error("run storage is down until the next start", { reason, todo: "restart tendon, and report this line" });
+  });
   const down = await blobs.open(join(where.dataDir, "staging"));
   if (!(down instanceof BlobsDown)) return undefined;
   if (where.blobs === undefined) return new Problem(`the files of runs cannot be kept: ${down.reason}`);

@@ -38,7 +38,9 @@ import { Replays } from "../robot/replay.ts";
 import { SessionTable } from "../robot/session/table.ts";
 import { Blobs } from "../runs/blob/blobs.ts";
 import type { RunDeps } from "../runs/deps.ts";
+import { RunPlaces } from "../runs/gate.ts";
 import { Meter } from "../runs/meter.ts";
+import { takeOver } from "../runs/sweep.ts";
 import type { Clock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
@@ -149,6 +151,7 @@ export function build(settings: Settings, { clock, log, store, blobs = new Blobs
     readers: new Places(LIMITS.llmReadersMax, LIMITS.accountLlmReadersMax),
     running: new Map(),
     watchers: new Watchers(clock, lifecycle.over),
+    ownerEnded: (ended) => takeOver(runDeps, ended),
     kick: () => jobs.kick(),
     calls: metrics.calls,
     estimates: metrics.estimates,
@@ -162,8 +165,8 @@ export function build(settings: Settings, { clock, log, store, blobs = new Blobs
     blobs,
     owner,
     bounds: { ...RUN_BOUNDS, ...bounds.runs },
-    places: new Places(LIMITS.runRequestsMax, LIMITS.runRequestsOneMax),
-    accountPlaces: new Places(LIMITS.runRequestsMax, LIMITS.accountRunRequestsMax),
+    requests: new RunPlaces(LIMITS.runRequests),
+    bodies: new RunPlaces(LIMITS.runBodies),
     meter: new Meter(store.runs, clock, log),
     live: new Set(),
   };
@@ -187,7 +190,7 @@ export function build(settings: Settings, { clock, log, store, blobs = new Blobs
       runs(runDeps),
       oauth({ clock, store, keys, deviceLogins }),
       pages({ clock, store, keys, people, deviceLogins, runs: runsForPages(runDeps) }),
-      health({ clock, log, lifecycle, catalog, store }),
+      health({ clock, log, lifecycle, catalog, store, blobs }),
     ],
   };
 }

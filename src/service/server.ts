@@ -27,7 +27,7 @@ import { loadModels, planModels } from "./models.ts";
 import { LLM_ADVICE } from "./providers.ts";
 import { Upkeep } from "./upkeep.ts";
 
-/** In the data folder: the name under which its process runs responses. */
+/** In the data folder: the name under which its process runs responses and receives files. */
 const OWNER_FILE = "owner";
 
 /** What there is to say of a service that is ready. */

@@ -17,21 +17,46 @@ export class Upkeep {
   ) {
     const { core, robot, llm, runs } = service;
     const { clock, keys, log } = core;
-    const every = (ms: number, name: string, work: () => Promise<unknown>) =>
-      clock.every(ms, () => {
-        work().catch((error: unknown) => log.error("upkeep fault", { work: name, stack: String(error) }));
-      });
+    const turn = (name: string, work: () => Promise<unknown>) => () =>
+      work().catch((error: unknown) => log.error("upkeep fault", { work: name, stack: String(error) }));
+    /** A turn that lasts longer than `ms` takes the place of the next ones. */
+    const alone = (name: string, work: () => Promise<unknown>) => {
+      const run = turn(name, work);
+      let running = false;
+      return async () => {
+        if (running) return;
+        running = true;
+        await run().finally(() => {
+          running = false;
+        });
+      };
+    };
+    const every = (ms: number, name: string, work: () => Promise<unknown>) => clock.every(ms, alone(name, work));
+    const comparison = alone("comparison of blobs", () => compare(runs));
     this.timers = [
       clock.every(LIMITS.sweepMs, () => robot.sessions.sweep()),
-      every(LIMITS.keysAskMs, "keys", () => keys.refresh()),
+      // Beside the last turn: one question without an answer must not hold up the next.
+      clock.every(
+        LIMITS.keysAskMs,
+        turn("keys", () => keys.refresh()),
+      ),
       every(LIMITS.keysFlushMs, "key uses", () => keys.flush()),
       every(LIMITS.holdsExpireMs, "holds", () => expireHolds(store.charges, clock, log)),
       // A store that no other process has: nobody asks whether this one lives, and nobody else queues jobs.
-      ...(store.exclusive ? [] : [every(LIMITS.llmBeatMs, "owners", () => llm.owners.beat())]),
+      // Beside the last turn: while it ends what a dead process left, this one still lives.
+      ...(store.exclusive
+        ? []
+        : [
+            clock.every(
+              LIMITS.llmBeatMs,
+              turn("owners", () => llm.owners.beat()),
+            ),
+          ]),
       clock.every(store.exclusive ? LIMITS.llmJobsLookOwnMs : LIMITS.llmJobsLookMs, () => llm.jobs.kick()),
       every(LIMITS.runMeterMs, "metering of runs", () => runs.meter.flush()),
       every(LIMITS.runSweepMs, "sweep of runs", () => sweep(runs)),
-      every(LIMITS.runCompareMs, "comparison of blobs", () => compare(runs)),
+      clock.after(LIMITS.runCompareFirstMs, comparison),
+      clock.every(LIMITS.runCompareMs, comparison),
       every(LIMITS.forgetMs, "retention", () => this.forget()),
     ];
   }

@@ -59,7 +59,7 @@ test("versions are compared by their numbers", () => {
 });
 
 test("the data folder must be private, writable and not full", () => {
-  const usable = { path: "/d", state: "usable", mode: 0o700, freeBytes: 2 ** 33 } as const;
+  const usable = { path: "/d", state: "usable", mode: 0o700, freeBytes: 2 ** 33, diskBytes: 2 ** 36 } as const;
   expect(folderCheck(usable).ok).toBe(true);
   expect(folderCheck({ ...usable, state: "absent", mode: 0 }).ok).toBe(true);
   expect(folderCheck({ ...usable, mode: 0o755 })).toMatchObject({ ok: false, todo: "chmod 700 /d" });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rm, utimes, writeFile } from "node:fs/promises";
+import { Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
 import type { Backend } from "../../src/runs/blob/backend.ts";
 import { blobPath, folderBackend } from "../../src/runs/blob/folder.ts";
@@ -53,9 +54,10 @@ class Kept implements AsyncDisposable {
     return blobPath(this.place.dir, blob);
   }
 
-  async check(deep = false, blobs: Pick<Backend, "list" | "read"> = this.blobs) {
+  async check(deep = false, blobs: Pick<Backend, "identity" | "list" | "read"> = this.blobs) {
     const checked = await checkRuns({ store: this.store.runs, blobs, now: NOW, deep });
     if (checked instanceof StoreDown) throw new Error(checked.reason);
+    if (checked instanceof Problem) throw new Error(checked.message);
     return checked;
   }
 
@@ -136,13 +138,26 @@ for (const { name, absent, title } of ENGINES) {
       expect((await kept.check()).wrong).toMatchObject([{ why: "record", file: { path: "a", robot: undefined } }]);
     });
 
+    test("bytes of another database are told as such, and nothing is compared", async () => {
+      await using kept = await Kept.at(name);
+      await kept.file("a", random(11));
+      expect((await kept.check()).wrong).toEqual([]);
+      await kept.blobs.identity("store_other");
+      await expect(kept.check()).rejects.toThrow("belong to the database store_other, and this one is none");
+      await kept.store.runs.storeId({ id: "store_own" });
+      await expect(kept.check()).rejects.toThrow("belong to the database store_other, and this one is store_own");
+      await kept.place.corrupt("UPDATE run_store SET id = 'store_other'");
+      expect((await kept.check()).wrong).toEqual([]);
+    });
+
     test("what a service deletes while it is compared is not wrong", async () => {
       await using kept = await Kept.at(name);
       const blob = await kept.file("a", random(11));
       const orphan = await stored(kept.folder, kept.blobs, random(7));
       await utimes(kept.path(orphan), LONG_AGO, LONG_AGO);
       let lists = 0;
-      const racing: Pick<Backend, "list" | "read"> = {
+      const racing: Pick<Backend, "identity" | "list" | "read"> = {
+        identity: kept.blobs.identity,
         read: kept.blobs.read,
         list: async (after) => {
           lists += 1;

@@ -1,16 +1,19 @@
 /** A disk without room: what it answers, what stays, and that it recovers by itself. */
 import { expect, test } from "bun:test";
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { LIMITS } from "../../src/limits.ts";
+import { runDiskFloorBytes } from "../../src/runs/blob/room.ts";
+import { sweep } from "../../src/runs/sweep.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 import { fileOf } from "./person.ts";
 import { RunsStage } from "./stage.ts";
 
 const MiB = 2 ** 20;
 
-/** A file system of 8 MiB in the folder. */
-function mounted(folder: string): boolean {
-  return Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=8m", "none", folder]).exitCode === 0;
+/** A file system of some MiB in the folder. */
+function mounted(folder: string, size = 8): boolean {
+  return Bun.spawnSync(["mount", "-t", "tmpfs", "-o", `size=${size}m`, "none", folder]).exitCode === 0;
 }
 
 const privileged = process.getuid?.() === 0;
@@ -61,6 +64,108 @@ test.skipIf(!privileged)(
     }
   },
 );
+
+/** A service whose database and bytes are on one small disk, as those of a machine are. */
+async function onSmallDisk(sizeMiB: number, work: (at: RunsStage, folder: string) => Promise<void>): Promise<void> {
+  await using dir = await temporaryFolder();
+  const folder = join(dir.path, "small");
+  await mkdir(folder);
+  expect(mounted(folder, sizeMiB)).toBe(true);
+  const { TMPDIR } = process.env;
+  // Where a test's places are made.
+  process.env.TMPDIR = folder;
+  try {
+    await using at = await RunsStage.start();
+    await work(at, folder);
+  } finally {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+    Bun.spawnSync(["umount", "-l", folder]);
+  }
+}
+
+async function freeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}
+
+test.skipIf(!privileged)(
+  "clients that upload until they are refused leave room: records are written, runs deleted, and then they go on",
+  () =>
+    onSmallDisk(48, async (at, folder) => {
+      const bytes = new Uint8Array(2 * MiB).fill(7);
+      const people = [await at.person(), await at.person()];
+      const upload = async (one: (typeof people)[number], lane: number) => {
+        for (let count = 0; ; count += 1) {
+          const answer = await one.put(`run-${lane}`, `${count}`, bytes);
+          if (answer.said !== "201") return answer;
+        }
+      };
+      const refused = await Promise.all([0, 1, 2, 3].flatMap((lane) => people.map((one) => upload(one, lane))));
+      expect(refused.map(({ said, headers }) => [said, headers.get("retry-after")])).toEqual(
+        refused.map(() => ["503 storage_unavailable", "60"]),
+      );
+      // The database has taken some of the 4.8 MiB.
+      expect(await freeBytes(folder)).toBeGreaterThan(4 * MiB);
+      expect(await at.staged()).toEqual([]);
+      const [ann] = people;
+      // Writes of every kind: an account with its key, and the deletion of a run.
+      const ben = await at.person();
+      expect(await ben.room()).toEqual([0, 0]);
+      for (const lane of [0, 1, 2, 3]) expect((await ann?.erase(`run-${lane}`))?.said).toBe("204");
+      expect((await ben.put("one", "a", bytes)).said).toBe("503 storage_unavailable");
+      at.clock.aheadSeconds += LIMITS.runGoneSeconds + 1;
+      await sweep(at.service.runs);
+      expect((await ben.put("one", "a", bytes)).said).toBe("201");
+    }),
+  60_000,
+);
+
+test.skipIf(!privileged)("what was announced and has not come yet takes its room, and no longer than it comes", () =>
+  onSmallDisk(60, async (at) => {
+    const ann = await at.person();
+    const half = ann.halfPut("one", "a", 40 * MiB, new Uint8Array(MiB));
+    while ((await at.staged()).length === 0) await Bun.sleep(5);
+    const bytes = new Uint8Array(23 * MiB);
+    expect((await ann.put("one", "b", bytes)).said).toBe("503 storage_unavailable");
+    const upload = await ann.begun("one", "d", { size: 16 * MiB });
+    expect((await ann.part("one", "d", upload, 1, bytes.subarray(0, 16 * MiB))).said).toBe("503 storage_unavailable");
+    half.cut();
+    while ((await ann.room())[1] !== 16 * MiB) await Bun.sleep(5);
+    expect((await ann.part("one", "d", upload, 1, bytes.subarray(0, 16 * MiB))).said).toBe("200");
+    expect((await ann.put("one", "b", bytes)).said).toBe("201");
+    // Its parts are there, and it would stand there once more.
+    expect((await ann.finish("one", "d", upload)).said).toBe("503 storage_unavailable");
+    await ann.remove("one", "b");
+    at.clock.aheadSeconds += LIMITS.runGoneSeconds + 1;
+    await sweep(at.service.runs);
+    expect((await ann.finish("one", "d", upload)).said).toBe("200");
+  }),
+);
+
+test.skipIf(!privileged)("files without bytes do not take the last files that the disk can have", () =>
+  onSmallDisk(16, async (at, folder) => {
+    const ann = await at.person();
+    Bun.spawnSync(["mount", "-o", "remount,nr_inodes=400", folder]);
+    let said = "201";
+    for (let count = 0; said === "201" && count < 500; count += 1) said = (await ann.put("one", `${count}`, "")).said;
+    expect(said).toBe("503 storage_unavailable");
+    expect((await statfs(folder)).ffree).toBeWithin(5, 40);
+    expect((await ann.erase("one")).said).toBe("204");
+  }),
+);
+
+test("uploads leave a twentieth of the disk and at least 1 GiB, of a small one a tenth", () => {
+  const GiB = 2 ** 30;
+  const floors = [
+    [1, 0.1],
+    [3, 0.3],
+    [4, 1],
+    [20, 1],
+    [100, 5],
+  ] as const;
+  for (const [disk, floor] of floors) expect(runDiskFloorBytes(disk * GiB) / GiB).toBeCloseTo(floor);
+});
 
 test("when the thread of the bytes has ended, who sends and who asks is told at once", async () => {
   await using at = await RunsStage.start();

@@ -160,10 +160,16 @@ export class RunsStage implements AsyncDisposable {
 
   /** What totals, places or folders say that is not so; empty. */
   async wrong(): Promise<unknown[]> {
-    const { places, live } = this.service.runs;
+    const { requests, bodies, live } = this.service.runs;
     const totals = await this.store.runs.runTotalsWrong();
     const faults = this.logged.filter((line) => line.startsWith("request fault"));
-    return [totals, faults, [...live], await this.staged(), places.size === 0 ? [] : [`${places.size} places`]].flat();
+    return [
+      totals,
+      faults,
+      [...live],
+      await this.staged(),
+      requests.size + bodies.size === 0 ? [] : [`${requests.size} and ${bodies.size} places`],
+    ].flat();
   }
 
   /** As if the process ended: requests and their bytes are cut, the stores stay as they are. */

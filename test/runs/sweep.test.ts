@@ -1,6 +1,11 @@
 /** What processes leave that end in the middle, and what the sweep makes of it; on both stores of records. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { compare, sweep, takeOver } from "../../src/runs/sweep.ts";
+import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { LIMITS } from "../../src/limits.ts";
+import { BlobsDown } from "../../src/runs/blob/blobs.ts";
+import { blobPath } from "../../src/runs/blob/folder.ts";
+import { compare, forgetUploads, sweep, takeOver } from "../../src/runs/sweep.ts";
 import { fileOf, type Person } from "./person.ts";
 import { RECORDS, RunsStage, startServers, stopServers } from "./stage.ts";
 
@@ -28,7 +33,7 @@ for (const combination of RECORDS) {
       for (const name of ["coming", "stored"]) {
         const blobId = `blob_${owner}${name}`;
         expect(await store.fileBegin({ ...file, runId: `run_${owner}`, blobId, path: name, size: 5 })).toBe("begun");
-        const receiving = await blobs.receive();
+        const receiving = await blobs.receive(5);
         if (!("write" in receiving)) throw new Error(receiving.reason);
         await receiving.write(Buffer.from("12345"));
         const staged = await receiving.end();
@@ -122,6 +127,140 @@ for (const combination of RECORDS) {
       await compare(at.service.runs);
       const left = await at.rows("SELECT blob_id AS id FROM run_uploads WHERE state = 'joining'");
       expect(await at.blobIds()).toEqual([...before, ...left.map(({ id: blob }) => String(blob))].sort());
+    });
+
+    /** Blobs without a record that lie there for long. */
+    async function orphans(count: number): Promise<void> {
+      const long = now() - LIMITS.runLeftSeconds - 60;
+      for (let one = 0; one < count; one += 1) {
+        const path = blobPath(at.dataDir, `blob_orphan${one}xx`);
+        await mkdir(dirname(path), { recursive: true });
+        await writeFile(path, "1");
+        await utimes(path, long, long);
+      }
+    }
+
+    const errors = (event: string) => at.logged.filter((line) => line.startsWith(event));
+
+    test("nothing is removed of bytes that belong to another database, or of which this is not known", async () => {
+      await sweep(at.service.runs);
+      await ann.completed("one", { a: "12345" });
+      await ann.erase("one");
+      await orphans(1);
+      at.clock.aheadSeconds += 61;
+      const [own] = await at.rows("SELECT id FROM run_store");
+      await at.place.corrupt("UPDATE run_store SET id = 'store_other'");
+      await sweep(at.service.runs);
+      await compare(at.service.runs);
+      expect((await at.blobIds()).length).toBe(2);
+      expect(errors("no bytes of runs removed: they belong to another database")).toEqual([
+        expect.stringContaining("tendon admin runs check"),
+        expect.stringContaining(`"database":"store_other","blobs":"${own?.id}"`),
+      ]);
+      await at.place.corrupt(`UPDATE run_store SET id = '${own?.id}'`);
+      const identity = async () => new BlobsDown("away");
+      const silent = { ...at.service.runs, blobs: Object.assign(Object.create(at.service.runs.blobs), { identity }) };
+      await sweep(silent);
+      await compare(silent);
+      expect((await at.blobIds()).length).toBe(2);
+      expect(errors("no bytes of runs removed: their database is not known").length).toBe(2);
+      await sweep(at.service.runs);
+      await compare(at.service.runs);
+      expect(await at.blobIds()).toEqual([]);
+    });
+
+    test("more blobs without a record than crashes leave are not removed, and the operator is told what to look at", async () => {
+      await orphans(LIMITS.runUnnamedMax + 1);
+      await compare(at.service.runs);
+      expect((await at.blobIds()).length).toBe(LIMITS.runUnnamedMax + 1);
+      expect(errors("blobs without a record not removed")).toEqual([
+        expect.stringContaining("tendon admin runs check"),
+      ]);
+      await rm(blobPath(at.dataDir, "blob_orphan0xx"));
+      await compare(at.service.runs);
+      expect(await at.blobIds()).toEqual([]);
+    });
+
+    test("bytes that cannot be removed stop nothing else, are told once a turn, and go when they can", async () => {
+      await ann.completed("one", { a: "1", b: "2", c: "3" });
+      const blobs = await at.blobIds();
+      const [stuck = ""] = blobs;
+      // A folder is not removed as a file.
+      await rm(blobPath(at.dataDir, stuck));
+      await mkdir(blobPath(at.dataDir, stuck));
+      await ann.erase("one");
+      at.clock.aheadSeconds += 61;
+      await sweep(at.service.runs);
+      expect(await at.blobIds()).toEqual([stuck]);
+      expect(await at.rows("SELECT id, at FROM run_blobs")).toEqual([{ id: stuck, at: expect.any(Number) }]);
+      expect(errors("bytes of deleted files not removed")).toEqual([
+        expect.stringContaining(`{"count":1,"first":"${stuck}"`),
+      ]);
+      // Not asked for again at once.
+      await sweep(at.service.runs);
+      expect(errors("bytes of deleted files not removed").length).toBe(1);
+      await rm(blobPath(at.dataDir, stuck), { recursive: true });
+      at.clock.aheadSeconds += 61;
+      await sweep(at.service.runs);
+      expect(await at.rows("SELECT id FROM run_blobs")).toEqual([]);
+    });
+
+    test("where many bytes cannot be removed a turn ends, and the next ones come to the others", async () => {
+      const many = LIMITS.runStuckMax + 2;
+      const names = Array.from({ length: many }, (_, index) => `f${index}`);
+      await ann.completed("one", Object.fromEntries(names.map((name) => [name, "1"])));
+      const stuck = (await at.blobIds()).slice(0, -1);
+      for (const id of stuck) {
+        await rm(blobPath(at.dataDir, id));
+        await mkdir(blobPath(at.dataDir, id));
+      }
+      await ann.erase("one");
+      at.clock.aheadSeconds += 61;
+      await sweep(at.service.runs);
+      expect(errors("bytes of deleted files not removed")).toEqual([
+        expect.stringContaining(`{"count":${LIMITS.runStuckMax}`),
+      ]);
+      await sweep(at.service.runs);
+      expect(await at.blobIds()).toEqual(stuck);
+    });
+
+    test("what an ended process left is found beside any number of files that come here", async () => {
+      await leave("node_gone");
+      const { owner, live } = at.service.runs;
+      const values = Array.from({ length: 300 }, (_, index) => {
+        live.add(`blob_live${index}`);
+        return `('blob_live${index}', 'coming', '${ann.accountId}', 'run_other', 'a', 0, '${owner}', ${now()})`;
+      });
+      const columns = "(id, state, account_id, run_id, path, size, owner, at)";
+      await at.place.corrupt(`DELETE FROM run_blobs WHERE owner = '${owner}'`);
+      // Before the others in every order.
+      await at.place.corrupt("UPDATE run_blobs SET id = 'blob_zz' || id, at = at + 60");
+      await at.place.corrupt(`INSERT INTO run_blobs ${columns} VALUES ${values.join(", ")}`);
+      at.clock.aheadSeconds += 3 * HOUR + 120;
+      await sweep(at.service.runs);
+      expect(await at.rows("SELECT id FROM run_blobs WHERE state = 'coming' AND owner = 'node_gone'")).toEqual([]);
+      expect(await at.rows("SELECT count(*) AS n FROM run_blobs WHERE state = 'coming'")).toEqual([{ n: 300 }]);
+      live.clear();
+      await at.place.corrupt("DELETE FROM run_blobs WHERE id LIKE 'blob_live%'");
+    });
+
+    test("answers of finished uploads are forgotten in bounded parts, with their own parts", async () => {
+      const values = (of: (one: number) => string) => Array.from({ length: 150 }, (_, one) => of(one)).join(", ");
+      await at.place.corrupt(
+        `INSERT INTO run_uploads (id, account_id, run_id, path, blob_id, size, part_size, state, expires_at)
+         VALUES ${values((one) => `('up_${one}', 'a', 'r', 'p', 'blob_${one}', 1, 1, '${one === 149 ? "open" : "done"}', 100)`)}`,
+      );
+      await at.place.corrupt(
+        `INSERT INTO run_parts (upload_id, part, tag, size, sha256)
+         SELECT id, 1, 't', 1, CAST('0123456789abcdef0123456789abcdef' AS ${combination.engine === "PostgreSQL" ? "BYTEA" : "BLOB"}) FROM run_uploads`,
+      );
+      expect(await at.store.runs.uploadsForget({ before: 101 })).toBe("more");
+      const left = await at.rows("SELECT count(*) AS n FROM run_uploads");
+      expect(Number(left[0]?.n)).toBeWithin(2, 150);
+      await forgetUploads(at.service.runs);
+      expect(await at.rows("SELECT id FROM run_uploads")).toEqual([{ id: "up_149" }]);
+      expect(await at.rows("SELECT upload_id FROM run_parts")).toEqual([{ upload_id: "up_149" }]);
+      await at.place.corrupt("DELETE FROM run_uploads");
     });
 
     test("deleted bytes stay for a minute", async () => {

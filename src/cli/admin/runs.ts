@@ -23,6 +23,7 @@ export const runsCheck: Command = {
         await blobs.check();
         const checked = await checkRuns({ store: store.runs, blobs, now: now(), deep: given.on("deep") });
         if (checked instanceof StoreDown) return notRead(checked);
+        if (checked instanceof Problem) return checked;
         const ok = checked.totals.length + checked.wrong.length + checked.unnamed.length === 0;
         await answer(given, asJson(ok, checked), asText(ok, checked));
         return ok ? EXIT.done : EXIT.failed;
@@ -64,7 +65,7 @@ function asText(ok: boolean, { files, bytes, blobs, young, read, totals, wrong, 
     ),
     ...shown("files", wrong.map(wrongText)),
     ...shown(
-      "blobs that no record names, which the service removes by itself",
+      "blobs that no record names; the service removes a few by itself, and of many only says so",
       unnamed.map(({ id, size, begun }) => (begun ? `${id}, begun parts` : `${id}, ${size} bytes`)),
     ),
   ];

@@ -11,6 +11,8 @@ export interface DataFolder {
   /** Permission bits, 0 to 0o777. */
   readonly mode: number;
   readonly freeBytes: number;
+  /** Of the whole file system. */
+  readonly diskBytes: number;
 }
 
 const FREE_BYTES_MIN = 256 * 2 ** 20;
@@ -38,8 +40,9 @@ export async function dataFolder(dir: string): Promise<DataFolder> {
   );
   const disk = await statfs(place).catch(() => undefined);
   const freeBytes = disk === undefined ? 0 : disk.bavail * disk.bsize;
+  const diskBytes = disk === undefined ? 0 : disk.blocks * disk.bsize;
   const mode = (found?.mode ?? 0) & 0o777;
-  if (!found?.isDirectory()) return { path, state: "not a folder", mode, freeBytes };
-  if (!writable) return { path, state: "not writable", mode, freeBytes };
-  return { path, state: place === path ? "usable" : "absent", mode, freeBytes };
+  if (!found?.isDirectory()) return { path, state: "not a folder", mode, freeBytes, diskBytes };
+  if (!writable) return { path, state: "not writable", mode, freeBytes, diskBytes };
+  return { path, state: place === path ? "usable" : "absent", mode, freeBytes, diskBytes };
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { S3Options } from "../../config/blobs.ts";
 import type { ServeConfig } from "../../config/serve.ts";
 import { LIMITS } from "../../limits.ts";
+import { runDiskFloorBytes } from "../../runs/blob/room.ts";
 import { blobBackend } from "../../service/blobs.ts";
 import { printable } from "../../std/printable.ts";
 import { type Check, green, red } from "./checks.ts";
@@ -32,9 +33,6 @@ function addressOf({ bucket, prefix, endpoint, region }: S3Options): string {
   return `s3://${bucket}${prefix === "" ? "" : `/${prefix}`} ${endpoint === undefined ? `of AWS in ${region}` : `at ${endpoint}`}`;
 }
 
-/** Below it no file is sure to be taken. */
-const FREE_BYTES_MIN = 4 * LIMITS.runFileBytesMax;
-
 /** The folders as the file system shows them; the first is where the bytes stay. */
 export function runFoldersCheck(folders: readonly DataFolder[]): Check {
   const wrong = folders.find(({ state }) => state === "not a folder" || state === "not writable");
@@ -44,12 +42,14 @@ export function runFoldersCheck(folders: readonly DataFolder[]): Check {
   }
   const freeBytes = Math.min(...folders.map((folder) => folder.freeBytes));
   const found = `${folders[0]?.path}: ${freeBytes} bytes free (${(freeBytes / 2 ** 30).toFixed(1)} GiB)`;
-  if (freeBytes < FREE_BYTES_MIN) {
+  // Uploads leave the floor free.
+  const room = Math.min(...folders.map((folder) => folder.freeBytes - runDiskFloorBytes(folder.diskBytes)));
+  if (room < LIMITS.runFileBytesMax) {
     return red(
       NAME,
       `${found}; delete runs (their bytes go a minute later), free that disk, or name a bucket in TENDON_BLOBS`,
     );
   }
-  const note = "that is less than one run may have; free some, or uploads will be answered with storage_unavailable";
-  return green(NAME, found, freeBytes < LIMITS.runBytesMax ? note : undefined);
+  const note = "above what stays free that is less than one run may have; free some, or uploads will be refused";
+  return green(NAME, found, room < LIMITS.runBytesMax ? note : undefined);
 }

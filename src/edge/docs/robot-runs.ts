@@ -35,7 +35,9 @@ const VALUES: Readonly<Record<string, string>> = {
   runFiles: whole(LIMITS.runFilesMax),
   uploads: whole(LIMITS.runUploadsMax),
   account: gibibytes(LIMITS.runsAccountBytesMax),
-  gates: `${LIMITS.runRequestsOneMax}, ${LIMITS.accountRunRequestsMax}, ${LIMITS.runRequestsMax}`,
+  bodies: placesText(LIMITS.runBodies),
+  requests: placesText(LIMITS.runRequests),
+  trickle: `${LIMITS.runIdleBytesMin / 1024} KiB`,
   idle: `${LIMITS.runIdleMs / 1000} s`,
   body: `${LIMITS.runBodyMs / 3_600_000} hours`,
   upload: `${LIMITS.runUploadSeconds / 86_400} days`,
@@ -43,6 +45,10 @@ const VALUES: Readonly<Record<string, string>> = {
   gone: `${LIMITS.runGoneSeconds} s`,
   left: `${LIMITS.runLeftSeconds / 3600} hours`,
 };
+
+function placesText({ runMax, accountMax, max }: typeof LIMITS.runBodies | typeof LIMITS.runRequests): string {
+  return `${runMax}, ${accountMax}, ${max}`;
+}
 
 /** Of run storage first, then those of every route. */
 function errorsTable(): Html {

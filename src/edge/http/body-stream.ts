@@ -16,6 +16,8 @@ export interface StreamBounds {
   readonly bytesMax: number;
   /** The longest wait for the next piece; the time that the sink takes does not count. */
   readonly idleMs: number;
+  /** So much must come in each `idleMs`: a body that trickles counts as idle. */
+  readonly idleBytesMin?: number;
   /** From now to the last byte, the sink's time included. */
   readonly totalMs?: number;
   /** Whether a body without `Content-Length` is refused. */
@@ -69,7 +71,7 @@ interface Reader {
 async function pour(
   reader: Reader | undefined,
   sink: Sink,
-  { bytesMax, idleMs, totalMs, clock }: Bounds,
+  { bytesMax, idleMs, idleBytesMin = 0, totalMs, clock }: Bounds,
   announced: number | undefined,
 ): Promise<Streamed> {
   let length = 0;
@@ -84,15 +86,23 @@ async function pour(
   const within = (ms: number | undefined, fault: StreamFault) =>
     ms === undefined ? () => {} : clock.after(ms, () => give(fault));
   const disarmTotal = within(totalMs, "late");
+  /** Time spent waiting for the client since the last look at how much had come, and that much. */
+  let span = { waitedMs: 0, length: 0 };
   try {
     while (reader) {
       const disarmIdle = within(idleMs, "idle");
+      const askedMs = clock.monotonicMs();
       const piece = await reader.read().catch(() => undefined);
       disarmIdle();
       if (overdue) return overdue;
       if (!piece) return "cut";
       if (piece.done) break;
       length += piece.value.length;
+      span.waitedMs += clock.monotonicMs() - askedMs;
+      if (idleMs !== undefined && span.waitedMs >= idleMs) {
+        if (length - span.length < idleBytesMin) return "idle";
+        span = { waitedMs: 0, length };
+      }
       if (length > bytesMax) return "too_large";
       if (announced !== undefined && length > announced) return "cut";
       const failure = await Promise.race([sink.write(piece.value), over.promise]);

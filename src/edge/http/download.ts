@@ -1,4 +1,6 @@
 /** A reply as a stream of bytes: for files that are larger than the memory. A piece is read when the client has taken the last. */
+import { open } from "node:fs/promises";
+import { assert } from "../../std/assert.ts";
 
 /**
  * Bytes [from, to) of a file, at least one, which the server sends without a copy, with their number as `Content-Length`. A Source
@@ -52,8 +54,21 @@ export function byteStream(source: Source, ended: (error?: unknown) => void): Re
   );
 }
 
+const PIECE_BYTES = 256 * 1024;
+
 /** The bytes of a slice, read here: for a request whose `Range` the server must not read once more by itself. */
-export function sourceOfFile({ path, from, to }: FileSlice): Source {
-  const reader = Bun.file(path).slice(from, to).stream().getReader();
-  return { pull: async () => (await reader.read()).value, close: () => reader.cancel() };
+export async function sourceOfFile({ path, from, to }: FileSlice): Promise<Source> {
+  const file = await open(path, "r");
+  let at = from;
+  return {
+    pull: async () => {
+      const piece = new Uint8Array(Math.min(PIECE_BYTES, to - at));
+      if (piece.length === 0) return undefined;
+      const { bytesRead } = await file.read(piece, 0, piece.length, at);
+      assert(bytesRead > 0, "a blob has the bytes of its record");
+      at += bytesRead;
+      return piece.subarray(0, bytesRead);
+    },
+    close: () => file.close(),
+  };
 }

@@ -21,6 +21,8 @@ export interface HealthDeps {
   readonly lifecycle: Lifecycle;
   readonly catalog: Pick<Catalog, "ids" | "known" | "loading">;
   readonly store: Pick<StoreBase, "ping">;
+  /** Where the bytes of runs are kept. */
+  readonly blobs?: { readonly endedReason: string | undefined };
 }
 
 export function health(deps: HealthDeps): Surface {
@@ -95,6 +97,7 @@ async function missingParts(deps: HealthDeps): Promise<string[]> {
   if (lifecycle.draining) missing.push("the service is shutting down");
   if (!catalog.known) missing.push("the model bundles are being read");
   for (const id of catalog.loading) missing.push(`model ${id} is loading`);
+  if (deps.blobs?.endedReason !== undefined) missing.push("the storage of runs has ended, which only a restart mends");
   const down = await storeDown(deps);
   if (down) {
     deps.log.error("store down", { reason: down.reason });

@@ -115,6 +115,8 @@ const FILE_HEADERS = {
   "cross-origin-resource-policy": "same-origin",
   // The files of a run do not change, but a run may be deleted, and another one take its name.
   "cache-control": "private, max-age=300",
+  // Another person's sign-in in the same browser does not get it.
+  vary: "cookie",
 } as const;
 
 /** Types that a browser may show. Not SVG: it is a document with scripts. */

@@ -5,7 +5,7 @@ import { LIMITS } from "../../limits.ts";
 import type { Pour } from "../../runs/receive.ts";
 import { announcedLength, type BodyStream, type Sink } from "../http/body-stream.ts";
 
-const { runFileBytesMax, runIdleMs, runBodyMs } = LIMITS;
+const { runFileBytesMax, runIdleMs, runIdleBytesMin, runBodyMs } = LIMITS;
 
 /** A part of a file must not become the whole (RFC 9110, section 14.5). */
 export function partialBody({ headers }: Request): Failure | undefined {
@@ -49,6 +49,7 @@ export function pourFrom(body: BodyStream): Pour {
     const poured = await body(freeing(sink), {
       bytesMax: runFileBytesMax,
       idleMs: runIdleMs,
+      idleBytesMin: runIdleBytesMin,
       totalMs: runBodyMs,
       lengthNeeded: true,
     });

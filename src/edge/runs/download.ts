@@ -43,8 +43,11 @@ export async function download(deps: Deps, key: FileKey, { method, headers }: Re
     const whole = await send(deps, key, file, { from: 0, to: size }, { status: 200, headers: found }, keep);
     if (whole instanceof Failure || !headers.has("range")) return whole;
     const { body } = whole;
+    if (body === null || typeof body !== "object" || !("path" in body)) return whole;
     // Of an answer that is a whole file Bun reads `Range` by itself, and takes for one what is malformed.
-    return body !== null && typeof body === "object" && "path" in body ? { ...whole, body: sourceOfFile(body) } : whole;
+    const source = await sourceOfFile(body);
+    const leave = keep();
+    return { ...whole, body: { pull: source.pull, close: () => source.close().finally(leave) } };
   }
   const part = { "content-range": `bytes ${range.from}-${range.to - 1}/${size}` };
   return await send(deps, key, file, range, { status: 206, headers: { ...found, ...part } }, keep);

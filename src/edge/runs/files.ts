@@ -25,7 +25,7 @@ export async function putOne(deps: RunDeps, call: Call<Principal, BodyStream>): 
   const sha256 = readDigest(request.headers);
   if (sha256 instanceof Failure) return sha256;
   server?.timeout(request, LIMITS.runConnectionIdleSeconds);
-  const stored = await gated(deps, key, () => putFile(deps, { ...key, size, sha256, pour: pourFrom(body) }));
+  const stored = await gated(deps, key, () => putFile(deps, { ...key, size, sha256, pour: pourFrom(body) }), "body");
   server?.timeout(request, LIMITS.connectionIdleSeconds);
   if (stored instanceof Failure) return stored;
   return {

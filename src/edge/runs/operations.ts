@@ -73,7 +73,7 @@ export const deleteRunOperation: Operation = {
   operationId: "deleteRun",
   summary: "Delete every file of a run",
   description:
-    "In any state, uploads on their way included. The record goes at once, the bytes a minute later: a download that has begun is finished.",
+    "In any state, uploads on their way included. The record goes at once, the bytes a minute later. A download that has begun goes on; one from an object store may break off, and can be resumed until the bytes are removed.",
   parameters: [ROBOT, RUN],
   responses: { "204": done("The run is gone.") },
 };
@@ -82,7 +82,7 @@ export const completeOperation: Operation = {
   operationId: "completeRun",
   summary: "Complete a run, so that it is listed and readable",
   description:
-    "The list must name every stored file, and no other. From then on the run does not change. Repeated with the same list, it answers the same manifest.",
+    "The list must name every stored file, and no other; no path may be a folder of another one, as `a` of `a/b`. From then on the run does not change. Repeated with the same list, it answers the same manifest.",
   parameters: [ROBOT, RUN],
   requestBody: { description: "The files.", required: true, content: json("RunListing") },
   responses: { "200": ok("The manifest.", "RunManifest") },
@@ -164,7 +164,7 @@ export const postUploadOperation: Operation = {
   summary: "Start a multipart upload, or finish one",
   description: [
     `Without \`upload_id\` it starts an upload of \`size\` bytes, which are reserved, and owns the path. Parts have \`part_size\` bytes each but the last; they come in any order, several at once. An unfinished upload goes after ${LIMITS.runUploadSeconds / 86_400} days.`,
-    "With `upload_id` it finishes that one: the parts become the file, whose SHA-256 is computed from what is stored. While that runs the quota must have room for the file twice, and a repeat is 409. It may take many seconds for a large file, and goes on when the client leaves; a repeat after its end is answered the same until `expires_at`.",
+    "With `upload_id` it finishes that one: the parts become the file, whose SHA-256 is computed from what is stored. While that runs the quota must have room for the file twice, and a repeat is 409. It may take many seconds for a large file, and goes on when the client leaves; a repeat after its end is answered the same until `expires_at`, as long as the file is not deleted and no later upload of its path is finished.",
   ].join("\n\n"),
   parameters: [ROBOT, RUN, PATH, UPLOAD_ID(false)],
   requestBody: {

@@ -112,7 +112,20 @@ function readFiles(value: unknown): readonly Listed[] | Failure {
     seen.add(file.path);
     files.push(file);
   }
-  return files;
+  return folderAmong(files, seen) ?? files;
+}
+
+/** A path that is a folder of another one: no file system could hold both, so nobody could fetch the run. */
+function folderAmong(files: readonly Listed[], paths: ReadonlySet<string>): Failure | undefined {
+  for (const [index, { path }] of files.entries()) {
+    for (let slash = path.indexOf("/"); slash !== -1; slash = path.indexOf("/", slash + 1)) {
+      const folder = path.slice(0, slash);
+      if (!paths.has(folder)) continue;
+      const both = `${JSON.stringify(folder)} is a file and a folder of ${JSON.stringify(path)}`;
+      return invalid(`${both}; delete one of them, and store it under another path`, `files[${index}].path`);
+    }
+  }
+  return undefined;
 }
 
 function readFile(item: unknown, at: string): Listed | Failure {

@@ -57,7 +57,14 @@ const Part = Type.Object({ part: Type.Integer({ minimum: 1 }), size: bytes("Byte
 const UploadState = Type.Object({ ...facts, received: Type.Array(Part) }, { title: "What has come of an upload" });
 const UploadList = Type.Object({ data: Type.Array(Type.Object(facts)) }, { title: "Unfinished uploads of a path" });
 
-const metadata = Type.Object({}, { additionalProperties: true, description: "Any object; kept as it is." });
+const metadata = Type.Object(
+  {},
+  {
+    additionalProperties: true,
+    description:
+      "Any object; kept as JSON values: numbers are IEEE 754 doubles, so whole ones are exact to 2^53, and keys may change their order.",
+  },
+);
 
 const RunListing = Type.Object(
   {

@@ -48,7 +48,7 @@ async function start(deps: RunDeps, key: FileKey, { size, sha256 }: JsonObject):
   if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 1) {
     return invalid("size must be the number of bytes of the whole file, a whole number of at least 1", "size");
   }
-  const digest = sha256 == null ? undefined : readHex(String(sha256));
+  const digest = typeof sha256 === "string" ? readHex(sha256) : undefined;
   if (sha256 != null && digest === undefined) return invalid("sha256 is not 64 hexadecimal digits", "sha256");
   const started = await gated(deps, key, () => startUpload(deps, { ...key, size, sha256: digest }));
   if (started instanceof Failure) return started;
@@ -130,7 +130,12 @@ export async function putUpload(deps: RunDeps, call: Keyed<BodyStream>): Promise
   const sha256 = readDigest(request.headers);
   if (sha256 instanceof Failure) return sha256;
   server?.timeout(request, LIMITS.runConnectionIdleSeconds);
-  const stored = await gated(deps, key, () => putPart(deps, { ...key, part, size, sha256, pour: pourFrom(body) }));
+  const stored = await gated(
+    deps,
+    key,
+    () => putPart(deps, { ...key, part, size, sha256, pour: pourFrom(body) }),
+    "body",
+  );
   server?.timeout(request, LIMITS.connectionIdleSeconds);
   if (stored instanceof Failure) return stored;
   return { status: 200, body: JSON.stringify({ part, size, sha256: stored.toHex() }) };

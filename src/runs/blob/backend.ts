@@ -40,6 +40,11 @@ export interface Changed {
   readonly changed: readonly number[];
 }
 
+/** The store has no such assembly: it dropped it with all its parts, or made a blob of it. */
+export interface Lost {
+  readonly lost: true;
+}
+
 export interface BlobFacts {
   readonly id: string;
   readonly size: number;
@@ -52,15 +57,20 @@ export interface BlobFacts {
 export interface Backend {
   /** Rejects, with a text for the operator, if blobs cannot be read and written. */
   check(): Promise<void>;
+  /** The id of the store of records to which the blobs belong. Where nothing says it, it is `id` from now on; undefined only asks. */
+  identity(id: string | undefined): Promise<string | undefined>;
   /** Makes the staged bytes a blob, durable when it resolves. The staged file may be moved; what is left is the caller's. */
   put(staged: Staged, id: string): Promise<void>;
   begin(id: string): Promise<string>;
   /** The tag of the part. The same part again replaces it, under another tag. */
-  putPart(staged: Staged, to: Assembly, part: number): Promise<string>;
+  putPart(staged: Staged, to: Assembly, part: number): Promise<string | Lost>;
   /** Removes the bytes of a part that nobody asks for. A store whose parts replace each other by their number has nothing to do. */
   removePart?(from: Assembly, tag: string): Promise<void>;
-  /** The blob, whole and durable, with the SHA-256 of what is stored. Can be repeated after an answer that was lost. */
-  join(from: Assembly, parts: readonly PartTag[]): Promise<Joined | Changed>;
+  /**
+   * The blob, whole and durable, with the SHA-256 of what is stored. Can be repeated after an answer that was lost. `Lost`: there is
+   * no such blob either.
+   */
+  join(from: Assembly, parts: readonly PartTag[]): Promise<Joined | Changed | Lost>;
   /** Removes the parts. Can be repeated. */
   abandon(from: Assembly): Promise<void>;
   /** Bytes [from, to) in pieces of at most 256 KiB; undefined: there is no such blob. */

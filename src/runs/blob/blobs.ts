@@ -1,5 +1,5 @@
 /** The blobs, as the event loop sees them: everything happens on the thread behind it (loop.ts), and failures are values. */
-import type { Assembly, Backend, BlobFacts, Changed, Joined, PartTag, Staged } from "./backend.ts";
+import type { Assembly, Backend, BlobFacts, Changed, Joined, Lost, PartTag, Staged } from "./backend.ts";
 import { blobPath } from "./folder.ts";
 import type { BlobOptions, Call, FromBlobs, ToBlobs } from "./messages.ts";
 
@@ -36,6 +36,11 @@ export class Blobs {
   private readonly waiting = new Map<number, (answer: unknown) => void>();
   private readonly receiving = new Map<number, Taken>();
   private down: BlobsDown | undefined;
+  private closed = false;
+  private tellEnd: ((reason: string) => void) | undefined;
+  /** Why the thread has ended by itself: nothing is kept or read until the next start. */
+  endedReason: string | undefined;
+  private known: string | undefined;
 
   /** Without a thread nothing is kept. */
   constructor(
@@ -49,7 +54,12 @@ export class Blobs {
     thread.addEventListener("message", ({ data }) => this.hear(data));
     // A bug of ours, or the end.
     const end = ({ message }: { message?: string }) => {
-      this.down = new BlobsDown(`the thread of the blobs has ended: ${message ?? "closed"}`);
+      this.down ??= new BlobsDown(`the thread of the blobs has ended: ${message ?? "closed"}`);
+      if (!this.closed) {
+        this.endedReason = this.down.reason;
+        this.tellEnd?.(this.down.reason);
+        this.tellEnd = undefined;
+      }
       for (const resolve of this.waiting.values()) resolve(this.down);
       this.waiting.clear();
       // Who waits for a block of theirs to come back would wait for ever.
@@ -60,12 +70,19 @@ export class Blobs {
     thread.addEventListener("close", end);
   }
 
+  /** Tells the reason once, when the thread ends by itself. */
+  whenEnded(tell: (reason: string) => void): void {
+    if (this.endedReason === undefined) this.tellEnd = tell;
+    else tell(this.endedReason);
+  }
+
   /** Empties `staging`, the folder for what arrives, and says why blobs cannot be kept. */
   open(staging: string): Promise<BlobsDown | undefined> {
     return this.ask((id) => ({ kind: "open", id, options: this.options, staging }));
   }
 
   close(): void {
+    this.closed = true;
     this.thread?.terminate();
   }
 
@@ -73,9 +90,18 @@ export class Blobs {
     return this.call("check");
   }
 
-  async receive(): Promise<Receiving | BlobsDown> {
+  /** The id of the store of records to which the blobs belong; `id`, where nothing said it. Asked once. */
+  async identity(id: string): Promise<string | BlobsDown> {
+    if (this.known !== undefined) return this.known;
+    const found = await this.call<string>("identity", id);
+    if (!(found instanceof BlobsDown)) this.known = found;
+    return found;
+  }
+
+  /** A body of as many bytes. */
+  async receive(size: number): Promise<Receiving | BlobsDown> {
     const stream = this.number();
-    const answer = await this.ask<undefined>((id) => ({ kind: "receive", id, stream }));
+    const answer = await this.ask<undefined>((id) => ({ kind: "receive", id, stream, size }));
     if (answer instanceof BlobsDown) return answer;
     return new Receiving({
       send: (block, length) => this.thread?.postMessage({ kind: "piece", stream, block, length }, [block]),
@@ -107,9 +133,10 @@ export class Blobs {
     return this.call("begin", blob);
   }
 
-  async putPart(staged: Staged, to: Assembly, part: number): Promise<string | BlobsDown> {
-    const tag = await this.call<string>("putPart", staged, to, part);
-    await this.discard(staged);
+  /** What is lost can be put again, into another assembly: then alone the bytes are still staged. */
+  async putPart(staged: Staged, to: Assembly, part: number): Promise<string | Lost | BlobsDown> {
+    const tag = await this.call<string | Lost>("putPart", staged, to, part);
+    if (typeof tag === "string" || tag instanceof BlobsDown) await this.discard(staged);
     return tag;
   }
 
@@ -117,7 +144,7 @@ export class Blobs {
     return this.call("removePart", from, tag);
   }
 
-  join(from: Assembly, parts: readonly PartTag[]): Promise<Joined | Changed | BlobsDown> {
+  join(from: Assembly, parts: readonly PartTag[]): Promise<Joined | Changed | Lost | BlobsDown> {
     return this.call("join", from, parts);
   }
 

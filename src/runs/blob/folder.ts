@@ -1,31 +1,73 @@
 /**
  * Blobs in a folder: `blobs/XX/ID`, XX the end of the id. A file is written and synced under another name, renamed, and its folder
- * synced: it is there whole or not at all. Parts of an assembly stand in `parts/ID/NUMBER-NONCE`.
+ * synced: it is there whole or not at all. Parts of an assembly stand in `parts/ID/NUMBER-NONCE`. `blobs/store-id` says to which
+ * store of records the blobs belong; it lies among them, so that it goes wherever they are moved or copied.
  */
 import { createHash } from "node:crypto";
-import { access, constants, type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import {
+  access,
+  constants,
+  type FileHandle,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Assembly, Backend, BlobFacts, Changed, Joined, PartTag, Staged } from "./backend.ts";
+import { Folders, syncFolder } from "./folders.ts";
 
 const PIECE_BYTES = 256 * 1024;
 /** Of a copy: read ahead, so that the disk and the digest work side by side. */
 const COPY_BYTES = 512 * 1024;
+
+/** Names of ours: others may lie beside them, such as `lost+found`. */
+const ID = /^blob_\w+$/;
+const BLOBS_FOLDER = /^\w\w$/;
 
 /** Where a blob lies. Its id is one of ours: letters, digits and `_`. */
 export function blobPath(folder: string, id: string): string {
   return join(folder, "blobs", id.slice(-2), id);
 }
 
-export function folderBackend(folder: string, nonce: () => string): Backend {
+/** `staging`: from where what has come is moved; undefined: nothing comes. */
+export function folderBackend(folder: string, nonce: () => string, staging?: string): Backend {
   const blobs = join(folder, "blobs");
   const parts = join(folder, "parts");
+  const marker = join(blobs, "store-id");
   const partsOf = (id: string) => join(parts, id);
+  const folders = new Folders();
 
   /** From another name in the same file system, durable when it resolves. */
   const publish = async (from: string, to: string) => {
-    await makeFolder(dirname(to));
-    await rename(from, to);
-    await syncFolder(dirname(to));
+    const target = dirname(to);
+    await folders.made(target);
+    await rename(from, to).catch(async (error) => {
+      // Somebody has removed the folder since it was made.
+      missing(error);
+      folders.forget(target);
+      await folders.made(target);
+      await rename(from, to);
+    });
+    await syncFolder(target);
+  };
+
+  /** The ways that bytes go are gone once, so that a mount among them shows at the start. */
+  const tryMoves = async (from: string) => {
+    const name = `check-${nonce()}`;
+    const places = [from, parts, blobs].map((place) => join(place, name));
+    try {
+      await writeFile(join(from, name), "", { flag: "wx", mode: 0o600 });
+      for (const [index, place] of places.slice(1).entries()) await rename(places[index] ?? "", place);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+      throw new Error(`${from}, ${parts} and ${blobs} are not on one mount; mount the folder above them instead`);
+    } finally {
+      for (const place of places) await rm(place, { force: true });
+    }
   };
 
   const joinParts = async ({ id }: Assembly, tags: readonly PartTag[]): Promise<Joined | Changed> => {
@@ -49,9 +91,19 @@ export function folderBackend(folder: string, nonce: () => string): Backend {
   return {
     check: async () => {
       for (const one of [blobs, parts]) {
-        await mkdir(one, { recursive: true, mode: 0o700 });
+        await folders.made(one);
         await access(one, constants.R_OK | constants.W_OK | constants.X_OK);
       }
+      if (staging !== undefined) await tryMoves(staging);
+    },
+    identity: async (id) => {
+      const found = await readFile(marker, "utf8").catch(missing);
+      if (found !== undefined || id === undefined) return found?.trim();
+      const making = `${marker}-${nonce()}`;
+      await writeFile(making, `${id}\n`, { flag: "wx", mode: 0o600 });
+      await syncFile(making);
+      await publish(making, marker);
+      return id;
     },
     put: async ({ path }: Staged, id) => {
       await syncFile(path);
@@ -66,7 +118,10 @@ export function folderBackend(folder: string, nonce: () => string): Backend {
     },
     removePart: ({ id }, tag) => rm(join(partsOf(id), tag), { force: true }),
     join: joinParts,
-    abandon: ({ id }) => rm(partsOf(id), { recursive: true, force: true }),
+    abandon: async ({ id }) => {
+      folders.forget(partsOf(id));
+      await rm(partsOf(id), { recursive: true, force: true });
+    },
     read: async (id, from, to) => {
       const file = await open(blobPath(folder, id), "r").catch(missing);
       return file && pieces(file, from, to);
@@ -75,18 +130,21 @@ export function folderBackend(folder: string, nonce: () => string): Backend {
       for (const id of ids) await rm(blobPath(folder, id), { force: true });
     },
     list: async (after) => {
-      const folders = [...(await readdir(blobs)).sort().map((name) => join(blobs, name)), parts];
+      const names = (await readdir(blobs)).filter((name) => BLOBS_FOLDER.test(name));
+      const places = [...names.sort().map((name) => join(blobs, name)), parts];
       const index = after === undefined ? 0 : Number(after);
-      const path = folders[index];
+      const path = places[index];
       const found = path === undefined ? [] : await factsOf(path);
-      return { blobs: found, next: index + 1 < folders.length ? String(index + 1) : undefined };
+      return { blobs: found, next: index + 1 < places.length ? String(index + 1) : undefined };
     },
   };
 }
 
+/** What cannot be read is left out: it is none of ours, or its files are found to be missing. */
 async function factsOf(path: string): Promise<BlobFacts[]> {
-  const facts = (await readdir(path)).map(async (id) => {
-    const found = await stat(join(path, id)).catch(missing);
+  const names = (await readdir(path).catch(unreadable)) ?? [];
+  const facts = names.map(async (id) => {
+    const found = ID.test(id) ? await stat(join(path, id)).catch(unreadable) : undefined;
     if (!found) return [];
     return [{ id, size: found.size, at: Math.floor(found.mtimeMs / 1000), begun: found.isDirectory() }];
   });
@@ -98,14 +156,9 @@ function missing(error: unknown): undefined {
   if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
 }
 
-async function makeFolder(path: string): Promise<void> {
-  const made = await mkdir(path, { recursive: true, mode: 0o700 });
-  if (made !== undefined) await syncFolder(dirname(made));
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, "r");
-  await folder.sync().finally(() => folder.close());
+/** Undefined also where it may not be read, or is no folder. */
+function unreadable(error: unknown): undefined {
+  if (!["EACCES", "EPERM", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) missing(error);
 }
 
 async function syncFile(path: string): Promise<void> {

@@ -2,9 +2,11 @@
  * The loop of the thread of the blobs: it writes what arrives to the disk, computes digests, and speaks to the backend. So neither
  * a digest of a gigabyte nor a client of an object store takes time from the event loop that answers robots.
  */
+import { join } from "node:path";
 import type { Backend } from "./backend.ts";
 import { folderBackend } from "./folder.ts";
 import type { BlobOptions, Fault, FromBlobs, ToBlobs } from "./messages.ts";
+import { Room } from "./room.ts";
 import { type Arriving, Staging } from "./staging.ts";
 
 type Answer = (message: FromBlobs, transfer?: ArrayBuffer[]) => void;
@@ -46,7 +48,7 @@ export class BlobLoop {
         return await (this.opened()[message.name] as Function)?.(...message.given);
       }
       case "receive":
-        this.arriving.set(message.stream, await this.stagingFolder().receive());
+        this.arriving.set(message.stream, await this.stagingFolder().receive(message.size));
         return undefined;
       case "received": {
         const arriving = this.arriving.get(message.stream);
@@ -72,9 +74,12 @@ export class BlobLoop {
   }
 
   private async open(options: BlobOptions, staging: string): Promise<void> {
-    this.staging = new Staging(staging);
+    const folder = options.kind === "folder";
+    const room = new Room(folder ? [staging, join(options.path, "blobs")] : [staging]);
+    this.staging = new Staging(staging, room);
     await this.staging.empty();
-    this.backend = await backendOf(options, this.nonce);
+    const backend = await backendOf(options, this.nonce, staging);
+    this.backend = folder ? joinsInto(room, backend) : backend;
     await this.backend.check();
   }
 
@@ -122,8 +127,20 @@ export class BlobLoop {
   }
 }
 
-export async function backendOf(options: BlobOptions, nonce: () => string): Promise<Backend> {
-  if (options.kind === "folder") return folderBackend(options.path, nonce);
+/** What is put together in a folder stands there twice until its parts are removed. */
+function joinsInto(room: Room, backend: Backend): Backend {
+  return {
+    ...backend,
+    join: async (from, parts) => {
+      const claim = await room.claim(parts.reduce((sum, { size }) => sum + size, 0));
+      return await backend.join(from, parts).finally(() => claim.end());
+    },
+  };
+}
+
+/** `staging`: from where what has come is moved; undefined: nothing comes. */
+export async function backendOf(options: BlobOptions, nonce: () => string, staging?: string): Promise<Backend> {
+  if (options.kind === "folder") return folderBackend(options.path, nonce, staging);
   const { s3Backend } = await import("./s3.ts");
   return s3Backend(options);
 }

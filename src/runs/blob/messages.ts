@@ -11,8 +11,8 @@ export type ToBlobs =
   /** `staging`: a folder of this process for what has not come whole; emptied. */
   | { readonly kind: "open"; readonly id: number; readonly options: BlobOptions; readonly staging: string }
   | { readonly kind: "call"; readonly id: number; readonly name: Call; readonly given: readonly unknown[] }
-  /** Begins to receive bytes. */
-  | { readonly kind: "receive"; readonly id: number; readonly stream: number }
+  /** Begins to receive as many bytes. */
+  | { readonly kind: "receive"; readonly id: number; readonly stream: number; readonly size: number }
   /** The first `length` bytes of the block, which is given back. */
   | { readonly kind: "piece"; readonly stream: number; readonly block: ArrayBuffer; readonly length: number }
   | { readonly kind: "received"; readonly id: number; readonly stream: number }

@@ -3,11 +3,15 @@ import { createHash } from "node:crypto";
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Staged } from "./backend.ts";
+import type { Claim, Room } from "./room.ts";
 
 export class Staging {
   private count = 0;
 
-  constructor(private readonly folder: string) {}
+  constructor(
+    private readonly folder: string,
+    private readonly room: Room,
+  ) {}
 
   /** What a process before this one left is gone. */
   async empty(): Promise<void> {
@@ -15,10 +19,17 @@ export class Staging {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
   }
 
-  async receive(): Promise<Arriving> {
+  /** A file of as many bytes, if the disk has room for it. */
+  async receive(size: number): Promise<Arriving> {
     this.count += 1;
     const path = join(this.folder, String(this.count));
-    return new Arriving(path, await open(path, "wx", 0o600));
+    const claim = await this.room.claim(size);
+    try {
+      return new Arriving(path, await open(path, "wx", 0o600), claim);
+    } catch (error) {
+      claim.end();
+      throw error;
+    }
   }
 
   /** The bytes are a blob now, or nobody needs them. */
@@ -38,6 +49,7 @@ export class Arriving {
   constructor(
     readonly path: string,
     private readonly file: FileHandle,
+    private readonly claim: Claim,
   ) {}
 
   /** Resolves when the bytes may be overwritten, also after a failure, which `end` tells. */
@@ -60,11 +72,13 @@ export class Arriving {
     for (let done = 0; done < bytes.length; ) {
       const { bytesWritten } = await this.file.write(bytes, done, bytes.length - done, at + done);
       done += bytesWritten;
+      this.claim.came(bytesWritten);
     }
   }
 
   async end(): Promise<Staged> {
     await Promise.all(this.writing);
+    this.claim.end();
     await this.file.close();
     if (this.error !== undefined) throw this.error;
     return { path: this.path, size: this.size, sha256: new Uint8Array(this.hash.digest()) };
@@ -73,6 +87,7 @@ export class Arriving {
   async drop(): Promise<void> {
     this.error ??= new Error("dropped");
     await Promise.all(this.writing);
+    this.claim.end();
     await this.file.close().catch(() => {});
     await rm(this.path, { force: true });
   }

@@ -145,6 +145,16 @@ describe("nothing is kept of a body", () => {
     socket.destroy();
   });
 
+  test("that trickles: it never stops, and brings too little", async () => {
+    const sink = new Counting();
+    await using server = await pouring(sink, { idleMs: 60, idleBytesMin: 1_000 });
+    const socket = await opened(server.port, `Content-Length: ${10 * MiB}`);
+    const timer = setInterval(() => socket.write("x"), 5);
+    expect([await server.ended, sink.aborts]).toEqual(["idle", 1]);
+    clearInterval(timer);
+    socket.destroy();
+  });
+
   test("that takes longer than it may in all, though it never stops", async () => {
     const sink = new Counting();
     await using server = await pouring(sink, { totalMs: 60 });

@@ -200,7 +200,7 @@ describe("the real ones", () => {
   });
 
   test("paths of 512 bytes of UTF-8 and 16 segments, in an address as in a list", async () => {
-    const right = ["a", "…", ".a", "a..", "a b?#%&+", "ä".repeat(256), x(512), Array(16).fill("a").join("/")];
+    const right = ["b", "…", ".a", "a..", "a b?#%&+", "ä".repeat(256), x(512), Array(16).fill("a").join("/")];
     const wrong = [`${"ä".repeat(256)}a`, x(513), Array(17).fill("a").join("/"), "a\\b", "a\nb", "a\u007f", "a\u0085"];
     for (const path of right) {
       expect([path, (await ann.put("paths", path, path)).said]).toEqual([path, "201"]);
@@ -224,6 +224,23 @@ describe("the real ones", () => {
     for (const path of right) expect((await ann.get("paths", path)).bytes).toEqual(new TextEncoder().encode(path));
   });
 
+  test("a run that no file system can hold is not completed: a path that is a folder of another one", async () => {
+    const paths = ["a.b", "a/b/c", "ab", "a-b/c"];
+    for (const path of [...paths, "a/b"]) await ann.put("folders", path, path);
+    const list = paths.map((path) => fileOf(path, path));
+    for (const files of [
+      [...list, fileOf("a/b", "a/b")],
+      [fileOf("a/b", "a/b"), ...list],
+    ]) {
+      const { said, json } = await ann.complete("folders", files);
+      const param = `files[${files.findIndex(({ path }) => path === "a/b/c")}].path`;
+      expect([said, json.error.param]).toEqual(["422 invalid_request", param]);
+      expect(json.error.message).toStartWith('"a/b" is a file and a folder of "a/b/c"');
+    }
+    await ann.remove("folders", "a/b");
+    expect((await ann.complete("folders", list)).said).toBe("200");
+  });
+
   test("fields that break their format are 422 with their name", async () => {
     const complete: readonly (readonly [unknown, string])[] = [
       [{}, "files"],
@@ -234,6 +251,7 @@ describe("the real ones", () => {
       [{ files: [{ path: "a", size: 1.5 }] }, "files[0].size"],
       [{ files: [{ path: "a", size: "1" }] }, "files[0].size"],
       [{ files: [{ path: "a", size: 1, sha256: x(64) }] }, "files[0].sha256"],
+      [{ files: [{ path: "a", size: 1, sha256: ["0".repeat(64)] }] }, "files[0].sha256"],
       [{ files: [fileOf("a", ""), fileOf("a", "")] }, "files[1].path"],
       [{ files: [fileOf("a", "")], metadata: [] }, "metadata"],
       [{ files: [fileOf("a", "")], metadata: "x" }, "metadata"],
@@ -246,7 +264,7 @@ describe("the real ones", () => {
       const { said, json } = await ann.begin("fields", "a", { size });
       expect([size, said, json.error.param]).toEqual([size, "422 invalid_request", "size"]);
     }
-    for (const sha256 of ["", x(64), 1, {}]) {
+    for (const sha256 of ["", x(64), 1, {}, ["0".repeat(64)]]) {
       const { said, json } = await ann.begin("fields", "a", { size: 1, sha256 });
       expect([sha256, said, json.error.param]).toEqual([sha256, "422 invalid_request", "sha256"]);
     }

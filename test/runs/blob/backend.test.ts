@@ -5,7 +5,7 @@ import { folderBackend } from "../../../src/runs/blob/folder.ts";
 import type { BlobOptions } from "../../../src/runs/blob/messages.ts";
 import { s3Backend } from "../../../src/runs/blob/s3.ts";
 import { type TemporaryFolder, temporaryFolder } from "../../store/temporary.ts";
-import { begun, blobId, bytesOf, nonce, random, reason, sent, sha256, stored } from "./bytes.ts";
+import { begun, blobId, bytesOf, nonce, random, reason, sent, sha256, staged, stored } from "./bytes.ts";
 import { S3, S3Server } from "./s3-server.ts";
 
 const MiB = 2 ** 20;
@@ -183,6 +183,22 @@ for (const { name, absent, options } of BACKENDS) {
         expect((await listed(backend)).blobs).toEqual([]);
         expect(await bytesOf(backend, to.id, 0, 1)).toBeUndefined();
       }
+    });
+
+    test("an assembly that is gone, and is no blob, is told as a value; another one of its id joins", async () => {
+      const backend = await opened(options());
+      const to = await begun(backend);
+      const old = await sent(dir, backend, to, 1, random(10));
+      await backend.abandon(to);
+      // A folder has no assemblies of its own accord: it lacks the part, and makes room for it again.
+      const folder = name === "folder";
+      expect<unknown>(await backend.join(to, [old])).toEqual(folder ? { changed: [1] } : { lost: true });
+      const put = await backend.putPart(await staged(dir, random(10)), to, 1);
+      expect<unknown>(put).toEqual(folder ? expect.any(String) : { lost: true });
+      const bytes = random(10);
+      const anew = { id: to.id, token: await backend.begin(to.id) };
+      const fresh = await sent(dir, backend, anew, 1, bytes);
+      expect(await backend.join(anew, [fresh])).toEqual({ size: 10, sha256: sha256(bytes) });
     });
 
     test("the list has each blob once, on several pages, and the assemblies that were begun", async () => {

@@ -50,7 +50,9 @@ export async function sent(
   part: number,
   bytes: Uint8Array,
 ): Promise<PartTag> {
-  return { part, tag: await backend.putPart(await staged(dir, bytes), to, part), size: bytes.length };
+  const tag = await backend.putPart(await staged(dir, bytes), to, part);
+  if (typeof tag !== "string") throw new Error("the assembly is lost");
+  return { part, tag, size: bytes.length };
 }
 
 /** Undefined: there is no such blob. */
