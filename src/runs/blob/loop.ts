@@ -43,9 +43,9 @@ export class BlobLoop {
       case "open":
         return await this.open(message.options, message.staging);
       case "call": {
-        // The names and what is given are those of the caller's types (thread.ts).
-        type Function = ((...given: readonly unknown[]) => Promise<unknown>) | undefined;
-        return await (this.opened()[message.name] as Function)?.(...message.given);
+        // The names and what is given are those of the caller's types (blobs.ts).
+        type Called = ((...given: readonly unknown[]) => Promise<unknown>) | undefined;
+        return await (this.opened()[message.name] as Called)?.(...message.given);
       }
       case "receive":
         this.arriving.set(message.stream, await this.stagingFolder().receive(message.size));

@@ -122,8 +122,8 @@ for (const combination of RECORDS) {
         let most = 0;
         const looks = (async () => {
           for (let look = 0; look < 10; look += 1) {
-            const [stored, reserved] = await ann.room();
-            most = Math.max(most, stored + reserved);
+            const { json } = await untilTaken(() => ann.usage());
+            most = Math.max(most, json.stored_bytes + json.reserved_bytes);
           }
         })();
         const answers = await Promise.all(upTo(100).map((index) => untilTaken(() => way(ann, index))));
