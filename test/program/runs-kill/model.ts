@@ -48,12 +48,20 @@ export class ModelRun implements RunName {
 
   drop(path: string): void {
     this.files.delete(path);
+    this.forgetFinished(path);
     this.forgetEmpty();
   }
 
   abort(path: string): void {
     this.uploads.delete(path);
     this.forgetEmpty();
+  }
+
+  /** The answer of a finished upload goes with its file, and with the next upload of its path. */
+  private forgetFinished(path: string): void {
+    for (const [id, of] of this.finished) {
+      if (of.path === path) this.finished.delete(id);
+    }
   }
 
   /** Without files and uploads there is no run, and no answers of its uploads. */
@@ -66,6 +74,7 @@ export class ModelRun implements RunName {
     if (!upload) throw new Error(`no upload at ${path}`);
     this.uploads.delete(path);
     this.files.set(path, upload.version);
+    this.forgetFinished(path);
     this.finished.set(upload.id, { path, version: upload.version });
   }
 }
