@@ -30,16 +30,20 @@ export function blobBackend({ blobs, dataDir }: Where): Promise<Backend> {
 
 /**
  * For `serve`. A folder that cannot be used ends the start; an object store may be away for a while, and only the routes of run
- * storage need it.
+ * storage need it: robots do not wait for its answer.
  */
 export async function openBlobs(blobs: Blobs, where: Where, log: Log): Promise<Problem | undefined> {
   await mkdir(where.dataDir, { recursive: true, mode: 0o700 });
   blobs.whenEnded((reason) => {
     log.error("run storage is down until the next start", { reason, todo: "restart tendon, and report this line" });
   });
-  const down = await blobs.open(join(where.dataDir, "staging"));
-  if (!(down instanceof BlobsDown)) return undefined;
-  if (where.blobs === undefined) return new Problem(`the files of runs cannot be kept: ${down.reason}`);
-  log.error("the object store of runs is not reached", { reason: down.reason });
+  const opening = blobs.open(join(where.dataDir, "staging"));
+  if (where.blobs === undefined) {
+    const down = await opening;
+    return down instanceof BlobsDown ? new Problem(`the files of runs cannot be kept: ${down.reason}`) : undefined;
+  }
+  opening
+    .then((down) => down && log.error("the object store of runs is not reached", { reason: down.reason }))
+    .catch((error: unknown) => log.error("run storage fault", { stack: String(error) }));
   return undefined;
 }

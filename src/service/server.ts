@@ -71,8 +71,6 @@ export class Server {
     // Before the first request: what is held then belongs to a process that has ended.
     await expireHolds(store.charges, core.clock, core.log, store.exclusive ? "all" : "overdue");
     await this.takeOver();
-    const unkept = await openBlobs(service.runs.blobs, config, core.log);
-    if (unkept) return unkept;
     if (core.lifecycle.draining) return undefined;
     const main = this.listen(publicApp(http, service.surfaces), config.listen);
     if (main instanceof Problem) return main;
@@ -82,12 +80,14 @@ export class Server {
     );
     if (ops instanceof Problem) return ops;
     // In parallel: each waits for files.
-    const [bundles, engine, dev] = await Promise.all([
+    const [bundles, engine, dev, unkept] = await Promise.all([
       config.modelsDir === undefined ? readShipped() : readBundles(config.modelsDir),
       openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
       config.dev ? this.devAccount(main.url) : undefined,
+      openBlobs(service.runs.blobs, config, core.log),
     ]);
     if (!(engine instanceof Problem)) this.engine = engine;
+    if (unkept) return unkept;
     if (bundles instanceof Problem) return bundles;
     const plan = planModels(bundles, config);
     if (plan instanceof Problem) return plan;

@@ -21,7 +21,7 @@ export function readDictionary(field: string): ReadonlyMap<string, string> | und
     const key = text.take(KEY);
     if (key === undefined) return undefined;
     const start = text.at;
-    const valued = text.skip("=");
+    const valued = text.accept("=");
     if (valued && !value(text)) return undefined;
     if (!parameters(text)) return undefined;
     members.set(key, valued ? text.since(start + 1) : "?1");
@@ -47,7 +47,7 @@ class Scanner {
     return found;
   }
 
-  skip(word: string): boolean {
+  accept(word: string): boolean {
     const found = this.text.startsWith(word, this.at);
     if (found) this.at += word.length;
     return found;
@@ -59,34 +59,34 @@ class Scanner {
 }
 
 function value(text: Scanner): boolean {
-  return text.skip("(") ? listRest(text) : bare(text);
+  return text.accept("(") ? listRest(text) : bare(text);
 }
 
 function bare(text: Scanner): boolean {
-  if (text.skip('"')) return quotedRest(text, STRING_PIECE);
-  if (text.skip('%"')) return quotedRest(text, DISPLAY_PIECE);
+  if (text.accept('"')) return quotedRest(text, STRING_PIECE);
+  if (text.accept('%"')) return quotedRest(text, DISPLAY_PIECE);
   return text.take(SIMPLE) !== undefined;
 }
 
 function quotedRest(text: Scanner, piece: RegExp): boolean {
   while (text.take(piece) !== undefined);
-  return text.skip('"');
+  return text.accept('"');
 }
 
 function listRest(text: Scanner): boolean {
   for (let first = true; ; first = false) {
     const blanks = text.take(BLANKS);
-    if (text.skip(")")) return true;
+    if (text.accept(")")) return true;
     if (!first && blanks === "") return false;
     if (!bare(text) || !parameters(text)) return false;
   }
 }
 
 function parameters(text: Scanner): boolean {
-  while (text.skip(";")) {
+  while (text.accept(";")) {
     text.take(BLANKS);
     if (text.take(KEY) === undefined) return false;
-    if (text.skip("=") && !bare(text)) return false;
+    if (text.accept("=") && !bare(text)) return false;
   }
   return true;
 }
