@@ -99,6 +99,12 @@ export const LIMITS = {
   chunkSecondsMax: 240,
   /** `/readyz` reports the store as down if it does not answer within this time. */
   storePingMs: 1_000,
+  /** Processor time of unpaid work of one account within a minute (contract section 1), if `unpaid_seconds` is not set, */
+  unpaidSecondsDefault: 5,
+  /** and its bound: all cores of a large machine. */
+  unpaidSecondsMax: 3_600,
+  /** Named sessions that one account may open within an hour: each is a record that is kept for a day. */
+  namedSessionsHourMax: 20_000,
   /** From admission to answer, if `chunk_seconds` is not set. */
   chunkSecondsDefault: 10,
   /** Live robot sessions over all accounts (models without memory). */

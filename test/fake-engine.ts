@@ -66,8 +66,16 @@ export class FakeEngine implements Engine {
     },
   };
 
+  /** What the decode of one frame takes, processor milliseconds. */
+  decodeMs = 0;
+
   /** Slots of a model that is stateful, if its test asks for another number than this. */
   slotsPerModel = 4;
+  /** Of these, what one account can have: the last one is kept for another. */
+  get slotsPerAccount(): number {
+    return this.slotsPerModel - 1;
+  }
+
   private readonly manifests = new WeakMap<Observation, Manifest>();
 
   async load({ bundle, device }: LoadOptions): Promise<Model> {
@@ -160,7 +168,7 @@ export class FakeEngine implements Engine {
       // As the native engine: the decode of a dropped frame ends.
       dropped.resolve(new Failure(ROBOT.engine_unavailable, "the frame was dropped before its decode"));
     };
-    return { decoded: Promise.race([work, dropped.promise]), drop };
+    return { decoded: Promise.race([work, dropped.promise]), decodeMs: this.decodeMs, drop };
   }
 
   private observe(manifest: Manifest, observation: Observation, slot: FakeSlot | undefined): Run | Failure {

@@ -36,6 +36,7 @@ const SETTINGS = {
   models: Type.Optional(text()),
   ops_addr: hostPort("127.0.0.1:9464"),
   chunk_seconds: seconds(LIMITS.chunkSecondsMax, LIMITS.chunkSecondsDefault),
+  unpaid_seconds: seconds(LIMITS.unpaidSecondsMax, LIMITS.unpaidSecondsDefault),
   signup: either("open", "closed", "closed"),
   response_days: whole(1, 36_500, 30),
   usage_days: whole(1, 36_500, 400),
@@ -168,6 +169,7 @@ function serveSettings(
     /** Absolute path of the bundles' folder; undefined: those that ship with the executable. */
     modelsDir: file.models === undefined ? undefined : resolve(file.models),
     chunkSeconds: file.chunk_seconds,
+    unpaidSeconds: file.unpaid_seconds,
     signup: file.signup,
     responseDays: file.response_days,
     usageDays: file.usage_days,

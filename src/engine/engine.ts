@@ -29,6 +29,8 @@ export interface LoadOptions {
 export interface Frame {
   /** Undefined once decoded; `invalid_image` with the decoder's reason otherwise. A failed frame needs no drop. */
   readonly decoded: Promise<Failure | undefined>;
+  /** Processor time that its decode took, milliseconds; 0 until it has ended. */
+  readonly decodeMs: number;
   /** Frees the slot of a frame that goes into no run. Allowed at any time before `observe`; a second call does nothing. */
   drop(): void;
 }

@@ -12,6 +12,8 @@ type Holder = "caller" | "run" | "nobody";
 
 export class NativeFrame implements Frame {
   readonly decoded: Promise<Failure | undefined>;
+  /** The library does not say it yet. */
+  readonly decodeMs = 0;
   private holder: Holder = "caller";
 
   constructor(

@@ -28,6 +28,14 @@ export const EVERY = table({
     final: true,
     type: "billing_error",
   }),
+  rate_limited: row(429, {
+    http: "Too much was refused or free: requests of the account that nobody pays for took more processor time within a minute than they may. Nothing was read; retry after `Retry-After`.",
+    socket: [
+      "The connection",
+      "Refused observations and other requests of the account that nobody pays for took too much processor time within a minute. Connect again after a while, and mend what is refused.",
+    ],
+    close: 1008,
+  }),
   auth_unavailable: row(503, {
     http: "Keys cannot be verified right now; retry with backoff.",
     socket: ["The connection", "The key cannot be verified right now. Connect again with backoff."],
@@ -55,7 +63,12 @@ export const EVERY = table({
 });
 
 /** What the check of a key may end in. */
-export const KEY_ROWS: readonly Row[] = [EVERY.missing_api_key, EVERY.invalid_api_key, EVERY.auth_unavailable];
+export const KEY_ROWS: readonly Row[] = [
+  EVERY.missing_api_key,
+  EVERY.invalid_api_key,
+  EVERY.rate_limited,
+  EVERY.auth_unavailable,
+];
 
 /** What the hold of a request's maximum cost may end in; decided before anything runs. */
 export const MONEY_ROWS: readonly Row[] = [

@@ -66,7 +66,7 @@ class Attempt implements Started {
     private readonly command: ObserveCommand,
     private readonly caller: Caller,
   ) {
-    this.held = new Holdings(command.frames, caller.requestId, deps);
+    this.held = new Holdings(command.frames, caller, deps);
     this.generationId = makeId("gen_", deps.clock);
     this.created = Math.floor(deps.clock.unixMs() / 1000);
   }
@@ -79,7 +79,7 @@ class Attempt implements Started {
   async guarded<T>(work: () => Promise<T | Failure>): Promise<T | Failure> {
     try {
       const outcome = await work();
-      if (outcome instanceof Failure) this.held.undo();
+      if (outcome instanceof Failure) this.held.undo(outcome);
       return outcome;
     } catch (error) {
       this.held.undo();
@@ -189,7 +189,10 @@ class Attempt implements Started {
   }
 
   private async decoded(model: Model): Promise<Failure | undefined> {
-    const { command, ticket, turn } = this;
+    const { command, ticket, turn, deps, caller } = this;
+    // Asked again: other requests of the account may have been refused while this one waited.
+    const refused = deps.unpaid.refusal(caller.accountId);
+    if (refused) return refused;
     const { first, later } = command.served.manifest.frames;
     const frames = command.frames.put(model, ticket.step === 0 ? first : later, turn);
     if (frames instanceof Failure) return frames;

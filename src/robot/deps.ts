@@ -1,5 +1,6 @@
 /** What the robot path works with: the parts of the running service that a chunk needs, and no others. */
 import type { Charges } from "../charge/charges.ts";
+import type { Unpaid } from "../charge/unpaid.ts";
 import type { Drills } from "../drill.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
@@ -19,6 +20,8 @@ export interface RobotDeps {
   readonly replays: Replays;
   readonly admission: RunSlots;
   readonly charges: Charges;
+  /** The budget of work that nobody pays for, by account. */
+  readonly unpaid: Unpaid;
   readonly records: Pick<RobotStore, "settleChunk">;
   /** From admission to answer of one chunk, milliseconds. */
   readonly chunkMs: number;

@@ -23,6 +23,8 @@ export interface ObservedFrames {
   readonly counts: number | readonly number[];
   /** Frame slots that it still needs. */
   readonly slotsMissing: number;
+  /** Processor time that their decodes took, milliseconds; final once `close` has resolved. */
+  readonly decodeMs: number;
   /** SHA-256 of each frame, by camera, oldest first. To be asked before `put`. */
   digests(cameras: number): readonly (readonly string[])[];
   /** All frames, camera-major, oldest first; those that the decoders do not have yet are handed over. */
@@ -46,6 +48,10 @@ export class BodyFrames implements ObservedFrames {
 
   get slotsMissing(): number {
     return this.images.length;
+  }
+
+  get decodeMs(): number {
+    return this.taken.reduce((sum, { frame }) => sum + frame.decodeMs, 0);
   }
 
   /** A number of images that does not divide by the cameras gives one list. Such an observation is refused later on. */

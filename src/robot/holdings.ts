@@ -3,11 +3,13 @@
  * of an attempt ends here, once, in `keep` or in `undo`; nothing else gives any of it back.
  */
 import type { Charge, Charges } from "../charge/charges.ts";
+import { isCallersFault, type Unpaid } from "../charge/unpaid.ts";
 import type { Run } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { present } from "../std/assert.ts";
 import type { Log } from "../std/log.ts";
 import type { Permit } from "./admission.ts";
+import type { Caller } from "./command.ts";
 import type { ObservedFrames } from "./frames.ts";
 import type { Interruptions } from "./interruptions.ts";
 import type { Claim } from "./replay.ts";
@@ -22,11 +24,13 @@ export class Holdings {
   charge: Promise<Charge | Failure> | undefined;
   run: Run | undefined;
   private ended = false;
+  /** Nobody pays for the decode. */
+  private unpaid = false;
 
   constructor(
     private readonly frames: ObservedFrames,
-    private readonly requestId: string,
-    private readonly deps: { readonly charges: Pick<Charges, "release">; readonly log: Log },
+    private readonly caller: Pick<Caller, "requestId" | "accountId">,
+    private readonly deps: { readonly charges: Pick<Charges, "release">; readonly unpaid: Unpaid; readonly log: Log },
   ) {}
 
   /** The answer is durable: memory and step move on. From here on nothing is taken back, whatever goes wrong. */
@@ -39,8 +43,9 @@ export class Holdings {
   }
 
   /** Takes everything back, unless it was kept. The session is free once the engine has let go of the run. */
-  undo(): void {
+  undo(why?: Failure): void {
     if (!this.end()) return;
+    this.unpaid = why !== undefined && isCallersFault(why);
     this.frames.drop();
     const { charge, run } = this;
     if (charge !== undefined) {
@@ -73,15 +78,20 @@ export class Holdings {
       settle();
     } finally {
       // Slots of frames are free when no decoder is at one any more.
-      this.inBackground(this.frames.close().then(() => this.permit?.release()));
+      this.inBackground(this.frames.close().then(() => this.framesClosed()));
       this.claim?.release();
     }
+  }
+
+  private framesClosed(): void {
+    this.permit?.release();
+    if (this.unpaid) this.deps.unpaid.spend(this.caller.accountId, this.frames.decodeMs);
   }
 
   /** Nobody waits for this work: a fault in it goes to the log. */
   private inBackground(work: Promise<unknown>): void {
     work.catch((error: unknown) =>
-      this.deps.log.error("request fault", { request: this.requestId, stack: String(error) }),
+      this.deps.log.error("request fault", { request: this.caller.requestId, stack: String(error) }),
     );
   }
 }

@@ -7,6 +7,7 @@ import { DeviceLogins } from "../account/device-login.ts";
 import { Keys } from "../account/keys.ts";
 import { People } from "../account/people.ts";
 import { Charges } from "../charge/charges.ts";
+import { Unpaid } from "../charge/unpaid.ts";
 import type { Drills } from "../drill.ts";
 import type { HttpDeps } from "../edge/http/deps.ts";
 import { Ingress } from "../edge/http/ingress.ts";
@@ -62,6 +63,8 @@ export interface Settings {
   /** From admission to answer of one chunk, milliseconds. */
   readonly chunkMs: number;
   readonly signUpOpen: boolean;
+  /** Processor time that an account's unpaid work may take within a minute; undefined: that of limits.ts. */
+  readonly unpaidSeconds?: number;
   /** The account that the operator's link leads to; undefined: the operator chooses one. */
   readonly operatorEmail?: string;
   readonly drills: Drills;
@@ -122,7 +125,8 @@ export function build(settings: Settings, { clock, log, store, blobs = new Blobs
   const { lifecycle, keys, charges, requests, starts } = core;
   const ingress = new Ingress(bounds.ingressBytesMax);
   const authFails = () => drills.strikes("auth_unavailable");
-  const http: HttpDeps = { clock, log, lifecycle, ingress, requests, keys, authFails };
+  const unpaid = new Unpaid(settings.unpaidSeconds ?? LIMITS.unpaidSecondsDefault, clock);
+  const http: HttpDeps = { clock, log, lifecycle, ingress, requests, keys, unpaid, authFails };
   const sessionsMax = bounds.sessionsMax === undefined ? {} : { sessionsMax: bounds.sessionsMax };
   const robot: RobotDeps = {
     clock,
@@ -130,6 +134,7 @@ export function build(settings: Settings, { clock, log, store, blobs = new Blobs
     lifecycle,
     drills,
     charges,
+    unpaid,
     chunkMs,
     catalog: new Catalog(),
     sessions: new SessionTable({ clock, store: store.robot, ...sessionsMax }),

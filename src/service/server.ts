@@ -55,6 +55,7 @@ export class Server {
     const log = makeLog({ clock, json: config.json, write: standardError });
     const settings = {
       chunkMs: config.chunkSeconds * 1000,
+      unpaidSeconds: config.unpaidSeconds,
       signUpOpen: config.signup === "open",
       drills: config.drills,
       providers,

@@ -56,6 +56,7 @@ export async function stage(
     drills?: Drills;
     signUpOpen?: boolean;
     socketSilentSeconds?: number;
+    unpaidSeconds?: number;
   } = {},
 ): Promise<Stage> {
   const clock = new FakeClock();
@@ -67,8 +68,9 @@ export async function stage(
   const note = (event: string, facts: object = {}) => {
     logLines.push(`${event} ${JSON.stringify(facts)}`);
   };
-  const { signUpOpen = false, drills = new Drills(), ...bounds } = options;
-  const settings = { chunkMs: 10_000, signUpOpen, drills, bounds };
+  const { signUpOpen = false, drills = new Drills(), unpaidSeconds, ...bounds } = options;
+  const unpaid = unpaidSeconds === undefined ? {} : { unpaidSeconds };
+  const settings = { chunkMs: 10_000, signUpOpen, drills, bounds, ...unpaid };
   const service = build(settings, { clock, store, log: { info: note, error: note } });
   const { catalog } = service.robot;
   catalog.known = true;

@@ -17,7 +17,7 @@ const SPECIFIED: Readonly<Record<string, { table: Table; rows: string[]; added?:
       ...["429 spend_limit_exceeded", "503 auth_unavailable", "503 billing_unavailable", "503 metering_unavailable"],
       "404 not_found",
     ],
-    added: ["500 internal_error"],
+    added: ["429 rate_limited", "500 internal_error"],
   },
   "### Robot models over HTTP (`POST /v1/chat/completions`)": {
     table: ROBOT,

@@ -95,7 +95,7 @@ export class GatedModel implements Model {
       taken();
       inner.drop();
     };
-    return { inner, jpeg, decoded, drop, taken };
+    return { inner, jpeg, decoded, decodeMs: 0, drop, taken };
   }
 
   observe(observation: Observation): Run {

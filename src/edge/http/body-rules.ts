@@ -4,9 +4,16 @@ import { type BodyContext, readBody } from "./body.ts";
 import { type BodyStream, streamBody } from "./body-stream.ts";
 import { type JsonObject, parseObject } from "./json.ts";
 
+export interface RuleContext extends BodyContext {
+  /** Asked when the body is there: why it is not parsed. */
+  readonly refusal: () => Failure | undefined;
+  /** Told how much processor time the parsing took, milliseconds. */
+  readonly spent: (ms: number) => void;
+}
+
 export interface BodyRule<Body> {
   readonly reads: boolean;
-  read(request: Request, context: BodyContext): Promise<Read<Body> | Failure>;
+  read(request: Request, context: RuleContext): Promise<Read<Body> | Failure>;
 }
 
 interface Read<Body> {
@@ -41,10 +48,12 @@ function objectBody(bytesMax: number, smaller: string, mayBeEmpty: boolean): Bod
       const body = await readBody(request, { ...context, bytesMax, smaller });
       if (body instanceof Failure) return body;
       if (mayBeEmpty && body.bytes.length === 0) return { value: {}, release: () => body.release() };
-      const value = parseObject(body.bytes);
-      if (typeof value !== "string") return { value, release: () => body.release() };
+      const beginMs = context.clock.monotonicMs();
+      const value = context.refusal() ?? parseObject(body.bytes);
+      context.spent(context.clock.monotonicMs() - beginMs);
+      if (typeof value !== "string" && !(value instanceof Failure)) return { value, release: () => body.release() };
       body.release();
-      return new Failure(context.answers.malformed, value);
+      return value instanceof Failure ? value : new Failure(context.answers.malformed, value);
     },
   };
 }

@@ -1,5 +1,7 @@
 /** What the transport works with: the parts of the running service that every route needs, and no product's. */
+
 import type { Keys } from "../../account/keys.ts";
+import type { Unpaid } from "../../charge/unpaid.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Lifecycle } from "../../std/lifecycle.ts";
 import type { Log } from "../../std/log.ts";
@@ -15,6 +17,8 @@ export interface HttpDeps {
   /** Answered requests by `route` and `status`. */
   readonly requests: Counter<"route" | "status">;
   readonly keys: Keys;
+  /** The budget of work that nobody pays for, by account. */
+  readonly unpaid: Unpaid;
   /** A drill: whether keys cannot be verified just now. */
   readonly authFails: () => boolean;
 }

@@ -4,6 +4,7 @@
  */
 import type { Server } from "bun";
 import type { Principal } from "../../account/authenticate.ts";
+import { isCallersFault } from "../../charge/unpaid.ts";
 import { type Answers, Failure, type Row } from "../../error/core.ts";
 import type { BodyRule } from "./body-rules.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -65,22 +66,46 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
   const { key, body, handle, ...facts } = declared;
   const run: Route["run"] = async (deps, answers, arrival) => {
     const { beginsWork } = facts;
-    const { lifecycle, ingress, clock } = deps;
+    const { lifecycle, ingress, clock, unpaid } = deps;
     const { request } = arrival;
     const principal = await key.find(deps, request);
     if (principal instanceof Failure) return principal;
     if (beginsWork && lifecycle.draining) return shuttingDown(answers);
-    const read = await body.read(request, { ingress, clock, answers, owner: principal?.accountId ?? "" });
-    if (read instanceof Failure) return read;
+    const owner = principal?.accountId ?? "";
+    const refusal = () => (principal ? unpaid.refusal(owner) : undefined);
+    if (beginsWork || body.reads) {
+      const refused = refusal();
+      if (refused) return refused;
+    }
+    let spentMs = 0;
+    const spent = (ms: number) => {
+      spentMs += ms;
+    };
+    const ended = (outcome: Outcome) => {
+      if (principal && isUnpaid(outcome)) unpaid.spend(owner, spentMs);
+      return outcome;
+    };
+    const read = await body.read(request, { ingress, clock, answers, owner, refusal, spent });
+    if (read instanceof Failure) return ended(read);
     try {
       // A body may take long to arrive: nothing new begins after the signal to end.
       if (beginsWork && lifecycle.draining) return shuttingDown(answers);
-      return await handle({ ...arrival, principal, body: read.value });
+      const beginMs = clock.monotonicMs();
+      // Until its first `await` it runs at once: that is the checks of the fields.
+      const handled = handle({ ...arrival, principal, body: read.value });
+      spent(clock.monotonicMs() - beginMs);
+      return ended(await handled);
     } finally {
       read.release();
     }
   };
   return { ...facts, keyed: key.needed, readsBody: body.reads, run };
+}
+
+function isUnpaid(outcome: Outcome): boolean {
+  if (outcome === "upgraded") return false;
+  if (outcome instanceof Failure) return isCallersFault(outcome);
+  return "failure" in outcome ? isCallersFault(outcome.failure) : outcome.unpaid === true;
 }
 
 function shuttingDown({ unavailable }: Answers): Failure {

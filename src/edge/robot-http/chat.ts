@@ -35,7 +35,7 @@ function described({ clock }: RobotDeps, { served: { manifest }, stream }: Descr
   const completion = descriptionCompletion(generation, describe(manifest));
   const headers = generationHeaders(generation.id, manifest, null);
   const body = stream ? completionEvents(clock, generation, async () => completion) : completionText(completion);
-  return { status: 200, body, headers };
+  return { status: 200, body, headers, unpaid: true };
 }
 
 async function chunk(
@@ -65,8 +65,8 @@ async function chunk(
     timing: serverTiming(answer.head),
   }));
   if (plain instanceof Failure) return plain;
-  const timing: Record<string, string> = started.replayed ? {} : { "server-timing": plain.timing };
-  return { status: 200, body: plain.body, headers: { ...headers, ...timing } };
+  if (started.replayed) return { status: 200, body: plain.body, headers, unpaid: true };
+  return { status: 200, body: plain.body, headers: { ...headers, "server-timing": plain.timing } };
 }
 
 /** The printed answer, once it is durable. */

@@ -1,4 +1,5 @@
 /** Camera frames that arrive as messages of their own, before the observation that takes them. */
+import type { Unpaid } from "../../charge/unpaid.ts";
 import type { Frame, Model } from "../../engine/engine.ts";
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
@@ -78,6 +79,10 @@ export class FrameGroup implements ObservedFrames {
     return this.all().filter(({ frame }) => frame === undefined).length;
   }
 
+  get decodeMs(): number {
+    return this.all().reduce((sum, { frame }) => sum + (frame?.decodeMs ?? 0), 0);
+  }
+
   digests(): readonly (readonly string[])[] {
     return this.cameras.map((frames) =>
       frames.map(({ digest, jpeg }) => digest ?? frameDigest(present(jpeg, "a frame that was not digested"))),
@@ -149,11 +154,12 @@ export class FrameGroup implements ObservedFrames {
   }
 }
 
-/** Gives back frames that no observation will take. */
+/** Gives back frames that no observation will take; nobody pays for their decode. */
 export function discard(
   frames: FrameGroup,
-  { log }: { readonly log: Log },
-  { requestId }: { readonly requestId: string },
+  { log, unpaid }: { readonly log: Log; readonly unpaid: Unpaid },
+  { requestId, accountId }: { readonly requestId: string; readonly accountId: string },
 ): void {
-  frames.close().catch((error: unknown) => log.error("socket fault", { request: requestId, stack: String(error) }));
+  const closed = frames.close().then(() => unpaid.spend(accountId, frames.decodeMs));
+  closed.catch((error: unknown) => log.error("socket fault", { request: requestId, stack: String(error) }));
 }

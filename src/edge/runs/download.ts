@@ -77,7 +77,7 @@ async function send(
   key: FileKey,
   file: StoredFile,
   { from, to }: Range,
-  { status, headers }: Required<Omit<Reply, "body">>,
+  { status, headers }: Required<Pick<Reply, "status" | "headers">>,
   keep: Keep,
 ): Promise<Reply | Failure> {
   if (to === from) return { status, body: new Uint8Array(), headers };

@@ -131,6 +131,7 @@ const SPECIFIED: Readonly<Record<string, readonly string[]>> = {
     ...["spend_limit_exceeded", "insufficient_credit", "metering_unavailable", "invalid_observation_id"],
     ...["idempotency_conflict", "observation_outcome_unknown", "too_many_observations", "message_too_large"],
     ...["payment_required", "billing_unavailable", "invalid_api_key", "auth_unavailable"],
+    ...["rate_limited"],
   ],
   1011: ["model_failure", "engine_protocol_error", "engine_unavailable", "internal_error"],
 };

@@ -1,6 +1,7 @@
 /** The transport alone, with routes of a test: no product behind it. */
 import { keyDigest, keyPublicId, makeKey } from "../../../src/account/key.ts";
 import { Keys } from "../../../src/account/keys.ts";
+import { Unpaid } from "../../../src/charge/unpaid.ts";
 import { appOf } from "../../../src/edge/app.ts";
 import type { HttpDeps } from "../../../src/edge/http/deps.ts";
 import { Ingress } from "../../../src/edge/http/ingress.ts";
@@ -10,6 +11,7 @@ import type { Surface } from "../../../src/edge/http/surface.ts";
 import { serviceMetrics } from "../../../src/edge/ops/service-metrics.ts";
 import { type Answers, row, table } from "../../../src/error/core.ts";
 import { Problem } from "../../../src/error/problem.ts";
+import { LIMITS } from "../../../src/limits.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { Lifecycle } from "../../../src/std/lifecycle.ts";
 import type { Metrics } from "../../../src/std/metrics.ts";
@@ -40,8 +42,12 @@ export interface Kit {
   readonly logged: { event: string; facts: Record<string, unknown> }[];
 }
 
-export async function kit(options: Partial<Pick<HttpDeps, "clock" | "ingress">> = {}): Promise<Kit> {
-  const { clock = systemClock, ingress = new Ingress() } = options;
+interface Options extends Partial<Pick<HttpDeps, "clock" | "ingress">> {
+  readonly unpaidSeconds?: number;
+}
+
+export async function kit(options: Options = {}): Promise<Kit> {
+  const { clock = systemClock, ingress = new Ingress(), unpaidSeconds = LIMITS.unpaidSecondsDefault } = options;
   const store = fakeStore();
   const key = makeKey();
   await store.accounts.accountAdd(funded("acct_1", "one@example.org"));
@@ -59,6 +65,7 @@ export async function kit(options: Partial<Pick<HttpDeps, "clock" | "ingress">> 
     ingress,
     requests,
     keys: new Keys(store.accounts, clock),
+    unpaid: new Unpaid(unpaidSeconds, clock),
     authFails: () => false,
   };
   return { deps, key, logged, metrics };

@@ -166,6 +166,7 @@ describe("the document", () => {
       "404 fake_missing",
       "413 body_too_large",
       "422 body_malformed",
+      "429 rate_limited",
       "429 spend_limit_exceeded",
       "500 internal_error",
       "503 auth_unavailable",

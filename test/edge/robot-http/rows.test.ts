@@ -127,7 +127,7 @@ const ROWS: readonly Row[] = [
     status: 429,
     code: "no_replica_free",
     async provoke(stand) {
-      for (let index = 0; index < stand.engine.slotsPerModel; index += 1) {
+      for (let index = 0; index < stand.engine.slotsPerAccount; index += 1) {
         await stand.chat(observation({ model: STATEFUL, session_id: `full-${index}` }));
       }
       return await stand.chat(observation({ model: STATEFUL, session_id: "one-more" }));
@@ -174,7 +174,7 @@ for (const { status, code, param, provoke } of ROWS) {
     expect([response.status, body]).toEqual([status, { error: told }]);
     // Only the first chunk was ever committed, and whatever was begun was given back.
     const others = engine.observations.filter(({ seed }) => seed !== 0).length;
-    const filled = code === "no_replica_free" ? engine.slotsPerModel : 0;
+    const filled = code === "no_replica_free" ? engine.slotsPerAccount : 0;
     expect([others, engine.commits, engine.framesHeld, engine.runsHeld]).toEqual([0, 1 + filled, 0, 0]);
     expect([service.http.ingress.bytes, service.robot.replays.size, stand.clock.armed]).toEqual([0, 0, 0]);
     expect([service.robot.admission.held, service.robot.admission.waiting]).toEqual([0, 0]);

@@ -167,7 +167,7 @@ test("frames of a client that left hold their slots until a decoder comes to the
     ...model,
     framePut: (...put) => {
       const frame = model.framePut(...put);
-      return "drop" in frame ? { drop: () => frame.drop(), decoded: decoder.promise } : frame;
+      return "drop" in frame ? { drop: () => frame.drop(), decoded: decoder.promise, decodeMs: 0 } : frame;
     },
   };
   at.service.robot.catalog.models.set(MODEL, { ...served, model: slow });
