@@ -14,7 +14,7 @@ import { StoreDown } from "../src/store/store.ts";
 
 export const AT_ONCE = {
   accounts: { keysRevision: async () => 0n, keysUsed: async () => "done" },
-  charges: { hold: async () => "held", release: async () => "released" },
+  charges: { hold: async () => "held", release: async () => "released", affords: async () => "affords" },
   robot: {
     settleChunk: async () => "kept",
     sessionLastAt: async () => undefined,

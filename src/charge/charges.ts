@@ -45,7 +45,7 @@ export type Opening<R extends object> = (charge: NewCharge) => Promise<HoldOutco
 export type Effect<R> = (settlement: Settlement) => Promise<R | StoreDown>;
 
 export interface ChargesOptions {
-  readonly store: Pick<ChargeStore, "hold" | "release">;
+  readonly store: Pick<ChargeStore, "hold" | "release" | "affords">;
   readonly clock: Clock;
   readonly log: Log;
   /** Counts usage whose price was above its hold, by `item`. */
@@ -78,18 +78,21 @@ export class Charges {
     if (outcome instanceof StoreDown) {
       // The hold may exist. If this release fails as well, it expires by itself.
       if (outcome.outcomeUnknown) this.release({ chargeId, accountId });
-      return new Failure(EVERY.billing_unavailable, "billing is down, nothing ran; retry with backoff", {
-        retryAfterSeconds: 1,
-        detail: `store: ${outcome.reason}`,
-      });
-    }
-    if (outcome === "account_unknown") {
-      return new Failure(
-        EVERY.invalid_api_key,
-        "the account of this API key is gone; create a key with 'tendon login'",
-      );
+      return billingDown(outcome);
     }
     return typeof outcome === "string" ? refused(outcome) : outcome;
+  }
+
+  /** Why the account could not pay for such work now; nothing is held. Failures: as of `hold`. */
+  async unpayable({
+    accountId,
+    rates,
+    max,
+  }: Pick<HoldRequest, "accountId" | "rates" | "max">): Promise<Failure | undefined> {
+    const amount = costOf({ ...max, cachedTokens: 0 }, rates);
+    const outcome = await this.options.store.affords({ accountId, amount, month: monthOf(this.now()) });
+    if (outcome === "affords") return undefined;
+    return outcome instanceof StoreDown ? billingDown(outcome) : refused(outcome);
   }
 
   /**
@@ -131,7 +134,17 @@ function costOf({ promptTokens, cachedTokens, completionTokens }: Usage, rates: 
   );
 }
 
-function refused(refusal: HoldRefusal): Failure {
+function billingDown({ reason }: StoreDown): Failure {
+  return new Failure(EVERY.billing_unavailable, "billing is down, nothing ran; retry with backoff", {
+    retryAfterSeconds: 1,
+    detail: `store: ${reason}`,
+  });
+}
+
+function refused(refusal: HoldRefusal | "account_unknown"): Failure {
+  if (refusal === "account_unknown") {
+    return new Failure(EVERY.invalid_api_key, "the account of this API key is gone; create a key with 'tendon login'");
+  }
   const messages: Record<HoldRefusal, string> = {
     payment_required: "the account has neither a payment method nor credit; add credit and send the request again",
     insufficient_credit: "the credit that is left does not cover what this request may cost at most; add credit",

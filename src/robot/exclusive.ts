@@ -54,8 +54,13 @@ export interface RunSlots {
 /** Session slots of a model with episode memory. */
 export interface SessionSlots {
   readonly freeCount: number;
-  /** A slot on the replica with the fewest sessions; undefined when all are taken. */
-  take(): number | undefined;
+  /**
+   * A slot on the replica with the fewest sessions. Undefined when all are taken, and for an account that has one already while
+   * only the last eighth is free: that is kept for accounts that have none.
+   */
+  take(accountId: string): number | undefined;
+  /** How many slots must come free before the account gets one; 0: it may take one now. */
+  missing(accountId: string): number;
   /** Forgets what the slot's memory holds. */
   give(slot: number): void;
 }

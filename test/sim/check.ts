@@ -181,7 +181,8 @@ async function checkHolders({ robots, world, links }: History): Promise<void> {
     const name = { accountId: `acct_${account + 1}`, model: id, sessionId };
     const holder = { gone: false, sessionEnded: () => {} };
     const slots = catalog.models.get(id)?.slots;
-    const held = await sessions.hold({ ...name, instruction: "fold the towel", holder, slots });
+    const unpayable = async () => undefined;
+    const held = await sessions.hold({ ...name, instruction: "fold the towel", holder, slots, unpayable });
     const busy = held instanceof Failure && held.code === "session_busy";
     assert(!busy, `nobody holds session ${sessionId}`);
     if (!(held instanceof Failure)) sessions.release({ ...name, holder }, "stay");

@@ -6,6 +6,8 @@
  * observations are dropped, the one that runs is taken back if the model has not started, and otherwise finished and kept for a
  * repeat of its `observation_id`.
  */
+import { isCallersFault } from "../../charge/unpaid.ts";
+import type { Model } from "../../engine/engine.ts";
 import { type CloseCode, Failure } from "../../error/core.ts";
 import { EVERY } from "../../error/every-route.ts";
 import { ROBOT } from "../../error/robot.ts";
@@ -47,6 +49,8 @@ export class Episode implements Holder {
   /** The session has expired or was ended by another request. */
   private expired = false;
   private over = false;
+  /** Processor time of the messages since the last answer, milliseconds. */
+  private spentMs = 0;
   private readonly left = new AbortController();
 
   constructor(
@@ -72,12 +76,24 @@ export class Episode implements Holder {
   private take(arrived: Arrived): void {
     if (this.over || this.closing) return;
     try {
-      if (this.waiting) this.wait(arrived, this.waiting);
-      else if (typeof arrived.message === "string") this.text(arrived.message, arrived);
-      else this.frame(arrived.message);
+      const { clock, unpaid } = this.service;
+      const refused = unpaid.refusal(this.client.accountId);
+      if (refused) {
+        this.fail(refused);
+        return;
+      }
+      const beginMs = clock.monotonicMs();
+      this.handle(arrived);
+      this.spentMs += clock.monotonicMs() - beginMs;
     } catch (error) {
       this.fault(error);
     }
+  }
+
+  private handle(arrived: Arrived): void {
+    if (this.waiting) this.wait(arrived, this.waiting);
+    else if (typeof arrived.message === "string") this.text(arrived.message, arrived);
+    else this.frame(arrived.message);
   }
 
   /** Queues a message while the session is being opened. */
@@ -148,7 +164,14 @@ export class Episode implements Holder {
         ? principal
         : model === undefined
           ? new Failure(ROBOT.engine_unavailable, "the model is still loading; retry in a second")
-          : await sessions.hold({ ...opening, accountId, model: manifest.id, holder: this, slots });
+          : await sessions.hold({
+              ...opening,
+              accountId,
+              model: manifest.id,
+              holder: this,
+              slots,
+              unpayable: () => this.unpayable(opening, model),
+            });
     const messages = present(this.waiting, "messages wait while a session is opened");
     this.waiting = undefined;
     for (const { bytes } of messages) {
@@ -165,6 +188,14 @@ export class Episode implements Holder {
     }
     for (const arrived of messages) this.take(arrived);
     if (lifecycle.draining) this.drain();
+  }
+
+  /** Why the account cannot pay for a chunk of this session. */
+  private async unpayable({ instruction, served }: Opening, model: Model): Promise<Failure | undefined> {
+    const promptTokens = model.measure({ instruction });
+    if (promptTokens instanceof Failure) return promptTokens;
+    const max = { promptTokens, completionTokens: served.manifest.action.rows };
+    return await this.service.charges.unpayable({ accountId: this.client.accountId, rates: served.rates, max });
   }
 
   private frame(message: Uint8Array): void {
@@ -217,6 +248,7 @@ export class Episode implements Holder {
       return;
     }
     this.count(200);
+    this.spentMs = 0;
     for (const part of answer) this.say(part);
   }
 
@@ -237,6 +269,8 @@ export class Episode implements Holder {
       });
     }
     this.count(failure.status);
+    if (isCallersFault(failure)) service.unpaid.spend(client.accountId, this.spentMs);
+    this.spentMs = 0;
     // A robot whose first frame cannot be read is set up wrongly (specification).
     const first = failure.row === ROBOT.invalid_image && this.session?.step === 0;
     const code = failure.close ?? (first ? 1008 : undefined);

@@ -11,12 +11,21 @@ export interface SlotMemory {
   sessionDrop(slot: number): void;
 }
 
+/** While no more than this share is free, only accounts without a session get a slot (contract section 2). */
+const KEPT_SHARE = 1 / 8;
+
 export class SlotPool implements SessionSlots {
+  /** Who has each taken slot, and how many of them. */
+  private readonly owners = new Map<number, string>();
+  private readonly counts = new Map<string, number>();
+  /** Slots that are kept for accounts that have none. */
+  private readonly kept: number;
   /** Free slots of each replica. */
   private readonly free: number[][];
   private readonly perReplica: number;
 
   constructor(private readonly memory: SlotMemory) {
+    this.kept = Math.max(Math.floor(memory.slots * KEPT_SHARE), memory.slots >= 2 ? 1 : 0);
     this.perReplica = memory.slots / memory.replicas;
     assert(Number.isInteger(this.perReplica), "each replica has the same number of slots");
     this.free = Array.from({ length: memory.replicas }, (_, replica) =>
@@ -28,15 +37,33 @@ export class SlotPool implements SessionSlots {
     return this.free.reduce((sum, slots) => sum + slots.length, 0);
   }
 
-  take(): number | undefined {
+  take(accountId: string): number | undefined {
+    if (this.missing(accountId) > 0) return undefined;
     const emptiest = this.free.reduce((best, slots) => (slots.length > best.length ? slots : best));
-    return emptiest.pop();
+    const slot = present(emptiest.pop(), "a free slot");
+    this.owners.set(slot, accountId);
+    this.counts.set(accountId, (this.counts.get(accountId) ?? 0) + 1);
+    return slot;
+  }
+
+  missing(accountId: string): number {
+    const needed = this.counts.has(accountId) ? this.kept + 1 : 1;
+    return Math.max(0, needed - this.freeCount);
   }
 
   give(slot: number): void {
     const home = present(this.free[Math.floor(slot / this.perReplica)], "the slot's replica");
     assert(!home.includes(slot), "a slot is given back once");
+    this.forget(slot);
     this.memory.sessionDrop(slot);
     home.push(slot);
+  }
+
+  private forget(slot: number): void {
+    const owner = present(this.owners.get(slot), "the account of a taken slot");
+    const left = (this.counts.get(owner) ?? 0) - 1;
+    this.owners.delete(slot);
+    if (left > 0) this.counts.set(owner, left);
+    else this.counts.delete(owner);
   }
 }

@@ -8,6 +8,7 @@ import { Failure } from "../../error/core.ts";
 import { EVERY } from "../../error/every-route.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
+import { Allowance } from "../../std/allowance.ts";
 import { assert } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
 import { isAnonId, makeId } from "../../std/ids.ts";
@@ -17,6 +18,7 @@ import { StoreDown } from "../../store/store.ts";
 import type { SessionSlots, Sessions } from "../exclusive.ts";
 import * as machine from "./machine.ts";
 import { SeenIds } from "./seen-ids.ts";
+import { secondsToFree } from "./waiting.ts";
 
 export interface SessionName {
   readonly accountId: string;
@@ -44,6 +46,8 @@ export interface HoldRequest {
   readonly instruction: string;
   readonly holder: Holder;
   readonly slots: SessionSlots | undefined;
+  /** Why the account cannot pay for one chunk; asked before the session takes a place. */
+  unpayable(): Promise<Failure | undefined>;
 }
 
 /** The right to run one chunk of a session. */
@@ -67,10 +71,14 @@ interface TableOptions {
   readonly clock: Clock;
   readonly store: Pick<RobotStore, "sessionLastAt" | "sessionOpen">;
   readonly sessionsMax?: number;
+  readonly namedHourMax?: number;
 }
+
+const HOUR_MS = 3_600_000;
 
 /** A live session. */
 interface Entry {
+  readonly accountId: string;
   state: machine.Idle | machine.Busy;
   readonly slots: SessionSlots | undefined;
   slot: number | undefined;
@@ -92,8 +100,18 @@ export class SessionTable implements Sessions {
   private readonly clock: Clock;
   private readonly store: TableOptions["store"];
   private readonly sessionsMax: number;
+  /** Sessions that each account has opened by name. */
+  private readonly opened: Allowance;
+  private readonly namedHourMax: number;
 
-  constructor({ clock, store, sessionsMax = LIMITS.sessionsMax }: TableOptions) {
+  constructor({
+    clock,
+    store,
+    sessionsMax = LIMITS.sessionsMax,
+    namedHourMax = LIMITS.namedSessionsHourMax,
+  }: TableOptions) {
+    this.opened = new Allowance(namedHourMax, HOUR_MS, clock);
+    this.namedHourMax = namedHourMax;
     this.clock = clock;
     this.store = store;
     this.sessionsMax = sessionsMax;
@@ -116,7 +134,7 @@ export class SessionTable implements Sessions {
     const before = this.live.get(key);
     if (before && before.holder !== holder) return machine.busyElsewhere();
     if (!before && holder) return machine.ended();
-    const entry = before ?? this.look(key, slots);
+    const entry = before ?? this.look(key, name.accountId, slots);
     const state = before?.state ?? (await this.past({ ...name, sessionId }));
     const busy = state instanceof Failure ? state : machine.begin(state, request, counts);
     if (busy instanceof Failure) {
@@ -125,7 +143,7 @@ export class SessionTable implements Sessions {
     }
     entry.state = busy;
     return new SessionTicket(sessionId, busy.step, entry, {
-      admit: () => (busy.before === undefined ? this.place(entry) : undefined),
+      admit: () => (busy.before === undefined ? this.place(entry, sessionId) : undefined),
       end: (next) => this.settle(key, entry, next),
       clock: this.clock,
     });
@@ -141,13 +159,12 @@ export class SessionTable implements Sessions {
     if (holder.gone) return "gone";
     const before = this.live.get(key);
     if (before?.holder) return machine.busyElsewhere();
-    const entry = before ?? this.look(key, slots);
+    const entry = before ?? this.look(key, request.accountId, slots);
     if (!before) {
       entry.left = Promise.withResolvers();
       entry.ids = new SeenIds();
     }
-    const now = this.clock.monotonicMs();
-    const idle = before ? machine.open(before.state, instruction, now) : await this.openNew(entry, sessionId, request);
+    const idle = before ? await this.openAgain(key, entry, request) : await this.openNew(entry, sessionId, request);
     if (idle instanceof Failure || idle === "gone") {
       if (!before) this.discard(key, entry);
       return idle;
@@ -193,8 +210,8 @@ export class SessionTable implements Sessions {
   }
 
   /** Takes an id without a live session, before the store is asked about it. */
-  private look(key: string, slots: SessionSlots | undefined): Entry {
-    const entry: Entry = { state: LOOKING, slots, slot: undefined };
+  private look(key: string, accountId: string, slots: SessionSlots | undefined): Entry {
+    const entry: Entry = { accountId, state: LOOKING, slots, slot: undefined };
     this.live.set(key, entry);
     return entry;
   }
@@ -203,16 +220,37 @@ export class SessionTable implements Sessions {
   private async openNew(
     entry: Entry,
     sessionId: string,
-    { accountId, model, sessionId: named, instruction, holder }: HoldRequest,
+    { accountId, model, sessionId: named, instruction, holder, unpayable }: HoldRequest,
   ): Promise<machine.Idle | "gone" | Failure> {
     const session = { accountId, model, sessionId };
     const past = named === undefined ? NEW : await this.past(session);
     if (holder.gone) return "gone";
     const idle = past instanceof Failure ? past : machine.open(past, instruction, this.clock.monotonicMs());
     if (idle instanceof Failure) return idle;
-    const refused = this.place(entry) ?? (await this.record(session));
+    const unpaid = await unpayable();
+    if (holder.gone) return "gone";
+    const refused = unpaid ?? this.place(entry, session.sessionId) ?? (await this.record(session));
     // The client does not know an assigned id yet. A named session stays: its next connection may hold it.
     return refused ?? (holder.gone && named === undefined ? "gone" : idle);
+  }
+
+  /** Gives a live session to a connection. It is held while the account is looked at, so that nobody else gets it meanwhile. */
+  private async openAgain(
+    key: string,
+    entry: Entry,
+    { instruction, holder, unpayable }: HoldRequest,
+  ): Promise<machine.Idle | "gone" | Failure> {
+    const refused = machine.open(entry.state, instruction, this.clock.monotonicMs());
+    if (refused instanceof Failure) return refused;
+    entry.holder = holder;
+    entry.left = Promise.withResolvers();
+    const unpaid = await unpayable();
+    if (this.live.get(key) !== entry) return machine.ended();
+    if (!unpaid && !holder.gone) return machine.open(entry.state, instruction, this.clock.monotonicMs());
+    entry.holder = undefined;
+    entry.left.resolve();
+    entry.left = undefined;
+    return unpaid ?? "gone";
   }
 
   /** Removes a session that could not be opened. */
@@ -279,17 +317,34 @@ export class SessionTable implements Sessions {
   }
 
   /** Takes capacity for a session that opens and is in the table already. */
-  private place(entry: Entry): Failure | undefined {
-    if (entry.slots) {
-      entry.slot = entry.slots.take();
-      if (entry.slot !== undefined) return undefined;
-    } else if (this.withoutMemory() <= this.sessionsMax) return undefined;
-    const retryAfterSeconds = this.secondsToFree(entry.slots);
+  private place(entry: Entry, sessionId: string): Failure | undefined {
+    const named = !isAnonId(sessionId);
+    const crowded = named ? this.openedTooMany(entry.accountId) : undefined;
+    if (crowded) return crowded;
+    const placed = entry.slots ? this.takeSlot(entry, entry.slots) : this.withoutMemory() <= this.sessionsMax;
+    if (placed) {
+      if (named) this.opened.use(entry.accountId, 1);
+      return undefined;
+    }
+    const retryAfterSeconds = secondsToFree(entry, this.live.values(), this.clock.monotonicMs());
     return new Failure(
       ROBOT.no_replica_free,
       `there is no place for another session; the first one can come free in ${retryAfterSeconds} s, retry then`,
       { retryAfterSeconds },
     );
+  }
+
+  private takeSlot(entry: Entry, slots: SessionSlots): boolean {
+    entry.slot = slots.take(entry.accountId);
+    return entry.slot !== undefined;
+  }
+
+  /** Each named session leaves a record for a day, whether it has a chunk or not. */
+  private openedTooMany(accountId: string): Failure | undefined {
+    const retryAfterSeconds = this.opened.secondsToWait(accountId);
+    if (retryAfterSeconds === undefined) return undefined;
+    const message = `the account has opened ${this.namedHourMax} sessions within an hour, which is all that it may; go on in ${retryAfterSeconds} s, or use the sessions that are open`;
+    return new Failure(EVERY.rate_limited, message, { retryAfterSeconds });
   }
 
   /** Sessions that the table's size bounds; those of models with memory are bounded by slots. */
@@ -300,18 +355,6 @@ export class SessionTable implements Sessions {
     return count;
   }
 
-  /** Seconds until capacity can become free: when the longest idle session expires. */
-  private secondsToFree(slots: SessionSlots | undefined): number {
-    const now = this.clock.monotonicMs();
-    let dueMs = now + LIMITS.sessionIdleMs;
-    for (const { state, slots: own } of this.live.values()) {
-      if (own !== slots) continue;
-      // An ended session gives its slot back as soon as its chunk is answered.
-      if (state.kind === "busy" && state.ending) return 1;
-      if (state.kind === "idle") dueMs = Math.min(dueMs, machine.expiresMs(state));
-    }
-    return Math.max(1, Math.ceil((dueMs - now) / 1000));
-  }
 }
 
 function recordDown({ reason }: StoreDown): Failure {

@@ -1,9 +1,36 @@
 /** Reads of money. */
 import { type Row, recordOf } from "../record.ts";
-import { rows, type Steps } from "../steps.ts";
-import type { UsageDay } from "./records.ts";
+import { first, rows, type Steps } from "../steps.ts";
+import type { HoldOutcome, UsageDay } from "./records.ts";
 
 export * from "./ledger.ts";
+
+/** What a hold of the amount in the month would be answered now: the same conditions as in writes.ts and hot.ts. */
+export function* affords({
+  accountId,
+  amount,
+  month,
+}: {
+  accountId: string;
+  /** Nano-dollars. */
+  amount: bigint;
+  month: number;
+}): Steps<Exclude<HoldOutcome, "held"> | "affords"> {
+  const why = yield* first<{ payable: bigint; covered: bigint; within: bigint }>(
+    `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS payable,
+            CASE WHEN credits - settled - held >= $2 THEN 1 ELSE 0 END AS covered,
+            CASE WHEN spend_limit IS NULL OR CASE WHEN month >= $3 THEN month_settled ELSE 0 END + held + $2 <= spend_limit
+              THEN 1 ELSE 0 END AS within
+     FROM accounts WHERE id = $1`,
+    accountId,
+    amount,
+    month,
+  );
+  if (!why) return "account_unknown";
+  if (BigInt(why.payable) === 0n) return "payment_required";
+  if (BigInt(why.covered) === 0n) return "insufficient_credit";
+  return BigInt(why.within) === 0n ? "spend_limit_exceeded" : "affords";
+}
 
 const usageDay = recordOf<UsageDay>("day", "charges", "promptTokens", "cachedTokens", "completionTokens");
 

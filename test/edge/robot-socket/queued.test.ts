@@ -83,9 +83,10 @@ const ROWS: readonly Row[] = [
     before: async ({ at }) => {
       await at.store.accounts.spendLimit({ accountId: "acct_1", limit: CHUNK + CHUNK / 2n });
     },
+    barred: true,
   },
-  { code: "insufficient_credit", close: 1008, before: (one) => leave(one, CHUNK + CHUNK / 2n) },
-  { code: "payment_required", close: 1008, before: (one) => leave(one, CHUNK) },
+  { code: "insufficient_credit", close: 1008, before: (one) => leave(one, CHUNK + CHUNK / 2n), barred: true },
+  { code: "payment_required", close: 1008, before: (one) => leave(one, CHUNK), barred: true },
   { code: "metering_unavailable", close: 1008, drill: "metering_unavailable" },
   { code: "billing_unavailable", close: 1008, drill: "billing_unavailable" },
   {
@@ -181,9 +182,13 @@ describe("observations at fault between two others that are sent with them", () 
       expect(store.kept).toHaveLength(answered);
       expect(await money(one.at)).toEqual({ paid: BigInt(answered) * CHUNK, held: 0n });
       expect(held(one.at)).toEqual(NOTHING);
-      if (row.close === undefined || row.barred) return;
-      // The session is at its step, for the next connection.
+      if (row.close === undefined) return;
       const next = new Peer(one.at);
+      if (row.barred) {
+        expect(await next.open({ session_id: "s" })).toMatchObject({ type: "error", code: row.code, closing: true });
+        return;
+      }
+      // The session is at its step, for the next connection.
       expect(await next.open({ session_id: "s" })).toMatchObject({ type: "session.opened", step: answered });
     });
   }

@@ -9,6 +9,9 @@ const counts = { first: 3, later: 3 };
 const request = { instruction: "fold", expectedStep: undefined, images: 3 };
 const name = { accountId: "a1", model: "m1", sessionId: "s" };
 
+/** Every account can pay. */
+const unpayable = async () => undefined;
+
 class Connection implements Holder {
   gone = false;
   ended = false;
@@ -47,7 +50,7 @@ class Stand {
   }
 
   async open(holder: Holder) {
-    const held = await this.table.hold({ ...name, instruction: "fold", holder, slots: this.slots });
+    const held = await this.table.hold({ ...name, instruction: "fold", holder, slots: this.slots, unpayable });
     return held instanceof Failure ? held.code : held;
   }
 
@@ -112,7 +115,14 @@ test("a connection that dropped before its new session was open leaves nothing, 
     const stand = new Stand();
     stand.waiting = [];
     const a = new Connection();
-    const open = stand.table.hold({ ...name, sessionId, instruction: "fold", holder: a, slots: stand.slots });
+    const open = stand.table.hold({
+      ...name,
+      sessionId,
+      instruction: "fold",
+      holder: a,
+      slots: stand.slots,
+      unpayable,
+    });
     if (sessionId !== undefined) await stand.answer();
     stand.drop(a);
     for (let answer = 0; answer < 2; answer += 1) await stand.answer();

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/error/core.ts";
 import { SlotPool } from "../../../src/robot/session/slots.ts";
 import { SessionTable, type Ticket } from "../../../src/robot/session/table.ts";
@@ -24,7 +24,7 @@ class Stand {
   readonly seen = new Map<string, number>();
   readonly table: SessionTable;
 
-  constructor(sessionsMax?: number) {
+  constructor(bounds: { readonly sessionsMax?: number; readonly namedHourMax?: number } = {}) {
     const store = {
       sessionLastAt: async ({
         accountId,
@@ -37,7 +37,7 @@ class Stand {
       }) => (this.down ? new StoreDown("off") : this.seen.get(`${accountId} ${model} ${sessionId}`)),
       sessionOpen: async () => "kept" as const,
     };
-    this.table = new SessionTable({ clock: this.clock, store, ...(sessionsMax ? { sessionsMax } : {}) });
+    this.table = new SessionTable({ clock: this.clock, store, ...bounds });
   }
 
   async begin(which = name("s"), changes: object = {}, slots?: SlotPool) {
@@ -185,7 +185,7 @@ test("a session that is ended while it runs: the chunk is answered, others get 4
 });
 
 test("a full table: 429 no_replica_free with the seconds until the first session can come free", async () => {
-  const stand = new Stand(2);
+  const stand = new Stand({ sessionsMax: 2 });
   await stand.chunk(name("s1"));
   stand.clock.advance(10_500);
   await stand.chunk(name("s2"));
@@ -220,18 +220,19 @@ function pool(slots: number, replicas = 1): { pool: SlotPool; dropped: number[] 
 
 test("capacity is counted in slots: each session holds one until it ends, and its memory is dropped then", async () => {
   const stand = new Stand();
-  const { pool: slots, dropped } = pool(2);
+  // Of three one is kept for accounts that have none.
+  const { pool: slots, dropped } = pool(3);
   await stand.chunk(name("s1"), slots);
   await stand.chunk(name("s2"), slots);
   await stand.chunk(name("s1"), slots);
-  expect([slots.freeCount, dropped]).toEqual([0, []]);
+  expect([slots.freeCount, dropped]).toEqual([1, []]);
   stand.clock.advance(20_000);
   const third = await stand.hold(name("s3"), slots);
   expect(third.admit()).toMatchObject({ code: "no_replica_free", retryAfterSeconds: 40 });
   third.fail();
   stand.clock.advance(40_000);
   stand.table.sweep();
-  expect([slots.freeCount, dropped.toSorted()]).toEqual([2, [0, 1]]);
+  expect([slots.freeCount, dropped.toSorted()]).toEqual([3, [0, 1]]);
 });
 
 test("Retry-After is true: a second before it there is no place, then there is", async () => {
@@ -266,10 +267,82 @@ test("a first request that fails gives its slot back; a later one keeps it", asy
 
 test("sessions spread over replicas", () => {
   const { pool: slots } = pool(4, 2);
-  const taken = [slots.take(), slots.take(), slots.take(), slots.take(), slots.take()];
+  const taken = ["a1", "a2", "a3", "a4", "a5"].map((account) => slots.take(account));
   expect(taken).toEqual([0, 2, 1, 3, undefined]);
   slots.give(2);
-  expect(slots.take()).toBe(2);
+  expect(slots.take("a5")).toBe(2);
   slots.give(1);
   expect(() => slots.give(1)).toThrow("given back once");
+});
+
+describe("the last eighth of the slots", () => {
+  const of = (accountId: string, sessionId: string) => ({ accountId, model: "m1", sessionId });
+
+  test("is kept for accounts that hold none: rounded down, one at least where there are two", () => {
+    const most = [1, 2, 3, 8, 15, 16, 64].map((count) => {
+      const { pool: slots } = pool(count);
+      let taken = 0;
+      while (slots.take("a1") !== undefined) taken += 1;
+      let others = 0;
+      while (slots.take(`b${others}`) !== undefined) others += 1;
+      return [count, taken, others];
+    });
+    expect(most).toEqual([
+      [1, 1, 0],
+      [2, 1, 1],
+      [3, 2, 1],
+      [8, 7, 1],
+      [15, 14, 1],
+      [16, 14, 2],
+      [64, 56, 8],
+    ]);
+  });
+
+  test("Retry-After tells the others when one that they may take can come free, which is true", async () => {
+    const stand = new Stand();
+    const { pool: slots } = pool(16);
+    // 14 slots for one account, each a second after the one before; then another account's has one of the kept.
+    for (let n = 0; n < 14; n += 1) {
+      await stand.chunk(of("a1", `s${n}`), slots);
+      stand.clock.advance(1_000);
+    }
+    await stand.chunk(of("a2", "t"), slots);
+    expect(slots.freeCount).toBe(1);
+    const retry = async (account: string, id: string) => {
+      const ticket = await stand.hold(of(account, id), slots);
+      const refused = ticket.admit();
+      ticket.fail();
+      return refused?.retryAfterSeconds;
+    };
+    // Two of the first account's must end, the second of them in 60 − 13 s; the other account has its only one for 60 s.
+    expect([await retry("a1", "u"), await retry("a2", "u")]).toEqual([47, 47]);
+    expect(await retry("a3", "u")).toBeUndefined();
+    stand.clock.advance(46_000);
+    expect(await retry("a1", "v")).toBe(1);
+    stand.clock.advance(1_000);
+    expect(await retry("a1", "w")).toBeUndefined();
+  });
+
+  test("an account whose own sessions all end before gets one that is kept then", async () => {
+    const stand = new Stand();
+    const { pool: slots } = pool(16);
+    await stand.chunk(of("a2", "t"), slots);
+    stand.clock.advance(10_000);
+    for (let n = 0; n < 13; n += 1) await stand.chunk(of("a1", `s${n}`), slots);
+    const ticket = await stand.hold(of("a2", "u"), slots);
+    expect(ticket.admit()).toMatchObject({ code: "no_replica_free", retryAfterSeconds: 50 });
+  });
+});
+
+test("the named sessions that one account may open within an hour are bounded, and Retry-After is true", async () => {
+  const stand = new Stand({ namedHourMax: 3 });
+  for (const id of ["s1", "s2", "s3"]) await stand.chunk(name(id));
+  const fourth = await stand.hold(name("s4"));
+  const refused = fourth.admit();
+  fourth.fail();
+  expect(refused).toMatchObject({ code: "rate_limited", status: 429 });
+  // What is open goes on.
+  expect(await stand.chunk(name("s3"))).toBe(1);
+  stand.clock.advance((refused?.retryAfterSeconds ?? 0) * 1_000);
+  await stand.chunk(name("s5"));
 });

@@ -72,6 +72,31 @@ export function moneyTests(engine: EngineName): void {
     await expectSound(store);
   });
 
+  test("whether an account could pay is told as a hold would be answered, and nothing is held for it", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    const broke = { ...funded("a2", "two@example.org"), credit: 0n };
+    const limited = { ...funded("a3", "three@example.org"), spendLimit: 600n };
+    const carded = { ...funded("a4", "four@example.org"), credit: 0n, paymentMethod: true };
+    for (const one of [funded("a1", "one@example.org"), broke, limited, carded]) await store.accounts.accountAdd(one);
+    const december = { month: 202_612, day: 20_789 };
+    const seen = new Set<unknown>();
+    for (const accountId of ["a1", "a2", "a3", "a4", "a9"]) {
+      for (const amount of [0n, 600n, 601n, 10n ** 17n]) {
+        for (const [index, when] of [{}, december].entries()) {
+          const charge = newCharge(`${accountId}-${amount}-${index}`, { accountId, amount, ...when });
+          const told = await store.charges.affords({ accountId, amount, month: charge.month });
+          const held = await store.charges.hold(charge);
+          expect([accountId, amount, told]).toEqual([accountId, amount, held === "held" ? "affords" : held]);
+          if (held === "held") await store.charges.release(charge);
+          seen.add(told);
+        }
+      }
+    }
+    expect(seen.size).toBe(5);
+    await expectSound(store);
+  });
+
   test("a thousand holds at once on money for 137 give 137, and so does a limit", async () => {
     await using at = await place(engine);
     const store = await at.open();
