@@ -7,7 +7,7 @@ import type { Clock } from "../std/clock.ts";
 import type { Usage } from "../store/charges/records.ts";
 import type { NeutralAnswer } from "../store/robot/records.ts";
 import type { ObserveCommand } from "./command.ts";
-import type { Ticket } from "./session/table.ts";
+import type { Ticket } from "./session/ticket.ts";
 
 /** As it is stored, in the words of the wire. The keys of an object are printed in this order. */
 export interface AnswerHead {

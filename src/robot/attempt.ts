@@ -21,7 +21,7 @@ import { firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
 import { Interruptions } from "./interruptions.ts";
 import type { Replay } from "./replay.ts";
-import type { Ticket } from "./session/table.ts";
+import type { Ticket } from "./session/ticket.ts";
 import { stateFault, stateVector } from "./state.ts";
 
 /** An observation whose answer is on its way, or is there already. */

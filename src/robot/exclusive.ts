@@ -6,7 +6,8 @@ import type { Failure } from "../error/core.ts";
 import type { SessionKey } from "../store/robot/records.ts";
 import type { EarlySlots, Permit } from "./admission.ts";
 import type { ImageCounts, SessionRequest } from "./session/machine.ts";
-import type { Holder, HoldRequest, SessionName, Ticket } from "./session/table.ts";
+import type { Holder, HoldRequest, SessionName } from "./session/table.ts";
+import type { Ticket } from "./session/ticket.ts";
 
 /** Live sessions. */
 export interface Sessions {

@@ -13,7 +13,7 @@ import type { Caller } from "./command.ts";
 import type { ObservedFrames } from "./frames.ts";
 import type { Interruptions } from "./interruptions.ts";
 import type { Claim } from "./replay.ts";
-import type { Ticket } from "./session/table.ts";
+import type { Ticket } from "./session/ticket.ts";
 
 export class Holdings {
   claim: Claim | undefined;

@@ -18,6 +18,7 @@ import { StoreDown } from "../../store/store.ts";
 import type { SessionSlots, Sessions } from "../exclusive.ts";
 import * as machine from "./machine.ts";
 import { SeenIds } from "./seen-ids.ts";
+import { SessionTicket, type Ticket } from "./ticket.ts";
 import { secondsToFree } from "./waiting.ts";
 
 export interface SessionName {
@@ -48,23 +49,6 @@ export interface HoldRequest {
   readonly slots: SessionSlots | undefined;
   /** Why the account cannot pay for one chunk; asked before the session takes a place. */
   unpayable(): Promise<Failure | undefined>;
-}
-
-/** The right to run one chunk of a session. */
-export interface Ticket {
-  /** The client's id, or the assigned `anon-` id. */
-  readonly sessionId: string;
-  /** Whether the client named the session. */
-  readonly named: boolean;
-  readonly step: number;
-  /** Slot of the episode's memory; undefined before `admit`, and always on models without memory. */
-  readonly slot: number | undefined;
-  /** Capacity, the last check: `no_replica_free` when there is no slot for a new session. */
-  admit(): Failure | undefined;
-  /** The chunk is answered: step + 1. */
-  commit(): void;
-  /** The chunk is not answered: the step stays. */
-  fail(): void;
 }
 
 interface TableOptions {
@@ -354,7 +338,6 @@ export class SessionTable implements Sessions {
     for (const { slots } of this.live.values()) if (!slots) count += 1;
     return count;
   }
-
 }
 
 function recordDown({ reason }: StoreDown): Failure {
@@ -367,44 +350,4 @@ function recordDown({ reason }: StoreDown): Failure {
 
 function keyOf({ accountId, model }: SessionName, sessionId: string): string {
   return `${accountId}\n${model}\n${sessionId}`;
-}
-
-/** Reads the state through the entry: the session may be ended while its chunk runs. */
-class SessionTicket implements Ticket {
-  readonly named = true;
-  private open = true;
-
-  constructor(
-    readonly sessionId: string,
-    readonly step: number,
-    private readonly entry: Entry,
-    private readonly table: {
-      readonly admit: () => Failure | undefined;
-      readonly end: (next: machine.SessionState) => void;
-      readonly clock: Clock;
-    },
-  ) {}
-
-  get slot(): number | undefined {
-    return this.entry.slot;
-  }
-
-  admit(): Failure | undefined {
-    return this.table.admit();
-  }
-
-  commit(): void {
-    this.table.end(machine.commit(this.take(), this.table.clock.monotonicMs()));
-  }
-
-  fail(): void {
-    this.table.end(machine.fail(this.take(), this.table.clock.monotonicMs()));
-  }
-
-  private take(): machine.Busy {
-    const { state } = this.entry;
-    assert(this.open && state.kind === "busy", "a ticket is given back once");
-    this.open = false;
-    return state;
-  }
 }

@@ -2,7 +2,8 @@
 import { expect, test } from "bun:test";
 import { Failure } from "../../../src/error/core.ts";
 import { SlotPool } from "../../../src/robot/session/slots.ts";
-import { type Holder, SessionTable, type Ticket } from "../../../src/robot/session/table.ts";
+import { type Holder, SessionTable } from "../../../src/robot/session/table.ts";
+import type { Ticket } from "../../../src/robot/session/ticket.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 
 const counts = { first: 3, later: 3 };

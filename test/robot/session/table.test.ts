@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/error/core.ts";
 import { SlotPool } from "../../../src/robot/session/slots.ts";
-import { SessionTable, type Ticket } from "../../../src/robot/session/table.ts";
+import { SessionTable } from "../../../src/robot/session/table.ts";
+import type { Ticket } from "../../../src/robot/session/ticket.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 
