@@ -129,6 +129,7 @@ describe("imports", () => {
     sharp: /^src\/measure\/sample\/drawing\.ts$/,
     "@bufbuild/protobuf": /^src\/bundle\/onnx-schema\.ts$/,
     "eventsource-parser": /^src\/(llm\/provider\/reader|client\/response-stream)\.ts$/,
+    "openid-client": /^src\/account\/oidc\.ts$/,
     "hyparquet-writer": /^src\/cli\/runs-export\/lerobot\/parquet\.ts$/,
     marked: /^src\/edge\/docs\/markdown\.ts$/,
     "@sinclair/typebox": /^src\/(account|bundle|client|config|edge|service)\//,

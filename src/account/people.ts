@@ -6,6 +6,7 @@ import type { AccountStore } from "../store/accounts/accounts.ts";
 import type { PeopleStore } from "../store/people/people.ts";
 import { StoreDown } from "../store/store.ts";
 import { readEmail } from "./email.ts";
+import type { Identity } from "./oidc.ts";
 import { Passwords, passwordProblem } from "./password.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
 
@@ -103,6 +104,36 @@ export class People {
     if (right === "busy") return BUSY;
     if (!right || account?.password === undefined) return WRONG;
     return await this.begin(account.id, account.password);
+  }
+
+  /** Counts a person who is sent to the provider: each costs it and us a request. */
+  async triedProvider(network: string): Promise<PageRefusal | undefined> {
+    return await this.tried(`provider from ${network}`, LIMITS.networkTriesMax);
+  }
+
+  /** The token of a new sign-in of whom the provider knows. `connect`: whose account is to be connected with that person. */
+  async enter(identity: Identity, connect: Person | undefined): Promise<string | PageRefusal> {
+    const { store, clock } = this.options;
+    const token = makeToken();
+    const now = unixSeconds(clock);
+    const entered = await store.people.identityEnter({
+      ...identity,
+      connect: connect?.accountId,
+      newAccountId: this.signUpOpen ? makeId("acct_", clock) : undefined,
+      signIn: { tokenSha256: sha256(token), createdAt: now, expiresAt: now + LIMITS.signInSeconds },
+    });
+    if (entered instanceof StoreDown) return unavailable();
+    if (entered === "unknown") {
+      return new PageRefusal(
+        `There is no account for ${identity.email}. Accounts of this service are made by its operator.`,
+        "forbidden",
+      );
+    }
+    if (entered !== "email_taken") return token;
+    return new PageRefusal(
+      `There is an account for ${identity.email} already, with a password. Sign in with it, then connect it on the page of your account.`,
+      "forbidden",
+    );
   }
 
   async signOut({ token }: Person): Promise<PageRefusal | undefined> {

@@ -18,17 +18,18 @@ export const config: Command = {
     // Drills, which need `--dev`, are none of this command's business.
     const effective = await effectiveSettings({ data, models, config: file, dev: true, json: false });
     if (effective instanceof Problem) return effective;
-    const { configPath, top, llm, robot, secrets } = effective;
+    const { configPath, top, oidc, llm, robot, secrets } = effective;
     const lines = [
       `# What serve runs with here. Its file: ${configPath}`,
       ...secrets.map((name) => `# ${name} is set; it is not shown.`),
       ...linesOf(top),
       ...("models" in top ? [] : ["# models: those that ship with the executable"]),
       ...("blobs" in top ? [] : ["# blobs: the bytes of runs are in the data folder"]),
+      ...(oidc ? ["", "[oidc]", ...linesOf(oidc)] : []),
       ...tables("llm", llm),
       ...tables("robot", robot),
     ];
-    return answer(given, { ...top, llm, robot, secrets }, lines.join("\n"));
+    return answer(given, { ...top, ...(oidc && { oidc }), llm, robot, secrets }, lines.join("\n"));
   },
 };
 

@@ -13,6 +13,7 @@ import { fieldFault, readTable, readToml } from "./check.ts";
 import { clientConfig, type Environment, environment, folders } from "./environment.ts";
 import { either, hostPort, seconds, text, whole } from "./fields.ts";
 import { LlmTable, llmConfig } from "./llm.ts";
+import { OidcTable, oidcConfig } from "./oidc.ts";
 import { RobotTable, robotConfig, robotTables } from "./robot.ts";
 
 /** The flags of `serve`, as typed. */
@@ -48,7 +49,7 @@ const tables = <S extends TSchema>(kind: string, table: S) =>
   Type.Record(Type.String(), table, { expected: `tables, each of the form [${kind}."ID"]`, default: {} });
 
 const FILE = Type.Object(
-  { ...SETTINGS, llm: tables("llm", LlmTable), robot: tables("robot", RobotTable) },
+  { ...SETTINGS, oidc: Type.Optional(OidcTable), llm: tables("llm", LlmTable), robot: tables("robot", RobotTable) },
   { additionalProperties: false },
 );
 
@@ -66,7 +67,7 @@ export async function effectiveSettings(flags: ServeFlags, env: Environment = en
   if (read instanceof Problem) return read;
   const { settings, decided } = read;
   const { blobs, configPath } = decided;
-  const { llm, robot, ...top } = Value.Encode(FILE, settings);
+  const { llm, robot, oidc, ...top } = Value.Encode(FILE, settings);
   return {
     configPath,
     top: {
@@ -74,6 +75,7 @@ export async function effectiveSettings(flags: ServeFlags, env: Environment = en
       data: resolve(settings.data ?? folders(env).data),
       ...(blobs && { s3_path_style: blobs.pathStyle ? "on" : "off" }),
     },
+    oidc,
     llm,
     robot: Object.fromEntries(robotTables(robot)),
     secrets: SECRETS.filter((name) => env[name]),
@@ -99,6 +101,13 @@ async function readAll(flags: ServeFlags, env: Environment) {
   if (overrides instanceof Problem) return overrides;
   const settings = readTable(FILE, { ...file, ...overrides }, path);
   if (settings instanceof Problem) return settings;
+  const secret = settings.oidc?.client_secret_env;
+  if (secret !== undefined && !env[secret]) {
+    return new Problem(
+      `${path}: [oidc] takes its client's secret from ${secret}, which is not set; set it`,
+      EXIT.usage,
+    );
+  }
   const blobs = blobOptions(settings, env);
   if (blobs instanceof Problem) return blobs;
   return { settings, decided: { configPath: path, databaseUrl, drills, blobs } };
@@ -171,6 +180,8 @@ function serveSettings(
     chunkSeconds: file.chunk_seconds,
     unpaidSeconds: file.unpaid_seconds,
     signup: file.signup,
+    /** The provider with which people sign in; undefined: with passwords alone. Its secret is one. */
+    oidc: file.oidc && oidcConfig(file.oidc, env[file.oidc.client_secret_env ?? ""]?.trim()),
     responseDays: file.response_days,
     usageDays: file.usage_days,
     dev: flags.dev,

@@ -5,9 +5,11 @@
  */
 import { DeviceLogins } from "../account/device-login.ts";
 import { Keys } from "../account/keys.ts";
+import { OidcProvider } from "../account/oidc.ts";
 import { People } from "../account/people.ts";
 import { Charges } from "../charge/charges.ts";
 import { Unpaid } from "../charge/unpaid.ts";
+import type { OidcConfig } from "../config/oidc.ts";
 import type { Drills } from "../drill.ts";
 import type { HttpDeps } from "../edge/http/deps.ts";
 import { Ingress } from "../edge/http/ingress.ts";
@@ -68,6 +70,8 @@ export interface Settings {
   /** The account that the operator's link leads to; undefined: the operator chooses one. */
   readonly operatorEmail?: string;
   readonly drills: Drills;
+  /** The provider with which people sign in. */
+  readonly oidc?: OidcConfig | undefined;
   /** Of the language models that are configured. */
   readonly providers?: ReadonlyMap<LlmId, Provider>;
   /** Instead of those of limits.ts. */
@@ -177,6 +181,7 @@ export function build(settings: Settings, { clock, log, store, blobs = new Blobs
   };
   const { signUpOpen, operatorEmail } = settings;
   const people = new People({ store, clock, signUpOpen, ...(operatorEmail === undefined ? {} : { operatorEmail }) });
+  const oidc = settings.oidc && new OidcProvider(settings.oidc, clock, log);
   const deviceLogins = new DeviceLogins(store, people, clock);
   const { sessions, admission, catalog } = robot;
   return {
@@ -194,7 +199,7 @@ export function build(settings: Settings, { clock, log, store, blobs = new Blobs
       llm(llmDeps),
       runs(runDeps),
       oauth({ clock, store, keys, deviceLogins }),
-      pages({ clock, store, keys, people, deviceLogins, runs: runsForPages(runDeps) }),
+      pages({ clock, store, keys, people, deviceLogins, runs: runsForPages(runDeps), ...(oidc && { oidc }) }),
       health({ clock, log, lifecycle, catalog, store, blobs }),
     ],
   };

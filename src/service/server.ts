@@ -58,6 +58,7 @@ export class Server {
       unpaidSeconds: config.unpaidSeconds,
       signUpOpen: config.signup === "open",
       drills: config.drills,
+      oidc: config.oidc,
       providers,
       ...(config.dev ? { operatorEmail: DEV_EMAIL } : {}),
     };

@@ -23,10 +23,13 @@ export interface AccountPage {
   /** Last day of the usage, UTC: `2026-11-21`. */
   today: string;
   passwordCharsMin: number;
+  /** The name of the provider with which the account can be connected. */
+  provider?: string | undefined;
 }
 
 export function accountPage(data: AccountPage): string {
-  const { viewer, notice, problem, newKey, credit, month, limitText, keys, usage, today, passwordCharsMin } = data;
+  const { viewer, notice, problem, newKey, credit, month, limitText, keys, usage, today, passwordCharsMin, provider } =
+    data;
   const mayCreate = credit.paymentMethod || credit.balance > 0n;
   return layout({
     heading: "Account",
@@ -43,7 +46,8 @@ ${limitSection(viewer, month, limitText)}
 </div>
 ${keysSection(viewer, keys, mayCreate)}
 ${usageSection(usage, today)}
-${passwordSection(viewer, passwordCharsMin)}`,
+${passwordSection(viewer, passwordCharsMin)}
+${provider === undefined ? undefined : providerSection(provider)}`,
   });
 }
 
@@ -92,6 +96,15 @@ function bar(settled: bigint, limit: bigint): Html {
   return html`<svg class="progress" width="100%" height="8" aria-hidden="true" focusable="false"><rect class="track" width="100%" height="8" rx="4"/>${
     permille <= 0 ? undefined : html`<rect class="${level}" width="${permille / 10}%" height="8" rx="4"/>`
   }</svg>`;
+}
+
+function providerSection(provider: string): Html {
+  return section(
+    "provider",
+    `Sign-in with ${provider}`,
+    html`<p>Whoever you are there comes to this account from then on.</p>
+<p><a href="/sign-in/oidc?next=%2Faccount&amp;purpose=connect">Connect this account with ${provider}</a></p>`,
+  );
 }
 
 function passwordSection({ csrf, email }: Viewer, charsMin: number): Html {

@@ -9,9 +9,11 @@ export interface SignInPage {
   next: string;
   problem?: string;
   signUpOpen: boolean;
+  /** The name of the provider with which people sign in as well. */
+  provider?: string;
 }
 
-export function signInPage({ email, next, problem, signUpOpen }: SignInPage): string {
+export function signInPage({ email, next, problem, signUpOpen, provider }: SignInPage): string {
   return layout({
     heading: "Sign in",
     problem,
@@ -27,6 +29,7 @@ ${field({
 })}
 <button class="primary" type="submit">Sign in</button>
 </form>
+${provider === undefined ? undefined : html`<p class="below"><a href="/sign-in/oidc?next=${encodeURIComponent(next)}">Sign in with ${provider}</a></p>`}
 ${signUpOpen ? html`<p class="below">No account yet? <a href="/sign-up">Sign up</a></p>` : undefined}`,
   });
 }

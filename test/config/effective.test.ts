@@ -12,6 +12,11 @@ port = 8123
 blobs = "s3://runs/lab"
 s3_endpoint = "https://s3.example.org"
 
+[oidc]
+issuer = "https://login.example.org"
+client_id = "tendon"
+client_secret_env = "OIDC_SECRET"
+
 [llm."llm-a-5.3:superfast"]
 base_url = "http://127.0.0.1:9000/v1"
 protocol = "chat"
@@ -26,6 +31,7 @@ row_usd_per_mrow = "41.5"
 
 const SECRETS = {
   DATABASE_URL: "postgres://me:hidden-1@db.example.org/x",
+  OIDC_SECRET: "hidden-5",
   AWS_ACCESS_KEY_ID: "hidden-2",
   AWS_SECRET_ACCESS_KEY: "hidden-3",
   PROVIDER_KEY: "hidden-4",
@@ -47,6 +53,13 @@ test("config prints a tendon.toml that means the same, with every default, where
     s3_region: "eu-1",
     s3_path_style: "on",
     usage_days: 400,
+    oidc: {
+      issuer: "https://login.example.org",
+      client_id: "tendon",
+      client_secret_env: "OIDC_SECRET",
+      name: "single sign-on",
+      scopes: "openid email",
+    },
     robot: { "vendorF/picasso:yam": { prompt_usd_per_mtok: "0.500", row_usd_per_mrow: "40.000" } },
   });
   for (const name of ["DATABASE_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])

@@ -1,6 +1,7 @@
 /** A service with a fake engine, a fake clock and one account, driven without a socket. */
 import { afterEach, expect } from "bun:test";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import type { OidcConfig } from "../../src/config/oidc.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { build, type Service } from "../../src/service/build.ts";
@@ -57,6 +58,7 @@ export async function stage(
     signUpOpen?: boolean;
     socketSilentSeconds?: number;
     unpaidSeconds?: number;
+    oidc?: OidcConfig;
   } = {},
 ): Promise<Stage> {
   const clock = new FakeClock();
@@ -68,9 +70,9 @@ export async function stage(
   const note = (event: string, facts: object = {}) => {
     logLines.push(`${event} ${JSON.stringify(facts)}`);
   };
-  const { signUpOpen = false, drills = new Drills(), unpaidSeconds, ...bounds } = options;
+  const { signUpOpen = false, drills = new Drills(), unpaidSeconds, oidc, ...bounds } = options;
   const unpaid = unpaidSeconds === undefined ? {} : { unpaidSeconds };
-  const settings = { chunkMs: 10_000, signUpOpen, drills, bounds, ...unpaid };
+  const settings = { chunkMs: 10_000, signUpOpen, drills, bounds, oidc, ...unpaid };
   const service = build(settings, { clock, store, log: { info: note, error: note } });
   const { catalog } = service.robot;
   catalog.known = true;

@@ -135,6 +135,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
     usage: days.map(usageRow),
     today: dayText(dayOf(now)),
     passwordCharsMin: LIMITS.passwordCharsMin,
+    provider: deps.oidc?.name,
   });
   return shown(html, status);
 }

@@ -1,6 +1,7 @@
 /** What all pages for people share: headers, cookies, who is signed in, and that a form comes from our own page. */
 import type { DeviceLogins } from "../../account/device-login.ts";
 import type { Keys } from "../../account/keys.ts";
+import type { OidcProvider } from "../../account/oidc.ts";
 import { PageRefusal, type People, type Person, unavailable } from "../../account/people.ts";
 import { formToken, sameText } from "../../account/secret.ts";
 import type { Failure } from "../../error/core.ts";
@@ -28,6 +29,8 @@ export interface PagesDeps {
   readonly people: People;
   readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;
   readonly runs: RunsForPages;
+  /** Where people sign in with a provider. */
+  readonly oidc?: Pick<OidcProvider, "name" | "begin" | "finish">;
 }
 
 /** One visit of a page. */
@@ -77,25 +80,38 @@ export function again(html: string, { kind, retryAfterSeconds }: PageRefusal): R
   );
 }
 
+/** Only our own pages: an open redirect would lead people to another site right after their sign-in. */
+export function nextOf(text: string): string {
+  return /^\/(account|device)(\?[\w=&%.-]*)?$/.test(text) ? text : "/account";
+}
+
 /** `__Host-` binds a cookie to this host, and browsers accept it with `Secure` alone. */
-function cookieName(request: Request): string {
-  return isSecure(request) ? "__Host-tendon" : "tendon";
+function cookieName(request: Request, name: string): string {
+  const own = name === "" ? "tendon" : `tendon-${name}`;
+  return isSecure(request) ? `__Host-${own}` : own;
 }
 
 /** Signs the browser in, or out with an empty token. */
 export function cookie(request: Request, token: string): Record<string, string> {
-  const age = token === "" ? 0 : LIMITS.signInSeconds;
+  return setCookie(request, "", token, token === "" ? 0 : LIMITS.signInSeconds);
+}
+
+/** `name`: what the cookie is for; that of the sign-in has none. */
+export function setCookie(request: Request, name: string, value: string, seconds: number): Record<string, string> {
   const secure = isSecure(request) ? "; Secure" : "";
-  const value = `${cookieName(request)}=${token}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Lax${secure}`;
-  return { "set-cookie": value };
+  const text = `${cookieName(request, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
+  return { "set-cookie": text };
+}
+
+export function cookieValue(request: Request, name: string): string | undefined {
+  const begin = `${cookieName(request, name)}=`;
+  const cookies = (request.headers.get("cookie") ?? "").split(/;\s*/);
+  return cookies.find((one) => one.startsWith(begin))?.slice(begin.length);
 }
 
 /** Who is signed in; a browser without a sign-in is redirected to the page for it. */
 export async function person({ deps, request }: Visit, next: string): Promise<Person | Reply> {
-  const name = `${cookieName(request)}=`;
-  const cookies = (request.headers.get("cookie") ?? "").split(/;\s*/);
-  const token = cookies.find((one) => one.startsWith(name))?.slice(name.length);
-  const found = await deps.people.person(token);
+  const found = await deps.people.person(cookieValue(request, ""));
   if (found instanceof PageRefusal) return message("Sorry", found);
   return found ?? elsewhere(`/sign-in?next=${encodeURIComponent(next)}`);
 }

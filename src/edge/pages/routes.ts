@@ -10,6 +10,7 @@ import { type Arrival, type Outcome, type Route, route } from "../http/route.ts"
 import type { Surface } from "../http/surface.ts";
 import { changeAccount, changeLimit, changePassword, createKey, revokeKey, showAccount } from "./account.ts";
 import { decide, enterCode, showDevice } from "./device.ts";
+import { finishOidc, OIDC_BACK, startOidc } from "./oidc.ts";
 import { type FormVisit, foreign, type PagesDeps, unreadable, type Visit } from "./page.ts";
 import { sendPlayer } from "./player.ts";
 import { deleteRun, sendFile, showManifest, showRun, showRuns } from "./runs.ts";
@@ -38,6 +39,8 @@ export function pages(deps: PagesDeps): Surface {
     routes: [
       get("/sign-in", showSignIn),
       post("/sign-in", signIn),
+      get("/sign-in/oidc", startOidc),
+      get(OIDC_BACK, finishOidc),
       post("/sign-out", signOut),
       get("/sign-up", showSignUp),
       post("/sign-up", signUp),

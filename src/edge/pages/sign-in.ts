@@ -3,18 +3,18 @@ import { type LinkFor, PageRefusal } from "../../account/people.ts";
 import { LIMITS } from "../../limits.ts";
 import { signInPage, signUpPage, welcomePage } from "../../web/sign-in.ts";
 import type { Reply } from "../http/reply.ts";
-import { again, cookie, elsewhere, type FormVisit, formPerson, message, shown, type Visit } from "./page.ts";
+import { again, cookie, elsewhere, type FormVisit, formPerson, message, nextOf, shown, type Visit } from "./page.ts";
 
-/** Only our own pages: an open redirect would lead people to another site right after their sign-in. */
-function nextOf(text: string): string {
-  return /^\/(account|device)(\?[\w=&%.-]*)?$/.test(text) ? text : "/account";
+/** The ways in beside the password. */
+function offered({ people, oidc }: Visit["deps"]) {
+  return { signUpOpen: people.signUpOpen, ...(oidc && { provider: oidc.name }) };
 }
 
 const passwordCharsMin = LIMITS.passwordCharsMin;
 
 export async function showSignIn({ deps, request }: Visit): Promise<Reply> {
   const next = nextOf(new URL(request.url).searchParams.get("next") ?? "");
-  return shown(signInPage({ email: "", next, signUpOpen: deps.people.signUpOpen }));
+  return shown(signInPage({ email: "", next, ...offered(deps) }));
 }
 
 export async function signIn(from: FormVisit): Promise<Reply> {
@@ -23,7 +23,7 @@ export async function signIn(from: FormVisit): Promise<Reply> {
   const [email, next] = [form("email"), nextOf(form("next"))];
   const token = await people.signIn({ email, password: form("password"), network: from.network });
   if (typeof token === "string") return elsewhere(next, cookie(from.request, token));
-  return again(signInPage({ email, next, problem: token.text, signUpOpen: people.signUpOpen }), token);
+  return again(signInPage({ email, next, problem: token.text, ...offered(from.deps) }), token);
 }
 
 export async function signOut(from: FormVisit): Promise<Reply> {

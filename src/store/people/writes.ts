@@ -5,6 +5,7 @@ import { linkByToken } from "./reads.ts";
 import type { Link, LinkUse, SignIn } from "./records.ts";
 
 export * from "./device-logins.ts";
+export * from "./identities.ts";
 
 /** Operator links replace each other. */
 export function* linkAdd(link: Link): Steps<"added"> {

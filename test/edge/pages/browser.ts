@@ -1,9 +1,10 @@
-/** A browser without a window: it keeps a cookie, follows nothing, and sends forms as our pages have them. */
+/** A browser without a window: it keeps cookies, follows nothing, and sends forms as our pages have them. */
 import { present } from "../../../src/std/assert.ts";
 import type { Stage } from "../stage.ts";
 
 export class Browser {
-  cookie = "";
+  /** By name. */
+  private readonly cookies = new Map<string, string>();
 
   constructor(
     private readonly at: Stage,
@@ -22,6 +23,16 @@ export class Browser {
     );
   }
 
+  /** As it is sent. */
+  get cookie(): string {
+    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+  }
+
+  /** As a thief's browser has it. */
+  set cookie(sent: string) {
+    for (const [, name = "", value = ""] of sent.matchAll(/([^=; ]+)=([^;]*)/g)) this.cookies.set(name, value);
+  }
+
   /** The hidden field that every form of a signed-in person has. */
   async csrf(): Promise<string> {
     const page = await (await this.get("/account")).text();
@@ -33,8 +44,11 @@ export class Browser {
   }
 
   private keep(response: Response): Response {
-    const set = response.headers.get("set-cookie");
-    if (set) this.cookie = set.split(";")[0]?.replace(/^[^=]+=$/, "") ?? "";
+    for (const set of response.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(set) ?? [];
+      if (value === "") this.cookies.delete(name);
+      else this.cookies.set(name, value);
+    }
     return response;
   }
 }

@@ -1,0 +1,83 @@
+/** Sign-in with the operator's OpenID provider: the browser is sent there, and comes back with a proof of who the person is. */
+import type { Transaction } from "../../account/oidc.ts";
+import { PageRefusal } from "../../account/people.ts";
+import { baseOf } from "../http/origin.ts";
+import type { Reply } from "../http/reply.ts";
+import { cookie, cookieValue, elsewhere, message, nextOf, person, setCookie, type Visit } from "./page.ts";
+
+/** Where the provider sends the browser; the operator registers this address there. */
+export const OIDC_BACK = "/sign-in/oidc/back";
+
+/** As long as it takes to type a password and a second factor at the provider. */
+const TRANSACTION_SECONDS = 15 * 60;
+const COOKIE = "oidc";
+
+/** Why the person is sent there. `connect`: to connect the account that is signed in; `again`: to prove who they are once more. */
+const PURPOSES = ["enter", "connect", "again"] as const;
+type Purpose = (typeof PURPOSES)[number];
+
+/** What the browser keeps until the person comes back. */
+interface Kept extends Transaction {
+  readonly next: string;
+  readonly purpose: Purpose;
+}
+
+const HEADING = "You are not signed in";
+const NONE = new PageRefusal("This service has no sign-in of that kind.", "notFound");
+const LOST = new PageRefusal(
+  "This browser did not begin a sign-in, or began it more than 15 minutes ago. Sign in again; cookies must be allowed.",
+);
+
+/** `GET /sign-in/oidc?next=…&purpose=…` */
+export async function startOidc({ deps, request, network }: Visit): Promise<Reply> {
+  const { oidc, people } = deps;
+  if (!oidc) return message(HEADING, NONE);
+  const refused = await people.triedProvider(network);
+  if (refused) return message(HEADING, refused);
+  const { searchParams } = new URL(request.url);
+  const purpose = PURPOSES.find((one) => one === searchParams.get("purpose")) ?? "enter";
+  const begun = await oidc.begin(backAddress(request), purpose === "again");
+  if (begun instanceof PageRefusal) return message(HEADING, begun);
+  const kept: Kept = { ...begun.transaction, next: nextOf(searchParams.get("next") ?? ""), purpose };
+  const value = Buffer.from(JSON.stringify(kept)).toString("base64url");
+  return elsewhere(begun.url, setCookie(request, COOKIE, value, TRANSACTION_SECONDS));
+}
+
+/** `GET /sign-in/oidc/back`. A repeat of the address signs nobody in: the provider takes its code once. */
+export async function finishOidc(from: Visit): Promise<Reply> {
+  const { deps, request } = from;
+  const { oidc, people } = deps;
+  if (!oidc) return message(HEADING, NONE);
+  const kept = keptBy(request);
+  if (!kept) return message(HEADING, LOST);
+  const identity = await oidc.finish(cameBack(request), kept);
+  if (identity instanceof PageRefusal) return message(HEADING, identity);
+  const who = kept.purpose === "connect" ? await person(from, kept.next) : undefined;
+  if (who && !("token" in who)) return who;
+  const token = await people.enter(identity, who);
+  if (token instanceof PageRefusal) return message(HEADING, token);
+  return elsewhere(kept.next, cookie(request, token));
+}
+
+function backAddress(request: Request): string {
+  return baseOf(request) + OIDC_BACK;
+}
+
+/** Where the browser came back, as it was told to, whatever a proxy in front has made of it. */
+function cameBack(request: Request): URL {
+  return new URL(backAddress(request) + new URL(request.url).search);
+}
+
+/** Of our own making, or of nobody's who could gain by it: who writes this browser's cookies acts as its person anyway. */
+function keptBy(request: Request): Kept | undefined {
+  const value = cookieValue(request, COOKIE);
+  if (value === undefined) return undefined;
+  try {
+    const { state, nonce, verifier, again, next, purpose } = JSON.parse(Buffer.from(value, "base64url").toString());
+    const texts = [state, nonce, verifier, next].every((text) => typeof text === "string");
+    if (!texts || typeof again !== "boolean" || !PURPOSES.includes(purpose)) return undefined;
+    return { state, nonce, verifier, again, next: nextOf(next), purpose };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,16 @@
+/** What the domain of people has added to the base's tables (released migrations are never edited). */
+import type { Migration } from "../migration.ts";
+
+export const MIGRATIONS: readonly Migration[] = [
+  [
+    `
+  CREATE TABLE identities (
+    issuer TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (issuer, subject)
+  ) STRICT;
+  `,
+  ],
+];
