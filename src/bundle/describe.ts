@@ -5,9 +5,19 @@ import type { Manifest } from "./manifest.ts";
 export const REFERENCE_WARNING =
   "Reference bundle: its weights are random numbers, nothing was trained. Its rows mean nothing: never move a real arm with them.";
 
-/** What a robot sends to this model and gets back (contract section 2). Several lines, no trailing line break. */
-export function describe(manifest: Manifest): string {
-  const { id, title, reference, stateful, cameras, frames, action } = manifest;
+/** The same for the device `echo`, which serves a bundle without its model. */
+export const ECHO_WARNING =
+  "Device echo: no model runs, every row is zeros. Its rows mean nothing: never move a real arm with them.";
+
+/** Why rows of this bundle on this device must never move a real arm; undefined where they may. */
+export function armWarning({ reference }: Pick<Manifest, "reference">, device?: string): string | undefined {
+  if (device === "echo") return ECHO_WARNING;
+  return reference ? REFERENCE_WARNING : undefined;
+}
+
+/** What a robot sends to this model and gets back (contract section 2). Several lines, no trailing line break; a warning is the last one. */
+export function describe(manifest: Manifest, warning = armWarning(manifest)): string {
+  const { id, title, stateful, cameras, frames, action } = manifest;
   const lines = [
     `${id}: ${title}.`,
     `Cameras, in this order: ${cameras.join(", ")}.`,
@@ -19,7 +29,7 @@ export function describe(manifest: Manifest): string {
       ? "Keeps memory over an episode: every request with images needs a session_id."
       : "Keeps no memory between requests.",
   ];
-  return (reference ? [...lines, REFERENCE_WARNING] : lines).join("\n");
+  return (warning === undefined ? lines : [...lines, warning]).join("\n");
 }
 
 /** For an operator: `describe`, and the content of the bundle. Ends with a line break. */

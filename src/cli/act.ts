@@ -1,5 +1,4 @@
 /** `tendon act`: one observation to a running service, one chunk back, printed and, if asked for, drawn. */
-import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { installedManifest } from "../bundle/read.ts";
 import type { ActionChunk } from "../client/chunk.ts";
@@ -64,13 +63,13 @@ export const act: Command = {
     if (chunk instanceof Problem) return chunk;
     // A bundle that is installed here names the columns; nothing that was sent or received depends on it.
     const manifest = await installedManifest(wanted.model);
-    const { reference } = description;
+    const { warning } = description;
     const known = manifest?.action.columns.map(shownColumn);
     const columns = known?.length === chunk.action_dim ? known : columnsOfSpace(chunk.action_space, chunk.action_dim);
-    const drawn = await draw(given.text("plot"), wanted, chunk, columns, reference);
+    const drawn = await draw(given.text("plot"), wanted, chunk, columns, warning !== undefined);
     if (drawn instanceof Problem) return drawn;
     await answer(given, chunk, `${headline(wanted.model, chunk)}\n\n${chunkTable(chunk, columns)}`);
-    if (reference) await printNote(REFERENCE_WARNING);
+    if (warning !== undefined) await printNote(printable(warning));
     // The chunk is paid for, so it is printed even if it could not be recorded.
     return (await recording?.end()) ?? EXIT.done;
   },
@@ -129,7 +128,7 @@ async function draw(
 ): Promise<Problem | undefined> {
   if (path === undefined) return undefined;
   const facts = [wanted.instruction, `${chunk.actions.length} rows, ${(chunk.dt * 1000).toFixed(1)} ms apart`];
-  if (reference) facts.push("reference bundle: random weights");
+  if (reference) facts.push("reference: random weights, or no model");
   const svg = plotSvg({
     title: `${wanted.model}, step ${chunk.step}`,
     subtitle: facts.join(" · "),

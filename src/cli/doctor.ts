@@ -103,15 +103,16 @@ async function engineChecks(served: Served, lockableBytes: number): Promise<Chec
 async function bundleChecks(engine: Engine, { modelsDir, robot }: Served): Promise<Check[]> {
   const bundles = await installedBundles(modelsDir);
   if (bundles instanceof Problem) return [red("bundles", bundles.message)];
-  // Whether a reference bundle may be served is asked at the start of `serve`, not here.
+  // Whether random weights and the device `echo` may be served is asked at the start of `serve`, not here.
   const plan = planModels(bundles, { robot, dev: true });
   if (plan instanceof Problem) return [red("bundles", plan.message)];
   const checks: Check[] = [];
   for (const options of plan) {
-    const { id, reference } = options.bundle.manifest;
+    const { manifest } = options.bundle;
+    const { id } = manifest;
     const model = await engine.load(options);
     if (model instanceof Failure) checks.push(red(id, model.message));
-    else checks.push(bundleCheck({ id, reference, device: model.device, refused: model.refused }));
+    else checks.push(bundleCheck(manifest, model));
   }
   return checks;
 }

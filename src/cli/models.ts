@@ -1,7 +1,8 @@
 /** `tendon models`: every id that a request can name, of robots and of language models, with the facts that a client needs. */
-import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { installedManifests } from "../bundle/read.ts";
+import { ROBOT_DEFAULT, type RobotConfig } from "../config/robot.ts";
 import { serveConfig } from "../config/serve.ts";
 import { Problem } from "../error/problem.ts";
 import { planProviders } from "../service/providers.ts";
@@ -30,13 +31,26 @@ export const models: Command = {
     const planned = planProviders(config, systemClock);
     if (planned instanceof Problem)
       await printNote(`tendon models: serve refuses this configuration: ${planned.message}`);
-    const text = `${modelsText(manifests)}\n${languageModelsText(llm)}`;
-    return answer(given, { data: manifests.map(modelFacts), llm }, text);
+    const placed = manifests.map((manifest) => ({ manifest, device: deviceOf(config.robot.get(manifest.id)) }));
+    const text = `${modelsText(placed)}\n${languageModelsText(llm)}`;
+    return answer(given, { data: placed.map(modelFacts), llm }, text);
   },
 };
 
+/** A bundle, and the device that the configuration names for it. */
+interface Placed {
+  readonly manifest: Manifest;
+  readonly device?: string | undefined;
+}
+
+/** Undefined where it runs on several, which `serve` refuses. */
+function deviceOf({ device }: Pick<RobotConfig, "device"> = ROBOT_DEFAULT): string | undefined {
+  const devices = new Set([device].flat());
+  return devices.size > 1 ? undefined : [...devices][0];
+}
+
 /** One model as JSON: contract section 2, Model facts. */
-export function modelFacts(manifest: Manifest): object {
+export function modelFacts({ manifest, device }: Placed): object {
   const { id, title, licence, source, family, reference, stateful, cameras, frames, state, action } = manifest;
   return {
     id,
@@ -45,6 +59,7 @@ export function modelFacts(manifest: Manifest): object {
     licence,
     source,
     reference,
+    bundle: armWarning(manifest, device) === undefined ? "trained" : "reference",
     stateful,
     cameras,
     frames,
@@ -61,10 +76,10 @@ export function modelFacts(manifest: Manifest): object {
 }
 
 /** For people: a table of models, then their titles and licences. */
-export function modelsText(manifests: readonly Manifest[]): string {
-  if (manifests.length === 0) return "no bundles; build one with: tendon bundle build MODEL_DIR --out DIR\n";
+export function modelsText(placed: readonly Placed[]): string {
+  if (placed.length === 0) return "no bundles; build one with: tendon bundle build MODEL_DIR --out DIR\n";
   const head = ["id", "state", "cameras", "frames", "rows", "dt", "action", "stateful", "weights"];
-  const rows = manifests.map(({ id, state, cameras, frames, action, stateful, reference }) => [
+  const rows = placed.map(({ manifest: { id, state, cameras, frames, action, stateful, reference }, device }) => [
     id,
     state.kind,
     cameras.join(","),
@@ -73,9 +88,10 @@ export function modelsText(manifests: readonly Manifest[]): string {
     `1/${action.hz}`,
     `${action.space}, ${action.columns.length}`,
     stateful ? "yes" : "no",
-    reference ? "RANDOM (reference)" : "trained",
+    device === "echo" ? "NONE (echo)" : reference ? "RANDOM (reference)" : "trained",
   ]);
-  const titles = manifests.map(({ id, title, licence }) => `${id}: ${title} (${licence})`);
-  const note = manifests.some((manifest) => manifest.reference) ? `\n${REFERENCE_WARNING}\n` : "";
+  const titles = placed.map(({ manifest: { id, title, licence } }) => `${id}: ${title} (${licence})`);
+  const warnings = new Set(placed.flatMap(({ manifest, device }) => armWarning(manifest, device) ?? []));
+  const note = [...warnings].map((warning) => `\n${warning}\n`).join("");
   return `${table([head, ...rows])}\n${titles.join("\n")}\n${note}`;
 }

@@ -1,6 +1,5 @@
 /** `tendon serve`: reads the configuration, runs the service until a signal, and says when it is ready. */
 import { DEV_EMAIL } from "../account/dev.ts";
-import { REFERENCE_WARNING } from "../bundle/describe.ts";
 import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LLM_ADVICE, planProviders } from "../service/providers.ts";
@@ -19,7 +18,10 @@ export const serve: Command = {
     data: { value: "DIR", about: "Data folder (default $XDG_DATA_HOME/tendon; TENDON_DATA)." },
     models: { value: "DIR", about: "Folder of model bundles (default: those that ship; TENDON_MODELS)." },
     config: { value: "FILE", about: "Configuration (default $XDG_CONFIG_HOME/tendon/tendon.toml; TENDON_CONFIG)." },
-    dev: { about: "For one person: makes an account and a key once, prints them, allows reference bundles." },
+    dev: {
+      about:
+        "For one person: makes an account and a key once, prints them, allows reference bundles and the device echo.",
+    },
     json: { about: "One JSON object per line on standard output; the first says that the service is ready." },
   },
   run: (given) => serveWith(given, openStore),
@@ -69,9 +71,9 @@ function stopSignal(): Promise<"stopped"> {
 async function sayReady(config: ServeConfig, { url, opsUrl, catalog, dev, linkToken }: Ready): Promise<void> {
   const operatorLink = linkToken === undefined ? undefined : `${url}/welcome?token=${linkToken}`;
   const { models, ids } = catalog;
-  const reference = [...models.values()]
-    .filter(({ manifest }) => manifest.reference)
-    .map(({ manifest }) => manifest.id);
+  const marked = [...models.values()].flatMap(({ manifest: { id }, warning }) =>
+    warning === undefined ? [] : [{ id, warning }],
+  );
   if (config.json) {
     await printJson({
       event: "ready",
@@ -79,7 +81,7 @@ async function sayReady(config: ServeConfig, { url, opsUrl, catalog, dev, linkTo
       ops_url: opsUrl,
       models: ids,
       llm: [...config.llm.keys()],
-      reference,
+      reference: marked.map(({ id }) => id),
       ...(dev ? { account: dev.accountId, api_key: dev.key } : {}),
       ...(operatorLink ? { operator_link: operatorLink } : {}),
     });
@@ -92,7 +94,7 @@ async function sayReady(config: ServeConfig, { url, opsUrl, catalog, dev, linkTo
     `  metrics  ${opsUrl}/metrics`,
     ...(dev ? [`  account  ${DEV_EMAIL} (${dev.accountId})`, `  key      ${dev.key}`] : []),
     operatorLink ? `  sign in  ${operatorLink} (once, within 24 hours: ${use})` : `  sign in  ${url}/sign-in`,
-    ...reference.map((id) => `  ${id}: ${REFERENCE_WARNING}`),
+    ...marked.map(({ id, warning }) => `  ${id}: ${warning}`),
     ...(config.llm.size === 0 ? withoutLanguageModels(config) : []),
   ];
   await print(lines.join("\n"));

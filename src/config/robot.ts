@@ -17,7 +17,7 @@ export const RobotTable = Type.Object(
     }),
     /** Threads inside one run. */
     threads: whole(1, 256, 1),
-    /** Serve random weights outside `--dev`. */
+    /** Serve random weights, or the device `echo`, outside `--dev`. */
     allow_reference: flag(false),
     prompt_usd_per_mtok: Type.Optional(rate()),
     cached_prompt_usd_per_mtok: Type.Optional(rate()),

@@ -25,7 +25,7 @@ export function reportText<M extends Measurement>(
   ];
   for (const one of measurements) {
     const { length, lines } = block(one);
-    const note = one.reference ? ", reference bundle (random weights)" : "";
+    const note = one.reference ? ", marked reference (random weights, or no model)" : "";
     parts.push("", `${one.model} on ${one.device}${note}: robots ${one.robots}, ${length}`, ...lines);
   }
   return `${[...parts, "", ...meaning].join("\n")}\n`;

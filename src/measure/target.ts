@@ -27,7 +27,7 @@ export interface Measurement {
   /** `echo`, `cpu`, or `as configured` for a service that was already running. */
   readonly device: string;
   readonly robots: number;
-  /** The weights are random numbers. */
+  /** The weights are random numbers, or there is no model. */
   readonly reference: boolean;
 }
 

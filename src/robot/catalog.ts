@@ -1,4 +1,5 @@
 /** The robot models of this service: which ids it answers for, and which of them are loaded. */
+import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import type { Model } from "../engine/engine.ts";
 import type { Rates } from "../store/charges/records.ts";
@@ -13,6 +14,8 @@ export interface Served {
   readonly slots: SessionSlots | undefined;
   /** What its chunks cost, from the configuration. */
   readonly rates: Rates;
+  /** Why its rows must never move a real arm: random weights, or no model at all. Clients are told `reference`. */
+  readonly warning: string | undefined;
 }
 
 export class Catalog {
@@ -25,10 +28,10 @@ export class Catalog {
     return [...this.models.keys()];
   }
 
-  /** Makes an id known; with its model, once that is warm, it is served. */
-  add(manifest: Manifest, rates: Rates, model?: Model): void {
+  /** Makes an id known; with its model, once that is warm, it is served. `device`: of a model that is still to be loaded. */
+  add(manifest: Manifest, rates: Rates, model?: Model, device = model?.device): void {
     const slots = model && model.slots > 0 ? new SlotPool(model) : undefined;
-    this.models.set(manifest.id, { manifest, model, slots, rates });
+    this.models.set(manifest.id, { manifest, model, slots, rates, warning: armWarning(manifest, device) });
   }
 
   /** Ids that are not loaded yet. */

@@ -1,5 +1,5 @@
 /** From verified bundles and the configuration to loaded models. */
-import { REFERENCE_WARNING } from "../bundle/describe.ts";
+import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { ROBOT_DEFAULT, type RobotConfig, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
@@ -37,16 +37,17 @@ export function planModels(
   }
   const plan: PlannedModel[] = [];
   for (const bundle of bundles.toSorted((one, other) => (one.manifest.id < other.manifest.id ? -1 : 1))) {
-    const { id, reference } = bundle.manifest;
+    const { id } = bundle.manifest;
     const robot = config.robot.get(id) ?? ROBOT_DEFAULT;
-    if (reference && !config.dev && !robot.allowReference) {
+    const device = deviceOf(robot, id);
+    if (device instanceof Problem) return device;
+    const warning = armWarning(bundle.manifest, device);
+    if (warning !== undefined && !config.dev && !robot.allowReference) {
       return new Problem(
-        `${id}: ${REFERENCE_WARNING} Start with --dev, or set allow_reference = true in [robot."${id}"]`,
+        `${id}: ${warning} Start with --dev, or set allow_reference = true in [robot."${id}"]`,
         EXIT.usage,
       );
     }
-    const device = deviceOf(robot, id);
-    if (device instanceof Problem) return device;
     const { replicas, slots, threads } = robot;
     const rates = robotRates(id, robot);
     if (typeof rates === "string") return new Problem(`[robot."${id}"]: ${rates}`, EXIT.usage);
@@ -73,8 +74,8 @@ export async function loadModels(
   log: Log,
   lifecycle: Lifecycle,
 ): Promise<Problem | undefined> {
-  for (const { bundle, rates } of plan) {
-    catalog.add(bundle.manifest, rates);
+  for (const { bundle, rates, device } of plan) {
+    catalog.add(bundle.manifest, rates, undefined, device);
   }
   catalog.known = true;
   if (lifecycle.draining) return undefined;

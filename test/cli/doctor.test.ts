@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { ECHO_WARNING, REFERENCE_WARNING } from "../../src/bundle/describe.ts";
 import {
   bundleCheck,
   checkLines,
@@ -69,9 +70,13 @@ test("the data folder must be private, writable and not full", () => {
 
 test("random weights, refused providers, memory files and unlocked pages are told, and are not red", () => {
   const refused = [{ device: "cuda:0", reason: "no driver" }];
-  const bundle = bundleCheck({ id: "a/b", reference: true, device: "cpu", refused });
+  const bundle = bundleCheck({ id: "a/b", reference: true }, { device: "cpu", refused });
   expect(bundle.found).toContain("random weights");
   expect(bundle.todo).toContain("cuda:0 refused: no driver");
+  expect(bundle.todo).toContain(REFERENCE_WARNING);
+  const echo = bundleCheck({ id: "a/b", reference: false }, { device: "echo", refused: [] });
+  expect([echo.found, echo.todo]).toEqual(["verified, runs on echo", expect.stringContaining(ECHO_WARNING)]);
+  expect(bundleCheck({ id: "a/b", reference: false }, { device: "cpu", refused: [] }).todo).toBeUndefined();
   expect(libraryCheck("memory", "/c").todo).toContain("/c");
   expect(libraryCheck("cache", "/c").todo).toBeUndefined();
   expect(lockCheck(1, 2, 8 * 2 ** 20).todo).toContain("8 MiB");

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { ECHO_WARNING } from "../../src/bundle/describe.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { modelFacts, modelsText } from "../../src/cli/models.ts";
 
@@ -6,7 +7,7 @@ import { modelFacts, modelsText } from "../../src/cli/models.ts";
 const manifest = (await Bun.file("models/molmoact2-yam/model.json").json()) as Manifest;
 
 test("every fact of contract section 2 is listed", () => {
-  expect(modelFacts(manifest)).toMatchObject({
+  expect(modelFacts({ manifest })).toMatchObject({
     id: "vendorB/molmoact2:yam",
     reference: true,
     stateful: false,
@@ -21,8 +22,16 @@ test("every fact of contract section 2 is listed", () => {
 });
 
 test("random weights are said so, loudly", () => {
-  expect(modelsText([manifest])).toContain("RANDOM (reference)");
-  expect(modelsText([manifest])).toContain("never move a real arm");
-  expect(modelsText([{ ...manifest, reference: false }])).not.toContain("RANDOM");
+  expect(modelsText([{ manifest }])).toContain("RANDOM (reference)");
+  expect(modelsText([{ manifest }])).toContain("never move a real arm");
+  expect(modelsText([{ manifest: { ...manifest, reference: false } }])).not.toContain("RANDOM");
   expect(modelsText([])).toContain("tendon bundle build");
+});
+
+test("the device echo is said so as loudly, in the table and for programs", () => {
+  const placed = { manifest: { ...manifest, reference: false }, device: "echo" };
+  expect(modelsText([placed])).toContain("NONE (echo)");
+  expect(modelsText([placed])).toContain(ECHO_WARNING);
+  expect(modelFacts(placed)).toMatchObject({ reference: false, bundle: "reference" });
+  expect(modelFacts({ ...placed, device: "cpu" })).toMatchObject({ bundle: "trained" });
 });

@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
+import { ECHO_WARNING } from "../../src/bundle/describe.ts";
 import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config/robot.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
+import { Problem } from "../../src/error/problem.ts";
 import { ROBOT } from "../../src/error/robot.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
 import { loadModels, planModels } from "../../src/service/models.ts";
@@ -24,6 +26,19 @@ test("serve without --dev refuses a reference bundle unless the configuration al
   expect(planModels(bundles, config({ [STATEFUL]: { allowReference: true } }))).toHaveLength(1);
 });
 
+test("serve without --dev refuses the device echo as well, unless the configuration allows it for that model", () => {
+  const bundles = [bundle(manifest({ reference: false }))];
+  const echo = (changes: Partial<RobotConfig> = {}) => ({ [MODEL]: { device: "echo", ...changes } });
+  const refused = planModels(bundles, config(echo()));
+  if (!(refused instanceof Problem)) throw new Error("not refused");
+  expect([refused.exit, refused.message.split(" Start with")[0]]).toEqual([2, `${MODEL}: ${ECHO_WARNING}`]);
+  expect(refused.message).toContain("allow_reference = true");
+  expect(planModels(bundles, config(echo({ device: ["echo", "echo"] })))).toMatchObject({ exit: 2 });
+  expect(planModels(bundles, config(echo(), true))).toHaveLength(1);
+  expect(planModels(bundles, config(echo({ allowReference: true })))).toHaveLength(1);
+  expect(planModels(bundles, config({}))).toHaveLength(1);
+});
+
 test("a configured model without a bundle is a problem that names the nearest id", () => {
   const planned = planModels([bundle()], config({ "vendorB/molmoact:yam": {} }));
   expect(planned).toMatchObject({ exit: 2, message: expect.stringContaining(`did you mean "${MODEL}"`) });
@@ -36,7 +51,7 @@ test("a configured model without any bundle is a problem, not a fault", () => {
 
 test("device, replicas and threads come from the configuration", () => {
   const bundles = [bundle(cartesianManifest()), bundle()];
-  const planned = planModels(bundles, config({ [MODEL]: { device: ["echo", "echo"], replicas: 2, threads: 3 } }));
+  const planned = planModels(bundles, config({ [MODEL]: { device: ["echo", "echo"], replicas: 2, threads: 3 } }, true));
   expect(planned).toMatchObject([
     { device: "echo", replicas: 2, threads: 3 },
     { device: "auto", replicas: 1, threads: 1 },

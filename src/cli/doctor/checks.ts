@@ -1,4 +1,7 @@
 /** The checks of `tendon doctor` as functions: facts in, green or red lines out, each red one with what to do. */
+import { armWarning } from "../../bundle/describe.ts";
+import type { Manifest } from "../../bundle/manifest.ts";
+import type { Model } from "../../engine/engine.ts";
 import type { Machine } from "../../measure/machine.ts";
 
 export interface Check {
@@ -91,15 +94,16 @@ export function lockCheck(lockedBytes: number, tensorBytes: number, lockableByte
 }
 
 /** One bundle that was verified, loaded and run once. */
-export function bundleCheck(bundle: {
-  readonly id: string;
-  readonly reference: boolean;
-  readonly device: string;
-  readonly refused: readonly { device: string; reason: string }[];
-}): Check {
-  const weights = bundle.reference ? "verified, reference bundle (random weights)" : "verified";
-  const refusals = bundle.refused.map(({ device, reason }) => `${device} refused: ${reason}`);
-  return green(bundle.id, `${weights}, runs on ${bundle.device}`, refusals.join("; ") || undefined);
+export function bundleCheck(
+  manifest: Pick<Manifest, "id" | "reference">,
+  model: Pick<Model, "device" | "refused">,
+): Check {
+  const { device } = model;
+  const weights = manifest.reference ? "verified, reference bundle (random weights)" : "verified";
+  const notes = model.refused.map((one) => `${one.device} refused: ${one.reason}`);
+  const warning = armWarning(manifest, device);
+  if (warning !== undefined) notes.push(`${warning} 'serve' without --dev needs allow_reference = true for it`);
+  return green(manifest.id, `${weights}, runs on ${device}`, notes.join("; ") || undefined);
 }
 
 /** The lines as a person reads them; colours only for a terminal. */

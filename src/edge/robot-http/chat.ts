@@ -29,11 +29,12 @@ export async function chat(deps: RobotHttpDeps, call: ChatCall): Promise<Reply |
   return await chunk(deps, command, call);
 }
 
-function described({ clock }: RobotDeps, { served: { manifest }, stream }: DescribeCommand): Reply {
+function described({ clock }: RobotDeps, { served, stream }: DescribeCommand): Reply {
+  const { manifest, warning } = served;
   const created = Math.floor(clock.unixMs() / 1000);
   const generation = { id: makeId("gen_", clock), created, model: manifest.id };
-  const completion = descriptionCompletion(generation, describe(manifest));
-  const headers = generationHeaders(generation.id, manifest, null);
+  const completion = descriptionCompletion(generation, describe(manifest, warning));
+  const headers = generationHeaders(generation.id, served, null);
   const body = stream ? completionEvents(clock, generation, async () => completion) : completionText(completion);
   return { status: 200, body, headers, unpaid: true };
 }
@@ -52,7 +53,7 @@ async function chunk(
   if (started instanceof Failure) return started;
   const { manifest } = command.served;
   const headers = {
-    ...generationHeaders(started.generationId, manifest, started.step),
+    ...generationHeaders(started.generationId, command.served, started.step),
     ...(started.replayed ? { "idempotent-replayed": "true" } : {}),
   };
   if (command.stream) {

@@ -1,9 +1,9 @@
 /** Answers of the robot route: the completion as JSON, as server-sent events (specification, streaming rules 1 to 5), and their headers. */
-import type { Manifest } from "../../bundle/manifest.ts";
 import { STATIONS } from "../../engine/engine.ts";
 import { Failure } from "../../error/core.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Answer, AnswerHead } from "../../robot/answer.ts";
+import type { Served } from "../../robot/catalog.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Events } from "../http/sse.ts";
 import { chunkText, usageObject } from "../robot/chunk.ts";
@@ -72,12 +72,16 @@ function event({ id, created, model }: Generation, choice: object, more: object 
 }
 
 /** Headers that are known before the model has run. `step`: null where the client named no session. */
-export function generationHeaders(id: string, { reference }: Manifest, step: number | null): Record<string, string> {
+export function generationHeaders(
+  id: string,
+  { warning }: Pick<Served, "warning">,
+  step: number | null,
+): Record<string, string> {
   return {
     "x-generation-id": id,
     ...(step === null ? {} : { "x-session-step": String(step) }),
-    // Random weights say so wherever a user could meet them.
-    ...(reference ? { "x-tendon-bundle": "reference" } : {}),
+    // Random weights, and no model at all, say so wherever a user could meet them.
+    ...(warning === undefined ? {} : { "x-tendon-bundle": "reference" }),
   };
 }
 

@@ -1,4 +1,4 @@
-/** The robot models over HTTP: `POST /v1/chat/completions` and the end of a session. */
+/** The robot models over HTTP: `POST /v1/chat/completions`, the end of a session, the list of models. */
 import { ROBOT, ROBOT_ANSWERS } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
 import type { RobotDeps } from "../../robot/deps.ts";
@@ -10,6 +10,7 @@ import { route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
 import { chat } from "./chat.ts";
 import { endSession } from "./end-session.ts";
+import { robotModelList, robotModelsOperation } from "./models.ts";
 import { chatOperation, endSessionOperation } from "./operations.ts";
 import { ROBOT_HEADERS, ROBOT_SCHEMAS } from "./schemas.ts";
 
@@ -44,6 +45,15 @@ export function robotHttp(deps: RobotHttpDeps): Surface {
         body: NO_BODY,
         operation: endSessionOperation,
         handle: (call) => endSession(deps.robot, call),
+      }),
+      route({
+        method: "GET",
+        path: "/v1/robot/models",
+        name: "robot_models",
+        key: KEY,
+        body: NO_BODY,
+        operation: robotModelsOperation,
+        handle: async () => ({ status: 200, body: robotModelList(deps.robot.catalog) }),
       }),
     ],
     schemas: ROBOT_SCHEMAS,

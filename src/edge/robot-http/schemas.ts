@@ -4,6 +4,7 @@ import { STATIONS } from "../../engine/engine.ts";
 import { LIMITS } from "../../limits.ts";
 import { errorSchema, type Header } from "../http/operation.ts";
 import { observationSchema, questionSchema } from "./checks.ts";
+import { RobotModels } from "./models.ts";
 
 const text = (description: string) => Type.String({ description });
 const count = (description: string) => Type.Integer({ minimum: 0, description });
@@ -135,6 +136,7 @@ export const ROBOT_SCHEMAS: Readonly<Record<string, TSchema>> = {
   ChatCompletion,
   ActionChunk,
   ChatCompletionChunk,
+  RobotModels,
 };
 
 export const ROBOT_HEADERS: Readonly<Record<string, Header>> = {
@@ -158,7 +160,8 @@ export const ROBOT_HEADERS: Readonly<Record<string, Header>> = {
     schema: Type.Literal("true"),
   },
   "X-Tendon-Bundle": {
-    description: "There when the model is a reference bundle: random weights, whose rows must never move a real arm.",
+    description:
+      "There when rows of this model must never move a real arm: a reference bundle (random weights), or the device `echo` (no model, zeros).",
     schema: Type.Literal("reference"),
   },
 };

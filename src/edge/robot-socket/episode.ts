@@ -184,7 +184,7 @@ export class Episode implements Holder {
       this.session = { ...opening, ...held, intake };
       // The connection may have ended meanwhile.
       if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
-      else this.say(openedText(manifest, held));
+      else this.say(openedText(opening.served, held));
     }
     for (const arrived of messages) this.take(arrived);
     if (lifecycle.draining) this.drain();

@@ -1,11 +1,14 @@
 /** The messages of the service on `/v1/responses` (contract section 3). */
-import type { Manifest } from "../../bundle/manifest.ts";
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import type { Answer } from "../../robot/answer.ts";
+import type { Served } from "../../robot/catalog.ts";
 import { type ActionsFormat, chunkText, rowsBytes, usageObject } from "../robot/chunk.ts";
 
-export function openedText(manifest: Manifest, { sessionId, step }: { sessionId: string; step: number }): string {
+export function openedText(
+  { manifest, warning }: Pick<Served, "manifest" | "warning">,
+  { sessionId, step }: { sessionId: string; step: number },
+): string {
   const { columns, hz, space, rows } = manifest.action;
   return JSON.stringify({
     type: "session.opened",
@@ -18,6 +21,7 @@ export function openedText(manifest: Manifest, { sessionId, step }: { sessionId:
     dt: 1 / hz,
     action_dim: columns.length,
     action_space: space,
+    ...(warning === undefined ? {} : { bundle: "reference" }),
   });
 }
 

@@ -29,7 +29,7 @@ export async function runEpisodeSuite(
     if (description instanceof Problem) return description;
     const load = { service, robots, seconds, scenes, spreadMs: CHUNK_MS, rowsAhead: "adaptive", recording } as const;
     const figures = await measureEpisodes(load);
-    return figures instanceof Problem ? figures : { ...figures, seconds, reference: description.reference };
+    return figures instanceof Problem ? figures : { ...figures, seconds, reference: description.warning !== undefined };
   });
 }
 

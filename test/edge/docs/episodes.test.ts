@@ -46,11 +46,11 @@ describe("the page", () => {
       expect(picture.split(said).length).toBeGreaterThan(2);
   });
 
-  test("shows both clients as they are in their files, of forty lines at most", async () => {
+  test("shows both clients as they are in their files, of 45 lines at most", async () => {
     for (const name of ["episode.py", "episode.ts"]) {
       const path = resolve(import.meta.dir, "../../../src/edge/docs/clients", name);
       const source = (await Bun.file(path).text()).trimEnd();
-      expect([name, source.split("\n").length <= 40]).toEqual([name, true]);
+      expect([name, source.split("\n").length <= 45]).toEqual([name, true]);
       expect([name, text.includes(html`<pre>${source}</pre>`.text)]).toEqual([name, true]);
     }
   });

@@ -21,7 +21,7 @@ const measurement: EpisodeMeasurement = {
 test("the report tells chunk latency, rows late by their cause and the longest gap, of the service and of the idle control", () => {
   const text = episodeReport(from, [measurement]).text;
   for (const line of [
-    "a/b on echo, reference bundle (random weights): robots 8, 10 s",
+    "a/b on echo, marked reference (random weights, or no model): robots 8, 10 s",
     /^chunk latency p50, ms +12\.0 +-$/m,
     /^chunk latency max, ms +30\.3 +-$/m,
     /^rows due +2400 +2400$/m,

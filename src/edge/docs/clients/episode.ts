@@ -1,13 +1,15 @@
 /** One episode on one WebSocket, taken up again where it broke off; prints every chunk as a line of JSON.
- * Key in TENDON_API_KEY; bun episode.ts BASE_URL MODEL CHUNKS STATE.json FRAME.jpg FRAME.jpg FRAME.jpg */
+ * Key in TENDON_API_KEY; bun episode.ts BASE_URL MODEL CHUNKS STATE.json FRAME.jpg FRAME.jpg FRAME.jpg [--yes-random] */
 import { argv, env, exit, stderr, stdout } from "node:process";
 
-const [base = "", model, chunks, stateFile = "", ...frameFiles] = argv.slice(2);
+const [base = "", model, chunks, stateFile = "", ...rest] = argv.slice(2);
+const frameFiles = rest.filter((word) => word !== "--yes-random");
 const state = await Bun.file(stateFile).json();
 const frames = await Promise.all(frameFiles.map((file) => Bun.file(file).bytes()));
 const headers = { authorization: `Bearer ${env.TENDON_API_KEY}` };
 const session = `episode-${crypto.randomUUID()}`;
 const passing = /_(unavailable|outcome_unknown|failure|busy|replica_free|protocol_error)$|^internal_error$/;
+const random = "random weights, or no model: never move a real arm with these rows; --yes-random goes on";
 let [step, perCamera, pauseMs] = [0, 1, 0];
 
 function failed(why: string, passes: boolean): void {
@@ -24,6 +26,7 @@ while (step < Number(chunks)) {
     const { type, ...said } = JSON.parse(data);
     if (type === "error") return failed(`${said.code}: ${said.message}`, said.closing && passing.test(said.code));
     if (type === "session.closed") return;
+    if (said.bundle === "reference") failed(random, rest.length > frameFiles.length);
     if (said.step === step) perCamera = said.next_frames_per_camera;
     if (type === "action_chunk") [step, pauseMs] = [step + 1, 0];
     if (type === "action_chunk") stdout.write(`${data}\n`);
