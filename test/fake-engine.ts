@@ -118,7 +118,7 @@ export class FakeEngine implements Engine {
       cachedTokens: 0,
       clamped: 0,
       cacheReset: false,
-      micros: { decode: 1001, queue: 2002, prefill: 3003, denoise: 4004, encode: 5 },
+      micros: { decoded: 2002, queue: 2002, prefill: 3003, denoise: 4004, encode: 5 },
     };
   }
 

@@ -146,8 +146,8 @@ abi_struct! {
         clamped: u32,
         /// 1 when the episode's memory window was started anew.
         cache_reset: u32,
-        /// First frame put → last frame decoded, microseconds.
-        decode_us: u32,
+        /// Last frame decoded → start on a replica, microseconds.
+        decoded_us: u32,
         /// Observe → start on a replica.
         queue_us: u32,
         /// Images, text and state → prefix cache.
@@ -245,7 +245,7 @@ impl ChunkResult {
         cached_tokens: 0,
         clamped: 0,
         cache_reset: 0,
-        decode_us: 0,
+        decoded_us: 0,
         queue_us: 0,
         prefill_us: 0,
         denoise_us: 0,

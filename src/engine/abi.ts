@@ -87,7 +87,7 @@ export const ChunkResult = {
   /** u32 */
   cache_reset: 20,
   /** u32 */
-  decode_us: 24,
+  decoded_us: 24,
   /** u32 */
   queue_us: 28,
   /** u32 */

@@ -53,11 +53,19 @@ export interface Observation {
   readonly failStep?: number;
 }
 
-/** The native stations that a chunk passes, in the order of the work; `timing_ms` has one number for each. */
+/** The stations that a chunk passes, in the order of the work; `timing_ms` has one number for each. */
 export const STATIONS = ["decode", "queue", "prefill", "denoise", "encode"] as const;
 
-/** Microseconds spent at each. */
-export type StationMicros = Readonly<Record<(typeof STATIONS)[number], number>>;
+/** What the native library times, microseconds. */
+interface RunMicros {
+  /** From its last frame's tensor to the model's start: how long its frames were there. */
+  readonly decoded: number;
+  /** From `observe` to the model's start. */
+  readonly queue: number;
+  readonly prefill: number;
+  readonly denoise: number;
+  readonly encode: number;
+}
 
 export interface ChunkResult {
   /** Row-major float32, `rows × columns`, finite, robot units. A view: valid until `commit` or `abort`. */
@@ -69,7 +77,7 @@ export interface ChunkResult {
   /** Values that were outside their column's range and were clamped. */
   readonly clamped: number;
   readonly cacheReset: boolean;
-  readonly micros: StationMicros;
+  readonly micros: RunMicros;
 }
 
 /** One run. Exactly one of `commit` and `abort` must be called after `result` has settled. */

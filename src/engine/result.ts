@@ -30,7 +30,7 @@ export class ResultSlots {
       clamped: field(ChunkResult.clamped),
       cacheReset: field(ChunkResult.cache_reset) === 1,
       micros: {
-        decode: field(ChunkResult.decode_us),
+        decoded: field(ChunkResult.decoded_us),
         queue: field(ChunkResult.queue_us),
         prefill: field(ChunkResult.prefill_us),
         denoise: field(ChunkResult.denoise_us),

@@ -2,12 +2,12 @@
  * The answer to an observation, in no transport's form: a head and the rows as float32. JSON, events, socket messages and raw
  * rows are all made from it, for a first answer and for a replay alike, so that they cannot differ.
  */
-import type { ChunkResult, STATIONS, StationMicros } from "../engine/engine.ts";
-import type { Clock } from "../std/clock.ts";
+import type { ChunkResult } from "../engine/engine.ts";
 import type { Usage } from "../store/charges/records.ts";
 import type { NeutralAnswer } from "../store/robot/records.ts";
 import type { ObserveCommand } from "./command.ts";
 import type { Ticket } from "./session/ticket.ts";
+import type { Timing } from "./timing.ts";
 
 /** As it is stored, in the words of the wire. The keys of an object are printed in this order. */
 export interface AnswerHead {
@@ -27,7 +27,7 @@ export interface AnswerHead {
   readonly action_space: string;
   readonly next_frames_per_camera: number;
   /** Milliseconds at microsecond resolution. */
-  readonly timing_ms: Readonly<Record<(typeof STATIONS)[number], number>>;
+  readonly timing_ms: Timing;
   /** The episode's memory window was started anew within the run. */
   readonly cache_reset?: true;
   /** `completion_tokens`: every row that the model computed, also those that were not asked for. */
@@ -44,18 +44,16 @@ export interface Answer {
   readonly rows: Float32Array;
 }
 
-/** The answer that a run's result becomes. Copies the rows, which the engine takes back. */
+/** The answer that a run's result becomes. Copies the rows, which the engine takes back; `timing` is asked for after that. */
 export function answerOf(
   { served: { manifest }, rows: rowCount }: ObserveCommand,
   { sessionId, named, step }: Ticket,
   result: ChunkResult,
   generation: { readonly id: string; readonly created: number },
-  clock: Clock,
+  timing: () => Timing,
 ): Answer {
   const { action, frames } = manifest;
-  const startMs = clock.monotonicMs();
   const rows = result.actions.slice(0, rowCount * result.columns);
-  const copyMicros = (clock.monotonicMs() - startMs) * 1000;
   const { promptTokens, cachedTokens, completionTokens } = usageOf(result);
   const head: AnswerHead = {
     ...generation,
@@ -67,7 +65,7 @@ export function answerOf(
     action_space: action.space,
     // A request without session_id is always the first of its own session.
     next_frames_per_camera: named ? frames.later : frames.first,
-    timing_ms: timing({ ...result.micros, encode: result.micros.encode + copyMicros }),
+    timing_ms: timing(),
     ...(result.cacheReset ? { cache_reset: true } : {}),
     usage: { prompt_tokens: promptTokens, cached_tokens: cachedTokens, completion_tokens: completionTokens },
   };
@@ -77,20 +75,6 @@ export function answerOf(
 /** What the run is charged for. */
 export function usageOf({ promptTokens, cachedTokens, rows }: ChunkResult): Usage {
   return { promptTokens, cachedTokens, completionTokens: rows };
-}
-
-function timing({ decode, queue, prefill, denoise, encode }: StationMicros): AnswerHead["timing_ms"] {
-  return {
-    decode: millis(decode),
-    queue: millis(queue),
-    prefill: millis(prefill),
-    denoise: millis(denoise),
-    encode: millis(encode),
-  };
-}
-
-function millis(micros: number): number {
-  return Math.round(micros) / 1000;
 }
 
 export function toStored({ head, rows }: Answer): NeutralAnswer {

@@ -23,6 +23,7 @@ import { Interruptions } from "./interruptions.ts";
 import type { Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
 import { stateFault, stateVector } from "./state.ts";
+import { startMs, type Timing, timingOf } from "./timing.ts";
 
 /** An observation whose answer is on its way, or is there already. */
 export interface Started {
@@ -35,14 +36,21 @@ export interface Started {
   readonly replayed: boolean;
   /**
    * `print` makes what the transport sends, beside the commit; it is given out once the answer is durable. To be called once.
-   * `startMs`: from the observation's arrival to the model's start; undefined on a replay.
    */
   answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure>;
 }
 
-interface Answered<T> {
+export interface Answered<T> {
   readonly printed: T;
-  readonly startMs: number | undefined;
+  /** Undefined on a replay. */
+  readonly times: AnsweredTimes | undefined;
+}
+
+interface AnsweredTimes {
+  /** From the observation's arrival to the model's start. */
+  readonly startMs: number;
+  /** From the answer to its durable record. */
+  readonly commitMs: number;
 }
 
 /** Every check from the idempotent replay to capacity. The command's frames are the attempt's from here on. */
@@ -58,8 +66,12 @@ class Attempt implements Started {
   private readonly held: Holdings;
   private digest: Uint8Array | undefined;
   private frames: readonly PutFrame[] = [];
-  /** When the engine took the run on, monotonic ms. */
+  /** Monotonic ms; see timing.ts. */
+  private readonly begunMs: number;
+  private putMs = 0;
   private observedMs = 0;
+  /** The decoders had all frames before it had its slots. */
+  private early = false;
 
   constructor(
     private readonly deps: RobotDeps,
@@ -69,6 +81,7 @@ class Attempt implements Started {
     this.held = new Holdings(command.frames, caller, deps);
     this.generationId = makeId("gen_", deps.clock);
     this.created = Math.floor(deps.clock.unixMs() / 1000);
+    this.begunMs = deps.clock.monotonicMs();
   }
 
   get step(): number | null {
@@ -116,6 +129,8 @@ class Attempt implements Started {
     const computed = await this.guarded(() => this.computed());
     if (computed instanceof Failure) return computed;
     const { result, answer } = computed;
+    const { clock } = this.deps;
+    const answerMs = clock.monotonicMs();
     const kept = this.guarded(() => this.keep(result, answer));
     // At the same time as the commit. An error in it is thrown after the commit: an answer that is durable is never undone.
     const printed = Promise.try(() => print(answer));
@@ -124,8 +139,8 @@ class Attempt implements Started {
     this.interruptions.onLeave = () => false;
     const failure = await this.interruptions.race(kept, () => outcomeUnknown(this.command));
     if (failure) return failure;
-    const startMs = this.observedMs - this.caller.arrivedMs + result.micros.queue / 1000;
-    return { printed: await printed, startMs };
+    const waitedMs = startMs(this.observedMs, result.micros) - this.caller.arrivedMs;
+    return { printed: await printed, times: { startMs: waitedMs, commitMs: clock.monotonicMs() - answerMs } };
   }
 
   /** The replay of an observation that was answered before; undefined: this attempt may run it. */
@@ -194,6 +209,8 @@ class Attempt implements Started {
     const refused = deps.unpaid.refusal(caller.accountId);
     if (refused) return refused;
     const { first, later } = command.served.manifest.frames;
+    this.early = command.frames.slotsMissing === 0;
+    this.putMs = this.deps.clock.monotonicMs();
     const frames = command.frames.put(model, ticket.step === 0 ? first : later, turn);
     if (frames instanceof Failure) return frames;
     this.frames = frames;
@@ -212,6 +229,7 @@ class Attempt implements Started {
       return new Failure(ROBOT.engine_unavailable, "the model service is not reachable; retry with backoff");
     }
     const failStep = this.failStep();
+    this.observedMs = deps.clock.monotonicMs();
     const run = model.observe({
       frames: this.frames.map(({ frame }) => frame),
       instruction: command.instruction,
@@ -224,7 +242,6 @@ class Attempt implements Started {
     });
     if (run instanceof Failure) return run;
     this.held.run = run;
-    this.observedMs = deps.clock.monotonicMs();
     return undefined;
   }
 
@@ -232,21 +249,32 @@ class Attempt implements Started {
   private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
     const run = present(this.held.run, "a run that the engine has taken on");
     this.interruptions.onLeave = () => run.withdraw();
-    const result = await this.interruptions.race(this.slowed(run.result));
-    if (result instanceof Failure) return result;
+    const computed = await this.interruptions.race(this.timed(run.result));
+    if (computed instanceof Failure) return computed;
+    const { result, timing } = computed;
     const generation = { id: this.generationId, created: this.created };
-    return (
-      uncorrelated(this.command, result) ?? {
-        result,
-        answer: answerOf(this.command, this.ticket, result, generation, this.deps.clock),
-      }
-    );
+    const wrong = uncorrelated(this.command, result);
+    return wrong ?? { result, answer: answerOf(this.command, this.ticket, result, generation, timing) };
   }
 
-  private async slowed(result: Run["result"]): Promise<ChunkResult | Failure> {
-    const given = await result;
-    if (!(given instanceof Failure) && this.strikes("slow_model")) await sleep(this.deps.clock, LIMITS.slowModelMs);
-    return given;
+  /** The result, after the delay of a drill if there is one; `timing` is to be called when the answer is made. */
+  private async timed(
+    run: Run["result"],
+  ): Promise<{ readonly result: ChunkResult; readonly timing: () => Timing } | Failure> {
+    const result = await run;
+    if (result instanceof Failure) return result;
+    const { clock } = this.deps;
+    const resultMs = clock.monotonicMs();
+    if (this.strikes("slow_model")) await sleep(clock, LIMITS.slowModelMs);
+    const drillMs = clock.monotonicMs() - resultMs;
+    const { begunMs, putMs, observedMs, early } = this;
+    const { inBody } = this.command.frames;
+    const { arrivedMs } = this.caller;
+    const timing = () => {
+      const instants = { arrivedMs, begunMs, putMs, observedMs, resultMs, answerMs: clock.monotonicMs() };
+      return timingOf(instants, result.micros, { inBody, early, drillMs });
+    };
+    return { result, timing };
   }
 
   /** Price and record become durable in one step; then, and only then, memory and step move on. */
@@ -324,7 +352,7 @@ function replayed({ generationId, step, answer: stored }: Replay): Started {
     created,
     step,
     replayed: true,
-    answered: async (print) => ({ printed: print(answer), startMs: undefined }),
+    answered: async (print) => ({ printed: print(answer), times: undefined }),
   };
 }
 

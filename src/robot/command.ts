@@ -31,6 +31,6 @@ export interface Caller {
   readonly signal: AbortSignal;
   /** The connection that holds the session, where one does. */
   readonly holder?: Holder;
-  /** When the observation arrived, monotonic ms. */
+  /** When the observation was there, monotonic ms: the last byte of its body, or its text message. */
   readonly arrivedMs: number;
 }

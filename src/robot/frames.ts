@@ -25,6 +25,8 @@ export interface ObservedFrames {
   readonly slotsMissing: number;
   /** Processor time that their decodes took, milliseconds; final once `close` has resolved. */
   readonly decodeMs: number;
+  /** Whether they came in one body with their observation. */
+  readonly inBody: boolean;
   /** SHA-256 of each frame, by camera, oldest first. To be asked before `put`. */
   digests(cameras: number): readonly (readonly string[])[];
   /** All frames, camera-major, oldest first; those that the decoders do not have yet are handed over. */
@@ -37,6 +39,7 @@ export interface ObservedFrames {
 
 /** The frames that came with their observation in one body. */
 export class BodyFrames implements ObservedFrames {
+  readonly inBody = true;
   private readonly taken: PutFrame[] = [];
 
   /** `images`: camera-major, oldest first; emptied once the engine has copied them, because a run may wait for long. */

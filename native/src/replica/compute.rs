@@ -63,7 +63,7 @@ impl Replica {
                 pass = episodes.plan(slot).ok_or("the memory slot is gone")?;
                 variant = slot;
             }
-            let (first, last) = self.feed(row, pass, &observed)?;
+            let decoded = self.feed(row, pass, &observed)?;
             // Its frames are free: their tickets must not be used again.
             self.runs.job(index).frames_len = 0;
             let instruction = observed.instruction.as_deref().unwrap_or(&[]);
@@ -72,7 +72,7 @@ impl Replica {
             result.prompt_tokens = model.prompt_tokens(pass, instruction.len(), Some(state)) as u32;
             result.cached_tokens = model.manifest.memory.map_or(0, |memory| pass.kept * memory.tokens) as u32;
             result.cache_reset = u32::from(pass.entry == Entry::Reset);
-            result.decode_us = micros(last.duration_since(first));
+            result.decoded_us = micros(start.duration_since(decoded));
             result.queue_us = micros(start.duration_since(observed.submitted));
             result.batch = batch.len() as u32;
         }
@@ -99,21 +99,20 @@ impl Replica {
         Ok(whole.then(|| BatchTimes { prefill, denoise: prefilled.elapsed() }))
     }
 
-    /// Writes one observation's frames, prompt, state and noise into row `row`, and frees its frames. Returns when its first frame
-    /// was put and when its last was decoded.
-    fn feed(&mut self, row: usize, pass: Pass, observed: &Snapshot) -> Result<(Instant, Instant), String> {
+    /// Writes one observation's frames, prompt, state and noise into row `row`, and frees its frames. Returns when the
+    /// last of its frames was decoded.
+    fn feed(&mut self, row: usize, pass: Pass, observed: &Snapshot) -> Result<Instant, String> {
         let Replica { model, network, .. } = self;
         let (manifest, most) = (&model.manifest, model.manifest.batch);
         let Snapshot { frames, frames_len, state, instruction, step, seed, .. } = observed;
         let frames = &frames[..*frames_len];
         let given = frames.len() / manifest.cameras.len();
         let read = if pass.entry == Entry::Later { given } else { manifest.frames.first };
-        let mut span: Option<(Instant, Instant)> = None;
+        let mut decoded: Option<Instant> = None;
         for (index, &ticket) in frames.iter().enumerate() {
             let ticket = Ticket(ticket);
             let frame = model.frames.claimed(ticket).ok_or("a frame of the run is gone")?;
-            span = span
-                .map_or(Some((frame.put, frame.done)), |(put, done)| Some((put.min(frame.put), done.max(frame.done))));
+            decoded = decoded.max(Some(frame.done));
             let (camera, age) = (index / given, index % given);
             // A window that starts anew reads the last frames of each camera.
             if let (Some(network), true) = (&mut *network, age + read >= given) {
@@ -140,7 +139,7 @@ impl Replica {
             }
             network.lengths(pass, manifest.memory.map_or(0, |memory| memory.tokens));
         }
-        span.ok_or_else(|| "an observation has no frames".into())
+        decoded.ok_or_else(|| "an observation has no frames".into())
     }
 
     /// The rows of one run, in robot units, into its result; returns how many values were clamped.

@@ -14,6 +14,8 @@ export interface BodyContext extends Pick<HttpDeps, "ingress" | "clock"> {
   readonly answers: Answers;
   /** Whose share of the memory for bodies it takes: an account, or all who have none. */
   readonly owner: string;
+  /** Called when all of a body in memory is here, before it is read as what it is. */
+  readonly arrived?: () => void;
 }
 
 interface BodyOptions extends BodyContext {
@@ -25,7 +27,9 @@ interface BodyOptions extends BodyContext {
 export async function readBody(request: Request, options: BodyOptions): Promise<Body | Failure> {
   const announced = announcedLength(request);
   const small = announced !== undefined && announced <= Math.min(LIMITS.wholeBodyBytesMax, options.bytesMax);
-  return small ? await readWhole(request, announced, options) : await readPieces(request, options);
+  const body = small ? await readWhole(request, announced, options) : await readPieces(request, options);
+  options.arrived?.();
+  return body;
 }
 
 /** In one piece: a stream costs more than a small body itself, above all in garbage. */

@@ -28,6 +28,8 @@ export interface Arrival {
 export interface Call<Who extends Principal | undefined, Body> extends Arrival {
   readonly principal: Who;
   readonly body: Body;
+  /** When the last byte of the body was here, monotonic ms. */
+  readonly bodyMs: number;
 }
 
 /** `upgraded`: the connection is a WebSocket now, and there is no response. */
@@ -85,14 +87,18 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
       if (principal && isUnpaid(outcome)) unpaid.spend(owner, spentMs);
       return outcome;
     };
-    const read = await body.read(request, { ingress, clock, answers, owner, refusal, spent });
+    let bodyMs: number | undefined;
+    const arrived = () => {
+      bodyMs = clock.monotonicMs();
+    };
+    const read = await body.read(request, { ingress, clock, answers, owner, refusal, spent, arrived });
     if (read instanceof Failure) return ended(read);
     try {
       // A body may take long to arrive: nothing new begins after the signal to end.
       if (beginsWork && lifecycle.draining) return shuttingDown(answers);
       const beginMs = clock.monotonicMs();
       // Until its first `await` it runs at once: that is the checks of the fields.
-      const handled = handle({ ...arrival, principal, body: read.value });
+      const handled = handle({ ...arrival, principal, body: read.value, bodyMs: bodyMs ?? beginMs });
       spent(clock.monotonicMs() - beginMs);
       return ended(await handled);
     } finally {

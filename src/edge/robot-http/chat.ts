@@ -3,7 +3,7 @@ import type { Principal } from "../../account/authenticate.ts";
 import { describe } from "../../bundle/describe.ts";
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
-import { observe, type Started } from "../../robot/attempt.ts";
+import { type Answered, observe, type Started } from "../../robot/attempt.ts";
 import type { RobotDeps } from "../../robot/deps.ts";
 import { makeId } from "../../std/ids.ts";
 import type { JsonObject } from "../http/json.ts";
@@ -42,14 +42,14 @@ function described({ clock }: RobotDeps, { served, stream }: DescribeCommand): R
 async function chunk(
   deps: RobotHttpDeps,
   command: ObserveRequest,
-  { request, requestId, principal: { accountId }, arrivedMs }: ChatCall,
+  { request, requestId, principal: { accountId }, bodyMs }: ChatCall,
 ): Promise<Reply | Failure> {
   // For a plain reply the request's signal aborts; for a stream its reader is cancelled, which calls `leave`.
   const left = new AbortController();
   const leave = () => left.abort();
   if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave);
-  const started = await observe(deps.robot, command, { requestId, accountId, arrivedMs, signal: left.signal });
+  const started = await observe(deps.robot, command, { requestId, accountId, arrivedMs: bodyMs, signal: left.signal });
   if (started instanceof Failure) return started;
   const { manifest } = command.served;
   const headers = {
@@ -58,16 +58,21 @@ async function chunk(
   };
   if (command.stream) {
     const generation = { id: started.generationId, created: started.created, model: manifest.id };
-    const finish = async () => await answered(deps, started, chunkCompletion);
+    const finish = async () => {
+      const outcome = await answered(deps, started, chunkCompletion);
+      return outcome instanceof Failure ? outcome : outcome.printed;
+    };
     return { status: 200, body: completionEvents(deps.robot.clock, generation, finish, leave), headers };
   }
   const plain = await answered(deps, started, (answer) => ({
     body: completionText(chunkCompletion(answer)),
-    timing: serverTiming(answer.head),
+    head: answer.head,
   }));
   if (plain instanceof Failure) return plain;
-  if (started.replayed) return { status: 200, body: plain.body, headers, unpaid: true };
-  return { status: 200, body: plain.body, headers: { ...headers, "server-timing": plain.timing } };
+  const { printed, times } = plain;
+  if (times === undefined) return { status: 200, body: printed.body, headers, unpaid: true };
+  const timing = { "server-timing": serverTiming(printed.head, times.commitMs) };
+  return { status: 200, body: printed.body, headers: { ...headers, ...timing } };
 }
 
 /** The printed answer, once it is durable. */
@@ -75,11 +80,11 @@ async function answered<T>(
   { starts }: RobotHttpDeps,
   started: Started,
   print: Parameters<typeof started.answered<T>>[0],
-): Promise<T | Failure> {
+): Promise<Answered<T> | Failure> {
   const outcome = await started.answered(print);
   if (outcome instanceof Failure) return overHttp(outcome);
-  if (outcome.startMs !== undefined) starts.add(outcome.startMs);
-  return outcome.printed;
+  if (outcome.times) starts.add(outcome.times.startMs);
+  return outcome;
 }
 
 /** The specification has `engine_protocol_error` on sockets only; over HTTP it is `model_failure`. */

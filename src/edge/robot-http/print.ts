@@ -85,7 +85,8 @@ export function generationHeaders(
   };
 }
 
-/** Time at each station, for browsers and proxies. */
-export function serverTiming({ timing_ms }: AnswerHead): string {
-  return STATIONS.map((station) => `${station};dur=${timing_ms[station]}`).join(", ");
+/** Time at each station and until the record was durable, for browsers and proxies. */
+export function serverTiming({ timing_ms }: AnswerHead, commitMs: number): string {
+  const commit = Math.round(commitMs * 1000) / 1000;
+  return [...STATIONS.map((station) => `${station};dur=${timing_ms[station]}`), `commit;dur=${commit}`].join(", ");
 }

@@ -12,11 +12,13 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 const oneOf = (values: readonly string[], description: string) => Type.String({ enum: [...values], description });
 
 const STATION_TEXTS: Readonly<Record<(typeof STATIONS)[number], string>> = {
-  decode: "JPEG to normalised tensor.",
-  queue: "Waiting for a replica of the model.",
+  decode:
+    "From the observation to its frames as normalised tensors: reading the body, base64, JPEG. 0 on a socket whose frames were there before.",
+  queue:
+    "Every other wait before the model starts: for the observation before it, for slots, for the money's hold, for a replica.",
   prefill: "Images, text and state to the model's prefix cache.",
   denoise: "All flow steps.",
-  encode: "Denormalising and printing.",
+  encode: "Denormalising, and making the answer.",
 };
 
 const ActionChunk = Type.Object(
@@ -48,7 +50,8 @@ const ActionChunk = Type.Object(
       ),
       {
         description:
-          "Milliseconds at each station, with microsecond resolution. Their sum and the transport explain the client's time.",
+          "Milliseconds at each station, with microsecond resolution, from the last byte of the observation. Their sum, the wait for " +
+          "durability (`commit` in `Server-Timing`) and the transport explain the client's time.",
       },
     ),
     cache_reset: Type.Optional(
@@ -150,9 +153,12 @@ export const ROBOT_HEADERS: Readonly<Record<string, Header>> = {
   },
   "Server-Timing": {
     description:
-      "The stations of `timing_ms` for browsers and proxies; not on streams, whose headers leave before the run.",
+      "The stations of `timing_ms` for browsers and proxies, and `commit`, the wait until the answer was durable; not on replays, " +
+      "and not on streams, whose headers leave before the run.",
     schema: Type.String({
-      examples: ["decode;dur=2.44, queue;dur=0.04, prefill;dur=9.62, denoise;dur=11.06, encode;dur=0.22"],
+      examples: [
+        "decode;dur=2.44, queue;dur=0.04, prefill;dur=9.62, denoise;dur=11.06, encode;dur=0.22, commit;dur=1.31",
+      ],
     }),
   },
   "Idempotent-Replayed": {

@@ -59,6 +59,7 @@ interface Taken {
 
 /** The frames of one observation, decoded before it arrives as far as there are slots. */
 export class FrameGroup implements ObservedFrames {
+  readonly inBody = false;
   private readonly cameras: Taken[][];
   private early: EarlySlots | undefined;
   /** Early slots that are not used yet. */

@@ -71,7 +71,7 @@ export async function answerObservation(
     chunkMessages(answer, session.format, { observationId, replayed }),
   );
   if (outcome instanceof Failure) return outcome;
-  if (outcome.startMs !== undefined) service.starts.episode.add(outcome.startMs);
+  if (outcome.times) service.starts.episode.add(outcome.times.startMs);
   if (!replayed) session.step += 1;
   return outcome.printed;
 }

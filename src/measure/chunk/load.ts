@@ -35,7 +35,7 @@ type Times = Readonly<Record<ColumnName, number[]>>;
 export interface Measured {
   /**
    * Milliseconds of each chunk: the five stations as the service reports them; `client` from handing the ready request text to
-   * HTTP until the reply's last byte; `rest` = client − stations: transport, HTTP, JSON, base64, checks, scheduling.
+   * HTTP until the reply's last byte; `rest` = client − stations: transport, HTTP, the key, the wait for the durable record, scheduling.
    */
   readonly ms: Readonly<Record<ColumnName, readonly number[]>>;
   readonly seconds: number;

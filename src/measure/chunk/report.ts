@@ -8,7 +8,7 @@ import type { ChunkMeasurement } from "./suite.ts";
 
 const WINDOW = [
   "decode, queue, prefill, denoise, encode: as the service measures them (timing_ms). client: from handing the ready request text to HTTP",
-  "until the reply is read. rest = client - stations: transport, HTTP, JSON, base64, checks, scheduling.",
+  "until the reply is read. rest = client - stations: transport, HTTP, the key, the wait for the durable record, scheduling.",
   "Outside the window: making the request text, taking a camera's picture, anything before the first and after the last byte; the load",
   "generator is another process on the same machine and takes its share of the cores. Closed loop: a robot waits for its chunk.",
 ];

@@ -72,7 +72,7 @@ test("the action chunk is a JSON string of the specification's fields, in their 
     action_space: "joint_position",
     actions,
     next_frames_per_camera: 1,
-    timing_ms: { decode: 1.001, queue: 2.002, prefill: 3.003, denoise: 4.004, encode: 0.005 },
+    timing_ms: { decode: 0, queue: 2.002, prefill: 3.003, denoise: 4.004, encode: 0.005 },
   });
   expect(content).toBe(JSON.stringify(chunk));
 });
@@ -83,7 +83,7 @@ test("headers: generation id, request id, stages; the step only with a session_i
   const named = await chat(observation({ session_id: "s" }));
   expect([alone.headers.get("x-session-step"), named.headers.get("x-session-step")]).toEqual([null, "0"]);
   expect(named.headers.get("server-timing")).toBe(
-    "decode;dur=1.001, queue;dur=2.002, prefill;dur=3.003, denoise;dur=4.004, encode;dur=0.005",
+    "decode;dur=0, queue;dur=2.002, prefill;dur=3.003, denoise;dur=4.004, encode;dur=0.005, commit;dur=0",
   );
   expect(named.headers.get("x-request-id")).toMatch(/^req_/);
   expect([alone.headers.get("x-tendon-bundle"), named.headers.get("content-type")]).toEqual([null, "application/json"]);
