@@ -64,6 +64,8 @@ export const LIMITS = {
   socketUnsentBytesMax: MiB,
   /** A client that sends nothing for this long, not even a pong, is disconnected: soon enough that its session can be resumed. */
   socketSilentSeconds: 20,
+  /** A connection that holds a session which another one asks for, and that answers no ping for so long, loses it. */
+  socketAnswerMs: 2_000,
   /** Longest wait for the client's side of the closing handshake. */
   socketCloseMs: 2_000,
   socketsMax: 4_096,

@@ -168,7 +168,10 @@ export const ROBOT = table({
   }),
   session_busy: row(409, {
     http: "Another request of this session is running; send one at a time.",
-    socket: [OPEN, "Another connection, or a request over HTTP, has this session."],
+    socket: [
+      OPEN,
+      "Another connection, or a request over HTTP, has this session. Also without a question: another connection of the same key has taken it over, because this one answered no ping.",
+    ],
     close: 1008,
   }),
   instruction_changed: row(400, {
@@ -176,7 +179,7 @@ export const ROBOT = table({
     socket: [OPEN, "The session that is resumed has another instruction."],
   }),
   session_step_conflict: row(409, {
-    http: "`expected_step` is not the next step; the message names it. Nothing ran.",
+    http: "`expected_step` is not the next step; the message names it. Or there is none, and another key asked for the session's last chunk: two robots may be using one `session_id`. Nothing ran.",
     socket: [OBSERVATION],
   }),
   image_count_mismatch: row(400, {

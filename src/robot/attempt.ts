@@ -162,7 +162,7 @@ class Attempt implements Started {
     const { manifest, slots } = command.served;
     const cameras = manifest.cameras.length;
     return await deps.sessions.begin(
-      { ...this.key(), sessionId: command.sessionId, holder: caller.holder },
+      { ...this.key(), sessionId: command.sessionId, holder: caller.holder, keyId: caller.keyId },
       { instruction: command.instruction, expectedStep: command.expectedStep, images: command.frames.counts },
       { first: cameras * manifest.frames.first, later: cameras * manifest.frames.later },
       slots,

@@ -27,6 +27,8 @@ export interface Caller {
   /** Every line that is logged about the observation has it. */
   readonly requestId: string;
   readonly accountId: string;
+  /** Public id of its key. */
+  readonly keyId: string;
   /** Aborts when the client has left: that takes the run back as long as the model has not started on it. */
   readonly signal: AbortSignal;
   /** The connection that holds the session, where one does. */

@@ -179,7 +179,7 @@ async function checkHolders({ robots, world, links }: History): Promise<void> {
     if (sessionId === undefined) continue;
     const { id } = present(world.models[model], "a model").manifest;
     const name = { accountId: `acct_${account + 1}`, model: id, sessionId };
-    const holder = { gone: false, sessionEnded: () => {} };
+    const holder = { gone: false, keyId: "", answers: async () => false, takenOver: () => {}, sessionEnded: () => {} };
     const slots = catalog.models.get(id)?.slots;
     const unpayable = async () => undefined;
     const held = await sessions.hold({ ...name, instruction: "fold the towel", holder, slots, unpayable });

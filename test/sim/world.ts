@@ -140,10 +140,14 @@ export class World {
     const leave = service.socket.sockets.enter(accountId);
     assert(!(leave instanceof Failure), "there is room for a socket");
     const wire = new FakeWire();
-    const client = { requestId: "req_peer", accountId, authorization: `Bearer ${this.keys[account]}` };
+    const key = present(this.keys[account], "its key");
+    const keyId = present(keyPublicId(key), "a key's public id");
+    const client = { requestId: "req_peer", accountId, keyId, authorization: `Bearer ${key}` };
     let forget = () => {};
     const episode = new Episode(service.socket, client, new Outbox(wire, service.core.clock), () => forget());
     forget = service.socket.sockets.add(episode);
+    // Its client is there until the line is cut.
+    wire.answer = () => episode.heard();
     const gone = () => {
       episode.dropped();
       leave();

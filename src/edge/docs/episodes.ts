@@ -45,6 +45,7 @@ const EPISODE_LIMITS: Readonly<Record<string, string>> = {
   pendingMessages: whole(LIMITS.socketPendingMessagesMax),
   unsent: mebibytes(LIMITS.socketUnsentBytesMax),
   silence: `${LIMITS.socketSilentSeconds} s`,
+  answer: seconds(LIMITS.socketAnswerMs),
   idle: seconds(LIMITS.sessionIdleMs),
   chunk: `${LIMITS.chunkSecondsDefault} s`,
   horizon: `1 to the model's rows, at most ${LIMITS.actionHorizonMax}`,

@@ -42,14 +42,20 @@ function described({ clock }: RobotDeps, { served, stream }: DescribeCommand): R
 async function chunk(
   deps: RobotHttpDeps,
   command: ObserveRequest,
-  { request, requestId, principal: { accountId }, bodyMs }: ChatCall,
+  { request, requestId, principal: { accountId, keyPublicId: keyId }, bodyMs }: ChatCall,
 ): Promise<Reply | Failure> {
   // For a plain reply the request's signal aborts; for a stream its reader is cancelled, which calls `leave`.
   const left = new AbortController();
   const leave = () => left.abort();
   if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave);
-  const started = await observe(deps.robot, command, { requestId, accountId, arrivedMs: bodyMs, signal: left.signal });
+  const started = await observe(deps.robot, command, {
+    requestId,
+    accountId,
+    keyId,
+    arrivedMs: bodyMs,
+    signal: left.signal,
+  });
   if (started instanceof Failure) return started;
   const { manifest } = command.served;
   const headers = {

@@ -110,7 +110,8 @@ export const FIELDS = {
     Type.Integer({
       minimum: 0,
       description:
-        "The session's next step as the client counts it, a guard against lost or doubled requests. A difference is " +
+        "The session's next step as the client counts it, a guard against lost or doubled requests and against a second robot under " +
+        "the same `session_id`. A difference is " +
         "`session_step_conflict`, and nothing runs. Above 0 it needs a live session: without `session_id` it conflicts, with an " +
         "unknown one it is `session_expired`.",
     }),

@@ -22,6 +22,7 @@ import { FrameIntake } from "./intake.ts";
 import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
 import { answerObservation, type Client, type OpenSession, type ReceivedObservation } from "./observe.ts";
 import type { Outbox } from "./outbox.ts";
+import { Presence } from "./presence.ts";
 import { closedText, errorText, noSession, openedText, tooMuch } from "./print.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 import { Pending, Turns } from "./turns.ts";
@@ -52,6 +53,7 @@ export class Episode implements Holder {
   /** Processor time of the messages since the last answer, milliseconds. */
   private spentMs = 0;
   private readonly left = new AbortController();
+  private readonly presence: Presence;
 
   constructor(
     private readonly service: RobotSocketDeps,
@@ -59,6 +61,7 @@ export class Episode implements Holder {
     private readonly outbox: Outbox,
     private readonly onEnd: () => void,
   ) {
+    this.presence = new Presence(service.clock, () => outbox.ping());
     this.turns = new Turns(service, client.accountId, this.pending, {
       answer: (observation) => this.answer(observation),
       close: () => this.goodbye("session_close", 1000),
@@ -69,6 +72,7 @@ export class Episode implements Holder {
 
   /** A message, in the order of their arrival. */
   receive(message: string | Uint8Array): void {
+    this.presence.heard();
     const bytes = typeof message === "string" ? Buffer.byteLength(message) : message.length;
     this.take({ message, bytes, arrivedMs: this.service.clock.monotonicMs() });
   }
@@ -115,6 +119,25 @@ export class Episode implements Holder {
 
   get gone(): boolean {
     return this.over;
+  }
+
+  get keyId(): string {
+    return this.client.keyId;
+  }
+
+  /** A sign of life of its client: a pong. Messages are one too. */
+  heard(): void {
+    this.presence.heard();
+  }
+
+  async answers(): Promise<boolean> {
+    return !this.over && (await this.presence.ask(LIMITS.socketAnswerMs));
+  }
+
+  /** Its client has most likely connected anew; if it is another one, it is told why. */
+  takenOver(): void {
+    const message = `another connection of the same key has taken this session over, because this one answered no ping for ${LIMITS.socketAnswerMs / 1000} s; robots need a session_id each`;
+    this.fail(new Failure(ROBOT.session_busy, message));
   }
 
   /** A chunk that is being answered is sent first. */
@@ -295,6 +318,7 @@ export class Episode implements Holder {
     if (this.over) return;
     this.over = true;
     this.left.abort();
+    this.presence.end();
     // A client that sent session.close will not resume the session.
     this.letGo(this.closing ? "end" : "stay");
     if (this.session) discard(this.session.intake.take().frames, this.service, this.client);

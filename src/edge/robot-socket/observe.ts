@@ -17,6 +17,8 @@ export interface Client {
   /** Of the handshake; every line that is logged about the connection has it. */
   readonly requestId: string;
   readonly accountId: string;
+  /** Public id of its key. */
+  readonly keyId: string;
   readonly authorization: string | null;
 }
 
@@ -61,9 +63,9 @@ export async function answerObservation(
   }
   if (command instanceof Failure) return command;
   session.intake.digests = command.observationId !== undefined;
-  const { requestId, accountId } = client;
+  const { requestId, accountId, keyId } = client;
   const { arrivedMs } = received;
-  const started = await observe(service, command, { requestId, accountId, signal, holder, arrivedMs });
+  const started = await observe(service, command, { requestId, accountId, keyId, signal, holder, arrivedMs });
   if (started instanceof Failure) return started;
   const { observationId } = command;
   const { replayed } = started;

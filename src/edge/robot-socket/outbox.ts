@@ -6,6 +6,7 @@ import type { Clock } from "../../std/clock.ts";
 export interface Wire {
   send(data: string | Uint8Array): number;
   getBufferedAmount(): number;
+  ping(): number;
   close(code: number, reason?: string): void;
   terminate(): void;
 }
@@ -23,6 +24,11 @@ export class Outbox {
     if (this.isClosed) return true;
     const sent = this.wire.send(data);
     return sent !== 0 && this.wire.getBufferedAmount() < LIMITS.socketUnsentBytesMax;
+  }
+
+  /** Any WebSocket library answers by itself. */
+  ping(): void {
+    if (!this.isClosed) this.wire.ping();
   }
 
   /** Closes after what was sent; the connection of a client that does not read it is terminated some seconds later. */

@@ -55,6 +55,7 @@ const operation: Operation = {
 interface Handlers {
   open(socket: ServerWebSocket<Handlers>): void;
   message(socket: ServerWebSocket<Handlers>, message: string | Buffer): void;
+  pong(): void;
   close(): void;
 }
 
@@ -74,10 +75,10 @@ function socketOptions(silentSeconds: number) {
 async function upgrade(deps: RobotSocketDeps, call: Call<Principal, undefined>): Promise<Outcome> {
   const { request, server, requestId } = call;
   if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") return notFound();
-  const { accountId } = call.principal;
+  const { accountId, keyPublicId: keyId } = call.principal;
   const leave = deps.sockets.enter(accountId);
   if (leave instanceof Failure) return leave;
-  const client = { requestId, accountId, authorization: request.headers.get("authorization") };
+  const client = { requestId, accountId, keyId, authorization: request.headers.get("authorization") };
   // Bun accepts the first subprotocol that a client offers; with an empty value it sends no header.
   const upgradeHeaders = { "Sec-WebSocket-Protocol": "", "X-Request-Id": requestId };
   if (server?.upgrade(request, { headers: upgradeHeaders, data: handlers(deps, client, leave) })) return "upgraded";
@@ -96,6 +97,9 @@ function handlers(service: RobotSocketDeps, client: Client, leave: () => void): 
     },
     message(_socket, message) {
       episode?.receive(message);
+    },
+    pong() {
+      episode?.heard();
     },
     close() {
       episode?.dropped();

@@ -46,6 +46,8 @@ export interface SessionRequest {
   readonly expectedStep: number | undefined;
   /** Frames in all, or of each camera. */
   readonly images: number | readonly number[];
+  /** The session's last chunk was asked for with another key. */
+  readonly otherDriver?: boolean;
 }
 
 /** Image parts that a request must carry: cameras × frames per camera. */
@@ -58,7 +60,7 @@ const START_ANEW = "start a new session with a new session_id and its first fram
 
 /** The checks of the session stage in the contract's order; the busy state when all pass. */
 export function begin(state: SessionState, request: SessionRequest, counts: ImageCounts): Busy | Failure {
-  const { instruction, expectedStep, images } = request;
+  const { instruction, expectedStep, images, otherDriver = false } = request;
   if (state.kind === "expired" || (state.kind === "busy" && state.ending)) {
     return ended();
   }
@@ -75,7 +77,10 @@ export function begin(state: SessionState, request: SessionRequest, counts: Imag
   if (state.kind === "idle" && state.instruction !== instruction) {
     return otherInstruction();
   }
-  const conflict = stepConflict(expectedStep, step) ?? wrongCount(images, step === 0 ? counts.first : counts.later);
+  const conflict =
+    stepConflict(expectedStep, step) ??
+    (otherDriver && expectedStep === undefined ? twoDrivers(step) : undefined) ??
+    wrongCount(images, step === 0 ? counts.first : counts.later);
   const before = state.kind === "idle" ? state : undefined;
   return conflict ?? { kind: "busy", step, instruction, before, ending: false };
 }
@@ -126,6 +131,15 @@ function stepConflict(expectedStep: number | undefined, step: number): Failure |
   return new Failure(
     ROBOT.session_step_conflict,
     `expected_step is ${expectedStep}, but the next step is ${step}; nothing ran, continue with step ${step}`,
+    { param: "expected_step" },
+  );
+}
+
+/** Two robots under one name would each get chunks that the other's observations had a part in. */
+function twoDrivers(step: number): Failure {
+  return new Failure(
+    ROBOT.session_step_conflict,
+    `another API key asked for this session's last chunk, and the request has no expected_step: are two robots using one session_id? Nothing ran; use a session_id of your own, or send expected_step, which is ${step} now`,
     { param: "expected_step" },
   );
 }

@@ -28,12 +28,20 @@ export interface SessionName {
   readonly sessionId: string | undefined;
   /** The connection that asks, if it is one that holds the session. */
   readonly holder?: Holder | undefined;
+  /** Public id of the key that asks. */
+  readonly keyId?: string | undefined;
 }
 
 /** A connection that holds a session exclusively. */
 export interface Holder {
   /** The connection has ended: a session that is still being opened for it must not be given to it. */
   readonly gone: boolean;
+  /** Public id of its key. */
+  readonly keyId: string;
+  /** Asks its client for a sign of life; false when none comes in time. */
+  answers(): Promise<boolean>;
+  /** Another connection of its key takes the session, because it does not answer: it ends and releases the session. */
+  takenOver(): void;
   /** Called when the session has expired or was ended by another request. */
   sessionEnded(): void;
 }
@@ -67,6 +75,8 @@ interface Entry {
   readonly slots: SessionSlots | undefined;
   slot: number | undefined;
   holder?: Holder | undefined;
+  /** Public id of the key that asked for its last answered chunk. */
+  driver?: string | undefined;
   /** Only for a session that a connection opened as new: all its ids are known here. */
   ids?: SeenIds;
   /** Set while a chunk of a closed connection runs, or a connection opens the session; resolves when it is idle or has ended. */
@@ -112,7 +122,7 @@ export class SessionTable implements Sessions {
     slots?: SessionSlots,
   ): Promise<Ticket | Failure> {
     this.sweep();
-    const { sessionId, holder } = name;
+    const { sessionId, holder, keyId } = name;
     if (sessionId === undefined) return this.beginAlone(request, counts);
     const key = keyOf(name, sessionId);
     const before = this.live.get(key);
@@ -120,7 +130,10 @@ export class SessionTable implements Sessions {
     if (!before && holder) return machine.ended();
     const entry = before ?? this.look(key, name.accountId, slots);
     const state = before?.state ?? (await this.past({ ...name, sessionId }));
-    const busy = state instanceof Failure ? state : machine.begin(state, request, counts);
+    const busy =
+      state instanceof Failure
+        ? state
+        : machine.begin(state, { ...request, otherDriver: isOther(before, name) }, counts);
     if (busy instanceof Failure) {
       if (!before) this.live.delete(key);
       return busy;
@@ -129,20 +142,30 @@ export class SessionTable implements Sessions {
     return new SessionTicket(sessionId, busy.step, entry, {
       admit: () => (busy.before === undefined ? this.place(entry, sessionId) : undefined),
       end: (next) => this.settle(key, entry, next),
+      answered: () => {
+        entry.driver = keyId;
+      },
       clock: this.clock,
     });
   }
 
-  /** Waits for a chunk that the last connection left running, and for another connection that is opening the session. */
+  /**
+   * Waits for a chunk that the last connection left running, for another connection that is opening the session, and for a sign
+   * of life of the one that holds it.
+   */
   async hold(request: HoldRequest): Promise<{ readonly sessionId: string; readonly step: number } | "gone" | Failure> {
     this.sweep();
-    const { holder, instruction, slots } = request;
+    const { holder, slots } = request;
     const sessionId = request.sessionId ?? makeId("anon-", this.clock);
     const key = keyOf({ ...request, sessionId }, sessionId);
-    for (let left = this.live.get(key)?.left; left; left = this.live.get(key)?.left) await left.promise;
+    // Looked at again after every wait: what follows must see the session as this loop has left it.
+    for (let one = this.live.get(key); one?.left || one?.holder; one = this.live.get(key)) {
+      const refused = one.left ? await one.left.promise : await this.askHolder(key, one, holder);
+      if (holder.gone) return "gone";
+      if (refused) return refused;
+    }
     if (holder.gone) return "gone";
     const before = this.live.get(key);
-    if (before?.holder) return machine.busyElsewhere();
     const entry = before ?? this.look(key, request.accountId, slots);
     if (!before) {
       entry.left = Promise.withResolvers();
@@ -156,6 +179,18 @@ export class SessionTable implements Sessions {
     entry.holder = holder.gone ? undefined : holder;
     this.settle(key, entry, idle);
     return holder.gone ? "gone" : { sessionId, step: idle.step };
+  }
+
+  /** The refusal if the connection that holds the session is there, or has another key; else that one has lost it. */
+  private async askHolder(key: string, entry: Entry, asking: Holder): Promise<Failure | undefined> {
+    const { holder } = entry;
+    if (holder === undefined) return undefined;
+    if (holder.keyId !== asking.keyId || (await holder.answers())) return machine.busyElsewhere();
+    // While it was asked it may have ended, or lost the session to a third one.
+    if (asking.gone || this.live.get(key) !== entry || entry.holder !== holder) return undefined;
+    holder.takenOver();
+    assert(entry.holder !== holder, "a connection that loses its session releases it");
+    return undefined;
   }
 
   /** To be called for every observation, because it adds the id to those seen. */
@@ -346,6 +381,11 @@ function recordDown({ reason }: StoreDown): Failure {
     "the record of sessions does not answer, nothing ran; retry with backoff",
     { retryAfterSeconds: 1, detail: `store: ${reason}` },
   );
+}
+
+/** A connection that holds the session was told its step when it opened it; whoever just sends a request was not. */
+function isOther(entry: Entry | undefined, { holder, keyId }: SessionName): boolean {
+  return holder === undefined && entry?.driver !== undefined && entry.driver !== keyId;
 }
 
 function keyOf({ accountId, model }: SessionName, sessionId: string): string {

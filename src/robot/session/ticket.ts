@@ -33,6 +33,7 @@ export class SessionTicket implements Ticket {
     private readonly table: {
       readonly admit: () => Failure | undefined;
       readonly end: (next: machine.SessionState) => void;
+      readonly answered: () => void;
       readonly clock: Clock;
     },
   ) {}
@@ -46,6 +47,7 @@ export class SessionTicket implements Ticket {
   }
 
   commit(): void {
+    this.table.answered();
     this.table.end(machine.commit(this.take(), this.table.clock.monotonicMs()));
   }
 

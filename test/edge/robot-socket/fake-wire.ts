@@ -5,6 +5,9 @@ export class FakeWire implements Wire {
   readonly out: (string | Uint8Array)[] = [];
   closed: number | undefined;
   terminated = false;
+  pings = 0;
+  /** What its client does about a ping. */
+  answer = () => {};
   /** Bytes that the client has not read. */
   unread = 0;
   drops = false;
@@ -13,6 +16,11 @@ export class FakeWire implements Wire {
     if (this.drops) return 0;
     this.out.push(data);
     return data.length;
+  }
+  ping(): number {
+    this.pings += 1;
+    queueMicrotask(() => this.answer());
+    return 1;
   }
   getBufferedAmount(): number {
     return this.unread;

@@ -1,4 +1,5 @@
 /** A client of an episode, without a network: what it says goes straight in, what it hears is kept in order. */
+import { keyPublicId } from "../../../src/account/key.ts";
 import { Episode } from "../../../src/edge/robot-socket/episode.ts";
 import { Outbox } from "../../../src/edge/robot-socket/outbox.ts";
 import { StoreDown } from "../../../src/store/store.ts";
@@ -25,11 +26,12 @@ export class Peer {
     key = at.key,
     accountId = "acct_1",
   ) {
-    const client = { requestId: "req_peer", accountId, authorization: `Bearer ${key}` };
+    const client = { requestId: "req_peer", accountId, keyId: keyPublicId(key) ?? key, authorization: `Bearer ${key}` };
     const end = () => {
       this.ended = true;
     };
     this.episode = new Episode(at.service.socket, client, new Outbox(this.wire, at.clock), end);
+    this.wire.answer = () => this.episode.heard();
   }
 
   /** Text messages so far; binary ones as their bytes' number. */

@@ -14,8 +14,15 @@ const name = { accountId: "a1", model: "m1", sessionId: "s" };
 const unpayable = async () => undefined;
 
 class Connection implements Holder {
+  readonly keyId = "key";
   gone = false;
   ended = false;
+
+  async answers(): Promise<boolean> {
+    return !this.gone;
+  }
+
+  takenOver(): void {}
 
   sessionEnded(): void {
     this.ended = true;
