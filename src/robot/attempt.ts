@@ -114,7 +114,13 @@ class Attempt implements Started {
     const ticket = await this.openSession();
     if (ticket instanceof Failure) return ticket;
     held.ticket = ticket;
-    held.interruptions = new Interruptions(deps.clock, deps.chunkMs, this.caller.signal, deps.lifecycle.over);
+    held.interruptions = new Interruptions(
+      deps.clock,
+      deps.chunkMs,
+      this.caller.signal,
+      deps.lifecycle.over,
+      this.caller.goesOn,
+    );
     const failure = stateFault(manifest.state.kind, command.state) ?? (await this.admitted());
     if (failure) return failure;
     // Before the decode, so that the statement is sent before the decoders occupy the cores.

@@ -31,6 +31,8 @@ export interface Caller {
   readonly keyId: string;
   /** Aborts when the client has left: that takes the run back as long as the model has not started on it. */
   readonly signal: AbortSignal;
+  /** Told, while `signal` aborts, that the model has started: the chunk is finished, charged and kept for a repeat. */
+  readonly goesOn?: () => void;
   /** The connection that holds the session, where one does. */
   readonly holder?: Holder;
   /** When the observation was there, monotonic ms: the last byte of its body, or its text message. */

@@ -13,6 +13,7 @@ export class Interruptions {
   private readonly end = () => this.over.resolve("over");
   private readonly leave = () => {
     if (this.onLeave()) this.left.resolve("left");
+    else this.goesOn?.();
   };
 
   constructor(
@@ -21,6 +22,8 @@ export class Interruptions {
     private readonly signal: AbortSignal,
     /** Aborts when the service shuts down and must answer every waiting request. */
     private readonly service: AbortSignal,
+    /** Told at once when the client has left and the request goes on. */
+    private readonly goesOn?: () => void,
   ) {
     this.disarmClock = clock.after(ms, () => this.late.resolve("late"));
     signal.addEventListener("abort", this.leave);

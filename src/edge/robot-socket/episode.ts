@@ -19,7 +19,7 @@ import type { JsonObject } from "../http/json.ts";
 import { principalOf } from "../http/principal.ts";
 import { discard, readFrame } from "./frames.ts";
 import { FrameIntake } from "./intake.ts";
-import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
+import { echoedId, isObservation, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
 import { answerObservation, type Client, type OpenSession, type ReceivedObservation } from "./observe.ts";
 import type { Outbox } from "./outbox.ts";
 import { Presence } from "./presence.ts";
@@ -41,8 +41,10 @@ type Goodbye = 1000 | 1001;
 
 export class Episode implements Holder {
   private session: OpenSession | undefined;
-  /** Messages that came while the session was being opened. */
+  /** Messages that came while the session was being opened; until they are worked on. */
   private waiting: Arrived[] | undefined;
+  /** They have waited, and are worked on one after another. */
+  private backlog: Arrived[] = [];
   private readonly pending = new Pending();
   private readonly turns: Turns;
   /** The client has sent `session.close`. */
@@ -50,6 +52,8 @@ export class Episode implements Holder {
   /** The session has expired or was ended by another request. */
   private expired = false;
   private over = false;
+  /** The client has left, and the observation that runs is finished and kept for a repeat. */
+  private goesOn = false;
   /** Processor time of the messages since the last answer, milliseconds. */
   private spentMs = 0;
   private readonly left = new AbortController();
@@ -195,9 +199,9 @@ export class Episode implements Holder {
               slots,
               unpayable: () => this.unpayable(opening, model),
             });
-    const messages = present(this.waiting, "messages wait while a session is opened");
+    this.backlog = present(this.waiting, "messages wait while a session is opened");
     this.waiting = undefined;
-    for (const { bytes } of messages) {
+    for (const { bytes } of this.backlog) {
       this.pending.give(bytes, 1);
       ingress.give(accountId, bytes);
     }
@@ -209,7 +213,7 @@ export class Episode implements Holder {
       if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
       else this.say(openedText(opening.served, held));
     }
-    for (const arrived of messages) this.take(arrived);
+    for (let next = this.backlog.shift(); next; next = this.backlog.shift()) this.take(next);
     if (lifecycle.draining) this.drain();
   }
 
@@ -241,6 +245,11 @@ export class Episode implements Holder {
     const session = present(this.session, "an open session");
     if (!this.pend(bytes)) return;
     const { lifecycle, ingress } = this.service;
+    if (this.turns.outstanding >= LIMITS.socketObservationsMax) {
+      const message = `more than ${LIMITS.socketObservationsMax} observations wait for their answers; wait for one before the next`;
+      this.fail(new Failure(ROBOT.too_many_observations, message), echoedId(body));
+      return;
+    }
     if (!ingress.take(this.client.accountId, bytes)) {
       this.fail(tooMuch(), echoedId(body));
       return;
@@ -248,11 +257,6 @@ export class Episode implements Holder {
     const taken = session.intake.take();
     const observation = { body, textBytes: bytes, frames: taken.frames, arrivedMs, late: lifecycle.draining };
     this.turns.push(observation, bytes + taken.bytes, 1 + taken.messages);
-    if (this.turns.outstanding > LIMITS.socketObservationsMax) {
-      const message = `more than ${LIMITS.socketObservationsMax} observations wait for their answers; wait for one before the next`;
-      this.fail(new Failure(ROBOT.too_many_observations, message), echoedId(body));
-      return;
-    }
     this.turns.work();
   }
 
@@ -265,9 +269,13 @@ export class Episode implements Holder {
   private async answer(received: ReceivedObservation): Promise<void> {
     const { service, client, left } = this;
     const session = present(this.session, "an open session");
-    const answer = await answerObservation({ service, client, holder: this, signal: left.signal }, session, received);
+    const goesOn = () => {
+      this.goesOn = true;
+    };
+    const asker = { service, client, holder: this, signal: left.signal, goesOn };
+    const answer = await answerObservation(asker, session, received);
     if (answer instanceof Failure) {
-      this.fail(answer, echoedId(received.body));
+      this.fail(answer, echoedId(received.body), "answered");
       return;
     }
     this.count(200);
@@ -280,8 +288,8 @@ export class Episode implements Holder {
     if (this.service.lifecycle.draining) this.drain();
   }
 
-  /** Sends the error; a failure that closes ends the connection behind it. */
-  private fail(failure: Failure, observationId?: string): void {
+  /** Sends the error; a failure that closes ends the connection behind it. `answered`: it answers the observation that runs. */
+  private fail(failure: Failure, observationId?: string, answered?: "answered"): void {
     if (this.over) return;
     const { service, client } = this;
     if (failure.detail !== undefined) {
@@ -297,8 +305,17 @@ export class Episode implements Holder {
     // A robot whose first frame cannot be read is set up wrongly (specification).
     const first = failure.row === ROBOT.invalid_image && this.session?.step === 0;
     const code = failure.close ?? (first ? 1008 : undefined);
-    this.say(errorText(failure, code !== undefined, observationId));
+    const closing = code !== undefined;
+    const dropped = closing ? this.unanswered(answered) : 0;
+    this.say(errorText(failure, { closing, observationId, dropped }));
     if (code !== undefined) this.end(code, failure.wireCode);
+  }
+
+  /** Takes back what runs, if the model has not started, and counts the observations that get no answer. */
+  private unanswered(running: "answered" | undefined): number {
+    this.left.abort();
+    const waiting = [...(this.waiting ?? []), ...this.backlog].filter(({ message }) => isObservation(message));
+    return this.turns.outstanding - (running === "answered" || this.goesOn ? 1 : 0) + waiting.length;
   }
 
   private goodbye(reason: string, code: Goodbye): void {

@@ -38,6 +38,13 @@ export function parseMessage(text: string): ClientMessage | Failure {
   return { type, body };
 }
 
+/** Whether a message that was not worked on is an observation. */
+export function isObservation(message: string | Uint8Array): boolean {
+  if (typeof message !== "string" || lengthFault(message, true)) return false;
+  const read = parseMessage(message);
+  return !(read instanceof Failure) && read.type === "observation";
+}
+
 /** Failures: `message_too_large`, which closes if no session is open. */
 export function lengthFault(text: string, sessionOpen: boolean): Failure | undefined {
   if (!isTooLong(text)) return undefined;

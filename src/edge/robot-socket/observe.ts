@@ -46,11 +46,13 @@ interface Asker {
   readonly holder: Holder;
   /** Aborts when the connection is gone. */
   readonly signal: AbortSignal;
+  /** Told while it aborts, if the model has started. */
+  readonly goesOn: () => void;
 }
 
 /** Gives the frames back, whatever becomes of the observation; the session's step moves on with its chunk. */
 export async function answerObservation(
-  { service, client, holder, signal }: Asker,
+  { service, client, holder, signal, goesOn }: Asker,
   session: OpenSession,
   received: ReceivedObservation,
 ): Promise<Sent | Failure> {
@@ -65,7 +67,7 @@ export async function answerObservation(
   session.intake.digests = command.observationId !== undefined;
   const { requestId, accountId, keyId } = client;
   const { arrivedMs } = received;
-  const started = await observe(service, command, { requestId, accountId, keyId, signal, holder, arrivedMs });
+  const started = await observe(service, command, { requestId, accountId, keyId, signal, goesOn, holder, arrivedMs });
   if (started instanceof Failure) return started;
   const { observationId } = command;
   const { replayed } = started;

@@ -29,14 +29,24 @@ export function closedText(reason: string): string {
   return JSON.stringify({ type: "session.closed", reason });
 }
 
-/** `observationId`: the id of the observation at fault, if it has one. */
-export function errorText(failure: Failure, closing: boolean, observationId: string | undefined): string {
+/** What an error says besides its failure. */
+interface ErrorFacts {
+  readonly closing: boolean;
+  /** The id of the observation at fault, if it has one. */
+  readonly observationId: string | undefined;
+  /** Observations of the connection that get no answer: none of them ran or was charged. */
+  readonly dropped: number;
+}
+
+export function errorText(failure: Failure, { closing, observationId, dropped }: ErrorFacts): string {
   return JSON.stringify({
     type: "error",
     code: failure.wireCode,
     message: saying(failure),
     closing,
     ...(observationId === undefined ? {} : { observation_id: observationId }),
+    ...(failure.retryAfterSeconds === undefined ? {} : { retry_after: failure.retryAfterSeconds }),
+    ...(dropped === 0 ? {} : { dropped }),
   });
 }
 

@@ -138,6 +138,7 @@ describe("observations", () => {
         code: "too_many_observations",
         message: expect.any(String),
         closing: true,
+        dropped: 7,
         observation_id: "o8",
       },
     ]);

@@ -34,6 +34,8 @@ interface Row {
   readonly ran?: true;
   /** The account comes to no session any more. */
   readonly barred?: true;
+  /** The error says when to try again. */
+  readonly retry?: true;
 }
 
 /** Files of this size are none for the decoder. */
@@ -87,8 +89,8 @@ const ROWS: readonly Row[] = [
   },
   { code: "insufficient_credit", close: 1008, before: (one) => leave(one, CHUNK + CHUNK / 2n), barred: true },
   { code: "payment_required", close: 1008, before: (one) => leave(one, CHUNK), barred: true },
-  { code: "metering_unavailable", close: 1008, drill: "metering_unavailable" },
-  { code: "billing_unavailable", close: 1008, drill: "billing_unavailable" },
+  { code: "metering_unavailable", close: 1008, drill: "metering_unavailable", retry: true },
+  { code: "billing_unavailable", close: 1008, drill: "billing_unavailable", retry: true },
   {
     code: "model_failure",
     close: 1011,
@@ -112,6 +114,7 @@ const ROWS: readonly Row[] = [
   {
     code: "auth_unavailable",
     close: 1008,
+    retry: true,
     before: ({ at: { service } }) => {
       let asked = 0;
       service.core.drills.strikes = (name) => {
@@ -170,6 +173,9 @@ describe("observations at fault between two others that are sent with them", () 
         message: expect.any(String),
         closing: row.close !== undefined,
         ...(row.unnamed ? {} : { observation_id: "fault" }),
+        ...(row.retry ? { retry_after: expect.any(Number) } : {}),
+        // The one behind it.
+        ...(row.close === undefined ? {} : { dropped: 1 }),
       };
       const right = [...(row.first ? [] : ["before"]), ...(row.close === undefined ? ["after"] : [])];
       const answers = right.map((id) => expect.objectContaining({ type: "action_chunk", observation_id: id }));
@@ -202,6 +208,8 @@ interface Fault {
   readonly close?: number;
   /** The error is about this observation. */
   readonly id?: string;
+  /** Observations that get no answer, where it is not the queued one alone. */
+  readonly dropped?: number;
   readonly stage?: Parameters<typeof stage>[0];
 }
 
@@ -238,6 +246,7 @@ const FAULTS: readonly Fault[] = [
     code: "too_many_observations",
     close: 1008,
     id: "n6",
+    dropped: 7,
     send: (one) => {
       for (let n = 0; n < 7; n += 1) one.sayObserve({ observation_id: `n${n}` });
     },
@@ -264,7 +273,7 @@ const FAULTS: readonly Fault[] = [
 ];
 
 describe("messages at fault while one observation runs and another waits", () => {
-  for (const { name, code, send, close, id, stage: options } of FAULTS) {
+  for (const { name, code, send, close, id, dropped = 1, stage: options } of FAULTS) {
     const how = close === undefined ? "closing false, both are answered" : `closing, ${close}, what runs is kept`;
     test(`${code}, ${name}: ${how}`, async () => {
       const one = await peer(options);
@@ -281,6 +290,7 @@ describe("messages at fault while one observation runs and another waits", () =>
         message: expect.any(String),
         closing: close !== undefined,
         ...(id === undefined ? {} : { observation_id: id }),
+        ...(close === undefined ? {} : { dropped }),
       };
       expect([one.heard.slice(1), one.closed]).toEqual([[error], close]);
       await next();

@@ -56,14 +56,14 @@ const REFUSALS: readonly {
 
 describe("observations behind a session.open that is refused", () => {
   for (const { code, fields, before, key } of REFUSALS) {
-    test(`${code}: closing, 1008; they are dropped without a word`, async () => {
+    test(`${code}: closing, 1008; they are dropped, and the error says how many`, async () => {
       const at = await stage();
       await before(at);
       const one = new Peer(at, key ?? at.key);
       one.sayOpen(fields);
       for (const id of ["a", "b"]) one.sayObserve({ observation_id: id });
       await settle();
-      expect(one.heard).toEqual([{ type: "error", code, message: expect.any(String), closing: true }]);
+      expect(one.heard).toMatchObject([{ type: "error", code, closing: true, dropped: 2 }]);
       expect([one.closed, one.ended, at.engine.observations.length, held(at)]).toEqual([1008, true, 0, NOTHING]);
       expect(await money(at)).toEqual({ paid: 0n, held: 0n });
     });

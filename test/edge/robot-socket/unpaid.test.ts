@@ -31,7 +31,7 @@ describe("a session takes a slot only if its account could pay for one chunk", (
         one.sayOpen(fields);
         one.sayObserve();
         await settle();
-        expect(one.heard).toEqual([{ type: "error", code, message: expect.any(String), closing: true }]);
+        expect(one.heard).toEqual([{ type: "error", code, message: expect.any(String), closing: true, dropped: 1 }]);
         expect([one.closed, free(at), at.service.robot.sessions.size]).toEqual([1008, slots, 0]);
       }
       expect([at.engine.cameras, held(at)]).toEqual([[], NOTHING]);
