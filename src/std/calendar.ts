@@ -11,6 +11,11 @@ export function monthOf(unixSeconds: number): number {
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
 }
 
+/** YYYYMM of a day. */
+export function monthOfDay(day: number): number {
+  return monthOf(day * 86_400);
+}
+
 /** `2026-11-21` of a day. */
 export function dayText(day: number): string {
   return new Date(day * 86_400_000).toISOString().slice(0, 10);

@@ -5,7 +5,7 @@ import { PageRefusal, type Person, unavailable } from "../../account/people.ts";
 import { PAGE } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
 import { isLlmId } from "../../llm/models.ts";
-import { dayOf, dayText, monthOf } from "../../std/calendar.ts";
+import { dayOf, dayText, monthOf, monthOfDay, monthStart } from "../../std/calendar.ts";
 import { nanosOf, usdText } from "../../std/usd.ts";
 import type { UsageDay } from "../../store/charges/records.ts";
 import { StoreDown } from "../../store/store.ts";
@@ -107,32 +107,36 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
   const { store, clock } = deps;
   const now = Math.floor(clock.unixMs() / 1000);
   const { accountId } = who;
+  const month = monthOf(now);
+  const fromDay = dayOf(now) - DAYS + 1;
   // Stores the times of use that are still in memory, which the page shows.
   await deps.keys.flush();
   const [found, keys, days] = await Promise.all([
     store.accounts.accountById(accountId),
     store.accounts.keysOf(accountId),
-    store.charges.usageDays({ accountId, fromDay: dayOf(now) - DAYS + 1 }),
+    // A month may have 31 days.
+    store.charges.usageDays({ accountId, fromDay: Math.min(fromDay, dayOf(monthStart(month))) }),
   ]);
   if (!found || found instanceof StoreDown || keys instanceof StoreDown || days instanceof StoreDown) {
     return message("Sorry", unavailable());
   }
   const balance = found.credits - found.settled;
-  const month = monthOf(now);
+  // The account itself knows the month of its last settlement, which a clock that jumped may have put into another one.
+  const spent = days.filter(({ day }) => monthOfDay(day) === month).reduce((sum, { cost }) => sum + cost, 0n);
   const html = accountPage({
     viewer: viewer(who),
     ...said,
     credit: { balance, held: found.held, available: balance - found.held, paymentMethod: found.paymentMethod },
     month: {
       name: MONTH.format(clock.unixMs()),
-      settled: found.month === month ? found.monthSettled : 0n,
+      settled: spent,
       limit: found.spendLimit,
     },
     limitText: found.spendLimit === undefined ? "" : usdText(found.spendLimit).replace(/\.?0+$/, ""),
     keys: keys.map(({ publicId, name, createdAt, lastUsedAt, revokedAt }) => {
       return { prefix: keyPrefix(publicId), name, createdAt, lastUsedAt, revokedAt };
     }),
-    usage: days.map(usageRow),
+    usage: days.filter(({ day }) => day >= fromDay).map(usageRow),
     today: dayText(dayOf(now)),
     passwordCharsMin: LIMITS.passwordCharsMin,
     provider: deps.oidc?.name,

@@ -1,6 +1,9 @@
 /** Hold and release as functions of PostgreSQL; their steps for SQLite stand in writes.ts, and one test file runs both. */
 import type { Hot } from "../domain.ts";
 import type { ChargeKey, NewCharge } from "./records.ts";
+import { monthCost } from "./settle.ts";
+
+const SPENT = monthCost({ account: "a.id", month: "charge_month", day: "(o->>'day')::bigint" });
 
 export const hold: Hot<NewCharge> = {
   sql: `
@@ -15,7 +18,7 @@ BEGIN
   refusal := CASE
     WHEN a.payment_method = 0 AND a.credits - a.settled <= 0 THEN 'payment_required'
     WHEN a.credits - a.settled - a.held < amount THEN 'insufficient_credit'
-    WHEN CASE WHEN a.month >= charge_month THEN a.month_settled ELSE 0 END + a.held + amount > a.spend_limit
+    WHEN a.spend_limit < CASE WHEN a.month = charge_month THEN a.month_settled ELSE ${SPENT} END + a.held + amount
       THEN 'spend_limit_exceeded'
   END;
   IF refusal IS NOT NULL THEN

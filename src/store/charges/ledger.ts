@@ -84,10 +84,14 @@ const RULES: readonly Rule[] = [
   ),
   total("held", "SELECT account_id, sum(held) AS found FROM charges WHERE settled_at IS NULL GROUP BY account_id"),
   {
-    text: `SELECT id, accounts.month, coalesce(latest, 0) AS latest FROM accounts LEFT JOIN (
-             SELECT account_id, max(month) AS latest FROM entries WHERE ${OWN} AND kind IN ${SPENT} GROUP BY account_id
-           ) AS months ON account_id = id WHERE accounts.month <> coalesce(latest, 0) ORDER BY id LIMIT 1`,
-    problem: (row) => `account ${row.id}: its month is ${row.month}, its last settlement is of ${row.latest}`,
+    // Its last settlement is of any month that a clock has shown.
+    text: `SELECT id, accounts.month, settlements FROM accounts LEFT JOIN (
+             SELECT account_id, CAST(count(*) AS BIGINT) AS settlements FROM entries WHERE ${OWN} AND kind IN ${SPENT} GROUP BY account_id
+           ) AS found ON account_id = id
+           WHERE (accounts.month <> 0 OR settlements > 0) AND NOT EXISTS (
+             SELECT 1 FROM entries WHERE ${OWN} AND kind IN ${SPENT} AND account_id = accounts.id AND entries.month = accounts.month
+           ) ORDER BY id LIMIT 1`,
+    problem: (row) => `account ${row.id}: its month is ${row.month}, in which it has no settlement`,
   },
   total(
     "month_settled",

@@ -1,9 +1,13 @@
 /** Reads of money. */
+import { dayOf, monthStart } from "../../std/calendar.ts";
 import { type Row, recordOf } from "../record.ts";
 import { first, rows, type Steps } from "../steps.ts";
 import type { HoldOutcome, UsageDay } from "./records.ts";
+import { monthCost } from "./settle.ts";
 
 export * from "./ledger.ts";
+
+const SPENT = monthCost({ account: "$accountId", month: "$month", day: "$day" });
 
 /** What a hold of the amount in the month would be answered now: the same conditions as in writes.ts and hot.ts. */
 export function* affords({
@@ -18,13 +22,11 @@ export function* affords({
 }): Steps<Exclude<HoldOutcome, "held"> | "affords"> {
   const why = yield* first<{ payable: bigint; covered: bigint; within: bigint }>(
     `SELECT CASE WHEN payment_method = 1 OR credits - settled > 0 THEN 1 ELSE 0 END AS payable,
-            CASE WHEN credits - settled - held >= $2 THEN 1 ELSE 0 END AS covered,
-            CASE WHEN spend_limit IS NULL OR CASE WHEN month >= $3 THEN month_settled ELSE 0 END + held + $2 <= spend_limit
+            CASE WHEN credits - settled - held >= $amount THEN 1 ELSE 0 END AS covered,
+            CASE WHEN spend_limit IS NULL OR CASE WHEN month = $month THEN month_settled ELSE ${SPENT} END + held + $amount <= spend_limit
               THEN 1 ELSE 0 END AS within
-     FROM accounts WHERE id = $1`,
-    accountId,
-    amount,
-    month,
+     FROM accounts WHERE id = $accountId`,
+    { accountId, amount, month, day: dayOf(monthStart(month)) },
   );
   if (!why) return "account_unknown";
   if (BigInt(why.payable) === 0n) return "payment_required";

@@ -49,11 +49,10 @@ export function* usageForget({ before }: { before: number }): Steps<"done" | "mo
   ] satisfies [Book, string][]) {
     yield* changes(
       `INSERT INTO entries (transfer, book, kind, account_id, amount, month, at)
-       SELECT 'forward.' || account_id || '.' || month, '${book}', 'forward', account_id, ${sum}, month, CAST($2 AS BIGINT)
+       SELECT 'forward.' || account_id || '.' || month, '${book}', 'forward', account_id, ${sum}, month, max(submitted_at)
        FROM charges WHERE id IN ${listed(1)} GROUP BY account_id, month
        ON CONFLICT (transfer, book) DO UPDATE SET amount = entries.amount + excluded.amount, at = excluded.at`,
       old,
-      before,
     );
   }
   yield* changes(`DELETE FROM entries WHERE transfer IN ${listed(1)}`, old);

@@ -11,6 +11,22 @@ const ADD_USAGE = `ON CONFLICT (account_id, day, item) DO UPDATE SET charges = u
       cached_tokens = usage_days.cached_tokens + excluded.cached_tokens,
       completion_tokens = usage_days.completion_tokens + excluded.completion_tokens, cost = usage_days.cost + excluded.cost`;
 
+/**
+ * What charges of a month have cost, where the account's row, which knows one month, knows another one: at the turn of a month, and
+ * while a wall clock shows a month before or after those that it showed. `charge` is of that month; its day bounds the look-up.
+ */
+export function monthCost(charge: { readonly account: string; readonly month: string; readonly day: string }): string {
+  return `(SELECT coalesce(CAST(sum(cost) AS BIGINT), 0) FROM usage_days
+    WHERE account_id = ${charge.account} AND day BETWEEN ${charge.day} - 31 AND ${charge.day} + 31
+      AND usage_days.month = ${charge.month})`;
+}
+
+/** The account's month becomes that of its last settlement, earlier or later than before. */
+function addToMonth(charge: Parameters<typeof monthCost>[0], cost: string): string {
+  return `month_settled = CASE WHEN month = ${charge.month} THEN month_settled ELSE ${monthCost(charge)} END + ${cost},
+       month = ${charge.month}`;
+}
+
 const USAGE_TEXT = `
   INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
   VALUES ($accountId, $day, $item, $month, 1, $promptTokens, $cachedTokens, $completionTokens, $cost) ${ADD_USAGE}`;
@@ -18,11 +34,11 @@ const USAGE_TEXT = `
 /** The charge's usage, price and entries. `again`: it was settled before. */
 export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): Steps<"settled" | "again" | "not_held"> {
   const settlement = { chargeId, accountId, ...usage, cost, at };
-  const charge = yield* first<{ item: string; held: bigint; day: bigint; month: bigint }>(
+  const charge = yield* first<{ item: string; held: bigint; day: bigint; month: bigint; submitted_at: bigint }>(
     `UPDATE charges SET settled_at = $at, prompt_tokens = $promptTokens, cached_tokens = $cachedTokens,
        completion_tokens = $completionTokens, cost = $cost
      WHERE id = $chargeId AND account_id = $accountId AND settled_at IS NULL AND held >= $cost
-     RETURNING item, held, day, month`,
+     RETURNING item, held, day, month, submitted_at`,
     settlement,
   );
   if (!charge) {
@@ -32,12 +48,13 @@ export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): S
   const settled = { ...settlement, ...charge };
   yield* changes(
     `UPDATE accounts SET settled = settled + $cost, held = held - $held,
-       month_settled = CASE WHEN month = $month THEN month_settled + $cost WHEN month < $month THEN $cost ELSE month_settled END,
-       month = CASE WHEN month < $month THEN $month ELSE month END
+       ${addToMonth({ account: "$accountId", month: "$month", day: "$day" }, "$cost")}
      WHERE id = $accountId`,
     settled,
   );
-  yield* transfer(chargeId, "settlement", "revenue", { accountId, amount: -cost, month: Number(charge.month), at });
+  // The ledger follows the calendar: its moment is that of the submission, as its month is.
+  const entry = { amount: -cost, month: Number(charge.month), at: Number(charge.submitted_at) };
+  yield* transfer(chargeId, "settlement", "revenue", { accountId, ...entry });
   yield* changes(USAGE_TEXT, settled);
   return "settled";
 }
@@ -54,12 +71,11 @@ export const SETTLE_SQL = `
   WHERE id = o->>'chargeId' AND account_id = o->>'accountId' AND settled_at IS NULL AND held >= paid RETURNING * INTO r;
   IF FOUND THEN
     UPDATE accounts SET settled = settled + paid, held = held - r.held,
-      month_settled = CASE WHEN month = r.month THEN month_settled + paid WHEN month < r.month THEN paid ELSE month_settled END,
-      month = CASE WHEN month < r.month THEN r.month ELSE month END
+      ${addToMonth({ account: "r.account_id", month: "r.month", day: "r.day" }, "paid")}
     WHERE id = r.account_id;
     INSERT INTO entries (transfer, book, kind, account_id, amount, month, at)
-    VALUES (r.id, 'account', 'settlement', r.account_id, -paid, r.month, (o->>'at')::bigint),
-           (r.id, 'revenue', 'settlement', r.account_id, paid, r.month, (o->>'at')::bigint);
+    VALUES (r.id, 'account', 'settlement', r.account_id, -paid, r.month, r.submitted_at),
+           (r.id, 'revenue', 'settlement', r.account_id, paid, r.month, r.submitted_at);
     INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
     VALUES (r.account_id, r.day, r.item, r.month, 1, (o->>'promptTokens')::bigint, (o->>'cachedTokens')::bigint,
       (o->>'completionTokens')::bigint, paid)

@@ -1,9 +1,12 @@
 /** Writes of money: credits; a hold before the work, and its release. What settles a hold is settle.ts, within a surface's record. */
 import { changes, first, rows, type Steps } from "../steps.ts";
 import type { ChargeKey, Credit, HoldOutcome, NewCharge } from "./records.ts";
+import { monthCost } from "./settle.ts";
 import { transfer } from "./transfer.ts";
 
 export * from "./retention.ts";
+
+const SPENT = monthCost({ account: "$accountId", month: "$month", day: "$day" });
 
 /** Checks and hold in one step. PostgreSQL does both in one statement (hot.ts). */
 export function* hold(charge: NewCharge): Steps<HoldOutcome> {
@@ -12,7 +15,7 @@ export function* hold(charge: NewCharge): Steps<HoldOutcome> {
     `UPDATE accounts SET held = held + $amount
      WHERE id = $accountId AND NOT EXISTS (SELECT 1 FROM charges WHERE id = $chargeId)
        AND (payment_method = 1 OR credits - settled > 0) AND credits - settled - held >= $amount
-       AND (spend_limit IS NULL OR CASE WHEN month >= $month THEN month_settled ELSE 0 END + held + $amount <= spend_limit)`,
+       AND (spend_limit IS NULL OR CASE WHEN month = $month THEN month_settled ELSE ${SPENT} END + held + $amount <= spend_limit)`,
     fields,
   );
   if (held === 0) return yield* refusal(charge);

@@ -47,7 +47,7 @@ const DAMAGES: readonly (readonly [sql: string, ...named: string[]])[] = [
   ["UPDATE accounts SET settled = settled - 1 WHERE id = 'a1'", "account a1", "settled is 1039"],
   ["UPDATE accounts SET held = held + 1 WHERE id = 'a1'", "account a1", "held is 601"],
   ["UPDATE accounts SET month_settled = 0 WHERE id = 'a1'", "account a1", "month_settled is 0"],
-  ["UPDATE accounts SET month = 202610 WHERE id = 'a1'", "account a1", "its month is 202610"],
+  ["UPDATE accounts SET month = 202610 WHERE id = 'a1'", "account a1", "its month is 202610, in which"],
   ["UPDATE usage_days SET cost = cost + 1 WHERE account_id = 'a1'", "account a1", "cost 1041", "ledger says 1040"],
   ["UPDATE usage_days SET charges = 1 WHERE account_id = 'a1'", "day 20775", "usage of 1 charges"],
   ["UPDATE usage_days SET charges = 3 WHERE account_id = 'a1'", "day 20775", "usage of 3 charges"],

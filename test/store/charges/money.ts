@@ -66,7 +66,7 @@ export function moneyTests(engine: EngineName): void {
     expect(await store.charges.hold(newCharge("r5", december))).toBe("held");
     await store.robot.settleChunk(settled("r5"));
     await store.robot.settleChunk(settled("r2"));
-    expect(await money(store)).toMatchObject({ settled: 3n * COST, month: 202_612, monthSettled: COST });
+    expect(await money(store)).toMatchObject({ settled: 3n * COST, month: 202_611, monthSettled: 2n * COST });
     await store.accounts.spendLimit({ accountId: "a1", limit: undefined });
     expect(await store.charges.hold(newCharge("r6", december))).toBe("held");
     await expectSound(store);
@@ -94,6 +94,62 @@ export function moneyTests(engine: EngineName): void {
       }
     }
     expect(seen.size).toBe(5);
+    await expectSound(store);
+  });
+
+  test("a monthly limit follows the month that the clock shows now, whatever months it showed before", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    // Two charges fit into a month: 520 and 600.
+    await store.accounts.accountAdd({ ...funded("a1", "one@example.org"), spendLimit: 1_200n });
+    const november = {};
+    const january = { month: 202_701, day: 20_820 };
+    const spend = async (id: string, when: object) => {
+      const charge = newCharge(id, when);
+      const told = await store.charges.affords(charge);
+      const outcome = await store.charges.hold(charge);
+      expect(told).toBe(outcome === "held" ? "affords" : outcome);
+      if (outcome === "held") expect(await store.robot.settleChunk(settled(id))).toBe("kept");
+      return outcome;
+    };
+    const [held, over] = ["held", "spend_limit_exceeded"] as const;
+    expect(await spend("n1", november)).toBe(held);
+    // The clock goes two months ahead: a month of its own, in which nothing was spent.
+    expect([await spend("j1", january), await spend("j2", january), await spend("j3", january)]).toEqual([
+      held,
+      held,
+      over,
+    ]);
+    // It comes back: what November has cost counts again, and what January has cost does not.
+    expect([await spend("n2", november), await spend("n3", november)]).toEqual([held, over]);
+    expect(await money(store)).toMatchObject({ settled: 4n * COST, month: 202_611, monthSettled: 2n * COST });
+    // And so on, also for what was held before the clock went.
+    expect(await store.charges.hold(newCharge("d1", { month: 202_612, day: 20_800 }))).toBe(held);
+    expect(await spend("j4", january)).toBe(over);
+    await store.robot.settleChunk(settled("d1"));
+    expect(await money(store)).toMatchObject({ month: 202_612, monthSettled: COST });
+    expect([await spend("n4", november), await spend("j5", january)]).toEqual([over, over]);
+    await expectSound(store);
+  });
+
+  test("charges of two months that are settled at once are each counted in their own", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    await store.accounts.accountAdd(funded("a1", "one@example.org"));
+    const months = [{}, { month: 202_612, day: 20_789 }];
+    const ids = Array.from({ length: 60 }, (_, index) => `r${index}`);
+    await Promise.all(ids.map((id, index) => store.charges.hold(newCharge(id, months[index % 2]))));
+    const outcomes = await Promise.all(ids.map((id) => store.robot.settleChunk(settled(id))));
+    expect(new Set(outcomes)).toEqual(new Set(["kept"]));
+    expect(await money(store)).toMatchObject({ settled: 60n * COST, held: 0n, monthSettled: 30n * COST });
+    // Of each month the same is left.
+    await store.accounts.spendLimit({ accountId: "a1", limit: 30n * COST + 599n });
+    for (const when of months) expect(await store.charges.hold(newCharge("over", when))).toBe("spend_limit_exceeded");
+    await store.accounts.spendLimit({ accountId: "a1", limit: 30n * COST + 600n });
+    for (const when of months) {
+      expect(await store.charges.hold(newCharge("last", when))).toBe("held");
+      expect(await store.charges.release({ chargeId: "last", accountId: "a1" })).toBe("released");
+    }
     await expectSound(store);
   });
 
