@@ -19,6 +19,7 @@ import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { median } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
 import { systemClock } from "../src/std/clock.ts";
+import { ServiceClock } from "../src/std/seen-clock.ts";
 import { table } from "../src/std/text-table.ts";
 import { AT_ONCE } from "./at-once-store.ts";
 import { type Answers, absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
@@ -94,7 +95,7 @@ async function inTurns(services: ReadonlyMap<Answers, Measured>, plan: Plan, sce
 
 /** The median of authentication, hold and settlement with a store that answers at once. */
 async function ownCostMs(count: number): Promise<number> {
-  const clock = systemClock;
+  const clock = new ServiceClock(systemClock);
   const key = makeKey();
   const publicId = keyPublicId(key) ?? "";
   const used = { createdAt: 0, lastUsedAt: undefined, revokedAt: undefined };

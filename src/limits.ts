@@ -128,6 +128,10 @@ export const LIMITS = {
   keysFlushMs: 10_000,
   /** A hold expires this long after the deadline of its run; its node must have died. */
   holdGraceSeconds: 30,
+  /** Between two writes of the time that the service has seen, which is what a kill loses of it, */
+  seenKeepOwnMs: 5_000,
+  /** and where other processes have the store: they differ by no more than this. */
+  seenKeepMs: 1_000,
   /** Between two searches for expired holds. */
   holdsExpireMs: 5_000,
   /** Between two deletions of records that are past their retention. */
@@ -301,6 +305,7 @@ export const LIMITS = {
 } as const;
 
 assert(LIMITS.storeConnectMs < LIMITS.storeAnswerMs, "connecting takes less time than the wait for an answer");
+assert(5_000 + LIMITS.seenKeepMs < 1_000 * LIMITS.holdGraceSeconds, "no node ends what another one still holds");
 assert(2 * LIMITS.keysAskMs < LIMITS.keysBelievedMs, "one lost question does not disable the cache of keys");
 const { framesMax, observationFramesMax } = LIMITS;
 assert(LIMITS.accountFramesMax + 3 * observationFramesMax <= framesMax, "no account can take all frame slots");

@@ -167,6 +167,32 @@ describe("ambient things have one home each", () => {
   test("the environment", () => expect(users(/process\.env\b|Bun\.env\b/)).toEqual(["src/config/environment.ts"]));
   test("wall and monotonic time", () =>
     expect(users(/Date\.now\(|new Date\(\)|performance\.now\(/)).toEqual(["src/std/clock.ts"]));
+  // Wall clocks jump (contract section 1). Whatever lasts for a span counts seen time (std/seen-clock.ts) or the monotonic clock; a
+  // file stands here because it says a time to people or programs, dates a row, counts by the calendar, or compares with times of files.
+  test("wall time is read for the calendar alone", () => {
+    const shown = [
+      "account/dev",
+      "account/device-login",
+      "account/keys",
+      "account/people",
+      "edge/oauth/oauth",
+      "edge/pages/account",
+      "edge/robot-http/chat",
+      "llm/jobs",
+      "llm/live",
+      "robot/attempt",
+      "runs/complete",
+      "runs/finish",
+      "runs/put",
+    ];
+    const months = ["charge/charges", "runs/meter", "runs/read", "runs/uploads"];
+    const dates = ["llm/provider/client", "std/ids", "std/log"];
+    const files = ["engine/payload", "runs/sweep"];
+    const anchors = ["service/seen-time", "std/clock", "std/seen-clock"];
+    const known = new Set([...shown, ...months, ...dates, ...files, ...anchors].map((name) => `src/${name}.ts`));
+    const serving = users(/\bunixMs\b|\bunixSeconds\(/).filter((path) => !/^src\/(cli|client|measure)\//.test(path));
+    expect(serving.toSorted()).toEqual([...known].toSorted());
+  });
   test("Math.random has none", () => expect(users(/Math\.random\(/)).toEqual([]));
   test("HTTP status numbers stand in the table", () => {
     expect(users(/\bstatus:\s*[45]\d\d\b/)).toEqual([]);

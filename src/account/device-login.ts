@@ -1,8 +1,9 @@
 /** Device login (RFC 8628): a program without a browser gets an API key once a signed-in person has confirmed its code. */
 import { LIMITS } from "../limits.ts";
 import { randomText } from "../std/base62.ts";
-import { type Clock, unixSeconds } from "../std/clock.ts";
+import { unixSeconds } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
+import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import type { AccountStore } from "../store/accounts/accounts.ts";
 import type { PeopleStore } from "../store/people/people.ts";
 import type { DeviceLogin, DevicePoll } from "../store/people/records.ts";
@@ -30,13 +31,13 @@ export class DeviceLogins {
       readonly people: Pick<PeopleStore, "deviceAdd" | "deviceByUserCode" | "deviceDecide" | "devicePoll">;
     },
     private readonly people: People,
-    private readonly clock: Clock,
+    private readonly clock: SeenClock,
   ) {}
 
   async begin(asked: { deviceName: string; address: string; network: string }): Promise<Begun | PageRefusal> {
     const refused = await this.people.tried(`device from ${asked.network}`, LIMITS.deviceTriesMax);
     if (refused) return refused;
-    const now = unixSeconds(this.clock);
+    const now = seenSeconds(this.clock);
     const deviceName = [...printable(asked.deviceName).trim()].slice(0, LIMITS.deviceNameCharsMax).join("");
     for (let tries = 0; tries < CODE_TRIES; tries += 1) {
       const [deviceCode, userCode] = [makeToken(), dashed(randomText(LETTERS, CODE_CHARS))];
@@ -65,7 +66,7 @@ export class DeviceLogins {
     if (userCode instanceof PageRefusal) return userCode;
     const login = await this.store.people.deviceByUserCode({
       userCodeSha256: sha256(userCode),
-      now: unixSeconds(this.clock),
+      now: seenSeconds(this.clock),
     });
     if (login instanceof StoreDown) return unavailable();
     return login ? { login, userCode } : CODE_UNKNOWN;
@@ -85,7 +86,7 @@ export class DeviceLogins {
       approve,
       accountId: person.accountId,
       signInSha256: sha256(person.token),
-      now: unixSeconds(this.clock),
+      now: seenSeconds(this.clock),
     });
     if (decided instanceof StoreDown) return unavailable();
     return decided === "decided" ? undefined : CODE_UNKNOWN;
@@ -95,11 +96,11 @@ export class DeviceLogins {
   async poll(deviceCode: string): Promise<Exclude<DevicePoll, object> | { readonly key: string } | StoreDown> {
     if (!isToken(deviceCode)) return "unknown";
     const key = makeKey();
-    const now = unixSeconds(this.clock);
+    const createdAt = unixSeconds(this.clock);
     const outcome = await this.store.people.devicePoll({
       deviceSha256: sha256(deviceCode),
-      key: { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), createdAt: now },
-      now,
+      key: { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), createdAt },
+      now: seenSeconds(this.clock),
     });
     return typeof outcome === "object" && "accountId" in outcome ? { key } : outcome;
   }

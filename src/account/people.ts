@@ -1,7 +1,8 @@
 /** People: sign-in, sign-up, one-time links and passwords. Failures are texts for the page that asked. */
 import { LIMITS } from "../limits.ts";
-import { type Clock, unixSeconds } from "../std/clock.ts";
+import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import type { AccountStore } from "../store/accounts/accounts.ts";
 import type { PeopleStore } from "../store/people/people.ts";
 import { StoreDown } from "../store/store.ts";
@@ -60,12 +61,16 @@ export interface PeopleOptions {
     readonly accounts: Pick<AccountStore, "accountAdd" | "accountByEmail" | "accountById">;
     readonly people: PeopleStore;
   };
-  readonly clock: Clock;
+  readonly clock: SeenClock;
   readonly signUpOpen: boolean;
   /** The account that the operator's link leads to; undefined: the operator chooses one. */
   readonly operatorEmail?: string;
 }
 
+/**
+ * Links, sign-ins and device logins last for seen time (std/seen-clock.ts), like everything else. Bounding them by the wall clock as well
+ * would let a clock that was ahead for a minute sign everybody out and spend every link.
+ */
 export class People {
   private readonly passwords = new Passwords();
 
@@ -79,7 +84,7 @@ export class People {
   async person(token: string | undefined): Promise<Person | undefined | PageRefusal> {
     if (!isToken(token)) return undefined;
     const { store, clock } = this.options;
-    const found = await store.people.signInByToken({ tokenSha256: sha256(token), now: unixSeconds(clock) });
+    const found = await store.people.signInByToken({ tokenSha256: sha256(token), now: seenSeconds(clock) });
     if (found instanceof StoreDown) return unavailable();
     return found && { accountId: found.accountId, email: found.email, token };
   }
@@ -115,12 +120,13 @@ export class People {
   async enter(identity: Identity, connect: Person | undefined): Promise<string | PageRefusal> {
     const { store, clock } = this.options;
     const token = makeToken();
-    const now = unixSeconds(clock);
+    const now = seenSeconds(clock);
     const entered = await store.people.identityEnter({
       ...identity,
       connect: connect?.accountId,
       newAccountId: this.signUpOpen ? makeId("acct_", clock) : undefined,
       signIn: { tokenSha256: sha256(token), createdAt: now, expiresAt: now + LIMITS.signInSeconds },
+      at: unixSeconds(clock),
     });
     if (entered instanceof StoreDown) return unavailable();
     if (entered === "unknown") {
@@ -175,14 +181,14 @@ export class People {
     if (missing !== true) return missing === false ? undefined : missing;
     const token = makeToken();
     const link = { tokenSha256: sha256(token), kind: "operator", accountId: undefined } as const;
-    const added = await store.people.linkAdd({ ...link, expiresAt: unixSeconds(clock) + LIMITS.linkSeconds });
+    const added = await store.people.linkAdd({ ...link, expiresAt: seenSeconds(clock) + LIMITS.linkSeconds });
     return added instanceof StoreDown ? added : token;
   }
 
   async link(token: string): Promise<LinkFor | PageRefusal> {
     if (!isToken(token)) return LINK_GONE;
     const { store, clock } = this.options;
-    const found = await store.people.linkByToken({ tokenSha256: sha256(token), now: unixSeconds(clock) });
+    const found = await store.people.linkByToken({ tokenSha256: sha256(token), now: seenSeconds(clock) });
     if (found instanceof StoreDown) return unavailable();
     if (!found) return LINK_GONE;
     const email = found.kind === "operator" ? this.options.operatorEmail : found.email;
@@ -207,8 +213,9 @@ export class People {
     if (password === "busy") return BUSY;
     const redeemed = await store.people.linkRedeem({
       tokenSha256: sha256(typed.token),
-      now: unixSeconds(clock),
+      now: seenSeconds(clock),
       newAccountId: makeId("acct_", clock),
+      createdAt: unixSeconds(clock),
       email,
       password,
     });
@@ -248,7 +255,7 @@ export class People {
 
   /** Counts a try under `name`; refused once there are more than `max` within the window. */
   async tried(name: string, max: number): Promise<PageRefusal | undefined> {
-    const now = unixSeconds(this.options.clock);
+    const now = seenSeconds(this.options.clock);
     const outcome = await this.options.store.people.attempt({ name, max, windowSeconds: LIMITS.attemptSeconds, now });
     if (outcome === "allowed") return undefined;
     if (outcome instanceof StoreDown) return unavailable();
@@ -259,7 +266,7 @@ export class People {
   /** Signs in, unless the password was changed since `hash` was verified. */
   private async begin(accountId: string, hash: string): Promise<string | PageRefusal> {
     const token = makeToken();
-    const now = unixSeconds(this.options.clock);
+    const now = seenSeconds(this.options.clock);
     const signIn = { tokenSha256: sha256(token), accountId, createdAt: now, expiresAt: now + LIMITS.signInSeconds };
     const added = await this.options.store.people.signInAdd({ ...signIn, password: hash });
     if (added instanceof StoreDown) return unavailable();

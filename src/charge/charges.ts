@@ -4,9 +4,10 @@ import { EVERY } from "../error/every-route.ts";
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import { dayOf, monthOf } from "../std/calendar.ts";
-import type { Clock } from "../std/clock.ts";
+import { unixSeconds } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
+import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import type { ChargeStore } from "../store/charges/charges.ts";
 import type {
   ChargeKey,
@@ -46,7 +47,7 @@ export type Effect<R> = (settlement: Settlement) => Promise<R | StoreDown>;
 
 export interface ChargesOptions {
   readonly store: Pick<ChargeStore, "hold" | "release" | "affords">;
-  readonly clock: Clock;
+  readonly clock: SeenClock;
   readonly log: Log;
   /** Counts usage whose price was above its hold, by `item`. */
   readonly clamped: Pick<Counter<"item">, "inc">;
@@ -60,7 +61,9 @@ export class Charges {
     { chargeId, accountId, item, rates, max, deadlineMs }: HoldRequest,
     open: Opening<R> = (charge) => this.options.store.hold(charge),
   ): Promise<Charge | Failure | R> {
-    const at = this.now();
+    const { clock } = this.options;
+    // The day and the month are those of the calendar, as the clock shows it now; the hold lasts for a span.
+    const at = unixSeconds(clock);
     // All prompt tokens at the uncached rate, which is the higher one (config/robot.ts; a provider's are checked likewise).
     const amount = costOf({ ...max, cachedTokens: 0 }, rates);
     const outcome = await open({
@@ -72,7 +75,7 @@ export class Charges {
       at,
       day: dayOf(at),
       month: monthOf(at),
-      expiresAt: deadlineMs === "none" ? NO_EXPIRY : at + Math.ceil(deadlineMs / 1000) + LIMITS.holdGraceSeconds,
+      expiresAt: deadlineMs === "none" ? NO_EXPIRY : seenSeconds(clock) + holdSeconds(deadlineMs),
     });
     if (outcome === "held") return { chargeId, accountId, item, rates, held: amount };
     if (outcome instanceof StoreDown) {
@@ -90,7 +93,11 @@ export class Charges {
     max,
   }: Pick<HoldRequest, "accountId" | "rates" | "max">): Promise<Failure | undefined> {
     const amount = costOf({ ...max, cachedTokens: 0 }, rates);
-    const outcome = await this.options.store.affords({ accountId, amount, month: monthOf(this.now()) });
+    const outcome = await this.options.store.affords({
+      accountId,
+      amount,
+      month: monthOf(unixSeconds(this.options.clock)),
+    });
     if (outcome === "affords") return undefined;
     return outcome instanceof StoreDown ? billingDown(outcome) : refused(outcome);
   }
@@ -109,7 +116,13 @@ export class Charges {
       this.options.clamped.inc({ item });
       this.options.log.error("price above the hold", { charge: chargeId, item, price: `${price}`, held: `${held}` });
     }
-    return effect({ chargeId, accountId, usage, cost: price > held ? held : price, at: this.now() });
+    return effect({
+      chargeId,
+      accountId,
+      usage,
+      cost: price > held ? held : price,
+      at: seenSeconds(this.options.clock),
+    });
   }
 
   /** Returns at once. If the release fails, the hold expires by itself. */
@@ -118,10 +131,10 @@ export class Charges {
       .release({ chargeId, accountId })
       .catch((error: unknown) => this.options.log.error("release fault", { charge: chargeId, stack: String(error) }));
   }
+}
 
-  private now(): number {
-    return Math.floor(this.options.clock.unixMs() / 1000);
-  }
+function holdSeconds(deadlineMs: number): number {
+  return Math.ceil(deadlineMs / 1000) + LIMITS.holdGraceSeconds;
 }
 
 /** Nano-dollars. Cached prompt tokens are part of the prompt tokens and have a rate of their own. */

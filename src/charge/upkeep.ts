@@ -1,6 +1,6 @@
 /** Recurring work on charges: holds of nodes that died are released, old charges are summed up. */
-import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import type { ChargeStore } from "../store/charges/charges.ts";
 import { StoreDown } from "../store/store.ts";
 
@@ -10,22 +10,22 @@ const NEVER = Number.MAX_SAFE_INTEGER;
 /** `all`: no other process has this store, so whatever is held belongs to one that ended. */
 export async function expireHolds(
   store: Pick<ChargeStore, "holdsExpire">,
-  clock: Clock,
+  clock: SeenClock,
   log: Log,
   which: "overdue" | "all" = "overdue",
 ): Promise<void> {
-  const before = which === "all" ? NEVER : Math.floor(clock.unixMs() / 1000);
+  const before = which === "all" ? NEVER : seenSeconds(clock);
   await untilDone(log, "holds not expired", () => store.holdsExpire({ before }));
 }
 
 /** Charges that were settled more than `days` ago; their sums stay in the ledger and in the days of usage. */
 export async function forgetUsage(
   store: Pick<ChargeStore, "usageForget">,
-  clock: Clock,
+  clock: SeenClock,
   log: Log,
   days: number,
 ): Promise<void> {
-  const before = Math.floor(clock.unixMs() / 1000) - days * 86_400;
+  const before = seenSeconds(clock) - days * 86_400;
   await untilDone(log, "old usage not summed up", () => store.usageForget({ before }));
 }
 

@@ -1,11 +1,11 @@
 /** What the language models work with: the parts of the running service that they need. */
 import type { Charges } from "../charge/charges.ts";
 import type { Drills } from "../drill.ts";
-import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { Places } from "../std/places.ts";
+import type { SeenClock } from "../std/seen-clock.ts";
 import type { LlmStore } from "../store/llm/llm.ts";
 import type { Live } from "./live.ts";
 import type { LlmId } from "./models.ts";
@@ -13,7 +13,7 @@ import type { Provider } from "./provider/provider.ts";
 import type { Watchers } from "./watchers.ts";
 
 export interface LlmDeps {
-  readonly clock: Clock;
+  readonly clock: SeenClock;
   readonly log: Log;
   readonly lifecycle: Lifecycle;
   readonly drills: Drills;

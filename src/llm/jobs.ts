@@ -7,6 +7,7 @@ import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { seenSeconds } from "../std/seen-clock.ts";
 import type { Job } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand } from "./command.ts";
@@ -177,7 +178,7 @@ export class Jobs {
 
   private async end({ id, accountId }: Job, object: ResponseObject): Promise<void> {
     const { deps } = this;
-    const at = unixSeconds(deps.clock);
+    const at = seenSeconds(deps.clock);
     const text = JSON.stringify(object);
     const ended = await persist(deps, id, () =>
       deps.store.end({ id, accountId, owner: deps.owner, at, object: text, key: "answer" }),

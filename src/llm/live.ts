@@ -9,6 +9,7 @@ import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { seenSeconds } from "../std/seen-clock.ts";
 import type { StoredResponse } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand, Responded, Stored } from "./command.ts";
@@ -95,7 +96,7 @@ export class Live {
     this.answer.reject(error);
     this.recorded.resolve(true);
     if (this.streaming) this.fail(failure, []);
-    const at = unixSeconds(deps.clock);
+    const at = seenSeconds(deps.clock);
     const end = { id, accountId, owner: deps.owner, at, object, key: "terminal" } as const;
     await persist(deps, id, () => deps.store.end(end)).last;
     this.over(terminal());
@@ -141,7 +142,8 @@ export class Live {
     const refused = notBegun(held.reason);
     this.answer.resolve(refused);
     // What may have been recorded is taken back before the key may be used again.
-    await persist(deps, id, () => deps.store.withdraw({ response, owner: deps.owner })).last;
+    await persist(deps, id, () => deps.store.withdraw({ response, owner: deps.owner, at: seenSeconds(deps.clock) }))
+      .last;
     return refused;
   }
 
@@ -204,7 +206,7 @@ export class Live {
     const object = this.streaming ? JSON.stringify(failedObject(this.begun, failure, output)) : undefined;
     const key = failure.row === LLM.upstream_unavailable ? "free" : "terminal";
     const { accountId } = this.caller;
-    const at = unixSeconds(deps.clock);
+    const at = seenSeconds(deps.clock);
     const { first, last } = persist(deps, id, () =>
       deps.store.end({ id, accountId, owner: deps.owner, at, object, key }),
     );

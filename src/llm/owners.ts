@@ -3,7 +3,7 @@
  * is ended by another. Numbers and not times, so that no clock that jumps can end what runs.
  */
 import { LIMITS } from "../limits.ts";
-import { unixSeconds } from "../std/clock.ts";
+import { seenSeconds } from "../std/seen-clock.ts";
 import type { Orphan } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { LlmDeps } from "./deps.ts";
@@ -71,7 +71,7 @@ export class Owners {
   private end({ id, accountId, object, job }: Orphan, owner: string): Promise<unknown> {
     const { clock, store, log, watchers } = this.deps;
     log.info("response ended", { response: id, reason: "its process has ended" });
-    const at = unixSeconds(clock);
+    const at = seenSeconds(clock);
     // Written by this service (`newObject`).
     const failed =
       object === undefined ? undefined : JSON.stringify(failedObject(JSON.parse(object) as ResponseObject, stopped()));

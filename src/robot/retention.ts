@@ -1,13 +1,13 @@
 /** Deletes the records of chunks whose retention (contract section 2) is over. */
 import { LIMITS } from "../limits.ts";
-import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import type { SeenClock } from "../std/seen-clock.ts";
 import type { RobotStore } from "../store/robot/robot.ts";
 import { StoreDown } from "../store/store.ts";
 
 /** Stored answers ten minutes after their session ended, all other records a day after. */
-export async function forgetChunks(store: Pick<RobotStore, "chunksForget">, clock: Clock, log: Log): Promise<void> {
-  const before = (ms: number) => Math.floor((clock.unixMs() - LIMITS.sessionIdleMs - ms) / 1000);
+export async function forgetChunks(store: Pick<RobotStore, "chunksForget">, clock: SeenClock, log: Log): Promise<void> {
+  const before = (ms: number) => Math.floor((clock.seenMs() - LIMITS.sessionIdleMs - ms) / 1000);
   const retention = { repliesBefore: before(LIMITS.replyKeptMs), recordsBefore: before(LIMITS.sessionEndedMs) };
   for (;;) {
     const outcome = await store.chunksForget(retention);

@@ -1,7 +1,7 @@
 /** What the storage of runs works with. */
 import type { Drills } from "../drill.ts";
-import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import type { SeenClock } from "../std/seen-clock.ts";
 import type { RunBounds } from "../store/runs/records.ts";
 import type { RunStore } from "../store/runs/runs.ts";
 import type { Blobs } from "./blob/blobs.ts";
@@ -9,7 +9,7 @@ import type { RunPlaces } from "./gate.ts";
 import type { Meter } from "./meter.ts";
 
 export interface RunDeps {
-  readonly clock: Clock;
+  readonly clock: SeenClock;
   readonly log: Log;
   readonly drills: Drills;
   readonly store: RunStore;

@@ -4,6 +4,7 @@ import { RUNS } from "../error/runs.ts";
 import { LIMITS } from "../limits.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { seenSeconds } from "../std/seen-clock.ts";
 import type { StoredPart, StoredUpload } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";
@@ -44,7 +45,7 @@ export async function finishUpload(
       owner,
       attempt,
       accountBytesMax,
-      at: unixSeconds(clock),
+      at: seenSeconds(clock),
     });
     if (begun instanceof StoreDown) return unavailable(begun);
     if (begun === "gone") return uploadNotFound();
@@ -131,13 +132,19 @@ async function joinParts(
     return again(joined.changed, "have changed or are lost");
   }
   const { sha256 } = joined;
-  const at = unixSeconds(clock);
+  const at = seenSeconds(clock);
   if (joined.size !== size || (upload.sha256 && Buffer.compare(upload.sha256, sha256) !== 0)) {
     const dropped = await store.uploadDrop({ ...of, at });
     if (dropped instanceof StoreDown) return unavailable(dropped);
     return mismatch("the assembled file", upload.sha256 ?? new Uint8Array(), sha256);
   }
-  const stored = await store.joinCommit({ ...of, sha256, at, expiresAt: at + LIMITS.runUploadSeconds });
+  const stored = await store.joinCommit({
+    ...of,
+    sha256,
+    at,
+    storedAt: unixSeconds(clock),
+    expiresAt: at + LIMITS.runUploadSeconds,
+  });
   if (stored instanceof StoreDown) return unavailable(stored);
   return stored === "gone" ? uploadNotFound() : { path, size, sha256 };
 }

@@ -1,8 +1,9 @@
 /** Counts requests and downloaded bytes of accounts in memory, and adds them to the store from time to time. */
 import { monthOf } from "../std/calendar.ts";
-import { type Clock, unixSeconds } from "../std/clock.ts";
+import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
+import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
 import type { Metered } from "../store/runs/records.ts";
 import type { RunStore } from "../store/runs/runs.ts";
 import { StoreDown } from "../store/store.ts";
@@ -24,7 +25,7 @@ export class Meter {
 
   constructor(
     private readonly store: Pick<RunStore, "runsMeter">,
-    private readonly clock: Clock,
+    private readonly clock: SeenClock,
     private readonly log: Log,
   ) {
     this.owner = makeId("node_", clock);
@@ -68,7 +69,7 @@ export class Meter {
 
   private async say(flush: Flush): Promise<boolean> {
     const { owner, clock, store, log } = this;
-    const outcome = await store.runsMeter({ owner, ...flush, at: unixSeconds(clock) });
+    const outcome = await store.runsMeter({ owner, ...flush, at: seenSeconds(clock) });
     if (outcome instanceof StoreDown) {
       log.error("requests of run storage not counted yet", { reason: outcome.reason });
       return false;

@@ -3,6 +3,7 @@ import { Failure } from "../error/core.ts";
 import { monthOf } from "../std/calendar.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { seenSeconds } from "../std/seen-clock.ts";
 import type { FileKey } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";
@@ -29,11 +30,11 @@ export async function putFile(deps: RunDeps, { pour, sha256, ...file }: Put): Pr
   live.add(blobId);
   try {
     const ids = { runId: makeId("run_", clock), blobId, owner };
-    const begun = await store.fileBegin({ ...file, ...bounds, ...ids, at: unixSeconds(clock) });
+    const begun = await store.fileBegin({ ...file, ...bounds, ...ids, at: seenSeconds(clock) });
     if (begun instanceof StoreDown) return unavailable(begun);
     if (begun !== "begun") return refused(begun, bounds);
     const stored = await storeBytes(deps, { pour, sha256, ...file }, blobId);
-    if (stored instanceof Failure) await store.fileAbort({ accountId: file.accountId, blobId, at: unixSeconds(clock) });
+    if (stored instanceof Failure) await store.fileAbort({ accountId: file.accountId, blobId, at: seenSeconds(clock) });
     return stored;
   } finally {
     live.delete(blobId);
@@ -46,8 +47,9 @@ async function storeBytes(deps: RunDeps, { accountId, path, size, sha256, pour }
   if (staged instanceof Failure) return staged;
   const put = await blobs.put(staged, blobId);
   if (put instanceof BlobsDown) return unavailable(put);
-  const at = unixSeconds(clock);
-  const commit = { accountId, blobId, sha256: staged.sha256, at, month: monthOf(at) };
+  const storedAt = unixSeconds(clock);
+  const times = { at: seenSeconds(clock), storedAt, month: monthOf(storedAt) };
+  const commit = { accountId, blobId, sha256: staged.sha256, ...times };
   const stored = await store.fileCommit(commit);
   if (stored instanceof StoreDown) return unavailable(stored);
   if (stored === "gone") return runGone();

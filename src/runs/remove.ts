@@ -1,7 +1,7 @@
 /** Deletion: the record first, in one step; the sweep removes the bytes (sweep.ts). */
 import type { Failure } from "../error/core.ts";
-import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { seenSeconds } from "../std/seen-clock.ts";
 import type { FileKey, RunKey } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RunDeps } from "./deps.ts";
@@ -10,7 +10,7 @@ import { completed, fileNotFound, runGone, unavailable } from "./failures.ts";
 type Deps = Pick<RunDeps, "store" | "clock">;
 
 export async function removeFile({ store, clock }: Deps, key: FileKey): Promise<undefined | Failure> {
-  const outcome = await store.fileDelete({ ...key, cause: makeId("del_", clock), at: unixSeconds(clock) });
+  const outcome = await store.fileDelete({ ...key, cause: makeId("del_", clock), at: seenSeconds(clock) });
   if (outcome instanceof StoreDown) return unavailable(outcome);
   if (outcome === "run_not_found") return runGone();
   if (outcome === "run_completed") return completed();
@@ -19,7 +19,7 @@ export async function removeFile({ store, clock }: Deps, key: FileKey): Promise<
 
 /** In any state, with everything that is or comes under it. */
 export async function removeRun({ store, clock }: Deps, key: RunKey): Promise<undefined | Failure> {
-  const outcome = await store.runDelete({ ...key, cause: makeId("del_", clock), at: unixSeconds(clock) });
+  const outcome = await store.runDelete({ ...key, cause: makeId("del_", clock), at: seenSeconds(clock) });
   if (outcome instanceof StoreDown) return unavailable(outcome);
   return outcome === "run_not_found" ? runGone() : undefined;
 }

@@ -5,6 +5,7 @@ import { LIMITS } from "../limits.ts";
 import { monthOf } from "../std/calendar.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { seenSeconds, shownSeconds } from "../std/seen-clock.ts";
 import type { FileKey, StoredPart, StoredUpload } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Assembly, Staged } from "./blob/backend.ts";
@@ -35,7 +36,7 @@ export interface Started {
 }
 
 export async function startUpload({ store, clock, bounds }: RunDeps, start: Start): Promise<Started | Failure> {
-  const at = unixSeconds(clock);
+  const at = seenSeconds(clock);
   const partSize = Math.min(start.size, LIMITS.runPartBytes);
   const uploadId = makeId("up_", clock);
   const expiresAt = at + LIMITS.runUploadSeconds;
@@ -43,7 +44,7 @@ export async function startUpload({ store, clock, bounds }: RunDeps, start: Star
   const begun = await store.uploadBegin({ ...start, ...bounds, ...ids, partSize, at, expiresAt });
   if (begun instanceof StoreDown) return unavailable(begun);
   if (begun !== "begun") return refused(begun, bounds);
-  return { uploadId, partSize, parts: Math.ceil(start.size / partSize), expiresAt };
+  return { uploadId, partSize, parts: Math.ceil(start.size / partSize), expiresAt: shownSeconds(clock, expiresAt) };
 }
 
 const UPLOAD_ID = /^up_[0-9A-Za-z]{1,64}$/;
@@ -179,7 +180,7 @@ export async function abortUpload(deps: RunDeps, key: UploadKey): Promise<undefi
   const found = await findUpload(deps, key);
   if (found instanceof Failure) return found;
   const { accountId, uploadId } = key;
-  const dropped = await deps.store.uploadDrop({ accountId, uploadId, at: unixSeconds(deps.clock) });
+  const dropped = await deps.store.uploadDrop({ accountId, uploadId, at: seenSeconds(deps.clock) });
   if (dropped instanceof StoreDown) return unavailable(dropped);
   if (dropped === "joining") return joining();
   return dropped === "unknown" ? uploadNotFound() : undefined;

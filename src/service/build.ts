@@ -49,6 +49,7 @@ import { makeId } from "../std/ids.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import { Places } from "../std/places.ts";
+import { ServiceClock } from "../std/seen-clock.ts";
 import type { RunBounds } from "../store/runs/records.ts";
 import type { Store } from "./domains.ts";
 
@@ -86,7 +87,7 @@ export interface Settings {
 
 /** What all surfaces share. */
 interface Core extends ServiceMetrics {
-  readonly clock: Clock;
+  readonly clock: ServiceClock;
   readonly log: Log;
   readonly lifecycle: Lifecycle;
   readonly drills: Drills;
@@ -113,7 +114,8 @@ const RUN_BOUNDS: RunBounds = {
   accountBytesMax: LIMITS.runsAccountBytesMax,
 };
 
-export function build(settings: Settings, { clock, log, store, blobs = new Blobs(undefined) }: Ports): Service {
+export function build(settings: Settings, { clock: wall, log, store, blobs = new Blobs(undefined) }: Ports): Service {
+  const clock = new ServiceClock(wall);
   const { drills, chunkMs, bounds = {} } = settings;
   const owner = makeId("node_", clock);
   const metrics = serviceMetrics();

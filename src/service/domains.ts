@@ -6,7 +6,8 @@ import { people } from "../store/people/people.ts";
 import { robot } from "../store/robot/robot.ts";
 import { runs } from "../store/runs/runs.ts";
 import type { StoreOf } from "../store/store.ts";
+import { time } from "../store/time/time.ts";
 
-export const DOMAINS = { accounts, people, charges, robot, llm, runs };
+export const DOMAINS = { accounts, people, charges, robot, llm, runs, time };
 
 export type Store = StoreOf<typeof DOMAINS>;

@@ -25,6 +25,7 @@ import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
 import { loadModels, planModels } from "./models.ts";
 import { LLM_ADVICE } from "./providers.ts";
+import { beginSeenTime, keepSeenTime } from "./seen-time.ts";
 import { Upkeep } from "./upkeep.ts";
 
 /** In the data folder: the name under which its process runs responses and receives files. */
@@ -70,6 +71,11 @@ export class Server {
   async start(): Promise<Ready | Problem | undefined> {
     const { config, service, store } = this;
     const { core, http, robot } = service;
+    // Before anything that has a time.
+    const untimed = await beginSeenTime(core.clock, store.time);
+    if (untimed instanceof StoreDown) {
+      return new Problem(`the time that the service has seen cannot be read: ${untimed.reason}`);
+    }
     // Before the first request: what is held then belongs to a process that has ended.
     await expireHolds(store.charges, core.clock, core.log, store.exclusive ? "all" : "overdue");
     await this.takeOver();
@@ -131,7 +137,8 @@ export class Server {
     await Promise.all(this.listeners.map((listener) => listener.stop()));
     await engine?.close();
     for (const provider of this.providers.values()) provider.close();
-    await Promise.all([keys.flush(), this.service.llm.owners.stop(), this.service.runs.meter.flush()]);
+    const seen = keepSeenTime(this.service.core.clock, this.store.time);
+    await Promise.all([keys.flush(), this.service.llm.owners.stop(), this.service.runs.meter.flush(), seen]);
     this.service.runs.blobs.close();
     await this.store.close();
     overdue();

@@ -4,15 +4,17 @@ import { LIMITS } from "../limits.ts";
 import { forgetResponses } from "../llm/retention.ts";
 import { forgetChunks } from "../robot/retention.ts";
 import { compare, forgetUploads, sweep } from "../runs/sweep.ts";
+import { seenSeconds } from "../std/seen-clock.ts";
 import type { Service } from "./build.ts";
 import type { Store } from "./domains.ts";
+import { keepSeenTime } from "./seen-time.ts";
 
 export class Upkeep {
   private readonly timers: readonly (() => void)[];
 
   constructor(
     private readonly service: Service,
-    private readonly store: Pick<Store, "charges" | "people" | "robot" | "llm" | "exclusive">,
+    private readonly store: Pick<Store, "charges" | "people" | "robot" | "llm" | "time" | "exclusive">,
     private readonly days: { readonly usageDays: number; readonly responseDays: number },
   ) {
     const { core, robot, llm, runs } = service;
@@ -35,6 +37,9 @@ export class Upkeep {
     const comparison = alone("comparison of blobs", () => compare(runs));
     this.timers = [
       clock.every(LIMITS.sweepMs, () => robot.sessions.sweep()),
+      every(store.exclusive ? LIMITS.seenKeepOwnMs : LIMITS.seenKeepMs, "seen time", () =>
+        keepSeenTime(clock, store.time),
+      ),
       // Beside the last turn: one question without an answer must not hold up the next.
       clock.every(
         LIMITS.keysAskMs,
@@ -68,7 +73,7 @@ export class Upkeep {
     await forgetUsage(this.store.charges, clock, log, this.days.usageDays);
     await forgetResponses(this.store.llm, clock, log, this.days.responseDays);
     await forgetUploads(this.service.runs);
-    await this.store.people.peopleForget({ now: Math.floor(clock.unixMs() / 1000) });
+    await this.store.people.peopleForget({ now: seenSeconds(clock) });
   }
 
   stop(): void {

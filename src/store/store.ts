@@ -8,7 +8,10 @@
  * an upload that somebody deleted since, `runComplete`, `joinBegin`, `uploadToken`, `uploadLost` and `partCommit` say that it is not
  * there; a part that another one of its number replaced since is found changed when the upload is finished, and is sent again.
  *
- * Amounts are nano-dollars. Times are Unix seconds. A day is a number of days since 1970-01-01, a month YYYYMM, both UTC.
+ * Amounts are nano-dollars. Times are Unix seconds: of the wall clock where somebody reads them, or where they date a row
+ * (`created_at`, `last_used_at`, `revoked_at`, `submitted_at`, `completed_at`, `stored_at`, entries); of seen time (std/seen-clock.ts)
+ * where a span begins or ends (`expires_at`, `settled_at`, `last_at`, `ended_at`, `resets_at`, `polled_at`, `joining_at`, `created_at` of
+ * sign-ins and device logins, `at` of all but entries). A day is a number of days since 1970-01-01, a month YYYYMM, both UTC.
  */
 import type { Domains, Slices } from "./domain.ts";
 

@@ -45,7 +45,14 @@ class Kept implements AsyncDisposable {
     const file = { ...RUN, ...BOUNDS, path, size: bytes.length, runId: "run_1", blobId: blob, owner: "o", at: NOW };
     expect(await runs.fileBegin(file)).toBe("begun");
     await this.blobs.put(await staged(this.folder, bytes), blob);
-    const commit = { accountId: RUN.accountId, blobId: blob, sha256: sha256(bytes), at: NOW, month: 202611 };
+    const commit = {
+      accountId: RUN.accountId,
+      blobId: blob,
+      sha256: sha256(bytes),
+      at: NOW,
+      storedAt: NOW,
+      month: 202611,
+    };
     expect(await runs.fileCommit(commit)).toMatchObject({ replaced: expect.any(Boolean) });
     return blob;
   }

@@ -1,9 +1,9 @@
 /** What the meter counts reaches the store once, also when the store does not say that it has it. */
 import { expect, test } from "bun:test";
 import { Meter } from "../../src/runs/meter.ts";
-import { systemClock } from "../../src/std/clock.ts";
 import type { RunStore } from "../../src/store/runs/runs.ts";
 import { StoreDown } from "../../src/store/store.ts";
+import { FakeClock } from "../std/fake-clock.ts";
 
 type Given = Parameters<RunStore["runsMeter"]>[0];
 
@@ -15,7 +15,7 @@ function stage() {
     asked.push({ given, answer: resolve });
     return promise;
   };
-  const meter = new Meter({ runsMeter }, systemClock, { info: () => {}, error: () => {} });
+  const meter = new Meter({ runsMeter }, new FakeClock(), { info: () => {}, error: () => {} });
   return { meter, asked };
 }
 

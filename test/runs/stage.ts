@@ -112,6 +112,8 @@ export class RunsStage implements AsyncDisposable {
     const settings = { chunkMs: 10_000, signUpOpen: false, drills, ...(bounds && { bounds: { runs: bounds } }) };
     const given = options.store?.(store) ?? store;
     const service = build(settings, { clock, log: { info: note, error: note }, store: given, blobs: bytes });
+    // The time by which it is ahead has passed for the service, and not for the requests that run.
+    Object.assign(service.core.clock, { seenMs: () => clock.unixMs() });
     service.robot.catalog.known = true;
     const listener = listen(publicApp(service.http, service.surfaces), { host: "127.0.0.1", port: 0 });
     if (listener instanceof Problem) throw new Error(listener.message);

@@ -88,10 +88,11 @@ export class LlmNode {
     this.app = publicApp(this.service.http, this.service.surfaces);
     const { owners, jobs } = this.service.llm;
     const { charges } = store;
+    const seen = this.service.core.clock;
     inBackground(owners.start(false).then(() => jobs.start()));
     clock.every(LIMITS.llmBeatMs, () => inBackground(owners.beat()));
     clock.every(LIMITS.llmJobsLookMs, () => jobs.kick());
-    clock.every(LIMITS.holdsExpireMs, () => inBackground(expireHolds(charges, clock, { info: note, error: note })));
+    clock.every(LIMITS.holdsExpireMs, () => inBackground(expireHolds(charges, seen, { info: note, error: note })));
   }
 
   async send(path: string, account: number, init: RequestInit): Promise<Response> {

@@ -1,5 +1,5 @@
 /** A clock that moves only when a test says so; timers fire, in order of their time, while it moves. */
-import type { Clock } from "../../src/std/clock.ts";
+import type { SeenClock } from "../../src/std/seen-clock.ts";
 
 interface Timer {
   dueMs: number;
@@ -7,14 +7,20 @@ interface Timer {
   readonly due: () => void;
 }
 
-export class FakeClock implements Clock {
+export class FakeClock implements SeenClock {
   private nowMs = 0;
+  private jumpedMs = 0;
   private readonly timers = new Set<Timer>();
 
   /** Unix milliseconds at the start. */
   constructor(private readonly startMs = 1_700_000_000_000) {}
 
   unixMs(): number {
+    return this.startMs + this.nowMs + this.jumpedMs;
+  }
+
+  /** As on a service that starts for the first time, whose clock never jumped. */
+  seenMs(): number {
     return this.startMs + this.nowMs;
   }
 
@@ -33,6 +39,11 @@ export class FakeClock implements Clock {
   /** Timers that are armed now. */
   get armed(): number {
     return this.timers.size;
+  }
+
+  /** Moves the wall clock alone, forward or back: no time passes. */
+  jump(ms: number): void {
+    this.jumpedMs += ms;
   }
 
   advance(ms: number): void {

@@ -128,6 +128,10 @@ for (const { name, absent, title } of ENGINES) {
       await fill(name, at);
       const store = await at.open();
       await expectSound(store);
+      // Its time goes on from the last moment that is in it, not from the day of the upgrade, by whatever clock.
+      const latest = Math.max(...[...runs.map((row) => row.submitted_at), ...accounts.map((row) => row.created_at)]);
+      expect(await at.rows("SELECT seconds FROM seen_time")).toEqual([{ seconds: BigInt(latest) }]);
+      expect(await store.time.timeBegin({ seconds: latest + 1_000_000 })).toBe(latest);
       expect(await at.rows("SELECT * FROM accounts ORDER BY id")).toEqual(accounts.map(big));
       const charges = runs.map(({ model, ...row }) => big({ ...row, item: model }));
       expect(await at.rows("SELECT * FROM charges ORDER BY id")).toEqual(charges);
@@ -140,6 +144,21 @@ for (const { name, absent, title } of ENGINES) {
       expect(await store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER })).toBe("done");
       expect((await at.rows("SELECT sum(held) AS held FROM accounts")).map(({ held }) => Number(held))).toEqual([0]);
       await expectSound(store);
+    });
+
+    test("what a clock that was ahead had written makes nothing older, and no lock-out of its days stays", async () => {
+      await using at = await place(name);
+      await fill(name, at);
+      const ahead = Math.floor(Date.now() / 1000) + 40 * 86_400;
+      const [one] = ROWS.attempts ?? [];
+      await at.corrupt(`UPDATE robot_sessions SET last_at = ${ahead}`);
+      await at.corrupt(
+        `UPDATE attempts SET resets_at = ${ahead} WHERE name = '${String(one?.name).replaceAll("'", "''")}'`,
+      );
+      await at.open();
+      const [{ seconds } = { seconds: 0n }] = await at.rows("SELECT seconds FROM seen_time");
+      expect(Number(seconds)).toBeWithin(ahead - 41 * 86_400, ahead - 39 * 86_400);
+      expect(await at.rows(`SELECT name FROM attempts WHERE resets_at >= ${ahead}`)).toEqual([]);
     });
 
     test("answers of schema 4 are replayed from their numbers; their content is not known", async () => {

@@ -111,7 +111,10 @@ export const accountLink: Command = {
     if (base instanceof Problem) return base;
     return await withAccount(given, async (store, { id: accountId, email }) => {
       const token = makeToken();
-      const expiresAt = now() + LIMITS.linkSeconds;
+      // Links last for seen time, which goes on where a service has stopped.
+      const seen = await store.time.timeBegin({ seconds: now() });
+      if (seen instanceof StoreDown) return notRead(seen);
+      const expiresAt = seen + LIMITS.linkSeconds;
       // Only the hash is stored: a reader of the database cannot use the link.
       const link = { tokenSha256: sha256(token), kind: "password", accountId, expiresAt } as const;
       const added = await store.people.linkAdd(link);
@@ -121,7 +124,11 @@ export const accountLink: Command = {
         return new Problem(`${outcome}: ${added.reason}; once the store works, make another`);
       }
       const url = `${base}/welcome?token=${token}`;
-      return answer(given, { url, expires_at: expiresAt }, `${url}\ngood once, within 24 hours, for ${email}`);
+      return answer(
+        given,
+        { url, expires_at: now() + LIMITS.linkSeconds },
+        `${url}\ngood once, within 24 hours, for ${email}`,
+      );
     });
   },
 };

@@ -1,5 +1,6 @@
 /** `/device`: a person compares the code on the terminal, sees what asks and from where, and decides. */
 import { PageRefusal } from "../../account/people.ts";
+import { seenSeconds } from "../../std/seen-clock.ts";
 import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../web/device.ts";
 import type { Reply } from "../http/reply.ts";
 import { again, type FormVisit, formPerson, person, shown, type Visit, viewer } from "./page.ts";
@@ -22,7 +23,7 @@ export async function enterCode(from: FormVisit): Promise<Reply> {
     return again(deviceEnterPage({ viewer: who, userCode: typed, problem: found.text }), found);
   }
   const { login, userCode } = found;
-  const askedSecondsAgo = Math.max(0, Math.floor(from.deps.clock.unixMs() / 1000) - login.createdAt);
+  const askedSecondsAgo = Math.max(0, seenSeconds(from.deps.clock) - login.createdAt);
   const { deviceName, address } = login;
   return shown(deviceConfirmPage({ viewer: who, userCode, deviceName, address, askedSecondsAgo }));
 }

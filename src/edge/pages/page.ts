@@ -7,7 +7,7 @@ import { formToken, sameText } from "../../account/secret.ts";
 import type { Failure } from "../../error/core.ts";
 import { PAGE } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
-import type { Clock } from "../../std/clock.ts";
+import type { SeenClock } from "../../std/seen-clock.ts";
 import type { AccountStore } from "../../store/accounts/accounts.ts";
 import type { ChargeStore } from "../../store/charges/charges.ts";
 import type { Viewer } from "../../web/layout.ts";
@@ -20,7 +20,7 @@ import type { RunsForPages } from "./runs.ts";
 
 /** What the pages work with. */
 export interface PagesDeps {
-  readonly clock: Clock;
+  readonly clock: SeenClock;
   readonly store: {
     readonly accounts: Pick<AccountStore, "accountById" | "keyAdd" | "keyRevoke" | "keysOf" | "spendLimit">;
     readonly charges: Pick<ChargeStore, "usageDays">;

@@ -7,6 +7,7 @@ import type { RunDeps } from "../../runs/deps.ts";
 import { finishUpload, type ListedPart } from "../../runs/finish.ts";
 import { gated } from "../../runs/gate.ts";
 import { abortUpload, findUpload, putPart, startUpload, type UploadKey, uploadsOf } from "../../runs/uploads.ts";
+import { shownSeconds } from "../../std/seen-clock.ts";
 import type { FileKey, StoredUpload } from "../../store/runs/records.ts";
 import type { BodyStream } from "../http/body-stream.ts";
 import { isObject, type JsonObject } from "../http/json.ts";
@@ -95,8 +96,8 @@ function readParts(value: unknown): readonly ListedPart[] | Failure {
   return parts;
 }
 
-function facts({ id, size, partSize, expiresAt }: StoredUpload) {
-  return { upload_id: id, size, part_size: partSize, expires_at: expiresAt };
+function facts({ clock }: RunDeps, { id, size, partSize, expiresAt }: StoredUpload) {
+  return { upload_id: id, size, part_size: partSize, expires_at: shownSeconds(clock, expiresAt) };
 }
 
 /** Without `upload_id`: the unfinished uploads of the path. */
@@ -106,12 +107,14 @@ export async function getUpload(deps: RunDeps, call: Keyed<undefined>): Promise<
   return await gated(deps, key, async () => {
     if (!("uploadId" in key)) {
       const found = await uploadsOf(deps, key);
-      return found instanceof Failure ? found : { status: 200, body: JSON.stringify({ data: found.map(facts) }) };
+      return found instanceof Failure
+        ? found
+        : { status: 200, body: JSON.stringify({ data: found.map((one) => facts(deps, one)) }) };
     }
     const found = await findUpload(deps, key);
     if (found instanceof Failure) return found;
     const received = found.parts.map(({ part, size, sha256 }) => ({ part, size, sha256: sha256.toHex() }));
-    return { status: 200, body: JSON.stringify({ ...facts(found.upload), received }) };
+    return { status: 200, body: JSON.stringify({ ...facts(deps, found.upload), received }) };
   });
 }
 

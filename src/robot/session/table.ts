@@ -10,8 +10,8 @@ import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
 import { Allowance } from "../../std/allowance.ts";
 import { assert } from "../../std/assert.ts";
-import type { Clock } from "../../std/clock.ts";
 import { isAnonId, makeId } from "../../std/ids.ts";
+import { type SeenClock, seenSeconds } from "../../std/seen-clock.ts";
 import type { SessionKey } from "../../store/robot/records.ts";
 import type { RobotStore } from "../../store/robot/robot.ts";
 import { StoreDown } from "../../store/store.ts";
@@ -60,7 +60,7 @@ export interface HoldRequest {
 }
 
 interface TableOptions {
-  readonly clock: Clock;
+  readonly clock: SeenClock;
   readonly store: Pick<RobotStore, "sessionLastAt" | "sessionOpen">;
   readonly sessionsMax?: number;
   readonly namedHourMax?: number;
@@ -91,7 +91,7 @@ const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: 
 export class SessionTable implements Sessions {
   /** By key, idle sessions in the order in which they became idle, oldest first; busy ones anywhere between. */
   private readonly live = new Map<string, Entry>();
-  private readonly clock: Clock;
+  private readonly clock: SeenClock;
   private readonly store: TableOptions["store"];
   private readonly sessionsMax: number;
   /** Sessions that each account has opened by name. */
@@ -282,7 +282,7 @@ export class SessionTable implements Sessions {
   /** Records durably that the id was open. Not needed for an assigned id, whose form shows it. */
   private async record(session: SessionKey): Promise<Failure | undefined> {
     if (isAnonId(session.sessionId)) return undefined;
-    const kept = await this.store.sessionOpen({ ...session, at: Math.floor(this.clock.unixMs() / 1000) });
+    const kept = await this.store.sessionOpen({ ...session, at: seenSeconds(this.clock) });
     return kept instanceof StoreDown ? recordDown(kept) : undefined;
   }
 

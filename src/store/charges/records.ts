@@ -27,11 +27,11 @@ export interface NewCharge extends ChargeKey {
   readonly item: string;
   readonly amount: bigint;
   readonly rates: Rates;
-  /** Of submission. */
+  /** Of submission, as the wall clock showed it, with its day and month. */
   readonly at: number;
   readonly day: number;
   readonly month: number;
-  /** From then on any node may give the money back. */
+  /** Of seen time: from then on any node may give the money back. */
   readonly expiresAt: number;
 }
 
@@ -40,6 +40,7 @@ export interface Settlement extends ChargeKey {
   readonly usage: Usage;
   /** The price of the usage, at most what is held. */
   readonly cost: bigint;
+  /** Of seen time. */
   readonly at: number;
 }
 

@@ -125,13 +125,17 @@ export function* end({ id, accountId, owner, at, object, key }: Ending): Steps<"
  * Takes back a live response whose submission was not answered: gives the money back and the key free. Its id stays taken, so that
  * a submission that is still on its way finds it, and does nothing.
  */
-export function* withdraw({ response, owner }: Pick<Submission, "response" | "owner">): Steps<"withdrawn"> {
-  const { id, accountId, createdAt: at } = response;
+export function* withdraw({
+  response,
+  owner,
+  at,
+}: Pick<Submission, "response" | "owner"> & Pick<Ending, "at">): Steps<"withdrawn"> {
+  const { id, accountId } = response;
   // Waits for the submission if that is under way.
   const taken = yield* changes(
     `INSERT INTO responses (id, account_id, model, digest, state, owner, job, created_at, ended_at)
-     VALUES ($id, $accountId, $model, $digest, 'ended', $owner, 0, $createdAt, $createdAt) ON CONFLICT DO NOTHING`,
-    { ...response, owner },
+     VALUES ($id, $accountId, $model, $digest, 'ended', $owner, 0, $createdAt, $at) ON CONFLICT DO NOTHING`,
+    { ...response, owner, at },
   );
   if (taken > 0) return "withdrawn";
   yield* lockAccount(accountId);

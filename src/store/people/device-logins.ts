@@ -90,11 +90,11 @@ export function* devicePoll(poll: DevicePolling): Steps<DevicePoll> {
  * A second poll after the key was granted: the device did not get it, or somebody else has the code. The key is revoked
  * (RFC 6749, section 4.1.2).
  */
-function* replayed({ deviceSha256, key, now: at }: DevicePolling, login: Polled): Steps<DevicePoll> {
+function* replayed({ deviceSha256, key }: DevicePolling, login: Polled): Steps<DevicePoll> {
   const { accountId, keyPublicId = "" } = login;
   // The same poll again, after an answer that was lost.
   if (accountId !== undefined && keyPublicId === key.publicId) return { accountId };
-  yield* keyRevoke({ publicId: keyPublicId, at });
+  yield* keyRevoke({ publicId: keyPublicId, at: key.createdAt });
   yield* changes("DELETE FROM device_logins WHERE device_sha256 = $1", deviceSha256);
   return "unknown";
 }

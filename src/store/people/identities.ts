@@ -16,6 +16,8 @@ export interface IdentityUse extends IdentityKey {
   /** The account to make for somebody new; undefined: there is no sign-up. */
   readonly newAccountId: string | undefined;
   readonly signIn: Omit<SignIn, "accountId">;
+  /** Of a new account or identity, by the wall clock. */
+  readonly at: number;
 }
 
 /**
@@ -32,7 +34,7 @@ export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: st
     yield* changes(
       `INSERT INTO identities (issuer, subject, account_id, created_at) VALUES ($issuer, $subject, $accountId, $at)
        ON CONFLICT DO NOTHING`,
-      { issuer, subject, accountId, at: signIn.createdAt },
+      { issuer, subject, accountId, at: use.at },
     );
     // Of two that connect the identity at once the first one has it.
     if ((yield* accountOf({ issuer, subject })) !== accountId) return "email_taken";
@@ -51,7 +53,7 @@ function* accountOf({ issuer, subject }: IdentityKey): Steps<string | undefined>
 }
 
 function* accountFor(use: IdentityUse): Steps<string> {
-  const { email, connect, newAccountId, signIn } = use;
+  const { email, connect, newAccountId, at } = use;
   if (connect !== undefined) return connect;
   const account = yield* first<{ id: string; password: string | null }>(
     "SELECT id, password FROM accounts WHERE email = $1 FOR NO KEY UPDATE",
@@ -61,7 +63,7 @@ function* accountFor(use: IdentityUse): Steps<string> {
   if (newAccountId === undefined) return "unknown";
   yield* changes(
     "INSERT INTO accounts (id, email, created_at) VALUES ($newAccountId, $email, $at) ON CONFLICT DO NOTHING",
-    { newAccountId, email, at: signIn.createdAt },
+    { newAccountId, email, at },
   );
   const made = yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", email);
   return made?.id === newAccountId ? newAccountId : "email_taken";

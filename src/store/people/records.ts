@@ -1,6 +1,7 @@
 /** What the store keeps of people: one-time links, sign-ins, device logins. Tokens and codes are kept as SHA-256 alone, 32 bytes. */
 import type { NewKey, NoKeys } from "../accounts/records.ts";
 
+/** Times are of seen time (std/seen-clock.ts). */
 export interface Link {
   readonly tokenSha256: Uint8Array;
   /** `operator`: makes the first account; `password`: sets the password of `accountId`. */
@@ -41,11 +42,14 @@ export type DevicePoll =
 /** A use of a one-time token. */
 export interface TokenUse {
   readonly tokenSha256: Uint8Array;
+  /** Of seen time. */
   readonly now: number;
 }
 
 export interface LinkUse extends TokenUse {
   readonly newAccountId: string;
+  /** Of the new account, by the wall clock. */
+  readonly createdAt: number;
   readonly email: string;
   readonly password: string;
 }
@@ -58,7 +62,7 @@ export interface DeviceDecision {
   readonly now: number;
 }
 
-/** `key` is added when the login is approved, with the device's name, to the account of the approving sign-in. */
+/** `now` is of seen time. `key` is added when the login is approved, with the device's name, to the account of the approving sign-in. */
 export interface DevicePolling {
   readonly deviceSha256: Uint8Array;
   readonly key: Omit<NewKey, "accountId" | "name">;

@@ -140,7 +140,10 @@ interface Commit {
   readonly accountId: string;
   readonly blobId: string;
   readonly sha256: Uint8Array;
+  /** Of seen time. */
   readonly at: number;
+  /** When the file was stored, by the wall clock. */
+  readonly storedAt: number;
   readonly month: number;
 }
 
@@ -153,6 +156,7 @@ export function* fileCommit({
   blobId,
   sha256,
   at,
+  storedAt,
   month,
 }: Commit): Steps<Stored | "gone" | "run_completed"> {
   yield* lockAccount(accountId);
@@ -168,7 +172,7 @@ export function* fileCommit({
     yield* goneBlob({ id: blobId, accountId, runId, path, size, at, said });
     return said ?? "gone";
   }
-  const stored = yield* placeFile({ accountId, runId, path, blobId, size, sha256, at });
+  const stored = yield* placeFile({ accountId, runId, path, blobId, size, sha256, at, storedAt });
   yield* countUpload(accountId, month, size);
   return stored;
 }
@@ -187,7 +191,7 @@ export function* committedBefore(blobId: string): Steps<Stored | "run_completed"
   return gone.said === "run_completed" ? "run_completed" : { replaced: gone.said === "replaced" };
 }
 
-interface Placed {
+export interface Placed {
   readonly accountId: string;
   readonly runId: string;
   readonly path: string;
@@ -195,10 +199,12 @@ interface Placed {
   readonly size: number;
   readonly sha256: Uint8Array;
   readonly at: number;
+  readonly storedAt: number;
 }
 
 /** In the place of the file that is there. */
-export function* placeFile({ accountId, runId, path, blobId, size, sha256, at }: Placed): Steps<Stored> {
+export function* placeFile(placed: Placed): Steps<Stored> {
+  const { accountId, runId, path, blobId, size, sha256, at, storedAt } = placed;
   const old = yield* fileAt(runId, path);
   if (old) {
     const said = saidOf(old);
@@ -206,10 +212,10 @@ export function* placeFile({ accountId, runId, path, blobId, size, sha256, at }:
   }
   yield* changes(
     `INSERT INTO run_files (run_id, path, blob_id, size, sha256, stored_at, replaced)
-     VALUES ($runId, $path, $blobId, $size, $sha256, $at, $replaced)
+     VALUES ($runId, $path, $blobId, $size, $sha256, $storedAt, $replaced)
      ON CONFLICT (run_id, path) DO UPDATE SET blob_id = excluded.blob_id, size = excluded.size, sha256 = excluded.sha256,
        stored_at = excluded.stored_at, replaced = excluded.replaced`,
-    { runId, path, blobId, size, sha256, at, replaced: old ? 1 : 0 },
+    { runId, path, blobId, size, sha256, storedAt, replaced: old ? 1 : 0 },
   );
   yield* changeRun(accountId, runId, { stored: size - Number(old?.size ?? 0n), files: old ? 0 : 1 });
   return { replaced: old !== undefined };

@@ -47,6 +47,7 @@ export interface NewFile extends FileKey, RunBounds {
   readonly size: number;
   /** The process that receives it. */
   readonly owner: string;
+  /** Of seen time. */
   readonly at: number;
 }
 

@@ -1,7 +1,7 @@
 /** Multipart uploads: begun, part by part, then put together into the file. */
 import { type Row, recordOf } from "../record.ts";
 import { changes, first, listed, rows, type Steps } from "../steps.ts";
-import { committedBefore, forgetDone, goneBlob, makeRoom, placeFile, type Said } from "./files.ts";
+import { committedBefore, forgetDone, goneBlob, makeRoom, type Placed, placeFile, type Said } from "./files.ts";
 import type { NewUpload, Refusal, Stored, StoredPart, StoredUpload } from "./records.ts";
 import { changeAccount, changeRun, countUpload, forgetEmptyRun, lockAccount, runById } from "./totals.ts";
 
@@ -190,9 +190,9 @@ export function* partsDrop(of: OfUpload & { readonly lost: readonly number[] }):
  * who lost the answer resumes, and finds that nothing is missing.
  */
 export function* joinCommit(
-  of: OfJoin & { readonly sha256: Uint8Array; readonly at: number; readonly expiresAt: number },
+  of: OfJoin & Pick<Placed, "sha256" | "at" | "storedAt"> & { readonly expiresAt: number },
 ): Steps<Stored | "gone"> {
-  const { accountId, uploadId, attempt, sha256, at, expiresAt } = of;
+  const { accountId, uploadId, attempt, sha256, at, storedAt, expiresAt } = of;
   yield* lockAccount(accountId);
   const before = yield* joinedBefore(accountId, attempt);
   if (before) return before;
@@ -208,7 +208,7 @@ export function* joinCommit(
   if (!run) return "gone";
   yield* changeAccount(accountId, { reserved: -size });
   yield* changeRun(accountId, runId, { reserved: -size, coming: -1, uploads: -1 });
-  const placed = yield* placeFile({ accountId, runId, path, blobId, size, sha256, at });
+  const placed = yield* placeFile({ accountId, runId, path, blobId, size, sha256, at, storedAt });
   yield* forgetDone(runId, path);
   yield* changes(
     "UPDATE run_uploads SET state = 'done', owner = NULL, attempt = NULL, sha256 = $2, expires_at = $3 WHERE id = $1",

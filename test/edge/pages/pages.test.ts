@@ -1,5 +1,6 @@
 /** Pages for people: signing in, one-time links, keys, limits; and what somebody may try against them. */
 import { describe, expect, test } from "bun:test";
+import { Failure } from "../../../src/error/core.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { observation, type Stage, stage } from "../stage.ts";
 import { Browser, PASSWORD, signedIn } from "./browser.ts";
@@ -333,4 +334,35 @@ describe("what somebody may try", () => {
     at.store.down = false;
     expect([...statuses, (await browser.get("/account")).status]).toEqual([503, 503, 200]);
   });
+});
+
+test("the page shows what the month of the clock has cost, whatever months the clock showed before", async () => {
+  const at = await stage();
+  const browser = await signedIn(at);
+  const spend = async (chargeId: string, tokens: number) => {
+    const rates = { prompt: 1_000_000_000n, cachedPrompt: 0n, completion: 0n };
+    const work = { chargeId, accountId: "acct_me@example.org", item: "m", rates, deadlineMs: 10_000 };
+    const charge = await at.service.core.charges.hold({ ...work, max: { promptTokens: tokens, completionTokens: 0 } });
+    if (charge instanceof Failure) throw new Error(charge.message);
+    const usage = { promptTokens: tokens, cachedTokens: 0, completionTokens: 0 };
+    await at.service.core.charges.settle(charge, usage, (settlement) =>
+      at.store.robot.settleChunk({ ...settlement, session: undefined, observation: undefined }),
+    );
+  };
+  const month = async () => {
+    const page = await (await browser.get("/account")).text();
+    const [, spent, name] =
+      /class="large">[^$]*\$([\d.]+).*?in (\w+ \d+), no limit/s.exec(page.slice(page.indexOf("Spend limit"))) ?? [];
+    return `${name} ${Number(spent)}`;
+  };
+  await spend("one", 5);
+  expect(await month()).toBe("November 2023 5");
+  at.clock.jump(40 * 86_400_000);
+  expect(await month()).toBe("December 2023 0");
+  await spend("two", 7);
+  expect(await month()).toBe("December 2023 7");
+  at.clock.jump(-40 * 86_400_000);
+  expect(await month()).toBe("November 2023 5");
+  await spend("three", 2);
+  expect(await month()).toBe("November 2023 7");
 });

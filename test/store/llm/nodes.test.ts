@@ -98,7 +98,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
         const one = submission(`r${n}`, { response: { accountId, key: `k${n >> 2}` } }, owner);
         if (told(await llm.submit(one)) !== "held") return;
         const how = below(4);
-        if (how === 0) told(await llm.withdraw(one));
+        if (how === 0) told(await llm.withdraw({ ...one, at: AT }));
         else if (how === 1)
           expect(told(await llm.end(ending(`r${n}`, { accountId, owner, key: "free" })))).toBe("ended");
         else if (told(await llm.complete(completion(`r${n}`, { accountId, owner }))) === "kept") paid += 1;

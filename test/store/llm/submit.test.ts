@@ -96,7 +96,10 @@ for (const { name, absent, title } of ENGINES) {
       for (const order of ["before", "after"] as const) {
         const one = submission(`r-${order}`, { response: { key: "k", object: "{}" } });
         if (order === "before") expect(await llm.submit(one)).toBe("held");
-        expect([await llm.withdraw(one), await llm.withdraw(one)]).toEqual(["withdrawn", "withdrawn"]);
+        expect([await llm.withdraw({ ...one, at: AT }), await llm.withdraw({ ...one, at: AT })]).toEqual([
+          "withdrawn",
+          "withdrawn",
+        ]);
         expect(await llm.submit(one)).not.toBe("held");
         expect(await llm.complete(completion(`r-${order}`))).toBe("lost");
         expect([await counts(at.store), await at.held()]).toEqual([{ paid: 0, held: 0 }, []]);
@@ -106,7 +109,7 @@ for (const { name, absent, title } of ENGINES) {
       expect(await llm.submit(submission("r3", { response: { key: "k" } }))).toBe("held");
       // One that has ended stays as it is.
       await llm.complete(completion("r3"));
-      await llm.withdraw(submission("r3", { response: { key: "k" } }));
+      await llm.withdraw({ ...submission("r3", { response: { key: "k" } }), at: AT });
       expect(await llm.responseOfKey({ accountId: "a1", key: "k" })).toMatchObject({ id: "r3", state: "done" });
     });
 

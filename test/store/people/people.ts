@@ -4,6 +4,8 @@ import { funded } from "../../account/fake-store.ts";
 import { type EngineName, place } from "../engines.ts";
 import { AT, key } from "../rows.ts";
 
+const DAY = 86_400;
+
 export function peopleTests(engine: EngineName): void {
   test("a one-time link makes the operator's account once; a newer link replaces it", async () => {
     await using at = await place(engine);
@@ -21,6 +23,7 @@ export function peopleTests(engine: EngineName): void {
     const use = (byte: number, email: string, now = 5) => ({
       tokenSha256: new Uint8Array(32).fill(byte),
       now,
+      createdAt: 5,
       newAccountId: "a3",
       email,
       password: "argon",
@@ -68,7 +71,14 @@ export function peopleTests(engine: EngineName): void {
       email: "one@example.org",
     });
     await store.people.linkAdd({ tokenSha256: token(8), kind: "password", accountId: "a1", expiresAt: 50 });
-    const use = { tokenSha256: token(9), now: 5, newAccountId: "a9", email: "one@example.org", password: "new" };
+    const use = {
+      tokenSha256: token(9),
+      now: 5,
+      createdAt: 5,
+      newAccountId: "a9",
+      email: "one@example.org",
+      password: "new",
+    };
     expect([await store.people.linkRedeem(use), await store.people.linkRedeem(use)]).toEqual([
       { accountId: "a1" },
       { accountId: "a1" },
@@ -133,7 +143,8 @@ export function peopleTests(engine: EngineName): void {
     expect(await store.people.deviceByUserCode({ userCodeSha256: bytes(51), now: AT })).toEqual(login(1));
     const poll = (byte: number, now: number, publicId = `p${byte}`.padEnd(12, "x")) => {
       const { accountId: _, name: __, ...rest } = key;
-      const fresh = { ...rest, publicId, sha256: bytes(byte) };
+      // The wall clock shows another day.
+      const fresh = { ...rest, publicId, sha256: bytes(byte), createdAt: now - DAY };
       return store.people.devicePoll({ deviceSha256: bytes(byte), key: fresh, now });
     };
     // Too early makes the pause longer: 5 s, then 10.
@@ -170,7 +181,7 @@ export function peopleTests(engine: EngineName): void {
     ]);
     const other = "q".repeat(12);
     expect([await poll(1, AT + 23, other), await poll(1, AT + 24, other)]).toEqual(["unknown", "unknown"]);
-    expect(await store.accounts.keysOf("a1")).toMatchObject([{ sha256: bytes(1), revokedAt: AT + 23 }]);
+    expect(await store.accounts.keysOf("a1")).toMatchObject([{ sha256: bytes(1), revokedAt: AT + 23 - DAY }]);
     expect([await decide(2, false, 100), await decide(2, false, 100), await decide(2, true, 100)]).toEqual([
       "decided",
       "decided",

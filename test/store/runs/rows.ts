@@ -14,7 +14,7 @@ export function newFile(blobId: string, path = "a", changes: Partial<typeof KEY>
 }
 
 export function commit(blobId: string) {
-  return { accountId: KEY.accountId, blobId, sha256: digest, at: AT, month: MONTH };
+  return { accountId: KEY.accountId, blobId, sha256: digest, at: AT, storedAt: AT, month: MONTH };
 }
 
 /** An upload of two parts of 5 bytes; its blob is named after it. */
@@ -34,7 +34,7 @@ export function joining(uploadId: string, attempt = `join_${uploadId}`) {
 }
 
 export function joined(uploadId: string, attempt = `join_${uploadId}`) {
-  return { accountId: KEY.accountId, uploadId, attempt, sha256: digest, at: AT, expiresAt: AT + 1_000 };
+  return { accountId: KEY.accountId, uploadId, attempt, sha256: digest, at: AT, storedAt: AT, expiresAt: AT + 1_000 };
 }
 
 export function listed(...paths: readonly (readonly [path: string, size: number])[]) {
