@@ -55,13 +55,18 @@ export function* keyRevoke({ publicId, accountId, at }: Revocation): Steps<"revo
   return "revoked";
 }
 
+/** Nodes write the uses of some seconds at once, in any order; a time that is later by more was shown by a clock that was ahead. */
+const LATE_SECONDS = 60;
+
 /** When keys were last used. Not durable. */
 export function* keysUsed(uses: readonly { publicId: string; at: number }[]): Steps<"done"> {
   for (const { publicId, at } of uses) {
     yield* changes(
-      "UPDATE api_keys SET last_used_at = $2 WHERE public_id = $1 AND (last_used_at IS NULL OR last_used_at < $2)",
+      `UPDATE api_keys SET last_used_at = $2
+       WHERE public_id = $1 AND (last_used_at IS NULL OR last_used_at < $2 OR last_used_at > $3)`,
       publicId,
       at,
+      at + LATE_SECONDS,
     );
   }
   return "done";

@@ -15,6 +15,8 @@ export function accountsTests(engine: EngineName): void {
       "added",
     );
     expect(await first.accounts.keyAdd(key)).toBe("added");
+    // A clock that was days ahead is set right again.
+    await first.accounts.keysUsed([{ publicId: key.publicId, at: 777_777 }]);
     await first.accounts.keysUsed([{ publicId: key.publicId, at: 77 }]);
     await first.accounts.keysUsed([{ publicId: key.publicId, at: 66 }]);
     await first.close();
