@@ -88,6 +88,7 @@ export class FakeEngine implements Engine {
       manifest,
       device,
       refused: [],
+      parity: [],
       replicas: 1,
       slots: slots.length,
       measure: ({ instruction }) => this.script.measure(instruction),

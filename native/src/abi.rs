@@ -16,6 +16,7 @@ mod runs;
 use crate::engine::Engine;
 use crate::layout::{self, ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
 use crate::pool::Completion;
+use crate::rehearsal;
 use crate::status::{ErrorText, Failure, Status, Ticket};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -85,6 +86,22 @@ pub extern "C" fn tendon_version() -> *const c_char {
 pub extern "C" fn tendon_layout() -> *const c_char {
     static LAYOUT: OnceLock<CString> = OnceLock::new();
     LAYOUT.get_or_init(|| CString::new(layout::json()).unwrap_or_default()).as_ptr()
+}
+
+/// Makes a device be played by the CPU in the loads that follow (`rehearsal.rs`); no text ends it. For tests: the product never
+/// calls it.
+///
+/// # Safety
+/// Pointers as the module's rules say; `plan` is JSON.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_rehearse(plan: *const u8, plan_len: u32) -> i32 {
+    answer(|| {
+        // SAFETY: the caller's pointers, by the rules above.
+        let plan = unsafe { text(plan, plan_len) }?;
+        let rehearsal = if plan.is_empty() { None } else { Some(serde_json::from_str(plan)) };
+        rehearsal::set(rehearsal.transpose().map_err(|error| Failure::new(Status::Misuse, error.to_string()))?);
+        Ok(Status::Ok as i32)
+    })
 }
 
 /// Opens an engine: `*out` becomes its handle, to be given to every other call until `tendon_close`.

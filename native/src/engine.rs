@@ -67,6 +67,7 @@ impl Engine {
             Pool::start(&library, options.decode_threads as usize, frames_max * MODELS_MAX, done).map_err(fail)?;
         let host = Arc::new(Host {
             runtime: runtime.to_path_buf(),
+            jpeg: library,
             runs: Arc::new(RunSlots::new(options.chunks_max as usize)),
             frames_max,
             done,
@@ -99,7 +100,7 @@ impl Engine {
 
     /// Where the model runs, as JSON.
     pub fn placement(&self, ticket: Ticket) -> Answer<String> {
-        Ok(serde_json::to_string(&self.model(ticket)?.placement).expect("plain strings"))
+        Ok(serde_json::to_string(&self.model(ticket)?.placement.get()).expect("plain strings"))
     }
 
     /// Tokens of an observation.

@@ -7,11 +7,10 @@ mod roles;
 
 use self::roles::{EntryRoles, NO_PORTS, Owner, Roles, bound};
 use crate::episode::{Entry, Episodes, Pass};
-use crate::graph::{Graph, Memory, Tensor, Terminator, Variants};
+use crate::graph::{Changed, Graph, Memory, Reach, Tensor, Terminator, Variants};
 use crate::manifest::{Flow, Graph as GraphSpec, Guided, Manifest, Role};
-use crate::runtime::{Device, Runtime};
 use ort::session::Session;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The graphs of a bundle and all their tensors. Graphs are dropped before the memory that they are bound to.
@@ -36,24 +35,42 @@ struct Video {
     guide: Option<f32>,
 }
 
+/// One of each graph: its file, or its session.
+#[derive(Clone)]
+pub struct Graphs<T> {
+    /// Of `prefill.onnx`.
+    pub prefill: T,
+    /// Of `extend.onnx`, on a model with memory.
+    pub extend: Option<T>,
+    /// Of `denoise.onnx`.
+    pub denoise: T,
+}
+
 /// Files of the graphs.
-pub struct Files<'a> {
-    /// `prefill.onnx`.
-    pub prefill: &'a Path,
-    /// `extend.onnx`, on a model with memory.
-    pub extend: Option<&'a Path>,
-    /// `denoise.onnx`.
-    pub denoise: &'a Path,
+pub type Files = Graphs<PathBuf>;
+
+impl Files {
+    /// Opens the sessions in parallel: the start takes as long as the slowest.
+    pub fn open(&self, open: impl Fn(&Path) -> Result<Session, String> + Sync) -> Result<Graphs<Session>, String> {
+        let open = &open;
+        std::thread::scope(|scope| {
+            let extend = self.extend.as_ref().map(|path| scope.spawn(move || open(path)));
+            let denoise = scope.spawn(|| open(&self.denoise));
+            let prefill = open(&self.prefill)?;
+            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Session, String>>| {
+                handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
+            };
+            Ok(Graphs { prefill, extend: extend.map(joined).transpose()?, denoise: joined(denoise)? })
+        })
+    }
 }
 
 impl Network {
-    /// Opens the graphs on `device`. The error is a sentence.
-    pub fn open(
-        runtime: &Runtime,
+    /// Binds the sessions to tensors of their own. The error is a sentence.
+    pub fn new(
         manifest: &Manifest,
-        files: &Files<'_>,
-        device: Device,
-        threads: u32,
+        sessions: Graphs<Session>,
+        reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
     ) -> Result<Network, String> {
@@ -79,19 +96,9 @@ impl Network {
             let outputs = spec.outputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
             // SAFETY: graphs, tensors and episodes end up in one Network, whose fields drop in order; blocks never move. The
             // replica's thread is the only one to run graphs, on slots that their runs have taken.
-            unsafe { Graph::bind(session, options.clone(), variants, &inputs, &outputs) }
+            unsafe { Graph::bind(session, options.clone(), reach, variants, &inputs, &outputs) }
         };
-        // In parallel: the start takes as long as the slowest.
-        let open = |path| runtime.session(path, device, threads);
-        let (prefill, extend, denoise) = std::thread::scope(|scope| {
-            let extend = files.extend.map(|path| scope.spawn(move || open(path)));
-            let denoise = scope.spawn(|| open(files.denoise));
-            let prefill = open(files.prefill)?;
-            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Session, String>>| {
-                handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
-            };
-            Ok::<_, String>((prefill, extend.map(joined).transpose()?, joined(denoise)?))
-        })?;
+        let Graphs { prefill, extend, denoise } = sessions;
         let prefill = graph(prefill, &graphs.prefill, Owner::Prefill)?;
         let denoise = graph(denoise, &graphs.denoise, Owner::Denoise)?;
         let extend = match (extend, &graphs.extend) {
@@ -188,9 +195,10 @@ impl Network {
     pub fn read(&mut self, entry: Entry, variant: usize) -> Result<(), String> {
         match (&mut self.extend, entry) {
             (Some(extend), Entry::Later) => {
-                extend.run(variant, &mut self.tensors).map_err(|error| format!("extend: {error}"))
+                extend.run(variant, Changed::All, &mut self.tensors).map_err(|error| format!("extend: {error}"))
             }
-            _ => self.prefill.run(variant, &mut self.tensors).map_err(|error| format!("prefill: {error}")),
+            _ => (self.prefill.run(variant, Changed::All, &mut self.tensors))
+                .map_err(|error| format!("prefill: {error}")),
         }
     }
 
@@ -209,7 +217,11 @@ impl Network {
             }
             let (t, next) = (self.flow.time(step), self.flow.time(step + 1));
             self.tensors[self.at.time].floats()[0] = t as f32;
-            self.denoise.run(variant, &mut self.tensors).map_err(|error| format!("denoise step {step}: {error}"))?;
+            // Cache and memory are those of the whole loop.
+            let changed = if step == 0 { Changed::All } else { Changed::Step };
+            self.denoise
+                .run(variant, changed, &mut self.tensors)
+                .map_err(|error| format!("denoise step {step}: {error}"))?;
             let dt = (next - t) as f32;
             let used = self.tensors[self.at.latent].len() / batch * rows;
             self.advance(self.at.latent, self.at.velocity, self.guide_action, used, dt);

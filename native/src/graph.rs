@@ -6,7 +6,8 @@ mod tensor;
 
 pub use tensor::{Memory, Tensor, port_len};
 
-use crate::manifest::{Dim, Dtype, Port};
+use crate::manifest::{Dim, Dtype, Port, Role};
+use crate::memory::Block;
 use ort::AsPointer;
 use ort::session::Session;
 use ort::sys::{self, OrtIoBinding, OrtRunOptions, OrtValue};
@@ -41,6 +42,30 @@ impl Variants {
     fn rows(self, variant: usize) -> usize {
         if let Variants::Batches(_) = self { variant + 1 } else { 1 }
     }
+}
+
+/// How a device reads the memory that a graph's inputs are bound to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Reach {
+    /// Where it is: a CPU. What was bound once is read anew by every run.
+    InPlace,
+    /// ONNX Runtime copies an input to the device when it is **bound**, not when it runs: what changes is bound again before
+    /// each run. Without that nothing fails, but the rows have nothing to do with the frames.
+    Copied,
+    /// The CPU plays such a device, for a test (`rehearsal.rs`).
+    Rehearsed {
+        /// Nothing is bound again.
+        stale: bool,
+    },
+}
+
+/// Which inputs differ from those of the graph's last run on this variant.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Changed {
+    /// Any of them.
+    All,
+    /// Only those of a flow step: latents and time.
+    Step,
 }
 
 /// Stops a run from another thread.
@@ -84,8 +109,42 @@ impl Drop for Terminator {
 pub struct Graph {
     bindings: Vec<*mut OrtIoBinding>,
     values: Vec<*mut OrtValue>,
+    reach: Reach,
+    /// Inputs of each variant; none where they are read in place.
+    copied: Vec<Vec<Input>>,
     options: Arc<Terminator>,
     session: Session,
+}
+
+/// An input that the device has a copy of.
+struct Input {
+    name: CString,
+    value: *mut OrtValue,
+    /// It changes with every flow step.
+    steps: bool,
+    /// The copy of a device that the CPU plays.
+    rehearsed: Option<Shadow>,
+}
+
+/// Memory that stands for a device's.
+struct Shadow {
+    host: *const u8,
+    copy: Block<u8>,
+}
+
+impl Shadow {
+    /// # Safety
+    /// `host` is readable for `bytes` bytes as long as the shadow lives.
+    unsafe fn new(host: *const u8, bytes: usize) -> Result<Shadow, String> {
+        let mut shadow = Shadow { host, copy: Block::lazy(bytes)? };
+        shadow.renew();
+        Ok(shadow)
+    }
+
+    fn renew(&mut self) {
+        // SAFETY: readable, as `new` demands; the two do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(self.host, self.copy.address(), self.copy.len()) };
+    }
 }
 
 // SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs apart.
@@ -100,11 +159,12 @@ impl Graph {
     pub unsafe fn bind(
         session: Session,
         options: Arc<Terminator>,
+        reach: Reach,
         variants: Variants,
         inputs: &[Bound<'_>],
         outputs: &[Bound<'_>],
     ) -> Result<Graph, String> {
-        let mut graph = Graph { bindings: Vec::new(), values: Vec::new(), options, session };
+        let mut graph = Graph { bindings: Vec::new(), values: Vec::new(), reach, copied: Vec::new(), options, session };
         let api = ort::api();
         let mut memory_info = null_mut();
         // SAFETY: raw calls with live objects and out pointers; each status is checked, and what is made is owned by
@@ -119,17 +179,26 @@ impl Graph {
                 let mut binding = null_mut();
                 check((api.CreateIoBinding)(graph.session.ptr().cast_mut(), &mut binding))?;
                 graph.bindings.push(binding);
-                for (bind, ports) in [(api.BindInput, inputs), (api.BindOutput, outputs)] {
+                let mut copied = Vec::new();
+                for (bind, ports, given) in [(api.BindInput, inputs, true), (api.BindOutput, outputs, false)] {
                     for Bound { port, address } in ports {
                         let shape: Vec<i64> = (port.shape.iter())
                             .map(|dim| if let Dim::Fixed(size) = dim { *size } else { variants.rows(variant) } as i64)
                             .collect();
                         let (kind, size) = element(port.dtype);
                         let bytes = shape.iter().product::<i64>() as usize * size;
+                        let mut start = address(variant);
+                        let rehearsed = match reach {
+                            Reach::Rehearsed { .. } if given => Some(Shadow::new(start.cast(), bytes)?),
+                            _ => None,
+                        };
+                        if let Some(shadow) = &rehearsed {
+                            start = shadow.copy.address().cast();
+                        }
                         let mut value = null_mut();
                         check((api.CreateTensorWithDataAsOrtValue)(
                             memory_info,
-                            address(variant),
+                            start,
                             bytes,
                             shape.as_ptr(),
                             shape.len(),
@@ -140,8 +209,13 @@ impl Graph {
                         let name = CString::new(port.name.as_str())
                             .map_err(|_| "a tensor name contains a zero byte".to_string())?;
                         check(bind(binding, name.as_ptr(), value)).map_err(|error| format!("{name:?}: {error}"))?;
+                        if given && reach != Reach::InPlace {
+                            let steps = matches!(port.role, Role::Latent | Role::VideoLatent | Role::Time);
+                            copied.push(Input { name, value, steps, rehearsed });
+                        }
                     }
                 }
+                graph.copied.push(copied);
                 Ok::<(), String>(())
             });
             (api.ReleaseMemoryInfo)(memory_info);
@@ -151,11 +225,33 @@ impl Graph {
     }
 
     /// Runs one variant. `tensors` is borrowed so that nobody reads them meanwhile.
-    pub fn run(&mut self, variant: usize, _tensors: &mut [Tensor]) -> Result<(), String> {
+    pub fn run(&mut self, variant: usize, changed: Changed, _tensors: &mut [Tensor]) -> Result<(), String> {
+        self.renew(variant, changed)?;
+        let api = ort::api();
         // SAFETY: live session, options and binding; the memory lives as `bind` demands.
-        check(unsafe {
-            (ort::api().RunWithBinding)(self.session.ptr().cast_mut(), self.options.0, self.bindings[variant])
-        })
+        check(unsafe { (api.RunWithBinding)(self.session.ptr().cast_mut(), self.options.0, self.bindings[variant]) })?;
+        if self.reach == Reach::Copied {
+            // SAFETY: as above.
+            check(unsafe { (api.SynchronizeBoundOutputs)(self.bindings[variant]) })?;
+        }
+        Ok(())
+    }
+
+    /// Gives the device the inputs that have changed. On a CPU there is nothing to do.
+    fn renew(&mut self, variant: usize, changed: Changed) -> Result<(), String> {
+        if self.reach == Reach::InPlace || self.reach == (Reach::Rehearsed { stale: true }) {
+            return Ok(());
+        }
+        let (api, binding) = (ort::api(), self.bindings[variant]);
+        for input in self.copied[variant].iter_mut().filter(|input| input.steps || changed == Changed::All) {
+            match &mut input.rehearsed {
+                Some(shadow) => shadow.renew(),
+                // SAFETY: live binding, name and value; the input's memory lives as `bind` demands.
+                None => check(unsafe { (api.BindInput)(binding, input.name.as_ptr(), input.value) })?,
+            }
+        }
+        // SAFETY: live binding.
+        check(unsafe { (api.SynchronizeBoundInputs)(binding) })
     }
 }
 

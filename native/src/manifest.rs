@@ -46,6 +46,15 @@ pub struct Manifest {
     pub graphs: Graphs,
     pub tokenizer: String,
     pub norm: String,
+    pub parity: Parity,
+}
+
+/// The vectors that a device must compute before it serves.
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Parity {
+    pub file: String,
+    pub tolerance: f32,
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! A loaded model: what its replicas share, and the way of an observation into their queue. `load.rs` loads it.
 
 mod load;
+mod place;
 
 pub use load::Host;
 
@@ -16,7 +17,7 @@ use crate::run::RunSlots;
 use crate::status::{Failure, Status, Ticket};
 use crate::sync::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -39,6 +40,8 @@ pub struct Placement {
     pub replicas: usize,
     /// Session slots over all replicas; 0 on a model without memory.
     pub slots: usize,
+    /// The largest difference of each parity vector over all replicas, in robot units; none on `echo`.
+    pub parity: Vec<f32>,
 }
 
 /// A device that could not be used.
@@ -72,8 +75,8 @@ pub struct Model {
     pub running: Vec<Running>,
     /// Set when the model is unloaded: queued runs are cancelled.
     pub closing: AtomicBool,
-    /// Where it runs.
-    pub placement: Placement,
+    /// Where it runs; set once a device has been proved.
+    pub placement: OnceLock<Placement>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 

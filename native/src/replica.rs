@@ -2,11 +2,12 @@
 //! single robot never waits for a timer.
 
 mod compute;
+mod fill;
+mod prove;
 
-use crate::episode::Entry;
 use crate::flow::Network;
-use crate::layout::STATE_VALUES_MAX;
 use crate::model::Model;
+use crate::parity::Vectors;
 use crate::pool::Completion;
 use crate::run::RunSlots;
 use crate::status::{Status, Ticket};
@@ -14,6 +15,9 @@ use crate::sync::lock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
+
+/// Differences of the parity vectors, or why the device is refused.
+pub type Proof = Result<Vec<f32>, String>;
 
 /// State of the thread.
 pub struct Replica {
@@ -42,14 +46,15 @@ impl Replica {
         Replica { model, index, network, runs, done, taken, failed }
     }
 
-    /// Warms up, reports it, then works until the model is closed.
-    pub fn work(mut self, ready: &mpsc::Sender<Result<(), String>>) {
-        let warm =
-            catch_unwind(AssertUnwindSafe(|| self.warm_up())).unwrap_or_else(|_| Err("the first run panicked".into()));
-        let failed = warm.is_err();
+    /// Runs the vectors, reports their differences, waits until it may serve, then works until the model is closed. It ends at once
+    /// when it may not: its device, or that of another replica, was refused.
+    pub fn work(mut self, vectors: Option<Arc<Vectors>>, proved: &mpsc::Sender<Proof>, serve: &mpsc::Receiver<()>) {
+        // Dropped with the closure: the frames of an episode may be many.
+        let prove = || vectors.map_or(Ok(Vec::new()), |vectors| self.prove(&vectors));
+        let proof = catch_unwind(AssertUnwindSafe(prove)).unwrap_or_else(|_| Err("the first run panicked".into()));
         // Cannot fail: the loader waits for this message.
-        let _ = ready.send(warm);
-        if failed {
+        let _ = proved.send(proof);
+        if serve.recv().is_err() {
             return;
         }
         let most = self.model.manifest.batch;
@@ -58,31 +63,6 @@ impl Replica {
         while model.queue(self.index).take(&mut taken, most) {
             self.run(&mut taken);
         }
-    }
-
-    /// One run per batch size, so that the runtime plans shapes and allocates memory before the first observation.
-    fn warm_up(&mut self) -> Result<(), String> {
-        let batch = self.model.manifest.batch;
-        let Replica { model, network, .. } = self;
-        let Some(network) = network else { return Ok(()) };
-        let entries: &[Entry] =
-            if model.manifest.memory.is_some() { &[Entry::First, Entry::Later] } else { &[Entry::First] };
-        let branches = network.branches();
-        for (&entry, rows) in entries.iter().flat_map(|entry| (1..=batch).map(move |rows| (entry, rows))) {
-            for (row, branch) in (0..rows).flat_map(|row| (0..branches).map(move |branch| (row, branch))) {
-                // The lowest and the highest token of a state: an id that the graph does not know fails now.
-                let extreme = if row % 2 == 0 && entry == Entry::First { -f32::MAX } else { f32::MAX };
-                let (tokens, mask) = network.prompt(entry, row, batch, branch);
-                model.prompt.write(model.prompt.empty(), &[extreme; STATE_VALUES_MAX], tokens, mask);
-            }
-            // Batches are variants 0 and up; a memory's slot 0 is empty.
-            network.read(entry, rows - 1)?;
-            network.denoise(rows - 1, rows, batch, |step| step == 0)?;
-            if (0..rows).any(|row| network.latent(row, batch).iter().any(|value| !value.is_finite())) {
-                return Err("its first run gave numbers that are not finite".into());
-            }
-        }
-        Ok(())
     }
 
     /// Runs a batch and completes each of its runs exactly once.

@@ -1,5 +1,6 @@
 //! ONNX Runtime: opened once by path, and one session per graph on the device that was asked for.
 
+use crate::graph::Reach;
 use crate::sync::lock;
 use ort::ep::{self, ExecutionProviderDispatch};
 use ort::logging::LogLevel;
@@ -60,6 +61,11 @@ impl Device {
         })
     }
 
+    /// How it reads what it is bound to.
+    pub fn reach(self) -> Reach {
+        if self == Device::Cpu { Reach::InPlace } else { Reach::Copied }
+    }
+
     /// Its name in the configuration.
     pub fn name(self) -> String {
         match self {
@@ -97,7 +103,8 @@ impl Runtime {
             Device::Cpu => None,
             Device::Cuda(id) => {
                 self.needs("libonnxruntime_providers_cuda.so")?;
-                Some(ep::CUDA::default().with_device_id(id).build())
+                // TF32 has ten bits of mantissa: its rows would not be those of f32.
+                Some(ep::CUDA::default().with_device_id(id).with_tf32(false).build())
             }
             Device::TensorRt(id) => {
                 self.needs("libonnxruntime_providers_tensorrt.so")?;

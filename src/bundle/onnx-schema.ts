@@ -4,7 +4,7 @@
  *
  * The only file that imports @bufbuild/protobuf. Same model in, same bytes out: fields are written in the order of the schema.
  */
-import { create, createFileRegistry, toBinary } from "@bufbuild/protobuf";
+import { create, createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   type FieldDescriptorProto,
   FieldDescriptorProtoSchema,
@@ -110,4 +110,17 @@ const modelSchema = present(registry.getMessage("onnx.ModelProto"), "the schema 
 /** The bytes of an `.onnx` file. */
 export function encodeModel(model: ModelProto): Uint8Array {
   return toBinary(modelSchema, create(modelSchema, { ...model }));
+}
+
+/** The model in an `.onnx` file, as far as the schema above knows it. */
+export function decodeModel(bytes: Uint8Array): ModelProto {
+  return plain(fromBinary(modelSchema, bytes)) as ModelProto;
+}
+
+/** Without the type names that the protobuf library puts into messages: parts may be added and changed. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== "object" || value === null || value instanceof Uint8Array) return value;
+  const fields = Object.entries(value).filter(([name]) => !name.startsWith("$"));
+  return Object.fromEntries(fields.map(([name, field]) => [name, plain(field)]));
 }

@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import { installedBundles } from "../bundle/read.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
-import type { Engine } from "../engine/engine.ts";
+import { type Engine, LOAD_MS_MAX } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";
 import { Failure } from "../error/core.ts";
@@ -28,9 +28,6 @@ import { providerChecks } from "./doctor/providers.ts";
 import { runStorageCheck } from "./doctor/run-storage.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
-
-/** Far longer than loading and warming all bundles takes. */
-const LOAD_MS_MAX = 600_000;
 
 export const doctor: Command = {
   name: "doctor",

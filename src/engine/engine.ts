@@ -14,6 +14,9 @@ export interface Bundle {
   readonly paths: ReadonlyMap<string, string>;
 }
 
+/** Far longer than loading and proving all bundles takes; for a command that waits for it. */
+export const LOAD_MS_MAX = 600_000;
+
 export interface LoadOptions {
   readonly bundle: Bundle;
   /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`. */
@@ -101,6 +104,8 @@ export interface Model {
   readonly device: string;
   /** Providers that were tried before it, with the reason why each was refused. */
   readonly refused: readonly { device: string; reason: string }[];
+  /** The largest difference of each of the bundle's parity vectors over all replicas, in robot units; none on `echo`. */
+  readonly parity: readonly number[];
   readonly replicas: number;
   /** Session slots over all replicas; 0 on a model without episode memory. */
   readonly slots: number;
@@ -147,7 +152,7 @@ export interface Engine {
   /** Version text of the ONNX Runtime and of libjpeg-turbo in use. */
   readonly runtimeVersion: string;
   readonly jpegVersion: string;
-  /** Resolves when the model has run once on every replica. `engine_unavailable` says why it cannot be served. */
+  /** Resolves when every replica has computed the bundle's parity vectors. `engine_unavailable` says why it cannot be served. */
   load(options: LoadOptions): Promise<Model | Failure>;
   stats(): EngineStats;
   /** Cancels what runs, joins every native thread. */

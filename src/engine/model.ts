@@ -33,6 +33,7 @@ function bytesOf(text: string): Buffer {
 export class NativeModel implements Model {
   readonly device: string;
   readonly refused: readonly { device: string; reason: string }[];
+  readonly parity: readonly number[];
   readonly replicas: number;
   readonly slots: number;
   private readonly memoryState = new DataView(new ArrayBuffer(MemoryState.size));
@@ -48,6 +49,7 @@ export class NativeModel implements Model {
     const placement = this.placement();
     this.device = placement.device;
     this.refused = placement.refused;
+    this.parity = placement.parity;
     this.replicas = placement.replicas;
     this.slots = placement.slots;
   }
@@ -133,7 +135,7 @@ export class NativeModel implements Model {
     return this.gone;
   }
 
-  private placement(): Pick<Model, "device" | "refused" | "replicas" | "slots"> {
+  private placement(): Pick<Model, "device" | "refused" | "parity" | "replicas" | "slots"> {
     let buffer = Buffer.alloc(1024);
     for (;;) {
       const length = this.channel.calls.tendon_placement(this.channel.engine, this.ticket, buffer, buffer.length);

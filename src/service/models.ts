@@ -84,8 +84,15 @@ export async function loadModels(
     const model = await engine.load(options);
     if (model instanceof Failure) return new Problem(model.message);
     catalog.add(manifest, options.rates, model);
-    log.info("model loaded", { model: manifest.id, device: model.device, replicas: options.replicas });
-    for (const { device, reason } of model.refused) log.info("device refused", { model: manifest.id, device, reason });
+    const { device, replicas, parity, refused } = model;
+    const difference = parity.length === 0 ? undefined : Math.max(...parity);
+    log.info("model loaded", {
+      model: manifest.id,
+      device,
+      replicas,
+      ...(difference === undefined ? {} : { difference }),
+    });
+    for (const { device, reason } of refused) log.info("device refused", { model: manifest.id, device, reason });
     return undefined;
   });
   const [first] = plan;

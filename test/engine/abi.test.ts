@@ -285,7 +285,7 @@ describe("the rest", () => {
     const length = calls.tendon_placement(engine, model, none, 0);
     const buffer = Buffer.alloc(length);
     expect(calls.tendon_placement(engine, model, buffer, length)).toBe(length);
-    expect(JSON.parse(buffer.toString())).toEqual({ device: "echo", refused: [], replicas: 1, slots: 0 });
+    expect(JSON.parse(buffer.toString())).toEqual({ device: "echo", refused: [], replicas: 1, slots: 0, parity: [] });
   });
 
   test("session_drop on a model without episode memory is misuse", () => {

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
-import { bundleOf, episodeOf } from "../bundle/built.ts";
-import { SEVENTH, seventhModel } from "../bundle/seventh.ts";
+import { episodeOf } from "../bundle/built.ts";
+import { SEVENTH, seventhBundle } from "../bundle/seventh.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
 
 let engine: Engine;
@@ -15,7 +15,7 @@ afterAll(async () => await engine.close());
 
 for (const family of ["flow-vla", "world-action"] as const) {
   test(`a new model of the family ${family} is built, loaded and run from its folder`, async () => {
-    const opened = await Opened.with(engine, await bundleOf(await seventhModel(family)), { slots: 3 });
+    const opened = await Opened.with(engine, await seventhBundle(family), { slots: 3 });
     expect([opened.model.manifest.id, opened.model.slots]).toEqual([SEVENTH[family], family === "flow-vla" ? 0 : 3]);
     const { given } = present((await episodeOf(opened.bundle))[0], "an observation");
     const slot = opened.model.slots === 0 ? {} : { slot: 2 };

@@ -24,6 +24,7 @@ export class GatedModel implements Model {
   readonly manifest: Model["manifest"];
   readonly device: string;
   readonly refused: Model["refused"];
+  readonly parity: Model["parity"];
   readonly replicas: number;
   readonly slots: number;
   /** Since the slot was last dropped. */
@@ -45,6 +46,7 @@ export class GatedModel implements Model {
     this.manifest = inner.manifest;
     this.device = inner.device;
     this.refused = inner.refused;
+    this.parity = inner.parity;
     this.replicas = inner.replicas;
     this.slots = inner.slots;
   }

@@ -5,8 +5,7 @@ import type { Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Failure } from "../../src/error/core.ts";
 import { ROBOT } from "../../src/error/robot.ts";
-import { bundleOf } from "../bundle/built.ts";
-import { type SEVENTH, seventhModel } from "../bundle/seventh.ts";
+import { type SEVENTH, seventhBundle } from "../bundle/seventh.ts";
 import { manifest, statefulManifest } from "../edge/manifests.ts";
 import { jpeg } from "../edge/stage.ts";
 import { ok } from "../engine/opened.ts";
@@ -47,7 +46,7 @@ export function fakeGround(): Ground {
 export async function nativeGround(): Promise<Ground & { readonly engine: Engine }> {
   const engine = ok(await openEngine({ decodeThreads: 2 }));
   const load = async (family: keyof typeof SEVENTH, slots: number) => {
-    const bundle = await bundleOf(await seventhModel(family));
+    const bundle = await seventhBundle(family);
     return ok(await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots }));
   };
   const [remembering, other, clean] = [

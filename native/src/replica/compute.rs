@@ -1,6 +1,7 @@
 //! The work of one batch: frames, prompt, state and noise into bound tensors, the graphs, rows into result slots.
 
 use super::Replica;
+use super::fill::Inputs;
 use crate::allocator::thread_mallocs;
 use crate::episode::{Entry, Pass};
 use crate::layout::{OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
@@ -102,43 +103,21 @@ impl Replica {
     /// Writes one observation's frames, prompt, state and noise into row `row`, and frees its frames. Returns when the
     /// last of its frames was decoded.
     fn feed(&mut self, row: usize, pass: Pass, observed: &Snapshot) -> Result<Instant, String> {
-        let Replica { model, network, .. } = self;
-        let (manifest, most) = (&model.manifest, model.manifest.batch);
+        let model = self.model.clone();
         let Snapshot { frames, frames_len, state, instruction, step, seed, .. } = observed;
         let frames = &frames[..*frames_len];
-        let given = frames.len() / manifest.cameras.len();
-        let read = if pass.entry == Entry::Later { given } else { manifest.frames.first };
         let mut decoded: Option<Instant> = None;
         for (index, &ticket) in frames.iter().enumerate() {
             let ticket = Ticket(ticket);
             let frame = model.frames.claimed(ticket).ok_or("a frame of the run is gone")?;
             decoded = decoded.max(Some(frame.done));
-            let (camera, age) = (index / given, index % given);
-            // A window that starts anew reads the last frames of each camera.
-            if let (Some(network), true) = (&mut *network, age + read >= given) {
-                let place = camera * read + age + read - given;
-                let values = manifest.frame_values();
-                network.images(pass.entry, row, most)[place * values..][..values].copy_from_slice(&frame.tensor);
-            }
+            self.picture(row, pass, (index, frames.len()), &frame.tensor);
             drop(frame);
             model.frames.finish(ticket);
         }
-        if let Some(network) = network {
-            let state = &state[..manifest.state.columns.len()];
-            for branch in 0..network.branches() {
-                let text = if branch == 0 { instruction.as_deref().unwrap_or(&[]) } else { model.prompt.empty() };
-                let (tokens, mask) = network.prompt(pass.entry, row, most, branch);
-                model.prompt.write(text, state, tokens, mask);
-            }
-            network.state(row, most, |to| model.prompt.write_state(state, to));
-            let latent = network.latent(row, most);
-            let actions = latent.len();
-            crate::noise::fill(latent, 0, model.noise_key, *step, *seed);
-            if let Some(video) = network.video_latent() {
-                crate::noise::fill(video, actions, model.noise_key, *step, *seed);
-            }
-            network.lengths(pass, manifest.memory.map_or(0, |memory| memory.tokens));
-        }
+        let state = &state[..model.manifest.state.columns.len()];
+        let instruction = instruction.as_deref().unwrap_or(&[]);
+        self.fill(row, pass, &Inputs { state, instruction, step: *step, seed: *seed });
         decoded.ok_or_else(|| "an observation has no frames".into())
     }
 

@@ -1,0 +1,145 @@
+//! Finds the device that a model runs on: the first on which every replica can be opened and computes the bundle's parity vectors.
+
+use super::{Model, Placement, Refused};
+use crate::flow::{Files, Network};
+use crate::graph::Reach;
+use crate::model::Host;
+use crate::parity::Vectors;
+use crate::rehearsal::{self, Rehearsal};
+use crate::replica::{Proof, Replica};
+use crate::runtime::{self, Device};
+use crate::status::{Failure, Status};
+use crate::sync::lock;
+use crate::thread;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+
+/// What to run, and where.
+pub(super) struct Wanted<'a> {
+    /// Files of the graphs.
+    pub(super) files: Files,
+    /// The word of the configuration.
+    pub(super) device: &'a str,
+    /// Threads inside one run.
+    pub(super) threads: u32,
+    /// What every replica must compute; none on `echo`.
+    pub(super) vectors: Option<Arc<Vectors>>,
+}
+
+impl Model {
+    /// Starts the replicas on the first device that is right. Those refused before it are kept with their reasons.
+    pub(super) fn place(self: &Arc<Model>, wanted: &Wanted<'_>, host: &Host) -> Result<(), Failure> {
+        let fail = |text: String| Failure::new(Status::Load, text);
+        if wanted.device == "echo" {
+            let networks = self.running.iter().map(|_| None).collect();
+            self.start(networks, None, host).map_err(fail)?;
+            self.settle("echo".into(), Vec::new(), Vec::new());
+            return Ok(());
+        }
+        let candidates = (Device::candidates(wanted.device)).ok_or_else(|| {
+            fail(format!("unknown device '{}', expected auto, cpu, cuda:N, tensorrt:N or webgpu:N", wanted.device))
+        })?;
+        let runtime = runtime::open(&host.runtime).map_err(fail)?;
+        let mut refused: Vec<Refused> = Vec::new();
+        for device in candidates {
+            runtime.forget_logged();
+            let proved = (0..self.running.len())
+                .map(|replica| self.network(runtime, wanted, device, replica).map(Some))
+                .collect::<Result<Vec<_>, String>>()
+                .and_then(|networks| self.start(networks, wanted.vectors.clone(), host));
+            match proved {
+                Ok(differences) => {
+                    self.settle(device.name(), refused, differences);
+                    return Ok(());
+                }
+                Err(reason) => refused.push(Refused { device: device.name(), reason }),
+            }
+        }
+        let tried: Vec<String> =
+            refused.iter().map(|Refused { device, reason }| format!("{device}: {reason}")).collect();
+        Err(fail(format!("{}; name another device, or correct this one", tried.join(". "))))
+    }
+
+    fn settle(&self, device: String, refused: Vec<Refused>, parity: Vec<f32>) {
+        let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
+        let placement = Placement { device, refused, replicas: self.running.len(), slots, parity };
+        // Set once: a model is placed once.
+        let _ = self.placement.set(placement);
+    }
+
+    /// A replica's network on the device.
+    fn network(
+        &self,
+        runtime: &runtime::Runtime,
+        wanted: &Wanted<'_>,
+        device: Device,
+        replica: usize,
+    ) -> Result<Network, String> {
+        let terminator = self.running[replica].terminator.as_ref().ok_or("it has no run options")?;
+        let memory = self.episodes.get(replica).cloned();
+        let mut files = wanted.files.clone();
+        let (mut session_device, mut reach) = (device, device.reach());
+        if let Some(Rehearsal { stale, graphs, .. }) = rehearsal::of(&device.name()) {
+            (session_device, reach) = (Device::Cpu, Reach::Rehearsed { stale });
+            let names = &self.manifest.graphs;
+            let replace = |file: &mut PathBuf, name: &str| graphs.get(name).map(|other| other.clone_into(file));
+            replace(&mut files.prefill, &names.prefill.file);
+            replace(&mut files.denoise, &names.denoise.file);
+            if let (Some(file), Some(extend)) = (&mut files.extend, &names.extend) {
+                replace(file, &extend.file);
+            }
+        }
+        let sessions = files.open(|path| runtime.session(path, session_device, wanted.threads))?;
+        Network::new(&self.manifest, sessions, reach, terminator, memory)
+    }
+
+    /// Starts one thread per replica and waits until all have proved their networks; the largest differences. After an error none
+    /// runs any more.
+    fn start(
+        self: &Arc<Model>,
+        networks: Vec<Option<Network>>,
+        vectors: Option<Arc<Vectors>>,
+        host: &Host,
+    ) -> Result<Vec<f32>, String> {
+        let (prove, proofs) = mpsc::channel::<Proof>();
+        let mut serves = Vec::new();
+        let mut started = Ok(());
+        for (index, network) in networks.into_iter().enumerate() {
+            let replica = Replica::new(self.clone(), index, network, host.runs.clone(), host.done);
+            let (prove, vectors) = (prove.clone(), vectors.clone());
+            let (serve, may_serve) = mpsc::channel();
+            let work = move || replica.work(vectors, &prove, &may_serve);
+            match thread::spawn(&format!("tendon-replica-{index}"), work) {
+                Ok(thread) => lock(&self.threads).push(thread),
+                Err(text) => {
+                    started = Err(text);
+                    break;
+                }
+            }
+            serves.push(serve);
+        }
+        drop(prove);
+        let outcome = started.and_then(|()| {
+            let mut worst: Vec<f32> = Vec::new();
+            for _ in &serves {
+                let sizes = proofs.recv().unwrap_or_else(|_| Err("a replica ended during its first run".into()))?;
+                worst.resize(sizes.len(), 0.0);
+                worst.iter_mut().zip(sizes).for_each(|(worst, size)| *worst = worst.max(size));
+            }
+            Ok(worst)
+        });
+        if outcome.is_ok() {
+            for serve in &serves {
+                // Cannot fail: a replica that has proved its network waits for this.
+                let _ = serve.send(());
+            }
+            return outcome;
+        }
+        drop(serves);
+        for thread in lock(&self.threads).drain(..) {
+            // Cannot fail: a replica catches its panics.
+            let _ = thread.join();
+        }
+        outcome
+    }
+}

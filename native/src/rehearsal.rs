@@ -1,0 +1,36 @@
+//! A provider that computes wrongly, for tests: what the check at load must refuse cannot be had on a machine without a GPU.
+//!
+//! Nothing of a configuration, an environment or a load plan reaches this: it is set by one exported call, which the product never
+//! makes (`src/engine/binding.ts` does not declare it).
+
+use crate::sync::lock;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// Makes one device be played by the CPU.
+#[derive(Deserialize, Clone)]
+#[serde(deny_unknown_fields)]
+pub struct Rehearsal {
+    /// Name of the device, for example `cuda:0`.
+    pub device: String,
+    /// Inputs are copied when they are bound, as a GPU does it; true: what changed is not bound again.
+    #[serde(default)]
+    pub stale: bool,
+    /// Graphs that the device runs instead of the bundle's, by their path in the bundle: a flipped weight, half precision.
+    #[serde(default)]
+    pub graphs: HashMap<String, PathBuf>,
+}
+
+static REHEARSAL: Mutex<Option<Rehearsal>> = Mutex::new(None);
+
+/// Sets what the next loads meet; None ends it.
+pub fn set(rehearsal: Option<Rehearsal>) {
+    *lock(&REHEARSAL) = rehearsal;
+}
+
+/// The rehearsal of a device, if there is one.
+pub fn of(device: &str) -> Option<Rehearsal> {
+    lock(&REHEARSAL).clone().filter(|rehearsal| rehearsal.device == device)
+}

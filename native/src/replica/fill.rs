@@ -1,0 +1,51 @@
+//! Writes one observation into the bound tensors: a run's, or that of a parity vector.
+
+use super::Replica;
+use crate::episode::{Entry, Pass};
+
+/// What a run computes from, apart from its frames.
+pub(super) struct Inputs<'a> {
+    /// The model's state vector in robot units.
+    pub(super) state: &'a [f32],
+    /// The instruction's tokens.
+    pub(super) instruction: &'a [u32],
+    /// Step and seed of the noise.
+    pub(super) step: u32,
+    pub(super) seed: u64,
+}
+
+impl Replica {
+    /// Copies frame `index` of `count` into row `row`.
+    pub(super) fn picture(&mut self, row: usize, pass: Pass, (index, count): (usize, usize), tensor: &[f32]) {
+        let manifest = &self.model.manifest;
+        let given = count / manifest.cameras.len();
+        let read = if pass.entry == Entry::Later { given } else { manifest.frames.first };
+        let (camera, age) = (index / given, index % given);
+        // A window that starts anew reads the last frames of each camera.
+        if let (Some(network), true) = (&mut self.network, age + read >= given) {
+            let place = camera * read + age + read - given;
+            let values = manifest.frame_values();
+            network.images(pass.entry, row, manifest.batch)[place * values..][..values].copy_from_slice(tensor);
+        }
+    }
+
+    /// Writes prompt, state and noise into row `row`.
+    pub(super) fn fill(&mut self, row: usize, pass: Pass, inputs: &Inputs<'_>) {
+        let Replica { model, network: Some(network), .. } = self else { return };
+        let (manifest, most) = (&model.manifest, model.manifest.batch);
+        let Inputs { state, instruction, step, seed } = *inputs;
+        for branch in 0..network.branches() {
+            let text = if branch == 0 { instruction } else { model.prompt.empty() };
+            let (tokens, mask) = network.prompt(pass.entry, row, most, branch);
+            model.prompt.write(text, state, tokens, mask);
+        }
+        network.state(row, most, |to| model.prompt.write_state(state, to));
+        let latent = network.latent(row, most);
+        let actions = latent.len();
+        crate::noise::fill(latent, 0, model.noise_key, step, seed);
+        if let Some(video) = network.video_latent() {
+            crate::noise::fill(video, actions, model.noise_key, step, seed);
+        }
+        network.lengths(pass, manifest.memory.map_or(0, |memory| memory.tokens));
+    }
+}

@@ -1,0 +1,129 @@
+//! What a replica does before it may serve: a first run of every shape, then the bundle's parity vectors.
+
+use super::Replica;
+use super::fill::Inputs;
+use crate::episode::Entry;
+use crate::layout::STATE_VALUES_MAX;
+use crate::model::NO_MEMORY;
+use crate::parity::{Difference, Vectors};
+
+impl Replica {
+    /// The largest difference of each parity vector; the error is a sentence. Nothing of it stays in the memory.
+    pub(super) fn prove(&mut self, vectors: &Vectors) -> Result<Vec<f32>, String> {
+        self.warm_up()?;
+        let differences = if let Some(episodes) = self.model.episodes.get(self.index).cloned() {
+            // Slot 0 stands for all: they differ in their addresses alone. No session has it yet.
+            if !episodes.forget(0) {
+                return Err("its memory is in use before it is ready".into());
+            }
+            let outcome = (0..vectors.episode.len())
+                .map(|index| {
+                    episodes.take(0);
+                    episodes.begin(0);
+                    let difference = self.remembered(vectors, index);
+                    episodes.settle(0, difference.is_ok());
+                    difference
+                })
+                .collect::<Result<Vec<_>, _>>();
+            episodes.forget(0);
+            outcome?
+        } else {
+            (0..vectors.episode.len()).map(|index| self.batched(vectors, index)).collect::<Result<Vec<_>, _>>()?
+        };
+        vectors.judge(&differences)
+    }
+
+    /// One observation of the episode in slot 0.
+    fn remembered(&mut self, vectors: &Vectors, index: usize) -> Result<Difference, String> {
+        let model = self.model.clone();
+        let episodes = &model.episodes[self.index];
+        let pass = episodes.plan(0).ok_or("it has no memory slot")?;
+        if (pass.entry == Entry::Reset) != vectors.episode[index].cache_reset {
+            return Err(format!("its memory starts anew at another observation than parity vector {}", index + 1));
+        }
+        self.pose(vectors, index, 0, pass);
+        let network = self.network.as_mut().ok_or("it has no network")?;
+        network.read(pass.entry, 0)?;
+        network.denoise(0, 1, 1, |_| true)?;
+        let difference = self.compare(vectors, index, 0)?;
+        episodes.stage(0, pass);
+        Ok(difference)
+    }
+
+    /// One observation alone, and in every row of the largest batch: each size of a batch has tensors of its own.
+    fn batched(&mut self, vectors: &Vectors, index: usize) -> Result<Difference, String> {
+        let most = self.model.manifest.batch;
+        let mut worst = Difference::default();
+        for rows in [1, most].into_iter().take(if most == 1 { 1 } else { 2 }) {
+            for row in 0..rows {
+                self.pose(vectors, index, row, NO_MEMORY);
+            }
+            let network = self.network.as_mut().ok_or("it has no network")?;
+            network.read(Entry::First, rows - 1)?;
+            network.denoise(rows - 1, rows, most, |_| true)?;
+            for row in 0..rows {
+                let difference = self.compare(vectors, index, row)?;
+                if difference.size >= worst.size {
+                    worst = difference;
+                }
+            }
+        }
+        Ok(worst)
+    }
+
+    /// Writes the vector's observation into row `row`.
+    fn pose(&mut self, vectors: &Vectors, index: usize, row: usize, pass: crate::episode::Pass) {
+        let vector = &vectors.episode[index];
+        for (at, tensor) in vector.frames.iter().enumerate() {
+            self.picture(row, pass, (at, vector.frames.len()), tensor);
+        }
+        let instruction = self.model.prompt.instruction(&vectors.instruction);
+        self.fill(
+            row,
+            pass,
+            &Inputs {
+                state: &vector.state,
+                instruction: instruction.as_deref().unwrap_or(&[]),
+                step: vector.step,
+                seed: vectors.seed,
+            },
+        );
+    }
+
+    /// The rows of a run against those of the vector.
+    fn compare(&mut self, vectors: &Vectors, index: usize, row: usize) -> Result<Difference, String> {
+        let Replica { model, network, .. } = self;
+        let network = network.as_mut().ok_or("it has no network")?;
+        let (rows, columns) = model.encoder.size();
+        let mut values = vec![0.0; rows * columns];
+        let latent = network.latent(row, model.manifest.batch);
+        (model.encoder.encode(latent, &vectors.episode[index].state, &mut values))
+            .map_err(|text| format!("its rows of parity vector {} are refused: {text}", index + 1))?;
+        Ok(vectors.difference(index, &values))
+    }
+
+    /// One run per batch size, so that the runtime plans shapes and allocates memory before the first observation.
+    fn warm_up(&mut self) -> Result<(), String> {
+        let batch = self.model.manifest.batch;
+        let Replica { model, network, .. } = self;
+        let Some(network) = network else { return Ok(()) };
+        let entries: &[Entry] =
+            if model.manifest.memory.is_some() { &[Entry::First, Entry::Later] } else { &[Entry::First] };
+        let branches = network.branches();
+        for (&entry, rows) in entries.iter().flat_map(|entry| (1..=batch).map(move |rows| (entry, rows))) {
+            for (row, branch) in (0..rows).flat_map(|row| (0..branches).map(move |branch| (row, branch))) {
+                // The lowest and the highest token of a state: an id that the graph does not know fails now.
+                let extreme = if row % 2 == 0 && entry == Entry::First { -f32::MAX } else { f32::MAX };
+                let (tokens, mask) = network.prompt(entry, row, batch, branch);
+                model.prompt.write(model.prompt.empty(), &[extreme; STATE_VALUES_MAX], tokens, mask);
+            }
+            // Batches are variants 0 and up; a memory's slot 0 is empty.
+            network.read(entry, rows - 1)?;
+            network.denoise(rows - 1, rows, batch, |step| step == 0)?;
+            if (0..rows).any(|row| network.latent(row, batch).iter().any(|value| !value.is_finite())) {
+                return Err("its first run gave numbers that are not finite".into());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+/**
+ * Right numbers on every device: "a deliberately wrong provider in a test (inputs not rebound, one weight flipped, f16 where f32 is due)
+ * is refused"; `auto` takes the next device, a named one fails the load with the measured difference.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Manifest } from "../../src/bundle/manifest.ts";
+import { decodeModel, type ModelProto } from "../../src/bundle/onnx-schema.ts";
+import type { Bundle, Engine, Model } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/engine/native.ts";
+import { Failure } from "../../src/error/core.ts";
+import { present } from "../../src/std/assert.ts";
+import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
+import { Opened, ok } from "./opened.ts";
+import { changed, flipWeight, halfPrecision, type Rehearsal, rehearse, weightsOf } from "./wrong-provider.ts";
+
+const GPU = "cuda:0";
+let engine: Engine;
+beforeAll(async () => {
+  engine = ok(await openEngine({ decodeThreads: 2 }));
+});
+afterAll(async () => {
+  await rehearse();
+  await engine.close();
+});
+
+async function load(bundle: Bundle, device: string, replicas = 1): Promise<Model | Failure> {
+  return await engine.load({ bundle, device, replicas, threads: 1, slots: 2 });
+}
+
+type Wrong = Omit<Rehearsal, "device">;
+
+/** Refused by name, with the difference and what to do. */
+async function expectRefused(bundle: Bundle, wrong: Wrong, reason: RegExp): Promise<void> {
+  await rehearse({ device: GPU, ...wrong });
+  const named = await load(bundle, GPU);
+  expect(named).toBeInstanceOf(Failure);
+  expect((named as Failure).message).toMatch(reason);
+  expect((named as Failure).message).toContain("name another device");
+}
+
+/** Passed over by `auto`, which says why. */
+async function expectPassedOver(bundle: Bundle, wrong: Wrong, reason: RegExp): Promise<void> {
+  await rehearse({ device: GPU, ...wrong });
+  const fallen = ok(await load(bundle, "auto"));
+  expect(fallen.device).toBe("cpu");
+  expect(fallen.refused.find(({ device }) => device === GPU)?.reason).toMatch(reason);
+  await fallen.unload();
+}
+
+const WRONG_ROWS = /its rows are wrong: they differ by \d\.\de-?\d .* expected at most 1\.0e-4/;
+
+const graphFiles = ({ graphs }: Manifest): string[] => Object.values(graphs).map(({ file }) => file);
+
+async function changedAll(bundle: Bundle, change: (model: ModelProto) => void): Promise<Record<string, string>> {
+  const entries = graphFiles(bundle.manifest).map(async (file) => [file, await changed(bundle, file, change)]);
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+for (const name of await readdir(join(MODEL_DIR, ".."))) {
+  test(`${name}: a device that copies inputs when they are bound gives the bits of the CPU, since what changed is bound again`, async () => {
+    const bundle = await bundleOf(name);
+    await rehearse({ device: GPU });
+    const [cpu, gpu] = [
+      await Opened.with(engine, bundle, { slots: 2 }),
+      await Opened.with(engine, bundle, { slots: 2, device: GPU }),
+    ];
+    expect([cpu.model.device, gpu.model.device]).toEqual(["cpu", GPU]);
+    const slot = bundle.manifest.memory === null ? {} : { slot: 1 };
+    for (const { given } of await episodeOf(bundle)) {
+      const other = { ...given, seed: given.seed + 1 };
+      const [one, two] = [await cpu.give(other, slot), await gpu.give(other, slot)];
+      expect([...two.actions]).toEqual([...one.actions]);
+    }
+    for (const { model } of [cpu, gpu]) await model.unload();
+  });
+
+  test(`${name}: inputs not rebound are refused by name, and auto takes the CPU`, async () => {
+    const bundle = await bundleOf(name);
+    await expectRefused(bundle, { stale: true }, WRONG_ROWS);
+    await expectPassedOver(bundle, { stale: true }, WRONG_ROWS);
+  });
+
+  test(`${name}: f16 where f32 is due is refused`, async () => {
+    const bundle = await bundleOf(name);
+    await expectRefused(bundle, { graphs: await changedAll(bundle, halfPrecision) }, WRONG_ROWS);
+  });
+
+  test(`${name}: one weight flipped, in each of its graphs, is refused`, async () => {
+    const bundle = await bundleOf(name);
+    for (const file of graphFiles(bundle.manifest)) {
+      const weights = weightsOf(decodeModel(await readFile(present(bundle.paths.get(file), file))));
+      const weight = present(weights.at(-1), "a weight");
+      await expectRefused(bundle, { graphs: { [file]: await changed(bundle, file, flipWeight(weight)) } }, WRONG_ROWS);
+    }
+  });
+}
+
+test("the vectors run on every replica, and each one's difference is told", async () => {
+  const bundle = await bundleOf("dreamzero-astra-yam");
+  await rehearse();
+  const model = ok(await load(bundle, "cpu", 2));
+  expect(model.parity).toHaveLength(6);
+  expect(model.parity.every((difference) => difference >= 0 && difference < 1e-4)).toBe(true);
+  expect([model.memory(0).frames, model.memory(2).frames]).toEqual([0, 0]);
+  await model.unload();
+});
+
+test("a device whose first run fails is passed over by auto, as one that cannot be opened", async () => {
+  const bundle = await bundleOf("molmoact2-yam");
+  const graphs = await changedAll(bundle, ({ graph }) => {
+    for (const tensor of graph.initializer.filter(({ dataType, dims }) => dataType === 1 && dims.length > 1)) {
+      tensor.rawData = new Uint8Array(new Float32Array(tensor.rawData.length / 4).fill(Number.NaN).buffer);
+    }
+  });
+  await expectPassedOver(bundle, { graphs }, /its first run gave numbers that are not finite/);
+  const nothing = join(import.meta.dir, "no-such-graph.onnx");
+  await expectPassedOver(bundle, { graphs: { "denoise.onnx": nothing } }, /no-such-graph/);
+});
+
+test("parity vectors that the CPU does not compute fail the load, whatever the device", async () => {
+  await rehearse();
+  const bundle = await bundleOf("molmoact2-yam");
+  const graphs = await changed(bundle, "denoise.onnx", flipWeight("expert.blocks.0.output.weight"));
+  const damaged = { ...bundle, paths: new Map([...bundle.paths, ["denoise.onnx", graphs]]) };
+  for (const device of ["cpu", "auto"]) expect(await load(damaged, device)).toBeInstanceOf(Failure);
+});
