@@ -1,10 +1,11 @@
-/** `tendon bundle build|verify|show`. */
+/** `tendon bundle build|verify|show`. `verify --device` also computes the parity vectors there, as a start does. */
 import { resolve } from "node:path";
 import { buildBundle } from "../bundle/build.ts";
 import { describe, show } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { readBundle } from "../bundle/read.ts";
 import { Problem } from "../error/problem.ts";
+import { type Computed, computeParity } from "./bundle-verify/parity.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 
@@ -14,6 +15,11 @@ export const bundle: Command = {
   positionals: "build|verify|show DIR",
   flags: {
     out: { value: "DIR", about: "Where `build` puts the bundle; a bundle that stands there is replaced." },
+    device: {
+      value: "DEVICE",
+      about:
+        "`verify`: also compute the bundle's parity vectors on this device: auto, cpu, cuda:0, tensorrt:0 or webgpu:0.",
+    },
     json: { about: "Print JSON: the manifest (show), or id, export id, folder and bytes (build, verify)." },
   },
   async run(given) {
@@ -24,7 +30,8 @@ export const bundle: Command = {
     }
     if (folder === undefined) return usageProblem(bundle, `'bundle ${action}' needs a folder`);
     if (rest.length > 0) return usageProblem(bundle, `unexpected argument '${rest[0]}'`);
-    const [dir, out] = [resolve(folder), given.text("out")];
+    const [dir, out, device] = [resolve(folder), given.text("out"), given.text("device")];
+    if (device !== undefined && action !== "verify") return usageProblem(bundle, "--device belongs to 'bundle verify'");
     if (action === "build") {
       if (out === undefined) return usageProblem(bundle, "'bundle build' needs --out DIR");
       const built = await buildBundle(dir, resolve(out));
@@ -34,15 +41,35 @@ export const bundle: Command = {
     const read = await readBundle(dir);
     if (read instanceof Problem) return read;
     const { manifest } = read;
-    if (action === "verify") return report(given, "verified", manifest, dir);
+    if (action === "verify") {
+      const computed = device === undefined ? undefined : await computeParity(read, device);
+      return computed instanceof Problem ? computed : report(given, "verified", manifest, dir, computed);
+    }
     return answer(given, { ...manifest, description: describe(manifest) }, show(manifest));
   },
 };
 
-/** One line, or one JSON object, about a whole and correct bundle. */
-async function report(given: Given, done: "built" | "verified", manifest: Manifest, dir: string): Promise<number> {
-  const { id, export_id, reference, files } = manifest;
+/** One line, or one JSON object, about a whole and correct bundle; with a device a line for each parity vector. */
+async function report(
+  given: Given,
+  done: "built" | "verified",
+  manifest: Manifest,
+  dir: string,
+  computed?: Computed,
+): Promise<number> {
+  const { id, export_id, reference, files, parity } = manifest;
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   const words = `${done} ${id}${reference ? " (reference bundle, random weights)" : ""}: ${files.length} files, ${bytes} bytes, ${dir}`;
-  return answer(given, { ok: true, id, export_id, reference, dir, files: files.length, bytes }, words);
+  const facts = { ok: true, id, export_id, reference, dir, files: files.length, bytes };
+  if (computed === undefined) return answer(given, facts, words);
+  const { tolerance } = parity;
+  return answer(given, { ...facts, ...computed, tolerance }, `${words}\n${computedLines(computed, tolerance)}`);
+}
+
+function computedLines({ device, refused, parity }: Computed, tolerance: number): string {
+  return [
+    `computed on ${device}, at most ${tolerance.toExponential(1)} may differ`,
+    ...parity.map((difference, index) => `  parity vector ${index + 1}: ${difference.toExponential(1)}`),
+    ...refused.map(({ device, reason }) => `  ${device} refused: ${reason}`),
+  ].join("\n");
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { bundle } from "../../src/cli/bundle.ts";
 import { given } from "../../src/cli/frame/command.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
+import { rehearse } from "../engine/wrong-provider.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 
 let out: string;
@@ -51,6 +52,32 @@ describe("tendon bundle", () => {
     });
   });
 
+  test("verify --device computes the parity vectors there and prints the difference of each", async () => {
+    expect(await run("verify", out, "--device", "cpu")).toBe(EXIT.done);
+    expect(printed).toMatch(/computed on cpu, at most 1\.0e-4 may differ\n {2}parity vector 1: \d\.\de-\d\n$/);
+    printed = "";
+    expect(await run("verify", out, "--device", "cpu", "--json")).toBe(EXIT.done);
+    const { parity, ...rest } = JSON.parse(printed) as { parity: number[] };
+    expect(rest).toMatchObject({ ok: true, device: "cpu", refused: [], tolerance: 1e-4 });
+    expect(parity).toHaveLength(1);
+    expect(parity[0]).toBeLessThan(1e-4);
+  });
+
+  test("verify --device ends with 1 where the rows are wrong, with the difference, the tolerance and what to do", async () => {
+    await rehearse({ device: "cuda:0", stale: true });
+    const wrong = await run("verify", out, "--device", "cuda:0");
+    await rehearse();
+    expect(wrong).toMatchObject({ exit: EXIT.failed });
+    const { message } = wrong as Problem;
+    expect(message).toMatch(
+      /cuda:0: its rows are wrong: they differ by \d\.\de\d .* expected at most 1\.0e-4; name another/,
+    );
+    expect(await run("verify", out, "--device", "gpu")).toMatchObject({
+      exit: EXIT.failed,
+      message: expect.stringContaining("unknown device 'gpu', expected auto, cpu, cuda:N"),
+    });
+  });
+
   test("show prints the description and the files, or the manifest as JSON", async () => {
     expect(await run("show", out)).toBe(EXIT.done);
     expect(printed).toContain("Cameras, in this order: top, left, right.");
@@ -75,6 +102,7 @@ describe("tendon bundle", () => {
       ["build", MODEL_DIR],
       ["verify", out, "more"],
       ["show", out, "--out", "x"],
+      ["show", out, "--device", "cpu"],
       ["verify", out, "--fast"],
     ]) {
       expect(await run(...argv)).toMatchObject({

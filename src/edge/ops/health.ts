@@ -14,12 +14,13 @@ import { NO_KEY } from "../http/principal.ts";
 import { failedWith, failureReply, type Reply } from "../http/reply.ts";
 import { route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
+import { Placement, placements } from "./placements.ts";
 
 export interface HealthDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly lifecycle: Lifecycle;
-  readonly catalog: Pick<Catalog, "ids" | "known" | "loading">;
+  readonly catalog: Pick<Catalog, "ids" | "known" | "loading" | "models">;
   readonly store: Pick<StoreBase, "ping">;
   /** Where the bytes of runs are kept. */
   readonly blobs?: { readonly endedReason: string | undefined };
@@ -69,6 +70,7 @@ const Ready = Type.Object(
   {
     status: Type.Literal("ready"),
     models: Type.Array(Type.String(), { description: "The served model ids." }),
+    placements: Type.Array(Placement, { description: "Where each of them runs." }),
   },
   { title: "Ready" },
 );
@@ -84,7 +86,8 @@ const NotReady = Type.Object(
 async function readyz(deps: HealthDeps): Promise<Reply> {
   const missing = await missingParts(deps);
   if (missing.length === 0) {
-    return { status: 200, body: JSON.stringify({ status: "ready", models: deps.catalog.ids }) };
+    const ready = { status: "ready", models: deps.catalog.ids, placements: placements(deps.catalog) };
+    return { status: 200, body: JSON.stringify(ready) };
   }
   const failure = new Failure(ROBOT.engine_unavailable, `not ready: ${missing.join("; ")}; ask again in a second`);
   const reply = failureReply(failedWith(failure, {}));
