@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use tendon::frame::Worker;
-use tendon::jpeg::{Decoder, Library};
+use tendon::jpeg::{Decoder, Header, Library};
 use tendon::resize::{Mode, Resizer, SLACK};
 
 #[derive(Deserialize)]
@@ -50,9 +50,7 @@ fn index() -> Index {
 }
 
 fn worker() -> Worker {
-    let packaged = "../node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0";
-    let library = Library::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged)).expect("libturbojpeg");
-    Worker::new(Decoder::new(&library).expect("a decoder")).expect("a worker")
+    Worker::new(decoder()).expect("a worker")
 }
 
 #[test]
@@ -169,4 +167,44 @@ fn garbage_never_brings_the_decoder_down() {
     }
     assert!(refused > 1_000, "only {refused} of 2,000 damaged files were refused");
     assert!(worker.pixels(&whole).is_ok(), "the decoder is still good after them");
+}
+
+fn decoder() -> Decoder {
+    let packaged = "../node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0";
+    let library = Library::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged)).expect("libturbojpeg");
+    Decoder::new(&library).expect("a decoder")
+}
+
+#[test]
+fn a_size_that_differs_from_the_decoders_is_refused_before_a_pixel_is_written() {
+    let (jpeg, mut decoder) = (read("420.jpg"), decoder());
+    // Large enough for either size, so that a decoder that writes its own would do no harm here.
+    let mut rgb = vec![7; 128 * 128 * 3];
+    for (width, height) in [(60, 47), (61, 46), (47, 61), (128, 128), (1, 1)] {
+        let refusal = decoder.decode(&jpeg, Header { width, height }, &mut rgb).unwrap_err();
+        assert_eq!(refusal, format!("its header says {width}x{height} pixels, but its decoder found 61x47"));
+    }
+    assert!(rgb.iter().all(|&byte| byte == 7));
+    assert_eq!(decoder.decode(&jpeg, Header { width: 61, height: 47 }, &mut rgb), Ok(()));
+}
+
+#[test]
+fn a_file_that_names_two_sizes_is_refused_wherever_the_second_one_stands() {
+    let jpeg = read("420.jpg");
+    let find = |code: u8| jpeg.windows(2).position(|pair| pair == [0xFF, code]).expect("the marker");
+    let (frame, scan) = (find(0xC0), find(0xDA));
+    let length = usize::from(u16::from_be_bytes([jpeg[frame + 2], jpeg[frame + 3]]));
+    let mut larger = jpeg[frame..frame + 2 + length].to_vec();
+    larger[5..9].copy_from_slice(&[0x10, 0, 0x10, 0]);
+    let with = |at: usize, bytes: &[u8]| [&jpeg[..at], bytes, &jpeg[at..]].concat();
+    let mut worker = worker();
+    for at in [frame, scan, jpeg.len() - 2] {
+        assert!(worker.pixels(&with(at, &larger)).is_err(), "a second frame header at {at} passed");
+    }
+    // A second picture's start with its own header inside the first one.
+    let whole = [&[0xFF, 0xD8][..], &larger].concat();
+    assert!(worker.pixels(&with(frame, &whole)).is_err());
+    // A segment whose length reaches over the frame header hides it from one reader and not from another.
+    let hidden = with(frame, &[0xFF, 0xE5, 0x00, 0x02 + 19]);
+    assert!(worker.pixels(&hidden).is_err());
 }

@@ -12,6 +12,8 @@ type Handle = *mut c_void;
 pub struct Library {
     init: unsafe extern "C" fn(c_int) -> Handle,
     set: unsafe extern "C" fn(Handle, c_int, c_int) -> c_int,
+    get: unsafe extern "C" fn(Handle, c_int) -> c_int,
+    read_header: unsafe extern "C" fn(Handle, *const u8, usize) -> c_int,
     decompress: unsafe extern "C" fn(Handle, *const u8, usize, *mut u8, c_int, c_int) -> c_int,
     error_text: unsafe extern "C" fn(Handle) -> *const c_char,
     error_code: unsafe extern "C" fn(Handle) -> c_int,
@@ -21,6 +23,8 @@ pub struct Library {
 
 // Values of turbojpeg.h, part of the library's stable interface.
 const INIT_DECOMPRESS: c_int = 1;
+const PARAM_WIDTH: c_int = 5;
+const PARAM_HEIGHT: c_int = 6;
 const PARAM_FAST_UPSAMPLE: c_int = 9;
 const PARAM_FAST_DCT: c_int = 10;
 const PARAM_SCAN_LIMIT: c_int = 13;
@@ -45,6 +49,8 @@ impl Library {
             Ok(Arc::new(Library {
                 init: symbol!("tj3Init"),
                 set: symbol!("tj3Set"),
+                get: symbol!("tj3Get"),
+                read_header: symbol!("tj3DecompressHeader"),
                 decompress: symbol!("tj3Decompress8"),
                 error_text: symbol!("tj3GetErrorStr"),
                 error_code: symbol!("tj3GetErrorCode"),
@@ -119,8 +125,21 @@ impl Decoder {
         let decompressor = Decompressor::new(&self.library)?;
         let Decompressor { library, handle } = &decompressor;
         assert!(rgb.len() >= width * height * 3, "the pixel buffer holds the picture");
-        // SAFETY: `jpeg` is readable for its length; `rgb` holds height × pitch bytes for the size that
-        // `inspect` read from the same bytes, and the library reads the size from the same frame header.
+        // The library writes as many pixels as it reads from the file itself: a size that differs from the one that the buffer
+        // was cut for must never get there. A warning about the header is judged with those about the pixels.
+        // SAFETY: `jpeg` is readable for its length; the handle is live.
+        let found = unsafe {
+            (library.read_header)(*handle, jpeg.as_ptr(), jpeg.len());
+            [PARAM_WIDTH, PARAM_HEIGHT].map(|parameter| (library.get)(*handle, parameter))
+        };
+        if found.map(i64::from) != [header.width, header.height].map(i64::from) {
+            let [found_width, found_height] = found;
+            return Err(format!(
+                "its header says {width}x{height} pixels, but its decoder found {found_width}x{found_height}"
+            ));
+        }
+        // SAFETY: `jpeg` is readable for its length; `rgb` holds height × pitch bytes for the size that the library has just
+        // read from the same bytes.
         let status = unsafe {
             (library.decompress)(*handle, jpeg.as_ptr(), jpeg.len(), rgb.as_mut_ptr(), (width * 3) as c_int, PIXELS_RGB)
         };
