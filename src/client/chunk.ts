@@ -19,6 +19,8 @@ const ActionChunk = Type.Object({
   timing_ms: Type.Object({ decode: ms, queue: ms, prefill: ms, denoise: ms, encode: ms }),
   /** The model forgot what it had seen before this chunk. */
   cache_reset: Type.Optional(Type.Boolean()),
+  /** Values that were outside their column's range and were clamped. */
+  clamped: Type.Optional(Type.Number()),
 });
 export type ActionChunk = Static<typeof ActionChunk>;
 

@@ -30,6 +30,8 @@ export interface AnswerHead {
   readonly timing_ms: Timing;
   /** The episode's memory window was started anew within the run. */
   readonly cache_reset?: true;
+  /** Values, over all rows that the model computed, that were outside their column's range and were clamped; absent for none. */
+  readonly clamped?: number;
   /** `completion_tokens`: every row that the model computed, also those that were not asked for. */
   readonly usage: {
     readonly prompt_tokens: number;
@@ -67,6 +69,7 @@ export function answerOf(
     next_frames_per_camera: named ? frames.later : frames.first,
     timing_ms: timing(),
     ...(result.cacheReset ? { cache_reset: true } : {}),
+    ...(result.clamped > 0 ? { clamped: result.clamped } : {}),
     usage: { prompt_tokens: promptTokens, cached_tokens: cachedTokens, completion_tokens: completionTokens },
   };
   return { head, rows };

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,6 +75,32 @@ test("act sends the observation in the described camera order and draws the chun
   const svg = await Bun.file(plot).text();
   expect(svg).toContain("other/robot:x, step 0");
   expect(svg).toContain("random weights");
+});
+
+test("act says how many values were clamped, in words and with --json; nothing of it where none was", async () => {
+  const clamped = (count: object) => ({
+    choices: [{ message: { content: JSON.stringify({ ...CHUNK, ...count }) } }],
+  });
+  const description = { choices: [{ message: { content: "cameras: top, left" } }] };
+  let printed = "";
+  const write = spyOn(Bun, "write").mockImplementation(((to: Bun.BunFile, text: string) => {
+    if (to === Bun.stdout) printed += text;
+    return Promise.resolve(text.length);
+  }) as typeof Bun.write);
+  try {
+    const seenOf = async (count: object, ...flags: string[]) => {
+      printed = "";
+      reply = (body) => Response.json(typeof body.messages[0]?.content === "string" ? description : clamped(count));
+      expect(await runAct(...base, stateFile(), ...images, "--url", address(), ...flags)).toBe(EXIT.done);
+      return printed;
+    };
+    expect(await seenOf({ clamped: 5 })).toContain("5 values were outside the range of their column and were clamped");
+    expect(await seenOf({ clamped: 1 })).toContain("1 value was outside the range of its column and was clamped");
+    expect(JSON.parse(await seenOf({ clamped: 5 }, "--json"))).toMatchObject({ clamped: 5 });
+    expect(await seenOf({})).not.toContain("clamped");
+  } finally {
+    write.mockRestore();
+  }
 });
 
 test("wrong use exits with 2 and says what was expected", async () => {

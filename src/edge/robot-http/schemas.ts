@@ -59,6 +59,13 @@ const ActionChunk = Type.Object(
         description: "There when the episode's memory window was full and started anew in this run.",
       }),
     ),
+    clamped: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          "There when values were outside their column's range and were clamped: how many, over all rows that the model computed.",
+      }),
+    ),
   },
   { title: "Action chunk", description: "The next second of motion: the JSON text in the reply's `content`." },
 );

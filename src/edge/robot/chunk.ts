@@ -7,9 +7,11 @@ export type ActionsFormat = "json" | "f32";
 
 /** The action chunk as JSON text, with `lead`'s fields first. With `f32` it says how many rows there are. */
 export function chunkText({ head, rows }: Answer, format: ActionsFormat = "json", lead: object = {}): string {
-  const { session_id, step, dt, action_dim, action_space, next_frames_per_camera, timing_ms, cache_reset } = head;
+  const { session_id, step, dt, action_dim, action_space, next_frames_per_camera, timing_ms } = head;
   const before = JSON.stringify({ ...lead, session_id, step, dt, action_dim, action_space });
-  const after = JSON.stringify({ next_frames_per_camera, timing_ms, ...(cache_reset ? { cache_reset } : {}) });
+  // JSON leaves out what is undefined.
+  const { cache_reset, clamped } = head;
+  const after = JSON.stringify({ next_frames_per_camera, timing_ms, cache_reset, clamped });
   const count = rows.length / action_dim;
   const actions = format === "json" ? `"actions":${rowsText(rows, count, action_dim)}` : `"rows":${count}`;
   return `${before.slice(0, -1)},${actions},${after.slice(1)}`;

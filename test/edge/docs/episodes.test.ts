@@ -81,7 +81,7 @@ describe("messages", () => {
     seen.push(idle.last);
     const types = new Set(seen.map(({ type }) => type));
     expect([...types].toSorted()).toEqual(["action_chunk", "error", "session.closed", "session.opened"]);
-    const fields = new Set(seen.flatMap((message) => Object.keys(message)).concat("cache_reset"));
+    const fields = new Set(seen.flatMap((message) => Object.keys(message)).concat("cache_reset", "clamped"));
     expect(fields.has("replayed") && fields.has("rows")).toBe(true);
     expect([...fields].filter((field) => !named(field))).toEqual([]);
     const reasons = new Set(seen.flatMap(({ type, reason }) => (type === "session.closed" ? [String(reason)] : [])));

@@ -158,6 +158,17 @@ test("cache_reset is said when the episode's memory was started anew", async () 
   expect(body.usage).toMatchObject({ prompt_tokens_details: { cached_tokens: 40 } });
 });
 
+test("a chunk whose values were clamped says how many, and one without says nothing of it, a replay as the first answer", async () => {
+  const { chat, engine } = await stage();
+  const said = async (observation_id: string) => {
+    const body = (await (await chat(observation({ observation_id }))).json()) as Completion;
+    return JSON.parse(body.choices[0]?.message.content ?? "") as { clamped?: number };
+  };
+  expect("clamped" in (await said("none"))).toBe(false);
+  engine.script.run = async (observed) => ({ ...engine.chunk(observed), clamped: 3 });
+  for (let time = 0; time < 2; time += 1) expect(await said("some")).toMatchObject({ clamped: 3 });
+});
+
 test("limits are inclusive, null equals absence, unknown properties are accepted", async () => {
   const { chat } = await stage();
   const id = "😀".repeat(128);
