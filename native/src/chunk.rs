@@ -1,6 +1,7 @@
-//! Model values → robot units: unnormalised, absolute, finite, inside their ranges.
+//! Model values → robot units: unnormalised, absolute, finite, inside their ranges, and no further from the state and from one
+//! another than the bundle allows.
 
-use crate::manifest::{ColumnStats, Manifest, OutOfRange};
+use crate::manifest::{COLUMNS_MAX, ColumnStats, Manifest, OutOfRange};
 
 struct Column {
     name: String,
@@ -9,6 +10,10 @@ struct Column {
     relative_to: Option<usize>,
     min: f32,
     max: f32,
+    /// The state value that row 0 may differ from by `max_jump` at most.
+    jump: Option<(usize, f64)>,
+    /// The most between two rows.
+    max_step: Option<f64>,
 }
 
 /// Turns a model's latent into rows.
@@ -34,7 +39,20 @@ impl Encoder {
                 if min > max {
                     return Err(format!("the range of action column {} is empty", column.name));
                 }
-                Ok(Column { name: column.name.clone(), scale, offset, relative_to: column.relative_to, min, max })
+                let bad = |limit: &f64| !(limit.is_finite() && *limit > 0.0);
+                if column.max_jump.as_ref().is_some_and(bad) || column.max_step.as_ref().is_some_and(bad) {
+                    return Err(format!("a limit of action column {} is not above 0", column.name));
+                }
+                let state = || manifest.state.columns.iter().position(|state| state.name == column.name);
+                let jump = match (column.max_jump, column.relative_to.or_else(state)) {
+                    (None, _) => None,
+                    (Some(limit), Some(state)) => Some((state, limit)),
+                    (Some(_), None) => {
+                        return Err(format!("action column {} has max_jump, but no state column", column.name));
+                    }
+                };
+                let (name, relative_to, max_step) = (column.name.clone(), column.relative_to, column.max_step);
+                Ok(Column { name, scale, offset, relative_to, min, max, jump, max_step })
             })
             .collect::<Result<Vec<_>, String>>()?;
         let clamp = action.out_of_range == OutOfRange::Clamp;
@@ -49,7 +67,21 @@ impl Encoder {
 
     /// Writes `rows × columns` values of `latent` (`rows × width`) to `values`; returns how many were clamped.
     pub fn encode(&self, latent: &[f32], state: &[f32], values: &mut [f32]) -> Result<u32, String> {
-        let mut clamped = 0;
+        let (clamped, outside) = self.convert(latent, state, values)?;
+        match outside {
+            Some(text) if !self.clamp => Err(text),
+            _ => self.plausible(state, values).map(|()| clamped),
+        }
+    }
+
+    /// As `encode`, whatever the bundle says of values that are out of range or implausible: they are clamped. For a comparison.
+    pub fn rows(&self, latent: &[f32], state: &[f32], values: &mut [f32]) -> Result<(), String> {
+        self.convert(latent, state, values).map(|_| ())
+    }
+
+    /// Finite values, clamped: how many of them, and on a bundle that refuses such a value the first one, in words.
+    fn convert(&self, latent: &[f32], state: &[f32], values: &mut [f32]) -> Result<(u32, Option<String>), String> {
+        let (mut clamped, mut outside) = (0, None);
         for (row, (from, to)) in
             latent.chunks_exact(self.width).zip(values.chunks_exact_mut(self.columns.len())).take(self.rows).enumerate()
         {
@@ -69,8 +101,8 @@ impl Encoder {
                 let robot = *value;
                 *value = robot.clamp(column.min, column.max);
                 if *value != robot {
-                    if !self.clamp {
-                        return Err(format!(
+                    if !self.clamp && outside.is_none() {
+                        outside = Some(format!(
                             "row {row}, {} is {robot}, outside {} to {}",
                             column.name, column.min, column.max
                         ));
@@ -79,7 +111,48 @@ impl Encoder {
                 }
             }
         }
-        Ok(clamped)
+        Ok((clamped, outside))
+    }
+
+    /// Row 0 against the state that it was computed for, and each row against the one before it.
+    fn plausible(&self, state: &[f32], values: &[f32]) -> Result<(), String> {
+        let rows = || values.chunks_exact(self.columns.len()).take(self.rows);
+        let mut start = [0.0; COLUMNS_MAX];
+        for (column, start) in self.columns.iter().zip(&mut start) {
+            *start = column.jump.map_or(0.0, |(index, _)| state[index]);
+        }
+        for &first in &self.rotations {
+            // The rows' rotations are orthonormal; the state's need not be. One that spans no plane is refused before a run.
+            if self.columns[first..first + 6].iter().all(|column| column.jump.is_some()) {
+                orthonormalise(&mut start[first..first + 6]);
+            }
+        }
+        for ((column, &value), from) in self.columns.iter().zip(rows().next().unwrap_or(&[])).zip(start) {
+            let jump = (f64::from(value) - f64::from(from)).abs();
+            if let Some((_, max_jump)) = column.jump
+                && (jump.is_nan() || jump > max_jump)
+            {
+                return Err(format!(
+                    "row 0, {} is {value}, {jump:.3} from the state's {from}, max_jump is {max_jump}",
+                    column.name
+                ));
+            }
+        }
+        for (index, (from, to)) in rows().zip(rows().skip(1)).enumerate() {
+            for ((column, from), to) in self.columns.iter().zip(from).zip(to) {
+                let step = (f64::from(*to) - f64::from(*from)).abs();
+                if let Some(max_step) = column.max_step
+                    && step > max_step
+                {
+                    return Err(format!(
+                        "row {}, {} is {to}, {step:.3} from {from} in the row before, max_step is {max_step}",
+                        index + 1,
+                        column.name
+                    ));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -124,6 +197,8 @@ mod tests {
             relative_to,
             min: -2.0,
             max: 2.0,
+            jump: None,
+            max_step: None,
         };
         let columns = vec![column("joint", 0.5, 0.25, None), column("delta", 1.0, 0.0, Some(1))];
         Encoder { columns, rows: 2, width: 3, clamp, rotations: Vec::new() }
@@ -149,10 +224,55 @@ mod tests {
     #[test]
     fn a_non_finite_value_is_never_clamped() {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
-            let column = Column { name: "x".into(), scale: 10.0, offset: 0.0, relative_to: None, min: -1.0, max: 1.0 };
-            let encoder = Encoder { columns: vec![column], rows: 1, width: 1, clamp: true, rotations: Vec::new() };
-            assert_eq!(encoder.encode(&[bad], &[], &mut [0.0]).unwrap_err(), "row 0, x is not a finite number");
+            let mut encoder = encoder(true);
+            encoder.columns.truncate(1);
+            (encoder.rows, encoder.width, encoder.columns[0].scale) = (1, 1, 10.0);
+            assert_eq!(encoder.encode(&[bad], &[], &mut [0.0]).unwrap_err(), "row 0, joint is not a finite number");
         }
+    }
+
+    #[test]
+    fn row_0_may_not_jump_from_the_state_nor_a_row_from_the_one_before() {
+        let mut limited = encoder(true);
+        limited.columns[0].jump = Some((0, 0.5));
+        limited.columns[1].max_step = Some(0.5);
+        let run = |latent: &[f32], state: &[f32]| limited.encode(latent, state, &mut [0.0; 4]);
+        // 0.5 · 0.5 + 0.25 = 0.5, and 0.5 later.
+        let good = [0.5, 0.0, 0.0, 0.5, 0.5, 0.0];
+        assert_eq!(run(&good, &[0.0, 0.0]), Ok(0));
+        assert_eq!(run(&good, &[1.0, 0.0]), Ok(0));
+        for (state, size) in [(1.25, "0.750"), (-0.25, "0.750")] {
+            assert_eq!(
+                run(&good, &[state, 0.0]).unwrap_err(),
+                format!("row 0, joint is 0.5, {size} from the state's {state}, max_jump is 0.5")
+            );
+        }
+        assert_eq!(
+            run(&[0.5, 0.0, 0.0, 0.5, -0.75, 0.0], &[0.5, 0.0]).unwrap_err(),
+            "row 1, delta is -0.75, 0.750 from 0 in the row before, max_step is 0.5"
+        );
+        // What is clamped is judged as it would be sent.
+        assert_eq!(run(&[100.0, 0.0, 0.0, 100.0, 0.0, 0.0], &[1.75, 0.0]), Ok(2));
+        assert!(run(&[0.5, 0.0, 0.0, 0.5, 0.0, 0.0], &[f32::NAN, 0.0]).is_err());
+    }
+
+    #[test]
+    fn a_rotation_is_compared_with_the_states_as_directions() {
+        let column = |index: usize| Column {
+            name: format!("r{index}"),
+            scale: 1.0,
+            offset: 0.0,
+            relative_to: None,
+            min: -1.0,
+            max: 1.0,
+            jump: Some((index, 0.01)),
+            max_step: None,
+        };
+        let columns = (0..6).map(column).collect();
+        let encoder = Encoder { columns, rows: 1, width: 6, clamp: true, rotations: vec![0] };
+        let latent = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+        assert_eq!(encoder.encode(&latent, &[3.0, 0.0, 0.0, 1.0, 0.5, 0.0], &mut [0.0; 6]), Ok(0));
+        assert!(encoder.encode(&latent, &[0.0, 3.0, 0.0, 0.5, 0.0, 0.0], &mut [0.0; 6]).is_err());
     }
 
     #[test]

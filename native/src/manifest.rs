@@ -28,6 +28,9 @@ pub struct LoadPlan {
     pub slots: Option<usize>,
 }
 
+/// Columns of a row, as `src/bundle/manifest-facts.ts` bounds them.
+pub const COLUMNS_MAX: usize = 64;
+
 /// See `src/bundle/manifest.ts` for each field.
 #[derive(Deserialize)]
 #[allow(missing_docs)]
@@ -103,6 +106,7 @@ pub struct State {
 #[derive(Deserialize)]
 #[allow(missing_docs)]
 pub struct StateColumn {
+    pub name: String,
     pub norm: Norm,
 }
 
@@ -150,6 +154,8 @@ pub struct ActionColumn {
     pub relative_to: Option<usize>,
     pub min: f64,
     pub max: f64,
+    pub max_jump: Option<f64>,
+    pub max_step: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -228,6 +234,7 @@ impl Manifest {
         bound("rows", self.action.rows, CHUNK_VALUES_MAX)?;
         bound("rows x columns", self.action.rows * self.action.columns.len(), CHUNK_VALUES_MAX)?;
         bound("action columns", self.action.columns.len(), self.action.width)?;
+        bound("action columns", self.action.columns.len(), COLUMNS_MAX)?;
         bound("batch", self.batch, 16)?;
         bound("flow steps", self.flow.steps as usize, 1000)?;
         bound("state width", self.state.width, STATE_VALUES_MAX)?;

@@ -123,6 +123,11 @@ impl Vectors {
         worst
     }
 
+    /// Whether it is within the bundle's tolerance.
+    pub fn admits(&self, difference: Difference) -> bool {
+        difference.size <= self.tolerance
+    }
+
     /// The sizes, if none is above the bundle's tolerance; else a sentence with all of them.
     pub fn judge(&self, differences: &[Difference]) -> Result<Vec<f32>, String> {
         let sizes = differences.iter().map(|difference| difference.size).collect();
@@ -131,7 +136,7 @@ impl Vectors {
         else {
             return Ok(sizes);
         };
-        if worst.size <= self.tolerance {
+        if self.admits(*worst) {
             return Ok(sizes);
         }
         let Difference { size, row, column } = *worst;

@@ -93,10 +93,20 @@ function checkColumns({ state, action }: Manifest): string | undefined {
     const alone = action.rotation6d.indexOf(start) === index;
     if (!free || !alone) return fault(`/action/rotation6d/${index}`, start, "six columns of its own");
   }
-  for (const [index, { min, max, relative_to: base }] of action.columns.entries()) {
+  for (const [index, { name, unit, min, max, relative_to: base, max_jump: limit }] of action.columns.entries()) {
     if (min >= max) return fault(`/action/columns/${index}/max`, max, `more than min, ${min}`);
     if (base !== null && base >= state.columns.length) {
       return fault(`/action/columns/${index}/relative_to`, base, `less than ${state.columns.length} state columns`);
+    }
+    if (limit === undefined) continue;
+    const from = base === null ? state.columns.find((column) => column.name === name) : state.columns[base];
+    const unitOf = from?.unit ?? "no state column";
+    if (unitOf !== unit) {
+      return fault(
+        `/action/columns/${index}/max_jump`,
+        unitOf,
+        `a state column of the same name, or relative_to, in ${unit}`,
+      );
     }
   }
   return undefined;

@@ -43,6 +43,7 @@ export function show(manifest: Manifest): string {
     ["prompt", `${prompt.tokens_max} tokens at most, state tokens included`],
     ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
     ["batch", `${manifest.batch} observations at most`],
+    ...manifest.action.columns.map((column, index): [string, string] => [index === 0 ? "limits" : "", limits(column)]),
     ...Object.entries(graphs).flatMap(([name, { inputs, outputs }]): [string, string][] => [
       [name, `in   ${inputs.map(port).join(", ")}`],
       ["", `out  ${outputs.map(port).join(", ")}`],
@@ -61,6 +62,14 @@ function wireArrays({ state }: Manifest): string[] {
     const ordered = columns.toSorted((one, other) => one.index - other.index);
     return `${name}: ${columns.length} ${columns.length === 1 ? "value" : "values"} (${columnList(ordered)})`;
   });
+}
+
+/** `left_joint_1 [rad]: -2.6 to 3.1, row 0 at most 2 from the state, 3 from row to row`. */
+function limits(column: Manifest["action"]["columns"][number]): string {
+  const { min, max, max_jump: jump, max_step: step } = column;
+  const jumps = jump === undefined ? "" : `, row 0 at most ${jump} from the state`;
+  const steps = step === undefined ? "" : `, at most ${step} from row to row`;
+  return `${columnList([column])}: ${min} to ${max}${jumps}${steps}`;
 }
 
 function columnList(columns: readonly { readonly name: string; readonly unit: string }[]): string {

@@ -24,6 +24,12 @@ const ActionColumn = closed({
   /** Allowed range in robot units, inclusive. */
   min: Type.Number(),
   max: Type.Number(),
+  /**
+   * The most that row 0 may differ from the state it was computed for (`relative_to`, or the state column of the same name), and the
+   * most from one row to the next, both in robot units, after the range. A chunk that passes one is `model_failure` and is never sent.
+   */
+  max_jump: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+  max_step: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
 });
 
 const PromptPart = Type.Union([

@@ -83,6 +83,10 @@ describe("tendon bundle", () => {
     expect(printed).toContain("Cameras, in this order: top, left, right.");
     expect(printed).toContain("never move a real arm");
     expect(printed).toContain("prefill.onnx");
+    expect(printed).toContain(
+      "limits   left_joint_1 [rad]: -2.617 to 3.13, row 0 at most 7.5 from the state, at most 4 from row to row",
+    );
+    expect(printed).toContain("left_gripper: 0 to 1\n");
     printed = "";
     expect(await run("show", out, "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({ id: "vendorB/molmoact2:yam", reference: true, action: { rows: 30 } });

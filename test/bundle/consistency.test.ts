@@ -56,6 +56,26 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [
       (m) => {
+        present(m.action.columns[0], "column").name = "nowhere";
+      },
+      "/action/columns/0/max_jump: found no state column, expected a state column of the same name, or relative_to, in rad",
+    ],
+    [
+      (m) => {
+        present(m.state.columns[0], "column").unit = "deg";
+      },
+      "/action/columns/0/max_jump: found deg",
+    ],
+    ...(["max_jump", "max_step"] as const).flatMap((limit) =>
+      [0, -1, Number.POSITIVE_INFINITY, "2"].map((value): [(m: Manifest) => unknown, string] => [
+        (m) => {
+          Object.assign(present(m.action.columns[0], "column"), { [limit]: value });
+        },
+        `/action/columns/0/${limit}: found`,
+      ]),
+    ),
+    [
+      (m) => {
         (m.action.columns[0] as { relative_to: number }).relative_to = 14;
       },
       "/action/columns/0/relative_to",

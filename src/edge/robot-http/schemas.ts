@@ -38,7 +38,8 @@ const ActionChunk = Type.Object(
       description:
         "Rows of `action_dim` values in the robot's units, absolute: radians, metres, grippers as in `robot_state`. Finite " +
         "float32 values, each in the shortest form that reads back to the same float32, within the range that the bundle " +
-        "has for its column: what is outside is clamped, or fails the run, as the bundle says.",
+        "has for its column: what is outside is clamped, or fails the run, as the bundle says. Where the bundle limits how far " +
+        "row 0 may be from the state, or a row from the one before it, a chunk that passes the limit is `model_failure`.",
     }),
     next_frames_per_camera: Type.Integer({
       minimum: 1,

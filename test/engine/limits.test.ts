@@ -1,0 +1,62 @@
+/** Reference bundles carry limits of plausible rows that their random weights can meet. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Engine } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/engine/native.ts";
+import { Failure } from "../../src/error/core.ts";
+import { present } from "../../src/std/assert.ts";
+import { RandomStream } from "../../src/std/random.ts";
+import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
+import { Opened, ok } from "./opened.ts";
+
+let engine: Engine;
+beforeAll(async () => {
+  engine = ok(await openEngine({ decodeThreads: 2 }));
+});
+afterAll(async () => await engine.close());
+
+for (const name of await readdir(join(MODEL_DIR, ".."))) {
+  test(`${name}: every joint or position has max_jump and max_step, and chunks of any state in range pass them`, async () => {
+    const bundle = await bundleOf(name);
+    const { action, state, memory } = bundle.manifest;
+    const limited = action.columns.filter(({ unit }) => unit === "rad" || unit === "m");
+    expect(limited.length).toBe(action.space === "joint_position" ? 12 : 6);
+    for (const { max_jump: jump, max_step: step } of limited)
+      expect([typeof jump, typeof step]).toEqual(["number", "number"]);
+    const opened = await Opened.with(engine, bundle, { slots: 1 });
+    const chance = new RandomStream(name);
+    const { given } = present((await episodeOf(bundle))[0], "an observation");
+    for (let seed = 0; seed < 20; seed += 1) {
+      const values = state.columns.map(({ name: wanted }) => {
+        const { min, max } = present(
+          action.columns.find((column) => column.name === wanted),
+          wanted,
+        );
+        return min + ((max - min) * (chance.signed() + 1)) / 2;
+      });
+      const chunk = await opened.give({ ...given, state: values, seed }, memory ? { slot: 0 } : {});
+      expect(chunk.rows).toBe(action.rows);
+      if (memory) opened.model.sessionDrop(0);
+    }
+    await opened.model.unload();
+  });
+
+  test(`${name}: a state far from any row the bundle can give fails the run and keeps nothing`, async () => {
+    const bundle = await bundleOf(name);
+    const { state, memory } = bundle.manifest;
+    const opened = await Opened.with(engine, bundle, { slots: 1 });
+    const { given } = present((await episodeOf(bundle))[0], "an observation");
+    const far = [50, ...given.state.slice(1)];
+    const run = await opened.run({ ...given, state: far }, memory ? { slot: 0 } : {});
+    const result = await run.result;
+    run.abort();
+    await run.released;
+    expect(result).toBeInstanceOf(Failure);
+    const { code, detail } = result as Failure;
+    expect(code).toBe("model_failure");
+    expect(detail).toMatch(new RegExp(`^row 0, ${state.columns[0]?.name} is .* from the state's 50, max_jump is`));
+    if (memory) expect(opened.model.memory(0).frames).toBe(0);
+    await opened.model.unload();
+  });
+}
