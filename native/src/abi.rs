@@ -5,19 +5,20 @@
 //!   completion `(ticket, status)`, called on any native thread, or on the caller's own during `tendon_unload`,
 //!   `tendon_cancel` and `tendon_withdraw`. The completion must not call the engine on that thread, and must stay valid until
 //!   `tendon_close` returns.
-//! - They may be made from one thread at a time, any thread.
-//! - A result below 0 is a `Status`, 0 is success, above 0 a ticket. The text of a refused call is read with
+//! - They may be made from one thread at a time, any thread; a call while another thread is in one is `Status::Misuse`.
+//! - A ticket is a double, a whole number above 0. A result below 0 is a `Status`, 0 is success, above 0 a ticket. The text of a refused call is read with
 //!   `tendon_last_error` on the same thread, that of a completion with `tendon_error_text`.
 //! - Pointers belong to the caller, are not null unless said, and are not kept after the call returns.
 //! - A panic inside becomes `Status::Panic`; nothing unwinds into the caller.
 
 mod runs;
 
-use crate::engine::Engine;
+use crate::completion::{Completion, count_panic};
+use crate::engine::{Engine, InCall};
 use crate::layout::{self, ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
-use crate::pool::Completion;
 use crate::rehearsal;
-use crate::status::{ErrorText, Failure, Status, Ticket};
+use crate::status::{ErrorText, Failure, Status};
+use crate::ticket::Ticket;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,21 +31,29 @@ thread_local! {
 
 /// Runs a call: its failure's text is kept for `tendon_last_error`, its panic is caught.
 fn answer(call: impl FnOnce() -> Result<i32, Failure>) -> i32 {
+    caught(call).unwrap_or_else(|status| status as i32)
+}
+
+/// As `answer`, of a call that gives a ticket.
+fn ticketed(call: impl FnOnce() -> Result<Ticket, Failure>) -> f64 {
+    caught(call).map_or_else(|status| f64::from(status as i32), Ticket::to_wire)
+}
+
+fn caught<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, Status> {
     let failure = match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(value)) => return value,
+        Ok(Ok(value)) => return Ok(value),
         Ok(Err(failure)) => failure,
-        Err(_) => Failure::new(Status::Panic, "the engine panicked"),
+        Err(_) => {
+            count_panic();
+            Failure::new(Status::Panic, "the engine panicked")
+        }
     };
     LAST_ERROR.with_borrow_mut(|text| text.set(format_args!("{}", failure.text)));
-    failure.status as i32
+    Err(failure.status)
 }
 
 fn done(result: Result<(), Failure>) -> Result<i32, Failure> {
     result.map(|()| Status::Ok as i32)
-}
-
-fn ticket(result: Result<Ticket, Failure>) -> Result<i32, Failure> {
-    result.map(|ticket| ticket.0 as i32)
 }
 
 /// # Safety
@@ -70,9 +79,11 @@ unsafe fn bytes<'a>(start: *const u8, len: u32) -> Result<&'a [u8], Failure> {
 
 /// # Safety
 /// `engine` must come from `tendon_open` and not have been closed.
-unsafe fn engine<'a>(engine: *const Engine) -> Result<&'a Engine, Failure> {
+unsafe fn engine<'a>(engine: *const Engine) -> Result<InCall<'a>, Failure> {
+    let misuse = |text: &str| Failure::new(Status::Misuse, text);
     // SAFETY: the caller vouches for the pointer.
-    unsafe { engine.as_ref() }.ok_or_else(|| Failure::new(Status::Misuse, "the engine is null"))
+    let engine = unsafe { engine.as_ref() }.ok_or_else(|| misuse("the engine is null"))?;
+    engine.begin().ok_or_else(|| misuse("another thread is in a call of this engine; calls come one at a time"))
 }
 
 /// Version of the library, `MAJOR.MINOR.PATCH`; a static C string.
@@ -138,19 +149,18 @@ pub unsafe extern "C" fn tendon_open(
     })
 }
 
-/// Cancels what runs, joins every thread, frees the engine. Blocks until the last flow step in flight has ended.
+/// Cancels what runs, joins every thread, frees the engine. Blocks until the last flow step in flight has ended, or its replica
+/// is taken out; a thread that hangs is left behind, and calls no completion any more.
 ///
 /// # Safety
 /// `handle` comes from `tendon_open` and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tendon_close(handle: *mut Engine) -> i32 {
     answer(|| {
-        if handle.is_null() {
-            return Err(Failure::new(Status::Misuse, "the engine is null"));
-        }
-        // SAFETY: made by Box::into_raw in `tendon_open`, given back once.
-        let engine = unsafe { Box::from_raw(handle) };
-        engine.close();
+        // SAFETY: the caller's pointer.
+        unsafe { engine(handle) }?.close();
+        // SAFETY: made by Box::into_raw in `tendon_open`, given back once; no call is under way.
+        drop(unsafe { Box::from_raw(handle) });
         Ok(Status::Ok as i32)
     })
 }
@@ -161,9 +171,9 @@ pub unsafe extern "C" fn tendon_close(handle: *mut Engine) -> i32 {
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_load(handle: *const Engine, plan: *const u8, plan_len: u32) -> i32 {
+pub unsafe extern "C" fn tendon_load(handle: *const Engine, plan: *const u8, plan_len: u32) -> f64 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { ticket(engine(handle)?.load(text(plan, plan_len)?.into())) })
+    ticketed(|| unsafe { engine(handle)?.load(text(plan, plan_len)?.into()) })
 }
 
 /// Unloads a model: queued runs are cancelled, running ones stopped. The ticket is invalid at once; the completion comes when
@@ -172,9 +182,9 @@ pub unsafe extern "C" fn tendon_load(handle: *const Engine, plan: *const u8, pla
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_unload(handle: *const Engine, model: u32) -> i32 {
+pub unsafe extern "C" fn tendon_unload(handle: *const Engine, model: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.unload(Ticket(model))) })
+    answer(|| unsafe { done(engine(handle)?.unload(Ticket::from_wire(model))) })
 }
 
 /// Writes the model's device and the refused ones (JSON, see `model::Placement`) to `to`. Returns the length, or the
@@ -183,10 +193,10 @@ pub unsafe extern "C" fn tendon_unload(handle: *const Engine, model: u32) -> i32
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable for `to_len` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_placement(handle: *const Engine, model: u32, to: *mut u8, to_len: u32) -> i32 {
+pub unsafe extern "C" fn tendon_placement(handle: *const Engine, model: f64, to: *mut u8, to_len: u32) -> i32 {
     answer(|| {
         // SAFETY: the caller's pointers.
-        let json = unsafe { engine(handle) }?.placement(Ticket(model))?;
+        let json = unsafe { engine(handle) }?.placement(Ticket::from_wire(model))?;
         if json.len() <= to_len as usize && !to.is_null() {
             // SAFETY: `to` is writable for `to_len` bytes, at least the text's.
             unsafe { std::ptr::copy_nonoverlapping(json.as_ptr(), to, json.len()) };
@@ -225,14 +235,14 @@ pub unsafe extern "C" fn tendon_measure(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tendon_frame_put(
     handle: *const Engine,
-    model: u32,
+    model: f64,
     camera: u32,
     turn: u32,
     jpeg: *const u8,
     jpeg_len: u32,
-) -> i32 {
+) -> f64 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { ticket(engine(handle)?.frame_put(Ticket(model), camera, turn, bytes(jpeg, jpeg_len)?)) })
+    ticketed(|| unsafe { engine(handle)?.frame_put(Ticket::from_wire(model), camera, turn, bytes(jpeg, jpeg_len)?) })
 }
 
 /// Frees a frame that no run has taken. A frame that is still queued is not decoded.
@@ -240,9 +250,9 @@ pub unsafe extern "C" fn tendon_frame_put(
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_frame_drop(handle: *const Engine, model: u32, frame: u32) -> i32 {
+pub unsafe extern "C" fn tendon_frame_drop(handle: *const Engine, model: f64, frame: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.frame_drop(Ticket(model), Ticket(frame))) })
+    answer(|| unsafe { done(engine(handle)?.frame_drop(Ticket::from_wire(model), Ticket::from_wire(frame))) })
 }
 
 /// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while a run that
@@ -251,9 +261,9 @@ pub unsafe extern "C" fn tendon_frame_drop(handle: *const Engine, model: u32, fr
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: u32, slot: u32) -> i32 {
+pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: f64, slot: u32) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.session_drop(Ticket(model), slot)) })
+    answer(|| unsafe { done(engine(handle)?.session_drop(Ticket::from_wire(model), slot)) })
 }
 
 /// Writes the content of a memory slot, as length and digest, to `to`: for tests. `Misuse` while a run has the slot.
@@ -261,12 +271,12 @@ pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: u32, 
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_memory(handle: *const Engine, model: u32, slot: u32, to: *mut MemoryState) -> i32 {
+pub unsafe extern "C" fn tendon_memory(handle: *const Engine, model: f64, slot: u32, to: *mut MemoryState) -> i32 {
     answer(|| {
         // SAFETY: the caller's pointers.
         unsafe {
             let to = to.as_mut().ok_or_else(|| Failure::new(Status::Misuse, "the buffer is null"))?;
-            *to = engine(handle)?.memory(Ticket(model), slot)?;
+            *to = engine(handle)?.memory(Ticket::from_wire(model), slot)?;
         }
         Ok(Status::Ok as i32)
     })
@@ -292,8 +302,8 @@ pub unsafe extern "C" fn tendon_result(handle: *const Engine, index: u32) -> *co
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tendon_error_text(
     handle: *const Engine,
-    model: u32,
-    ticket: u32,
+    model: f64,
+    ticket: f64,
     to: *mut u8,
     to_len: u32,
 ) -> i32 {
@@ -304,7 +314,7 @@ pub unsafe extern "C" fn tendon_error_text(
         // SAFETY: the caller's pointers; `to` is writable for `to_len` bytes.
         unsafe {
             let to = std::slice::from_raw_parts_mut(to, to_len as usize);
-            Ok(engine(handle)?.error_text(Ticket(model), Ticket(ticket), to) as i32)
+            Ok(engine(handle)?.error_text(Ticket::from_wire(model), Ticket::from_wire(ticket), to) as i32)
         }
     })
 }
@@ -340,4 +350,40 @@ pub unsafe extern "C" fn tendon_stats(handle: *const Engine, to: *mut Stats) -> 
         }
         Ok(Status::Ok as i32)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern "C" fn ignore(_ticket: f64, _status: i32) {}
+
+    fn stats(handle: usize) -> i32 {
+        // SAFETY: an open engine, and plain integers that the call writes.
+        unsafe {
+            let mut to = std::mem::zeroed::<Stats>();
+            tendon_stats(handle as *const Engine, &mut to)
+        }
+    }
+
+    /// The one-thread rule: a second concurrent caller is refused, whatever it calls, and touches nothing.
+    #[test]
+    fn a_call_while_another_thread_is_in_one_is_misuse() {
+        let packaged = "../node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0";
+        let jpeg = Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged);
+        let options = OpenOptions { abi_version: ABI_VERSION, decode_threads: 1, chunks_max: 1, frames_max: 1 };
+        let opened = Engine::open(&options, Path::new("/nonexistent"), &jpeg, ignore).expect("an engine");
+        let handle = Box::into_raw(Box::new(opened));
+        let address = handle as usize;
+        // SAFETY: the engine that was just made.
+        let call = unsafe { engine(handle) }.expect("the first caller");
+        let other = std::thread::spawn(move || stats(address)).join().expect("an answer");
+        assert_eq!(other, Status::Misuse as i32);
+        // SAFETY: it is refused as well, so the engine stays open.
+        assert_eq!(unsafe { tendon_close(handle) }, Status::Misuse as i32);
+        drop(call);
+        assert_eq!(std::thread::spawn(move || stats(address)).join().expect("an answer"), Status::Ok as i32);
+        // SAFETY: the last call.
+        assert_eq!(unsafe { tendon_close(handle) }, Status::Ok as i32);
+    }
 }

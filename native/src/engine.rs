@@ -3,19 +3,22 @@
 mod load;
 
 use crate::allocator;
+use crate::completion::{Completion, Completions, panics};
 use crate::jpeg::Library;
 use crate::layout::{
     ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, MemoryState, ObserveRequest, OpenOptions, Stats,
 };
 use crate::memory;
 use crate::model::{Host, Model};
-use crate::pool::{Completion, Pool};
+use crate::pool::Pool;
 use crate::run::RunSlots;
 use crate::runtime;
-use crate::status::{ErrorText, Failure, Kind, Status, Ticket};
+use crate::status::{ErrorText, Failure, Status};
 use crate::sync::lock;
+use crate::ticket::{Kind, Ticket, Word};
+use std::ops::Deref;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -28,8 +31,11 @@ enum Place {
     Failed,
 }
 
+/// State of a model's ticket from its load to its unload.
+const NAMED: u8 = 1;
+
 struct ModelSlot {
-    ticket: AtomicU32,
+    word: Word,
     place: Mutex<Place>,
     error: Mutex<ErrorText>,
 }
@@ -39,7 +45,8 @@ pub struct Engine {
     host: Arc<Host>,
     pool: Pool,
     models: Arc<[ModelSlot; MODELS_MAX]>,
-    generation: AtomicU32,
+    /// A call is under way.
+    in_call: AtomicBool,
     /// Threads of loads and unloads, running or ended.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -63,17 +70,18 @@ impl Engine {
         let fail = |text: String| Failure::new(Status::Load, text);
         let library = Library::open(jpeg).map_err(fail)?;
         let frames_max = options.frames_max as usize;
-        let pool =
-            Pool::start(&library, options.decode_threads as usize, frames_max * MODELS_MAX, done).map_err(fail)?;
+        let completions = Arc::new(Completions::new(done));
+        let pool = Pool::start(&library, options.decode_threads as usize, frames_max * MODELS_MAX, &completions)
+            .map_err(fail)?;
         let host = Arc::new(Host {
             runtime: runtime.to_path_buf(),
             jpeg: library,
             runs: Arc::new(RunSlots::new(options.chunks_max as usize)),
             frames_max,
-            done,
+            completions,
         });
-        let slot = |_| ModelSlot {
-            ticket: AtomicU32::new(0),
+        let slot = |index| ModelSlot {
+            word: Word::new(Kind::Model, 0, index),
             place: Mutex::new(Place::Free),
             error: Mutex::new(ErrorText::new()),
         };
@@ -81,14 +89,20 @@ impl Engine {
             host,
             pool,
             models: Arc::new(std::array::from_fn(slot)),
-            generation: AtomicU32::new(0),
+            in_call: AtomicBool::new(false),
             threads: Mutex::new(Vec::new()),
         })
     }
 
+    /// Begins a call; the next one may begin when the guard is dropped. None while another thread is in a call.
+    pub fn begin(&self) -> Option<InCall<'_>> {
+        // Not made by the one who is refused: dropping it would end the call of the other.
+        (!self.in_call.swap(true, Ordering::Acquire)).then(|| InCall(self))
+    }
+
     fn slot(&self, ticket: Ticket) -> Option<&ModelSlot> {
         let slot = self.models.get(ticket.index(Kind::Model)?)?;
-        (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some(slot)
+        slot.word.state(ticket).map(|_| slot)
     }
 
     fn model(&self, ticket: Ticket) -> Answer<Arc<Model>> {
@@ -100,12 +114,12 @@ impl Engine {
 
     /// Where the model runs, as JSON.
     pub fn placement(&self, ticket: Ticket) -> Answer<String> {
-        Ok(serde_json::to_string(&self.model(ticket)?.placement.get()).expect("plain strings"))
+        Ok(self.model(ticket)?.placement())
     }
 
     /// Tokens of an observation.
     pub fn measure(&self, request: &ObserveRequest, instruction: &str) -> Answer<u32> {
-        Ok(self.model(Ticket(request.model))?.measure(request, instruction)? as u32)
+        Ok(self.model(Ticket::from_wire(request.model))?.measure(request, instruction)? as u32)
     }
 
     /// Copies a JPEG and queues its decode.
@@ -133,7 +147,7 @@ impl Engine {
 
     /// Queues a run.
     pub fn observe(&self, request: &ObserveRequest, instruction: &str) -> Answer<Ticket> {
-        self.model(Ticket(request.model))?.observe(request, instruction, &self.host.runs)
+        self.model(Ticket::from_wire(request.model))?.observe(request, instruction)
     }
 
     /// Asks a run to stop; a queued one is cancelled at once.
@@ -141,21 +155,13 @@ impl Engine {
         if !self.host.runs.cancel(run) {
             return misuse("stale run");
         }
-        self.take_back(run);
+        self.host.runs.take_back(run);
         Ok(())
     }
 
     /// Cancels a run that has not started; true if it had not.
     pub fn withdraw(&self, run: Ticket) -> bool {
-        self.take_back(run)
-    }
-
-    fn take_back(&self, run: Ticket) -> bool {
-        let taken = self.host.runs.take_back(run);
-        if let Some(ticket) = taken {
-            (self.host.done)(ticket.0, Status::Cancelled as i32);
-        }
-        taken.is_some()
+        self.host.runs.take_back(run)
     }
 
     /// Keeps or discards what the run would add to episode memory, if the model has such memory.
@@ -214,9 +220,12 @@ impl Engine {
         let runs = &self.host.runs.stats;
         let (tensor_bytes, locked_bytes) = memory::totals();
         let (mut frames_free, mut slots_held, mut memory_bytes_held) = (0, 0, 0);
+        let (mut replicas, mut replicas_out) = (0, 0);
         for slot in self.models.iter() {
             if let Place::Ready(model) = &*lock(&slot.place) {
                 frames_free += model.frames.free() as u32;
+                replicas += model.running.len() as u32;
+                replicas_out += model.running.iter().filter(|running| running.lost().is_some()).count() as u32;
                 for (slots, bytes) in model.episodes.iter().map(|episodes| episodes.held()) {
                     slots_held += slots as u32;
                     memory_bytes_held += bytes as u64;
@@ -238,11 +247,14 @@ impl Engine {
             chunks_free: self.host.runs.free_count() as u32,
             slots_held,
             memory_bytes_held,
+            replicas,
+            replicas_out,
+            panics: panics(),
             reserved: 0,
         }
     }
 
-    /// Cancels what runs and joins every thread; no completion comes afterwards.
+    /// Cancels what runs and joins every thread, but those of replicas that are out; no completion comes afterwards.
     pub fn close(&self) {
         for thread in lock(&self.threads).drain(..) {
             // Cannot fail: these threads catch their panics.
@@ -255,5 +267,22 @@ impl Engine {
             }
         }
         self.pool.close();
+        self.host.completions.close();
+    }
+}
+
+/// A call that is under way: the engine's tables are for one thread at a time.
+pub struct InCall<'a>(&'a Engine);
+
+impl Deref for InCall<'_> {
+    type Target = Engine;
+    fn deref(&self) -> &Engine {
+        self.0
+    }
+}
+
+impl Drop for InCall<'_> {
+    fn drop(&mut self) {
+        self.0.in_call.store(false, Ordering::Release);
     }
 }

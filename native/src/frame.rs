@@ -7,23 +7,23 @@ mod decode;
 
 pub use decode::{Decoded, Worker};
 
-use crate::layout::{FRAMES_MAX, JPEG_BYTES_MAX};
+use crate::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
 use crate::manifest::{Image, Resize};
 use crate::memory::Block;
 use crate::resize::Mode;
-use crate::status::{ErrorText, Kind, Ticket};
+use crate::status::ErrorText;
 use crate::sync::lock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::ticket::{FREE, Kind, Ticket, Word};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-const FREE: u32 = 0;
-const PENDING: u32 = 1;
-const READY: u32 = 2;
-const FAILED: u32 = 3;
-const DROPPED: u32 = 4;
+const PENDING: u8 = 1;
+const READY: u8 = 2;
+const FAILED: u8 = 3;
+const DROPPED: u8 = 4;
 /// Taken over by a run.
-const CLAIMED: u32 = 5;
+const CLAIMED: u8 = 5;
 
 /// How an image becomes the model's tensor.
 pub struct FrameSpec {
@@ -66,14 +66,14 @@ pub struct FrameData {
 }
 
 struct Slot {
-    state: AtomicU32,
-    ticket: AtomicU32,
+    word: Word,
     data: Mutex<FrameData>,
     error: Mutex<ErrorText>,
 }
 
-/// Shared by all models, so that a ticket of an unloaded model is not valid for the next model in its place.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// The highest generation of a frame so far, for each place of a model: a ticket of an unloaded model is not valid for the next
+/// model in its place.
+static GENERATIONS: [AtomicU64; MODELS_MAX] = [const { AtomicU64::new(0) }; MODELS_MAX];
 
 /// The frame slots of one model.
 pub struct FrameSlots {
@@ -89,11 +89,12 @@ impl FrameSlots {
     pub fn new(spec: FrameSpec, model: usize, count: usize) -> Result<FrameSlots, String> {
         assert!(count <= FRAMES_MAX, "a ticket can address the slots");
         let now = Instant::now();
+        let base = model * FRAMES_MAX;
+        let generation = GENERATIONS[model].load(Ordering::Acquire);
         let slots = (0..count)
-            .map(|_| {
+            .map(|index| {
                 Ok(Slot {
-                    state: AtomicU32::new(FREE),
-                    ticket: AtomicU32::new(0),
+                    word: Word::new(Kind::Frame, generation, base + index),
                     data: Mutex::new(FrameData {
                         jpeg: Vec::with_capacity(JPEG_BYTES_MAX),
                         tensor: Block::locked(spec.values())?,
@@ -105,96 +106,78 @@ impl FrameSlots {
             })
             .collect::<Result<Vec<_>, String>>()?;
         let free = Mutex::new((0..count as u16).rev().collect());
-        Ok(FrameSlots { slots, free, base: model * FRAMES_MAX, spec })
+        Ok(FrameSlots { slots, free, base, spec })
     }
 
     /// Copies a JPEG into a free slot, which is pending from here on. None when all are taken.
     pub fn put(&self, jpeg: &[u8]) -> Option<Ticket> {
         assert!(jpeg.len() <= JPEG_BYTES_MAX, "the caller has checked the length");
         let index = lock(&self.free).pop()? as usize;
-        let ticket = Ticket::new(Kind::Frame, GENERATION.fetch_add(1, Ordering::Relaxed), self.base + index);
         let slot = &self.slots[index];
+        let ticket = slot.word.next()?;
+        GENERATIONS[self.base / FRAMES_MAX].fetch_max(ticket.generation(), Ordering::AcqRel);
         let mut data = lock(&slot.data);
         data.jpeg.clear();
         data.jpeg.extend_from_slice(jpeg);
         data.put = Instant::now();
-        slot.ticket.store(ticket.0, Ordering::Relaxed);
-        slot.state.store(PENDING, Ordering::Release);
+        slot.word.open(ticket, PENDING);
         Some(ticket)
     }
 
-    fn slot(&self, ticket: Ticket) -> Option<(usize, &Slot)> {
-        let index = ticket.index(Kind::Frame)?.checked_sub(self.base)?;
-        let slot = self.slots.get(index)?;
-        (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some((index, slot))
+    /// The slot that the ticket addresses, whoever uses it now.
+    fn slot(&self, ticket: Ticket) -> Option<&Slot> {
+        self.slots.get(ticket.index(Kind::Frame)?.checked_sub(self.base)?)
+    }
+
+    /// Changes the state of a frame; a slot that becomes free can be taken again. False for a stale ticket or another state.
+    fn turn(&self, ticket: Ticket, from: u8, to: u8) -> bool {
+        let turned = self.slot(ticket).is_some_and(|slot| slot.word.turn(ticket, from, to));
+        if turned && to == FREE {
+            let index = ticket.index(Kind::Frame).expect("a frame's ticket") - self.base;
+            lock(&self.free).push(index as u16);
+        }
+        turned
     }
 
     /// Frees the slot, now or when its decode ends. False for a stale ticket and for a frame that belongs to a run.
     pub fn drop_frame(&self, ticket: Ticket) -> bool {
-        let Some((index, slot)) = self.slot(ticket) else { return false };
-        loop {
-            let state = slot.state.load(Ordering::Acquire);
-            let next = match state {
-                PENDING => DROPPED,
-                READY | FAILED => FREE,
-                _ => return false,
-            };
-            if slot.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                if next == FREE {
-                    self.release(index);
-                }
-                return true;
-            }
-        }
+        // A decode that ends meanwhile makes the frame ready or failed, once.
+        self.turn(ticket, PENDING, DROPPED) || self.turn(ticket, READY, FREE) || self.turn(ticket, FAILED, FREE)
     }
 
     /// Frees a frame that is not decoded: the queue was full, the engine closes, or the decode panicked.
     pub fn refuse(&self, ticket: Ticket) {
-        if let Some((index, slot)) = self.slot(ticket) {
-            slot.state.store(FREE, Ordering::Release);
-            self.release(index);
-        }
+        let _ = self.turn(ticket, PENDING, FREE) || self.turn(ticket, DROPPED, FREE);
     }
 
     /// Takes a ready frame for a run. False for any other.
     pub fn claim(&self, ticket: Ticket) -> bool {
-        self.slot(ticket).is_some_and(|(_, slot)| {
-            slot.state.compare_exchange(READY, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-        })
+        self.turn(ticket, READY, CLAIMED)
     }
 
     /// Undoes the claims of a refused run.
-    pub fn unclaim(&self, tickets: &[u32]) {
+    pub fn unclaim(&self, tickets: &[Ticket]) {
         for &ticket in tickets {
-            if let Some((_, slot)) = self.slot(Ticket(ticket)) {
-                slot.state.store(READY, Ordering::Release);
-            }
+            self.turn(ticket, CLAIMED, READY);
         }
     }
 
     /// The data of a claimed frame.
     pub fn claimed(&self, ticket: Ticket) -> Option<MutexGuard<'_, FrameData>> {
-        let (_, slot) = self.slot(ticket)?;
-        (slot.state.load(Ordering::Acquire) == CLAIMED).then(|| lock(&slot.data))
+        let slot = self.slot(ticket)?;
+        let data = lock(&slot.data);
+        (slot.word.state(ticket) == Some(CLAIMED)).then_some(data)
     }
 
-    /// Frees a claimed frame after the run has read it.
+    /// Frees a claimed frame after the run has read it; a second call does nothing.
     pub fn finish(&self, ticket: Ticket) {
-        if let Some((index, slot)) = self.slot(ticket) {
-            slot.state.store(FREE, Ordering::Release);
-            self.release(index);
-        }
-    }
-
-    fn release(&self, index: usize) {
-        self.slots[index].ticket.store(0, Ordering::Relaxed);
-        lock(&self.free).push(index as u16);
+        self.turn(ticket, CLAIMED, FREE);
     }
 
     /// The text of a failed frame.
     pub fn error(&self, ticket: Ticket) -> Option<MutexGuard<'_, ErrorText>> {
-        let (_, slot) = self.slot(ticket)?;
-        Some(lock(&slot.error))
+        let slot = self.slot(ticket)?;
+        slot.word.state(ticket).map(|_| lock(&slot.error))
     }
 
     /// Free slots now.

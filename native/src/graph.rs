@@ -8,6 +8,7 @@ pub use tensor::{Memory, Tensor, port_len};
 
 use crate::manifest::{Dim, Dtype, Port, Role};
 use crate::memory::Block;
+use crate::running::Stop;
 use ort::AsPointer;
 use ort::session::Session;
 use ort::sys::{self, OrtIoBinding, OrtRunOptions, OrtValue};
@@ -84,15 +85,17 @@ impl Terminator {
         check(unsafe { (ort::api().CreateRunOptions)(&mut options) })?;
         Ok(Arc::new(Terminator(options)))
     }
+}
 
+impl Stop for Terminator {
     /// Ends the run that uses these options as soon as its current node is done.
-    pub fn set(&self) {
+    fn set(&self) {
         // SAFETY: live options. A failure would mean that the run goes on to its end, which the flow loop's own check covers.
         let _ = check(unsafe { (ort::api().RunOptionsSetTerminate)(self.0) });
     }
 
     /// Allows the next run.
-    pub fn unset(&self) {
+    fn unset(&self) {
         // SAFETY: live options. A failure would end the next run with an error that is reported.
         let _ = check(unsafe { (ort::api().RunOptionsUnsetTerminate)(self.0) });
     }

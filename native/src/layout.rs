@@ -6,10 +6,11 @@ mod print;
 
 pub use print::{json, typescript};
 
+use crate::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -38,7 +39,7 @@ pub struct Field {
     pub name: &'static str,
     /// Bytes from the start of the struct.
     pub offset: usize,
-    /// `u32`, `i32`, `u64`, or `f32[]`, `u32[]` for arrays.
+    /// `u32`, `i32`, `u64`, `f64`, or `f32[]`, `f64[]` for arrays.
     pub kind: &'static str,
 }
 
@@ -62,11 +63,14 @@ macro_rules! kind {
     (u64) => {
         "u64"
     };
+    (f64) => {
+        "f64"
+    };
     ([f32; $n:expr]) => {
         "f32[]"
     };
-    ([u32; $n:expr]) => {
-        "u32[]"
+    ([f64; $n:expr]) => {
+        "f64[]"
     };
 }
 
@@ -107,7 +111,9 @@ abi_struct! {
     /// One observation. Owned by the caller, read during `tendon_observe` only.
     ObserveRequest {
         /// Model ticket.
-        model: u32,
+        model: f64,
+        /// Frame tickets, camera-major, oldest first. They belong to the run once the call has succeeded.
+        frames: [f64; 16],
         /// Memory slot, or `NO_SLOT`.
         slot: u32,
         /// Zero-based chunk index in the session.
@@ -120,12 +126,12 @@ abi_struct! {
         turn: u32,
         /// The run fails before this flow step, or `NO_STEP`: for drills and tests.
         fail_step: u32,
+        /// What goes wrong with the run on purpose: a `Fault`, for drills and tests.
+        fault: u32,
         /// Number of frames.
         frames_len: u32,
         /// Number of state values.
         state_len: u32,
-        /// Frame tickets, camera-major, oldest first. They belong to the run once the call has succeeded.
-        frames: [u32; 16],
         /// The model's state vector in robot units.
         state: [f32; 64],
     }
@@ -184,6 +190,8 @@ abi_struct! {
         values_clamped: u64,
         /// Bytes that episode memories hold.
         memory_bytes_held: u64,
+        /// Panics that were caught, each at the cost of a request.
+        panics: u64,
         /// Page-locked bytes of tensor memory.
         locked_bytes: u64,
         /// Bytes of tensor memory.
@@ -194,6 +202,10 @@ abi_struct! {
         chunks_free: u32,
         /// Session slots whose memory is not empty.
         slots_held: u32,
+        /// Replicas, over all models.
+        replicas: u32,
+        /// Of these, those that take no more work.
+        replicas_out: u32,
         /// Always 0.
         reserved: u32,
     }
@@ -227,12 +239,12 @@ pub const CONSTANTS: [(&str, u64); 12] = [
     ("ERROR_TEXT_BYTES", ERROR_TEXT_BYTES as u64),
     ("NO_SLOT", NO_SLOT as u64),
     ("NO_STEP", NO_STEP as u64),
-    ("TICKET_KIND_SHIFT", crate::status::Ticket::KIND_SHIFT as u64),
-    ("TICKET_INDEX_MASK", crate::status::Ticket::INDEX_MASK as u64),
+    ("TICKET_KIND_STEP", Ticket::KIND_STEP),
+    ("TICKET_INDEX_COUNT", Ticket::INDEX_COUNT),
 ];
 
-const _: () = assert!(MODELS_MAX * FRAMES_MAX - 1 == crate::status::Ticket::INDEX_MASK as usize);
-const _: () = assert!(size_of::<[u32; OBSERVATION_FRAMES_MAX]>() == 64);
+const _: () = assert!((MODELS_MAX * FRAMES_MAX) as u64 == Ticket::INDEX_COUNT);
+const _: () = assert!(size_of::<[f64; OBSERVATION_FRAMES_MAX]>() == 128);
 const _: () = assert!(size_of::<[f32; STATE_VALUES_MAX]>() == 256);
 const _: () = assert!(size_of::<[f32; CHUNK_VALUES_MAX]>() == 8192);
 

@@ -6,6 +6,7 @@
 //! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; queued runs are batched.
 //! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`, `episode.rs`: tokens, ONNX Runtime with bound buffers, the flow loop,
 //!    episode memory.
+//!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
@@ -21,8 +22,10 @@
 pub mod abi;
 mod allocator;
 pub mod chunk;
+mod completion;
 mod engine;
 mod episode;
+mod fault;
 mod flow;
 pub mod frame;
 mod graph;
@@ -40,7 +43,10 @@ mod rehearsal;
 mod replica;
 pub mod resize;
 mod run;
+mod running;
 mod runtime;
 mod status;
 mod sync;
 mod thread;
+mod ticket;
+mod watch;

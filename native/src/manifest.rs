@@ -26,6 +26,8 @@ pub struct LoadPlan {
     pub threads: u32,
     /// Session slots per replica of a model with memory; None: as many as `MEMORY_BYTES_MAX` holds, `SLOTS_MAX` at most.
     pub slots: Option<usize>,
+    /// Milliseconds from a batch's begin after which its replica is taken out.
+    pub run_ms_max: u64,
 }
 
 /// Columns of a row, as `src/bundle/manifest-facts.ts` bounds them.

@@ -6,28 +6,25 @@ mod place;
 pub use load::Host;
 
 use crate::chunk::Encoder;
+use crate::completion::Completions;
 use crate::episode::{Entry, Episodes, Pass};
+use crate::fault::Fault;
 use crate::frame::FrameSlots;
 use crate::graph::Terminator;
-use crate::layout::{NO_SLOT, ObserveRequest};
+use crate::layout::{NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest};
 use crate::manifest::Manifest;
 use crate::prompt::Prompt;
 use crate::queue::Queue;
 use crate::run::RunSlots;
-use crate::status::{Failure, Status, Ticket};
+use crate::running::Running;
+use crate::status::{Failure, Status};
 use crate::sync::lock;
+use crate::ticket::Ticket;
+use crate::watch::Crew;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
-use std::time::Instant;
-
-/// The runs that a replica works on now, and the way to stop it.
-pub struct Running {
-    /// Result slots of the batch.
-    pub batch: Mutex<Vec<u16>>,
-    /// None on `echo`.
-    pub terminator: Option<Arc<Terminator>>,
-}
+use std::time::{Duration, Instant};
 
 /// Where a model runs, and why not elsewhere.
 #[derive(serde::Serialize, Clone)]
@@ -65,22 +62,58 @@ pub struct Model {
     pub encoder: Encoder,
     /// Key of the noise.
     pub noise_key: [u32; 2],
-    /// Queued result slots: one queue for all replicas, or one per replica on a model with memory.
-    queues: Vec<Queue<u16>>,
+    /// Queued runs: one queue for all replicas, or one per replica on a model with memory.
+    queues: Vec<Queue<Ticket>>,
     /// Memory of each replica; none on a model without it.
     pub episodes: Vec<Arc<Episodes>>,
     /// Tokens of the state tensor: 1 if a graph has one.
     state_tokens: usize,
     /// One per replica.
-    pub running: Vec<Running>,
+    pub running: Vec<Running<Terminator>>,
+    /// A batch that takes longer takes its replica out.
+    pub run_max: Duration,
+    /// The threads of the replicas.
+    pub crew: Crew,
+    /// The engine's ticket of this model.
+    pub ticket: Ticket,
+    /// The engine's result slots.
+    pub runs: Arc<RunSlots>,
+    /// Told of every run that ends.
+    pub completions: Arc<Completions>,
     /// Set when the model is unloaded: queued runs are cancelled.
     pub closing: AtomicBool,
     /// Where it runs; set once a device has been proved.
     pub placement: OnceLock<Placement>,
+    /// One per replica, by its number.
     threads: Mutex<Vec<JoinHandle<()>>>,
+    watchdog: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// `Placement`, and the replicas that are out by now.
+#[derive(serde::Serialize)]
+struct PlacementNow<'a> {
+    /// Always there once the model is loaded.
+    #[serde(flatten)]
+    placement: Option<&'a Placement>,
+    lost: Vec<Lost>,
+}
+
+/// A replica that takes no more work.
+#[derive(serde::Serialize)]
+struct Lost {
+    replica: usize,
+    reason: String,
 }
 
 impl Model {
+    /// Where it runs and which replicas are out, as JSON.
+    pub fn placement(&self) -> String {
+        let lost = (self.running.iter().enumerate())
+            .filter_map(|(replica, running)| Some(Lost { replica, reason: running.lost()?.to_string() }));
+        let now = PlacementNow { placement: self.placement.get(), lost: lost.collect() };
+        serde_json::to_string(&now).expect("plain strings")
+    }
+
     /// The replica of a session slot, and the slot's index there. None for a slot that does not exist.
     fn home(&self, slot: u32) -> Option<(usize, usize)> {
         let per_replica = self.episodes.first()?.len();
@@ -95,7 +128,7 @@ impl Model {
     }
 
     /// The queue that a replica takes its runs from.
-    pub fn queue(&self, replica: usize) -> &Queue<u16> {
+    pub fn queue(&self, replica: usize) -> &Queue<Ticket> {
         &self.queues[replica % self.queues.len()]
     }
 
@@ -127,18 +160,22 @@ impl Model {
     }
 
     /// Queues one observation. `self` is an `Arc` because the run keeps the model alive.
-    pub fn observe(
-        self: &Arc<Model>,
-        request: &ObserveRequest,
-        instruction: &str,
-        runs: &RunSlots,
-    ) -> Result<Ticket, Failure> {
+    pub fn observe(self: &Arc<Model>, request: &ObserveRequest, instruction: &str) -> Result<Ticket, Failure> {
         let misuse = |text: String| Failure::new(Status::Misuse, text);
         let home = match (request.slot, self.manifest.memory.is_some()) {
             (NO_SLOT, false) => None,
             (slot, true) => Some(self.home(slot).ok_or_else(|| misuse("the model has no such slot".into()))?),
             (_, false) => return Err(misuse("this model has no episode memory".into())),
         };
+        let out = |home: Option<(usize, usize)>| match home {
+            Some((replica, _)) => self.running[replica].lost().is_some(),
+            None => self.is_lost(),
+        };
+        let lost = || Failure::new(Status::Lost, "the replica that would run this is out");
+        if out(home) {
+            return Err(lost());
+        }
+        let fault = Fault::from_wire(request.fault).ok_or_else(|| misuse("there is no such fault".into()))?;
         let pass = home.and_then(|(replica, slot)| self.episodes[replica].plan(slot)).unwrap_or(NO_MEMORY);
         let frames = &self.manifest.frames;
         let expected =
@@ -159,28 +196,33 @@ impl Model {
         if episode.as_ref().is_some_and(|(episodes, slot)| !episodes.take(*slot)) {
             return Err(misuse("another run has the slot".into()));
         }
-        let give_back = |claimed: &[u32]| {
+        let give_back = |claimed: &[Ticket]| {
             self.frames.unclaim(claimed);
             if let Some((replica, slot)) = home {
                 self.episodes[replica].settle(slot, false);
             }
         };
-        let frames = &request.frames[..count];
+        let mut tickets = [Ticket(0); OBSERVATION_FRAMES_MAX];
+        for (ticket, &frame) in tickets.iter_mut().zip(&request.frames[..count]) {
+            *ticket = Ticket::from_wire(frame);
+        }
+        let frames = &tickets[..count];
         for (claimed, &frame) in frames.iter().enumerate() {
-            if !self.frames.claim(Ticket(frame)) {
+            if !self.frames.claim(frame) {
                 give_back(&frames[..claimed]);
                 return Err(misuse(format!("frame {claimed} is not decoded, already taken or stale")));
             }
         }
-        let opened = runs.open(|job| {
+        let opened = self.runs.open(|job| {
             job.model = Some(self.clone());
-            job.frames = request.frames;
+            job.frames = tickets;
             job.frames_len = count;
             job.state = request.state;
             job.instruction = Some(instruction);
             job.step = request.step;
             job.seed = u64::from(request.seed_high) << 32 | u64::from(request.seed_low);
             job.fail_step = request.fail_step;
+            job.fault = fault;
             job.episode = episode;
             job.submitted = Instant::now();
         });
@@ -188,49 +230,58 @@ impl Model {
             give_back(frames);
             Failure::new(Status::Busy, text)
         };
-        let (ticket, index) = opened.ok_or_else(|| busy("every result slot is taken"))?;
-        self.queue(home.map_or(0, |(replica, _)| replica)).push(request.turn, index).map_err(|index| {
-            runs.withdraw(index);
-            busy("the model's queue is full")
+        let ticket = opened.ok_or_else(|| busy("every result slot is taken"))?;
+        self.queue(home.map_or(0, |(replica, _)| replica)).push(request.turn, ticket).map_err(|ticket| {
+            self.runs.withdraw(ticket);
+            let full = busy("the model's queue is full");
+            // The queue of a replica that has gone out meanwhile is closed.
+            if out(home) { lost() } else { full }
         })?;
         Ok(ticket)
     }
 
     /// Cancels a run that no replica has taken yet. False if one has.
-    pub fn take_back(&self, index: u16, frames: &[u32]) -> bool {
-        let waited = self.queues.iter().any(|queue| queue.remove(|&waiting| waiting == index).is_some());
+    pub fn take_back(&self, ticket: Ticket) -> bool {
+        let waited = self.queues.iter().any(|queue| queue.remove(|&waiting| waiting == ticket).is_some());
         if waited {
-            frames.iter().for_each(|&frame| self.frames.finish(Ticket(frame)));
+            self.end(ticket, Err((Status::Cancelled, "the run was taken back before it began")));
         }
         waited
     }
 
-    /// Stops the batch of `index` if all its runs are cancelled.
-    pub fn stop_if_all_cancelled(&self, index: u16, cancelled: impl Fn(u16) -> bool) {
+    /// Stops the batch of a run if all its runs are cancelled.
+    pub fn stop_if_all_cancelled(&self, ticket: Ticket) {
         for running in &self.running {
-            let batch = lock(&running.batch);
-            if batch.contains(&index)
-                && batch.iter().all(|&other| cancelled(other))
-                && let Some(terminator) = &running.terminator
-            {
-                terminator.set();
-            }
+            running.stop_if_all(ticket, |other| self.runs.cancelled(other));
         }
     }
 
-    /// Cancels what is queued, ends the replicas and joins them.
+    /// Frees the frames that a run has not read, ends it and calls its completion; does nothing if it has ended.
+    pub fn end(&self, ticket: Ticket, outcome: Result<u32, (Status, &str)>) {
+        let Some((frames, count)) = self.runs.job(ticket).map(|job| (job.frames, job.frames_len)) else { return };
+        frames[..count].iter().for_each(|&frame| self.frames.finish(frame));
+        let status = outcome.as_ref().map_or_else(|(status, _)| *status, |_| Status::Ok);
+        if self.runs.finish(ticket, &outcome) {
+            self.completions.tell(ticket, status);
+        }
+    }
+
+    /// Cancels what is queued, ends the replicas and joins them. Returns within `run_max` of the last batch's begin: the thread
+    /// of a replica that is out is left behind, with the memory that it may still write to.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.queues.iter().for_each(Queue::close);
-        for running in &self.running {
-            let batch = lock(&running.batch);
-            if let (false, Some(terminator)) = (batch.is_empty(), &running.terminator) {
-                terminator.set();
+        self.running.iter().for_each(Running::stop);
+        self.wait_for_replicas();
+        for (replica, thread) in lock(&self.threads).drain(..).enumerate() {
+            if self.running[replica].lost().is_none() {
+                // A panic has been told by `Presence`.
+                let _ = thread.join();
             }
         }
-        for thread in lock(&self.threads).drain(..) {
-            // Cannot fail: a replica catches its panics.
-            let _ = thread.join();
+        if let Some(watchdog) = lock(&self.watchdog).take() {
+            // Cannot fail: it does not panic.
+            let _ = watchdog.join();
         }
     }
 }

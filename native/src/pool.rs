@@ -1,18 +1,17 @@
 //! The decode pool: threads that decode the frames of all models.
 
+use crate::completion::{Completions, count_panic};
 use crate::frame::{Decoded, FrameSlots, Worker};
 use crate::jpeg::{Decoder, Library};
 use crate::queue::Queue;
-use crate::status::{Status, Ticket};
+use crate::status::Status;
 use crate::sync::lock;
 use crate::thread;
+use crate::ticket::Ticket;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-
-/// Called from any native thread with a ticket and a result code. The caller keeps it valid until `tendon_close` returns.
-pub type Completion = extern "C" fn(ticket: u32, status: i32);
 
 struct Work {
     slots: Arc<FrameSlots>,
@@ -39,7 +38,12 @@ pub struct Pool {
 
 impl Pool {
     /// Starts `threads` threads; the queue holds `frames_max` frames.
-    pub fn start(library: &Arc<Library>, threads: usize, frames_max: usize, done: Completion) -> Result<Pool, String> {
+    pub fn start(
+        library: &Arc<Library>,
+        threads: usize,
+        frames_max: usize,
+        completions: &Arc<Completions>,
+    ) -> Result<Pool, String> {
         let queue = Arc::new(Queue::<Work>::new(frames_max));
         let closing = Arc::new(AtomicBool::new(false));
         let stats = Arc::new(PoolStats::default());
@@ -47,8 +51,9 @@ impl Pool {
         for index in 0..threads {
             let worker = Worker::new(Decoder::new(library)?)?;
             let (queue, closing, stats) = (queue.clone(), closing.clone(), stats.clone());
+            let completions = completions.clone();
             handles.push(thread::spawn(&format!("tendon-jpeg-{index}"), move || {
-                run(worker, &queue, &closing, &stats, done)
+                run(worker, &queue, &closing, &stats, &completions)
             })?);
         }
         Ok(Pool { queue, closing, threads: Mutex::new(handles), stats })
@@ -70,11 +75,11 @@ impl Pool {
     }
 }
 
-fn run(mut worker: Worker, queue: &Queue<Work>, closing: &AtomicBool, stats: &PoolStats, done: Completion) {
+fn run(mut worker: Worker, queue: &Queue<Work>, closing: &AtomicBool, stats: &PoolStats, done: &Completions) {
     while let Some(Work { slots, ticket }) = queue.pop() {
         if closing.load(Ordering::Acquire) {
             slots.refuse(ticket);
-            done(ticket.0, Status::Cancelled as i32);
+            done.tell(ticket, Status::Cancelled);
             continue;
         }
         let decoded = catch_unwind(AssertUnwindSafe(|| worker.decode(&slots, ticket)));
@@ -89,10 +94,11 @@ fn run(mut worker: Worker, queue: &Queue<Work>, closing: &AtomicBool, stats: &Po
             }
             Ok(Decoded::Dropped) => Status::Cancelled,
             Err(_) => {
+                count_panic();
                 slots.refuse(ticket);
                 Status::Panic
             }
         };
-        done(ticket.0, status as i32);
+        done.tell(ticket, status);
     }
 }

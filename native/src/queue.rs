@@ -3,9 +3,9 @@
 //! Every item belongs to a turn, a number per account. Each round has one item of each turn, in the order of arrival: an account
 //! with 64 queued items delays the next item of another one by a single item. Items of one turn are first in, first out.
 
-use crate::sync::lock;
+use crate::sync::{Condvar, Mutex, lock};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::PoisonError;
 
 struct Entry<T> {
     round: u64,
@@ -117,7 +117,7 @@ impl<T> Inner<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

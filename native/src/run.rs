@@ -1,27 +1,30 @@
 //! Result slots: one run each, from `observe` until its caller has read the result and committed or aborted it.
 //!
-//! A slot is free → queued (and running) → done → closed (committed or aborted) → free. Each run gets exactly one completion.
+//! A slot is free → queued (and running) → done → closed (committed or aborted) → free. Each run gets exactly one completion: that
+//! of whoever turns it from queued to done. A run is written to under the lock of its job, while it is queued: a thread that
+//! hung until others have ended its run finds that it is not, whoever uses the slot by then.
 
 use crate::episode::Episodes;
+use crate::fault::Fault;
 use crate::layout::{ChunkResult, NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::Model;
-use crate::status::{ErrorText, Kind, Status, Ticket};
+use crate::status::{ErrorText, Status};
 use crate::sync::lock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crate::ticket::{FREE, Kind, Ticket, Word};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-const FREE: u32 = 0;
-const QUEUED: u32 = 1;
-const DONE: u32 = 2;
-const CLOSED: u32 = 3;
+const QUEUED: u8 = 1;
+const DONE: u8 = 2;
+const CLOSED: u8 = 3;
 
 /// What a replica needs to know of one observation.
 pub struct Job {
     /// The model that runs it; None in a free slot.
     pub model: Option<Arc<Model>>,
     /// Frame tickets, `frames_len` of them, claimed.
-    pub frames: [u32; OBSERVATION_FRAMES_MAX],
+    pub frames: [Ticket; OBSERVATION_FRAMES_MAX],
     /// Number of frames.
     pub frames_len: usize,
     /// The model's state vector in robot units.
@@ -34,6 +37,8 @@ pub struct Job {
     pub seed: u64,
     /// The flow step that it fails before, or `NO_STEP`.
     pub fail_step: u32,
+    /// What goes wrong with it on purpose.
+    pub fault: Fault,
     /// The episode's memory and its slot there, reserved for the run until it is closed.
     pub episode: Option<(Arc<Episodes>, usize)>,
     /// When it was submitted.
@@ -41,8 +46,7 @@ pub struct Job {
 }
 
 struct Slot {
-    state: AtomicU32,
-    ticket: AtomicU32,
+    word: Word,
     cancelled: AtomicBool,
     /// The run ended with a chunk.
     whole: AtomicBool,
@@ -71,7 +75,6 @@ pub struct RunStats {
 pub struct RunSlots {
     slots: Vec<Slot>,
     free: Mutex<Vec<u16>>,
-    generation: AtomicU32,
     /// Counters.
     pub stats: RunStats,
 }
@@ -80,20 +83,20 @@ impl RunSlots {
     /// `count` slots, all memory allocated now.
     pub fn new(count: usize) -> RunSlots {
         let now = Instant::now();
-        let slot = || Slot {
-            state: AtomicU32::new(FREE),
-            ticket: AtomicU32::new(0),
+        let slot = |index| Slot {
+            word: Word::new(Kind::Chunk, 0, index),
             cancelled: AtomicBool::new(false),
             whole: AtomicBool::new(false),
             job: Mutex::new(Job {
                 model: None,
-                frames: [0; OBSERVATION_FRAMES_MAX],
+                frames: [Ticket(0); OBSERVATION_FRAMES_MAX],
                 frames_len: 0,
                 state: [0.0; STATE_VALUES_MAX],
                 instruction: None,
                 step: 0,
                 seed: 0,
                 fail_step: NO_STEP,
+                fault: Fault::None,
                 episode: None,
                 submitted: now,
             }),
@@ -101,12 +104,7 @@ impl RunSlots {
             error: Mutex::new(ErrorText::new()),
         };
         let stats = RunStats { runtime_allocations: AtomicU64::new(u64::MAX), ..RunStats::default() };
-        RunSlots {
-            slots: (0..count).map(|_| slot()).collect(),
-            free: Mutex::new((0..count as u16).rev().collect()),
-            generation: AtomicU32::new(0),
-            stats,
-        }
+        RunSlots { slots: (0..count).map(slot).collect(), free: Mutex::new((0..count as u16).rev().collect()), stats }
     }
 
     /// Address of each slot's result; fixed for the life of the engine.
@@ -116,64 +114,64 @@ impl RunSlots {
     }
 
     /// Takes a free slot and fills in its job. None when all are taken.
-    pub fn open(&self, fill: impl FnOnce(&mut Job)) -> Option<(Ticket, u16)> {
-        let index = lock(&self.free).pop()?;
-        let slot = &self.slots[index as usize];
-        fill(&mut lock(&slot.job));
-        let ticket = Ticket::new(Kind::Chunk, self.generation.fetch_add(1, Ordering::Relaxed), index as usize);
+    pub fn open(&self, fill: impl FnOnce(&mut Job)) -> Option<Ticket> {
+        let slot = &self.slots[lock(&self.free).pop()? as usize];
+        let ticket = slot.word.next()?;
+        let mut job = lock(&slot.job);
+        fill(&mut job);
         slot.cancelled.store(false, Ordering::Relaxed);
-        slot.ticket.store(ticket.0, Ordering::Relaxed);
-        slot.state.store(QUEUED, Ordering::Release);
-        Some((ticket, index))
+        slot.word.open(ticket, QUEUED);
+        Some(ticket)
     }
 
-    fn slot(&self, ticket: Ticket) -> Option<(u16, &Slot)> {
-        let index = ticket.index(Kind::Chunk)?;
-        let slot = self.slots.get(index)?;
-        (slot.ticket.load(Ordering::Relaxed) == ticket.0).then_some((index as u16, slot))
+    /// The slot of a run that is queued, running or waiting to be read and freed.
+    fn slot(&self, ticket: Ticket) -> Option<&Slot> {
+        let slot = self.slots.get(ticket.index(Kind::Chunk)?)?;
+        slot.word.state(ticket).map(|_| slot)
     }
 
-    /// Cancels a run that no replica has taken yet; returns the ticket for the completion. None if one has taken it, or if it has
-    /// ended.
-    pub fn take_back(&self, ticket: Ticket) -> Option<Ticket> {
-        let (index, slot) = self.slot(ticket)?;
-        let (model, frames, count) = {
-            let job = lock(&slot.job);
-            (job.model.clone()?, job.frames, job.frames_len)
-        };
-        let waited = model.take_back(index, &frames[..count]);
-        waited.then(|| self.finish(index, &Err((Status::Cancelled, "the run was taken back before it began"))))
+    /// Cancels a run that no replica has taken yet. False if one has taken it, or if it has ended.
+    pub fn take_back(&self, ticket: Ticket) -> bool {
+        let Some(model) = self.job(ticket).and_then(|job| job.model.clone()) else { return false };
+        model.take_back(ticket)
     }
 
     /// Asks the run to stop. True for a live ticket, whatever its state.
     pub fn cancel(&self, ticket: Ticket) -> bool {
-        let Some((index, slot)) = self.slot(ticket) else { return false };
+        let Some(slot) = self.slot(ticket) else { return false };
         slot.cancelled.store(true, Ordering::Release);
         let model = lock(&slot.job).model.clone();
         if let Some(model) = model {
-            model.stop_if_all_cancelled(index, |index| self.cancelled(index));
+            model.stop_if_all_cancelled(ticket);
         }
         true
     }
 
-    /// Whether the run was asked to stop.
-    pub fn cancelled(&self, index: u16) -> bool {
-        self.slots[index as usize].cancelled.load(Ordering::Acquire)
+    /// Whether the run was asked to stop, or has ended.
+    pub fn cancelled(&self, ticket: Ticket) -> bool {
+        self.slot(ticket)
+            .is_none_or(|slot| slot.cancelled.load(Ordering::Acquire) || slot.word.state(ticket) != Some(QUEUED))
     }
 
-    /// The job of a queued run.
-    pub fn job(&self, index: u16) -> MutexGuard<'_, Job> {
-        lock(&self.slots[index as usize].job)
+    /// The job of a run that has not ended, and does not end while this is held.
+    pub fn job(&self, ticket: Ticket) -> Option<MutexGuard<'_, Job>> {
+        let slot = self.slot(ticket)?;
+        let job = lock(&slot.job);
+        (slot.word.state(ticket) == Some(QUEUED)).then_some(job)
     }
 
-    /// The result that a replica fills in.
-    pub fn result(&self, index: u16) -> MutexGuard<'_, Box<ChunkResult>> {
-        lock(&self.slots[index as usize].result)
+    /// The result that a replica fills in, while it holds the run's job.
+    pub fn result(&self, ticket: Ticket, _job: &Job) -> MutexGuard<'_, Box<ChunkResult>> {
+        lock(&self.slots[ticket.index(Kind::Chunk).expect("a run's ticket")].result)
     }
 
-    /// Ends a run; returns the ticket for the completion.
-    pub fn finish(&self, index: u16, outcome: &Result<u32, (Status, &str)>) -> Ticket {
-        let slot = &self.slots[index as usize];
+    /// Ends a run. False if it has ended before: whoever gets true, and nobody else, calls its completion.
+    pub fn finish(&self, ticket: Ticket, outcome: &Result<u32, (Status, &str)>) -> bool {
+        let Some(slot) = self.slot(ticket) else { return false };
+        let mut job = lock(&slot.job);
+        if slot.word.state(ticket) != Some(QUEUED) {
+            return false;
+        }
         match outcome {
             Ok(clamped) => {
                 self.stats.run.fetch_add(1, Ordering::Relaxed);
@@ -186,20 +184,16 @@ impl RunSlots {
             }
         }
         slot.whole.store(outcome.is_ok(), Ordering::Release);
-        let mut job = lock(&slot.job);
         job.model = None;
         job.instruction = None;
-        slot.state.store(DONE, Ordering::Release);
-        Ticket(slot.ticket.load(Ordering::Relaxed))
+        // A run leaves this state here alone, under the lock of its job.
+        slot.word.turn(ticket, QUEUED, DONE)
     }
 
     /// Commits (`keep`) or aborts: done → closed. False for any other state, and for the commit of a run that failed.
     pub fn close(&self, ticket: Ticket, keep: bool) -> bool {
-        let Some((_, slot)) = self.slot(ticket) else { return false };
-        if keep && !slot.whole.load(Ordering::Acquire) {
-            return false;
-        }
-        if slot.state.compare_exchange(DONE, CLOSED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        let Some(slot) = self.slot(ticket) else { return false };
+        if keep && !slot.whole.load(Ordering::Acquire) || !slot.word.turn(ticket, DONE, CLOSED) {
             return false;
         }
         if let Some((episodes, place)) = lock(&slot.job).episode.take() {
@@ -210,31 +204,31 @@ impl RunSlots {
 
     /// Frees a closed slot. False for any other state.
     pub fn free(&self, ticket: Ticket) -> bool {
-        let Some((index, slot)) = self.slot(ticket) else { return false };
-        if slot.state.compare_exchange(CLOSED, FREE, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            return false;
-        }
-        slot.ticket.store(0, Ordering::Relaxed);
-        lock(&self.free).push(index);
-        true
+        self.release(ticket, CLOSED)
     }
 
-    /// Frees the slot of a refused run: the queue was full.
-    pub fn withdraw(&self, index: u16) {
-        let slot = &self.slots[index as usize];
-        let mut job = lock(&slot.job);
-        job.model = None;
-        job.instruction = None;
-        job.episode = None;
-        slot.ticket.store(0, Ordering::Relaxed);
-        slot.state.store(FREE, Ordering::Release);
-        lock(&self.free).push(index);
+    /// Frees the slot of a run that was refused: the queue was full.
+    pub fn withdraw(&self, ticket: Ticket) {
+        if let Some(mut job) = self.job(ticket) {
+            job.model = None;
+            job.instruction = None;
+            job.episode = None;
+        }
+        self.release(ticket, QUEUED);
+    }
+
+    fn release(&self, ticket: Ticket, from: u8) -> bool {
+        let Some(index) = ticket.index(Kind::Chunk) else { return false };
+        let freed = self.slots.get(index).is_some_and(|slot| slot.word.turn(ticket, from, FREE));
+        if freed {
+            lock(&self.free).push(index as u16);
+        }
+        freed
     }
 
     /// The text of a failed run.
     pub fn error(&self, ticket: Ticket) -> Option<MutexGuard<'_, ErrorText>> {
-        let (_, slot) = self.slot(ticket)?;
-        Some(lock(&slot.error))
+        self.slot(ticket).map(|slot| lock(&slot.error))
     }
 
     /// Free slots now.

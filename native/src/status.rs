@@ -1,4 +1,4 @@
-//! Result codes, tickets and error texts, without allocation.
+//! Result codes and error texts, without allocation.
 
 use crate::layout::ERROR_TEXT_BYTES;
 use std::fmt::{self, Write};
@@ -25,6 +25,10 @@ pub enum Status {
     Load = -7,
     /// A panic was caught: our own bug.
     Panic = -8,
+    /// The replica of the run is out: it hung, its thread ended or its device failed. Nothing of the run is kept.
+    Lost = -9,
+    /// Not of a call: told with a model's ticket, whenever one of its replicas is out.
+    ReplicaOut = -10,
 }
 
 impl Status {
@@ -39,51 +43,9 @@ impl Status {
         ("model", Status::Model),
         ("load", Status::Load),
         ("panic", Status::Panic),
+        ("lost", Status::Lost),
+        ("replicaOut", Status::ReplicaOut),
     ];
-}
-
-/// What a ticket addresses.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A frame slot of a model.
-    Frame = 0,
-    /// A result slot.
-    Chunk = 1,
-    /// A loaded model.
-    Model = 2,
-}
-
-impl Kind {
-    /// Names for the generated file.
-    pub const NAMES: &[(&str, Kind)] = &[("frame", Kind::Frame), ("chunk", Kind::Chunk), ("model", Kind::Model)];
-}
-
-/// A slot and its generation, so that a stale ticket is refused and cannot reach the slot's next user.
-///
-/// `kind:2 | generation:12 | index:16`, always positive as an `i32` and never 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(pub u32);
-
-impl Ticket {
-    /// Bits below the kind.
-    pub const KIND_SHIFT: u32 = 28;
-    /// The index bits.
-    pub const INDEX_MASK: u32 = 0xFFFF;
-    const GENERATION_SHIFT: u32 = 16;
-    const GENERATION_MASK: u32 = 0xFFF;
-
-    /// `generation` wraps; 0 is skipped so that no ticket is 0.
-    pub fn new(kind: Kind, generation: u32, index: usize) -> Ticket {
-        debug_assert!(index <= Self::INDEX_MASK as usize);
-        let generation = (generation % Self::GENERATION_MASK) + 1;
-        Ticket((kind as u32) << Self::KIND_SHIFT | generation << Self::GENERATION_SHIFT | index as u32)
-    }
-
-    /// The index, if the ticket is of this kind.
-    pub fn index(self, kind: Kind) -> Option<usize> {
-        (self.0 >> Self::KIND_SHIFT == kind as u32).then_some((self.0 & Self::INDEX_MASK) as usize)
-    }
 }
 
 /// A failure with its text; it may allocate, since it is rare.
@@ -143,17 +105,6 @@ impl Write for ErrorText {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_ticket_gives_its_index_only_for_its_kind() {
-        for generation in [0, 1, 4094, 4095, u32::MAX] {
-            let ticket = Ticket::new(Kind::Chunk, generation, 65_535);
-            assert_eq!(ticket.index(Kind::Chunk), Some(65_535));
-            assert_eq!(ticket.index(Kind::Frame), None);
-            assert!(ticket.0 as i32 > 0);
-        }
-        assert_ne!(Ticket::new(Kind::Frame, 0, 0).0, 0);
-    }
 
     #[test]
     fn an_error_text_is_cut_at_a_character() {

@@ -1,6 +1,6 @@
 /** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 2;
+export const ABI_VERSION = 3;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;
@@ -10,8 +10,8 @@ export const JPEG_EDGE_MAX = 4096;
 export const ERROR_TEXT_BYTES = 512;
 export const NO_SLOT = 4294967295;
 export const NO_STEP = 4294967295;
-export const TICKET_KIND_SHIFT = 28;
-export const TICKET_INDEX_MASK = 65535;
+export const TICKET_KIND_STEP = 2251799813685248;
+export const TICKET_INDEX_COUNT = 65536;
 
 /** Result codes of every call: 0 is success, a positive number a ticket. */
 export const STATUS = {
@@ -24,6 +24,8 @@ export const STATUS = {
   model: -6,
   load: -7,
   panic: -8,
+  lost: -9,
+  replicaOut: -10,
 } as const;
 
 /** Ticket kinds. */
@@ -31,6 +33,17 @@ export const KIND = {
   frame: 0,
   chunk: 1,
   model: 2,
+} as const;
+
+/** What goes wrong with a run on purpose. */
+export const FAULT = {
+  none: 0,
+  hang: 1,
+  late: 2,
+  die: 3,
+  device: 4,
+  panic: 5,
+  feed: 6,
 } as const;
 
 /** Sizes and offsets in bytes. */
@@ -47,29 +60,31 @@ export const OpenOptions = {
 } as const;
 
 export const ObserveRequest = {
-  size: 356,
-  /** u32 */
+  size: 432,
+  /** f64 */
   model: 0,
+  /** f64[] */
+  frames: 8,
   /** u32 */
-  slot: 4,
+  slot: 136,
   /** u32 */
-  step: 8,
+  step: 140,
   /** u32 */
-  seed_low: 12,
+  seed_low: 144,
   /** u32 */
-  seed_high: 16,
+  seed_high: 148,
   /** u32 */
-  turn: 20,
+  turn: 152,
   /** u32 */
-  fail_step: 24,
+  fail_step: 156,
   /** u32 */
-  frames_len: 28,
+  fault: 160,
   /** u32 */
-  state_len: 32,
-  /** u32[] */
-  frames: 36,
+  frames_len: 164,
+  /** u32 */
+  state_len: 168,
   /** f32[] */
-  state: 100,
+  state: 172,
 } as const;
 
 export const ChunkResult = {
@@ -103,7 +118,7 @@ export const ChunkResult = {
 } as const;
 
 export const Stats = {
-  size: 104,
+  size: 120,
   /** u64 */
   allocations: 0,
   /** u64 */
@@ -123,17 +138,23 @@ export const Stats = {
   /** u64 */
   memory_bytes_held: 64,
   /** u64 */
-  locked_bytes: 72,
+  panics: 72,
   /** u64 */
-  tensor_bytes: 80,
+  locked_bytes: 80,
+  /** u64 */
+  tensor_bytes: 88,
   /** u32 */
-  frames_free: 88,
+  frames_free: 96,
   /** u32 */
-  chunks_free: 92,
+  chunks_free: 100,
   /** u32 */
-  slots_held: 96,
+  slots_held: 104,
   /** u32 */
-  reserved: 100,
+  replicas: 108,
+  /** u32 */
+  replicas_out: 112,
+  /** u32 */
+  reserved: 116,
 } as const;
 
 export const MemoryState = {

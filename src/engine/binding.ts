@@ -3,29 +3,31 @@ import { CString, dlopen, FFIType, type Pointer } from "bun:ffi";
 import { Problem } from "../error/problem.ts";
 import { ERROR_TEXT_BYTES } from "./abi.ts";
 
-const { ptr, u32, i32, function: callback } = FFIType;
+const { ptr, u32, i32, f64, function: callback } = FFIType;
+/** A ticket is a double: it has more bits than a u32, and unlike an i64 it does not become a BigInt. */
+const ticket = f64;
 
 const CALLS = {
   tendon_version: { args: [], returns: ptr },
   tendon_layout: { args: [], returns: ptr },
   tendon_open: { args: [ptr, ptr, u32, ptr, u32, callback, ptr], returns: i32 },
   tendon_close: { args: [ptr], returns: i32 },
-  tendon_load: { args: [ptr, ptr, u32], returns: i32 },
-  tendon_unload: { args: [ptr, u32], returns: i32 },
-  tendon_placement: { args: [ptr, u32, ptr, u32], returns: i32 },
+  tendon_load: { args: [ptr, ptr, u32], returns: ticket },
+  tendon_unload: { args: [ptr, ticket], returns: i32 },
+  tendon_placement: { args: [ptr, ticket, ptr, u32], returns: i32 },
   tendon_measure: { args: [ptr, ptr, ptr, u32], returns: i32 },
-  tendon_frame_put: { args: [ptr, u32, u32, u32, ptr, u32], returns: i32 },
-  tendon_frame_drop: { args: [ptr, u32, u32], returns: i32 },
-  tendon_observe: { args: [ptr, ptr, ptr, u32], returns: i32 },
-  tendon_cancel: { args: [ptr, u32], returns: i32 },
-  tendon_withdraw: { args: [ptr, u32], returns: i32 },
-  tendon_commit: { args: [ptr, u32], returns: i32 },
-  tendon_abort: { args: [ptr, u32], returns: i32 },
-  tendon_slot_free: { args: [ptr, u32], returns: i32 },
-  tendon_session_drop: { args: [ptr, u32, u32], returns: i32 },
-  tendon_memory: { args: [ptr, u32, u32, ptr], returns: i32 },
+  tendon_frame_put: { args: [ptr, ticket, u32, u32, ptr, u32], returns: ticket },
+  tendon_frame_drop: { args: [ptr, ticket, ticket], returns: i32 },
+  tendon_observe: { args: [ptr, ptr, ptr, u32], returns: ticket },
+  tendon_cancel: { args: [ptr, ticket], returns: i32 },
+  tendon_withdraw: { args: [ptr, ticket], returns: i32 },
+  tendon_commit: { args: [ptr, ticket], returns: i32 },
+  tendon_abort: { args: [ptr, ticket], returns: i32 },
+  tendon_slot_free: { args: [ptr, ticket], returns: i32 },
+  tendon_session_drop: { args: [ptr, ticket, u32], returns: i32 },
+  tendon_memory: { args: [ptr, ticket, u32, ptr], returns: i32 },
   tendon_result: { args: [ptr, u32], returns: ptr },
-  tendon_error_text: { args: [ptr, u32, u32, ptr, u32], returns: i32 },
+  tendon_error_text: { args: [ptr, ticket, ticket, ptr, u32], returns: i32 },
   tendon_last_error: { args: [ptr, u32], returns: i32 },
   tendon_stats: { args: [ptr, ptr], returns: i32 },
 } as const;
@@ -58,6 +60,6 @@ export function lastError(calls: Calls): string {
 }
 
 /** The text of the failure that a completion reported. */
-export function errorText(calls: Calls, engine: Pointer, model: number, ticket: number): string {
-  return text.toString("utf8", 0, Math.max(0, calls.tendon_error_text(engine, model, ticket, text, text.length)));
+export function errorText(calls: Calls, engine: Pointer, model: number, of: number): string {
+  return text.toString("utf8", 0, Math.max(0, calls.tendon_error_text(engine, model, of, text, text.length)));
 }

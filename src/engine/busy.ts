@@ -12,6 +12,17 @@ export function unloading(): Failure {
   return busy("the model is being unloaded");
 }
 
+/** The memory of a session is gone with its replica: the next request of that session says so (410). */
+export function replicaOut(): Failure {
+  return new Failure(
+    ROBOT.engine_unavailable,
+    "the replica that had the run does not work any more; retry in a moment",
+    {
+      retryAfterSeconds: 1,
+    },
+  );
+}
+
 export function tooLong(): Failure {
   return new Failure(
     ROBOT.instruction_too_long,

@@ -10,11 +10,13 @@ import { type Calls, errorText, lastError } from "./binding.ts";
 export class Channel {
   private handle: Pointer | undefined;
   private readonly waiting = new Map<number, (status: number) => void>();
+  /** By a model's ticket: called when one of its replicas is out. */
+  readonly replicaOut = new Map<number, () => void>();
   private readonly callback: JSCallback;
 
   constructor(readonly calls: Calls) {
     this.callback = new JSCallback((ticket: number, status: number) => this.complete(ticket, status), {
-      args: ["u32", "i32"],
+      args: ["f64", "i32"],
       returns: "void",
       threadsafe: true,
     });
@@ -70,18 +72,23 @@ export class Channel {
   }
 
   async close(): Promise<void> {
-    this.expect(this.calls.tendon_close(this.engine), "close");
+    const { engine } = this;
+    // From here on nothing reads the engine's memory: what was reported before counts as cancelled.
     this.handle = undefined;
-    // The native threads have ended; completions that they have already reported are handled in the next turn of the event loop.
+    this.expect(this.calls.tendon_close(engine), "close");
+    // The native threads report nothing more; what they have already reported is handled in the next turn of the event loop.
     await new Promise((done) => setImmediate(done));
     for (const [ticket] of [...this.waiting]) this.complete(ticket, STATUS.cancelled);
     this.callback.close();
   }
 
   private complete(ticket: number, status: number): void {
-    assert(status !== STATUS.panic, "the native engine panicked");
+    if (status === STATUS.replicaOut) {
+      if (this.isOpen) this.replicaOut.get(ticket)?.();
+      return;
+    }
     const done = present(this.waiting.get(ticket), "the callback of a ticket");
     this.waiting.delete(ticket);
-    done(status);
+    done(this.isOpen ? status : STATUS.cancelled);
   }
 }

@@ -7,6 +7,7 @@
  */
 import type { Manifest } from "../bundle/manifest.ts";
 import type { Failure } from "../error/core.ts";
+import { LIMITS } from "../limits.ts";
 
 /** A verified bundle: its manifest and an absolute path for each file that the manifest lists. */
 export interface Bundle {
@@ -24,8 +25,18 @@ export interface LoadOptions {
   readonly replicas: number;
   /** Session slots per replica of a model with memory; undefined: as many as 1 GiB holds, 64 at most. */
   readonly slots: number | undefined;
+  /** Milliseconds from the begin of a run after which its replica is taken out; undefined: those of the default `chunk_seconds`. */
+  readonly runMsMax?: number | undefined;
   /** Threads inside one run; 1 leaves the other cores to decode and the event loop. */
   readonly threads: number;
+}
+
+/**
+ * The bound of a run whose answer is given up after `chunkSeconds`: it is cancelled then, and ends before its next flow step. One that
+ * goes on for the margin does not end at all.
+ */
+export function runMsMaxOf(chunkSeconds: number): number {
+  return 1_000 * chunkSeconds + LIMITS.runMarginMs;
 }
 
 /** One JPEG that becomes a normalised tensor in page-locked memory. */
@@ -36,6 +47,19 @@ export interface Frame {
   readonly decodeMs: number;
   /** Frees the slot of a frame that goes into no run. Allowed at any time before `observe`; a second call does nothing. */
   drop(): void;
+}
+
+/**
+ * What can go wrong in the engine on purpose. `hang`: until the process ends. `late`: until others have ended the run. `die`: the
+ * replica's thread ends. `device`: its device fails. `panic`: native code panics. `feed`: a frame of the run cannot be read.
+ */
+export type Fault = "hang" | "late" | "die" | "device" | "panic" | "feed";
+
+/** A replica that takes no more work, by its number. */
+export interface LostReplica {
+  readonly replica: number;
+  /** For the operator. */
+  readonly reason: string;
 }
 
 export interface Observation {
@@ -54,6 +78,8 @@ export interface Observation {
   readonly slot?: number;
   /** Drill: the run fails before this flow step. */
   readonly failStep?: number;
+  /** Drill: what goes wrong in the engine while it runs. */
+  readonly fault?: Fault;
 }
 
 /** The stations that a chunk passes, in the order of the work; `timing_ms` has one number for each. */
@@ -71,7 +97,7 @@ interface RunMicros {
 }
 
 export interface ChunkResult {
-  /** Row-major float32, `rows × columns`, finite, robot units. A view: valid until `commit` or `abort`. */
+  /** Row-major float32, `rows × columns`, finite, robot units. */
   readonly actions: Float32Array;
   readonly rows: number;
   readonly columns: number;
@@ -107,6 +133,10 @@ export interface Model {
   /** The largest difference of each of the bundle's parity vectors over all replicas, in robot units; none on `echo`. */
   readonly parity: readonly number[];
   readonly replicas: number;
+  /** Of these, those that take no more work: a run hung, their thread ended or their device failed. */
+  readonly lost: readonly LostReplica[];
+  /** Calls the listener for each replica that is lost from now on. */
+  whenLost(listener: (lost: LostReplica) => void): void;
   /** Session slots over all replicas; 0 on a model without episode memory. */
   readonly slots: number;
   /** Prompt tokens of an observation: image, text and state. Without `state`: the most it can have; without `slot`: a first one. */
@@ -139,6 +169,11 @@ export interface EngineStats {
   readonly chunksFailed: number;
   readonly chunksCancelled: number;
   readonly valuesClamped: number;
+  /** Panics of native code that were caught, each at the cost of a request. */
+  readonly panics: number;
+  /** Replicas over all models, and those among them that take no more work. */
+  readonly replicas: number;
+  readonly replicasOut: number;
   /** Slots whose memory is not empty, and its bytes. */
   readonly slotsHeld: number;
   readonly memoryBytesHeld: number;
@@ -155,6 +190,6 @@ export interface Engine {
   /** Resolves when every replica has computed the bundle's parity vectors. `engine_unavailable` says why it cannot be served. */
   load(options: LoadOptions): Promise<Model | Failure>;
   stats(): EngineStats;
-  /** Cancels what runs, joins every native thread. */
+  /** Cancels what runs, joins every native thread but those that hang. */
   close(): Promise<void>;
 }

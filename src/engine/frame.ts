@@ -1,5 +1,6 @@
 /** A frame over its slot in the native library. */
 import { Failure } from "../error/core.ts";
+import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
 import { assert } from "../std/assert.ts";
 import { STATUS } from "./abi.ts";
@@ -44,6 +45,17 @@ export class NativeFrame implements Frame {
   private failed(status: number): Failure {
     if (status === STATUS.cancelled) return busy("the frame was dropped before its decode");
     if (!this.owner.isLoaded) return unloading();
+    if (status === STATUS.panic) {
+      // The native side has freed the slot.
+      this.holder = "nobody";
+      return new Failure(
+        EVERY.internal_error,
+        "the frame could not be decoded because of a bug; report the request's id",
+        {
+          detail: "the native decoder panicked",
+        },
+      );
+    }
     assert(status === STATUS.image, `a decode ends as decoded, refused or dropped, not ${status}`);
     const reason = this.channel.errorText(this.ticket, this.model);
     this.drop();

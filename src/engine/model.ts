@@ -3,6 +3,7 @@ import type { Manifest } from "../bundle/manifest.ts";
 import type { Failure } from "../error/core.ts";
 import { assert } from "../std/assert.ts";
 import {
+  FAULT,
   MemoryState,
   NO_SLOT,
   NO_STEP,
@@ -12,9 +13,9 @@ import {
   STATUS,
 } from "./abi.ts";
 import { lastError } from "./binding.ts";
-import { busy, tooLong, unloading } from "./busy.ts";
+import { busy, replicaOut, tooLong, unloading } from "./busy.ts";
 import type { Channel } from "./channel.ts";
-import type { Frame, Model, Observation, Run } from "./engine.ts";
+import type { Frame, LostReplica, Model, Observation, Run } from "./engine.ts";
 import { NativeFrame } from "./frame.ts";
 import type { ResultSlots } from "./result.ts";
 import { NativeRun } from "./run.ts";
@@ -22,7 +23,7 @@ import { NativeRun } from "./run.ts";
 /** One request struct for all calls: the native side reads it before the call returns. */
 const request = new DataView(new ArrayBuffer(ObserveRequest.size));
 const requestBytes = new Uint8Array(request.buffer);
-const requestFrames = new Uint32Array(request.buffer, ObserveRequest.frames, OBSERVATION_FRAMES_MAX);
+const requestFrames = new Float64Array(request.buffer, ObserveRequest.frames, OBSERVATION_FRAMES_MAX);
 const requestState = new Float32Array(request.buffer, ObserveRequest.state, STATE_VALUES_MAX);
 
 /** Never empty, because the pointer must not be null. */
@@ -36,6 +37,8 @@ export class NativeModel implements Model {
   readonly parity: readonly number[];
   readonly replicas: number;
   readonly slots: number;
+  private readonly listeners: ((lost: LostReplica) => void)[] = [];
+  private known: readonly LostReplica[];
   private readonly memoryState = new DataView(new ArrayBuffer(MemoryState.size));
   private gone: Promise<void> | undefined;
 
@@ -52,11 +55,21 @@ export class NativeModel implements Model {
     this.parity = placement.parity;
     this.replicas = placement.replicas;
     this.slots = placement.slots;
+    this.known = placement.lost;
+    channel.replicaOut.set(ticket, () => this.look());
+  }
+
+  get lost(): readonly LostReplica[] {
+    return this.known;
+  }
+
+  whenLost(listener: (lost: LostReplica) => void): void {
+    this.listeners.push(listener);
   }
 
   measure({ instruction, state, slot }: Parameters<Model["measure"]>[0]): number | Failure {
     if (!this.isLoaded) return unloading();
-    request.setUint32(ObserveRequest.model, this.ticket, true);
+    request.setFloat64(ObserveRequest.model, this.ticket, true);
     request.setUint32(ObserveRequest.slot, slot ?? NO_SLOT, true);
     request.setUint32(ObserveRequest.state_len, state?.length ?? 0, true);
     if (state) requestState.set(state);
@@ -78,16 +91,17 @@ export class NativeModel implements Model {
 
   observe(observation: Observation): Run | Failure {
     if (!this.isLoaded) return unloading();
-    const { frames, instruction, state, step, seed, turn, slot, failStep } = observation;
+    const { frames, instruction, state, step, seed, turn, slot, failStep, fault } = observation;
     assert(frames.length <= OBSERVATION_FRAMES_MAX, "an observation's frames fit its slots");
     assert(state.length <= STATE_VALUES_MAX, "an observation's state fits its slots");
-    request.setUint32(ObserveRequest.model, this.ticket, true);
+    request.setFloat64(ObserveRequest.model, this.ticket, true);
     request.setUint32(ObserveRequest.slot, slot ?? NO_SLOT, true);
     request.setUint32(ObserveRequest.step, step, true);
     request.setUint32(ObserveRequest.seed_low, seed % 2 ** 32, true);
     request.setUint32(ObserveRequest.seed_high, Math.floor(seed / 2 ** 32), true);
     request.setUint32(ObserveRequest.turn, turn, true);
     request.setUint32(ObserveRequest.fail_step, failStep ?? NO_STEP, true);
+    request.setUint32(ObserveRequest.fault, FAULT[fault ?? "none"], true);
     request.setUint32(ObserveRequest.frames_len, frames.length, true);
     request.setUint32(ObserveRequest.state_len, state.length, true);
     const taken = frames.filter((frame) => frame instanceof NativeFrame);
@@ -99,6 +113,7 @@ export class NativeModel implements Model {
     const ticket = calls.tendon_observe(engine, requestBytes, text, instruction ? text.length : 0);
     if (ticket === STATUS.busy) return busy(lastError(calls));
     if (ticket === STATUS.tooLong) return tooLong();
+    if (ticket === STATUS.lost) return replicaOut();
     this.channel.expect(ticket, "observe");
     for (const frame of taken) frame.taken();
     return new NativeRun(this.channel, this.results, ticket);
@@ -127,6 +142,7 @@ export class NativeModel implements Model {
   unload(): Promise<void> {
     this.gone ??= new Promise((done) => {
       this.channel.wait(this.ticket, () => {
+        this.channel.replicaOut.delete(this.ticket);
         this.onGone(this);
         done();
       });
@@ -135,7 +151,17 @@ export class NativeModel implements Model {
     return this.gone;
   }
 
-  private placement(): Pick<Model, "device" | "refused" | "parity" | "replicas" | "slots"> {
+  /** Tells who listens of the replicas that are newly lost. */
+  private look(): void {
+    if (!this.isLoaded) return;
+    const before = new Set(this.known.map(({ replica }) => replica));
+    this.known = this.placement().lost;
+    for (const lost of this.known) {
+      if (!before.has(lost.replica)) for (const listener of this.listeners) listener(lost);
+    }
+  }
+
+  private placement(): Pick<Model, "device" | "refused" | "parity" | "replicas" | "slots" | "lost"> {
     let buffer = Buffer.alloc(1024);
     for (;;) {
       const length = this.channel.calls.tendon_placement(this.channel.engine, this.ticket, buffer, buffer.length);

@@ -7,10 +7,11 @@
 import { Failure } from "../error/core.ts";
 import { Problem } from "../error/problem.ts";
 import { ROBOT } from "../error/robot.ts";
+import { LIMITS } from "../limits.ts";
 import { STATUS, Stats } from "./abi.ts";
 import { bindLibrary, lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";
-import type { Engine, EngineStats, LoadOptions, Model } from "./engine.ts";
+import { type Engine, type EngineStats, type LoadOptions, type Model, runMsMaxOf } from "./engine.ts";
 import { locateLibraries, PREBUILT } from "./library.ts";
 import { NativeModel } from "./model.ts";
 import { ResultSlots } from "./result.ts";
@@ -64,9 +65,24 @@ class NativeEngine implements Engine {
     }
   }
 
-  private async loadNow({ bundle, device, replicas, threads, slots }: LoadOptions): Promise<Model | Failure> {
+  private async loadNow({
+    bundle,
+    device,
+    replicas,
+    threads,
+    slots,
+    runMsMax = runMsMaxOf(LIMITS.chunkSecondsDefault),
+  }: LoadOptions): Promise<Model | Failure> {
     const files = Object.fromEntries(bundle.paths);
-    const plan = { manifest: bundle.manifest, files, device, replicas, threads, slots: slots ?? null };
+    const plan = {
+      manifest: bundle.manifest,
+      files,
+      device,
+      replicas,
+      threads,
+      slots: slots ?? null,
+      run_ms_max: runMsMax,
+    };
     const text = Buffer.from(JSON.stringify(plan));
     const { calls, engine } = this.channel;
     const ticket = calls.tendon_load(engine, text, text.length);
@@ -104,6 +120,9 @@ class NativeEngine implements Engine {
       chunksFailed: wide(Stats.chunks_failed),
       chunksCancelled: wide(Stats.chunks_cancelled),
       valuesClamped: wide(Stats.values_clamped),
+      panics: wide(Stats.panics),
+      replicas: narrow(Stats.replicas),
+      replicasOut: narrow(Stats.replicas_out),
       slotsHeld: narrow(Stats.slots_held),
       memoryBytesHeld: wide(Stats.memory_bytes_held),
       lockedBytes: wide(Stats.locked_bytes),

@@ -1,28 +1,30 @@
-/** Views of the native result slots: fixed memory, valid from a run's completion until its slot is freed. */
+/** Reads the native result slots: fixed memory, valid from a run's completion until its slot is freed. No view of it leaves this file. */
 import { toArrayBuffer } from "bun:ffi";
 import { LIMITS } from "../limits.ts";
-import { present } from "../std/assert.ts";
-import { ChunkResult, TICKET_INDEX_MASK } from "./abi.ts";
+import { assert, present } from "../std/assert.ts";
+import { ChunkResult, TICKET_INDEX_COUNT } from "./abi.ts";
 import type { Channel } from "./channel.ts";
 import type { ChunkResult as Chunk } from "./engine.ts";
 
 export class ResultSlots {
   private readonly slots: readonly DataView[];
 
-  constructor({ calls, engine }: Channel) {
+  constructor(private readonly channel: Channel) {
+    const { calls, engine } = channel;
     this.slots = Array.from({ length: LIMITS.chunksMax }, (_, index) => {
       const address = present(calls.tendon_result(engine, index), `result slot ${index}`);
       return new DataView(toArrayBuffer(address, 0, ChunkResult.size));
     });
   }
 
-  /** The result of a run; its `actions` are a view of the slot. */
+  /** The result of a run; its `actions` are a copy, since the caller may keep it until after the engine's end. */
   read(ticket: number): Chunk {
-    const slot = present(this.slots[ticket & TICKET_INDEX_MASK], "a result slot");
+    assert(this.channel.isOpen, "the memory of a closed engine is not read");
+    const slot = present(this.slots[ticket % TICKET_INDEX_COUNT], "a result slot");
     const field = (offset: number) => slot.getUint32(offset, true);
     const [rows, columns] = [field(ChunkResult.rows), field(ChunkResult.columns)];
     return {
-      actions: new Float32Array(slot.buffer, slot.byteOffset + ChunkResult.values, rows * columns),
+      actions: new Float32Array(slot.buffer, slot.byteOffset + ChunkResult.values, rows * columns).slice(),
       rows,
       columns,
       promptTokens: field(ChunkResult.prompt_tokens),

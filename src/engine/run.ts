@@ -3,7 +3,7 @@ import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
 import { assert } from "../std/assert.ts";
 import { STATUS } from "./abi.ts";
-import { cancelled } from "./busy.ts";
+import { cancelled, replicaOut } from "./busy.ts";
 import type { Channel } from "./channel.ts";
 import type { ChunkResult, Run } from "./engine.ts";
 import type { ResultSlots } from "./result.ts";
@@ -76,7 +76,9 @@ export class NativeRun implements Run {
 
   private failed(status: number): Failure {
     if (status === STATUS.cancelled) return cancelled();
-    assert(status === STATUS.model, `a run ends as done, cancelled or failed, not ${status}`);
+    if (status === STATUS.lost) return replicaOut();
+    const known = status === STATUS.model || status === STATUS.panic;
+    assert(known, `a run ends as done, cancelled, lost or failed, not ${status}`);
     // The native text names tensors and graph nodes: it is for the log, not for a client.
     const text = "the model failed on this observation; retry, and tell the operator if it goes on";
     return new Failure(ROBOT.model_failure, text, { detail: this.channel.errorText(this.ticket) });

@@ -26,7 +26,7 @@ const callback = new JSCallback(
     else early.set(ticket, status);
     waiting.delete(ticket);
   },
-  { args: ["u32", "i32"], returns: "void", threadsafe: true },
+  { args: ["f64", "i32"], returns: "void", threadsafe: true },
 );
 
 /** The status of a ticket's one completion. */
@@ -59,19 +59,20 @@ function open(changes: Record<string, number> = {}, paths: { runtime?: string; j
 
 function request(frames: readonly number[], changes: Record<string, number> = {}): Uint8Array {
   const view = new DataView(new ArrayBuffer(abi.ObserveRequest.size));
+  const { model: of = model, ...rest } = changes;
+  view.setFloat64(abi.ObserveRequest.model, of, true);
   const values = {
-    model,
     slot: abi.NO_SLOT,
     step: 0,
     fail_step: abi.NO_STEP,
     frames_len: frames.length,
     state_len: state.length,
-    ...changes,
+    ...rest,
   };
   for (const [name, value] of Object.entries(values)) {
-    view.setUint32(abi.ObserveRequest[name as "model"], value, true);
+    view.setUint32(abi.ObserveRequest[name as "slot"], value, true);
   }
-  for (const [index, frame] of frames.entries()) view.setUint32(abi.ObserveRequest.frames + 4 * index, frame, true);
+  for (const [index, frame] of frames.entries()) view.setFloat64(abi.ObserveRequest.frames + 8 * index, frame, true);
   for (const [index, value] of state.entries()) view.setFloat32(abi.ObserveRequest.state + 4 * index, value, true);
   return new Uint8Array(view.buffer);
 }
@@ -104,6 +105,7 @@ beforeAll(async () => {
       replicas: 1,
       threads: 1,
       slots: null,
+      run_ms_max: 15_000,
     }),
   );
   model = calls.tendon_load(engine, plan, plan.length);
@@ -166,7 +168,7 @@ describe("frames", () => {
       for (const extra of frames.slice(1)) expect(calls.tendon_frame_drop(engine, model, extra)).toBe(STATUS.ok);
       return frames;
     });
-    expect((frame ?? 0) >>> abi.TICKET_KIND_SHIFT).toBe(KIND.frame);
+    expect(Math.floor((frame ?? 0) / abi.TICKET_KIND_STEP)).toBe(KIND.frame);
     expect(calls.tendon_frame_drop(engine, model, frame ?? 0)).toBe(STATUS.ok);
     expect(calls.tendon_frame_drop(engine, model, frame ?? 0)).toBe(STATUS.misuse);
     expect(lastError(calls)).toContain("stale frame");
@@ -204,10 +206,10 @@ describe("frames", () => {
 describe("runs", () => {
   test("observe, commit, slot_free: each once and in order; the result lies at its fixed address", async () => {
     const run = calls.tendon_observe(engine, request(await decoded()), instruction, instruction.length);
-    expect(run >>> abi.TICKET_KIND_SHIFT).toBe(KIND.chunk);
+    expect(Math.floor(run / abi.TICKET_KIND_STEP)).toBe(KIND.chunk);
     const done = await completion(run);
     expect(done).toBe(STATUS.ok);
-    const index = run & abi.TICKET_INDEX_MASK;
+    const index = run % abi.TICKET_INDEX_COUNT;
     expect(calls.tendon_result(engine, index)).toBe(calls.tendon_result(engine, index));
     expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.misuse);
     expect(calls.tendon_commit(engine, run)).toBe(STATUS.ok);
@@ -285,7 +287,9 @@ describe("the rest", () => {
     const length = calls.tendon_placement(engine, model, none, 0);
     const buffer = Buffer.alloc(length);
     expect(calls.tendon_placement(engine, model, buffer, length)).toBe(length);
-    expect(JSON.parse(buffer.toString())).toEqual({ device: "echo", refused: [], replicas: 1, slots: 0, parity: [] });
+    expect(JSON.parse(buffer.toString())).toEqual({
+      ...{ device: "echo", refused: [], replicas: 1, slots: 0, parity: [], lost: [] },
+    });
   });
 
   test("session_drop on a model without episode memory is misuse", () => {

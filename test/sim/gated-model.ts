@@ -51,6 +51,14 @@ export class GatedModel implements Model {
     this.slots = inner.slots;
   }
 
+  get lost(): Model["lost"] {
+    return this.inner.lost;
+  }
+
+  whenLost(listener: Parameters<Model["whenLost"]>[0]): void {
+    this.inner.whenLost(listener);
+  }
+
   measure(what: Parameters<Model["measure"]>[0]): number | Failure {
     return this.inner.measure(what);
   }

@@ -1,11 +1,12 @@
 //! The calls of a run: observe, cancel, withdraw, commit, abort, slot_free. The rules of `abi.rs` apply.
 
-use super::{answer, done, engine, text, ticket};
+use super::{answer, done, engine, text, ticketed};
 use crate::engine::Engine;
 use crate::layout::ObserveRequest;
-use crate::status::{Failure, Status, Ticket};
+use crate::status::{Failure, Status};
+use crate::ticket::Ticket;
 
-/// Queues one run on decoded frames. Returns the run's ticket; its low 16 bits are the index for `tendon_result`. The
+/// Queues one run on decoded frames. Returns the run's ticket; its remainder by `TICKET_INDEX_COUNT` is the index for `tendon_result`. The
 /// frames belong to the run from here on. `Busy` and `TooLong` leave them with the caller.
 ///
 /// # Safety
@@ -16,12 +17,12 @@ pub unsafe extern "C" fn tendon_observe(
     request: *const ObserveRequest,
     instruction: *const u8,
     instruction_len: u32,
-) -> i32 {
-    answer(|| {
+) -> f64 {
+    ticketed(|| {
         // SAFETY: the caller's pointers.
         unsafe {
             let request = request.as_ref().ok_or_else(|| Failure::new(Status::Misuse, "the request is null"))?;
-            ticket(engine(handle)?.observe(request, text(instruction, instruction_len)?))
+            engine(handle)?.observe(request, text(instruction, instruction_len)?)
         }
     })
 }
@@ -32,9 +33,9 @@ pub unsafe extern "C" fn tendon_observe(
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, run: u32) -> i32 {
+pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, run: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.cancel(Ticket(run))) })
+    answer(|| unsafe { done(engine(handle)?.cancel(Ticket::from_wire(run))) })
 }
 
 /// Cancels a run that has not started. Returns 1, and its completion says `Cancelled`; or 0 if it has started or ended.
@@ -42,9 +43,9 @@ pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, run: u32) -> i32 {
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, run: u32) -> i32 {
+pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, run: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { Ok(i32::from(engine(handle)?.withdraw(Ticket(run)))) })
+    answer(|| unsafe { Ok(i32::from(engine(handle)?.withdraw(Ticket::from_wire(run)))) })
 }
 
 /// Keeps what a run with a chunk adds to its episode's memory.
@@ -52,9 +53,9 @@ pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, run: u32) -> i32
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_commit(handle: *const Engine, run: u32) -> i32 {
+pub unsafe extern "C" fn tendon_commit(handle: *const Engine, run: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run), true)) })
+    answer(|| unsafe { done(engine(handle)?.close_run(Ticket::from_wire(run), true)) })
 }
 
 /// Discards what an ended run would add to its episode's memory.
@@ -62,9 +63,9 @@ pub unsafe extern "C" fn tendon_commit(handle: *const Engine, run: u32) -> i32 {
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_abort(handle: *const Engine, run: u32) -> i32 {
+pub unsafe extern "C" fn tendon_abort(handle: *const Engine, run: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_run(Ticket(run), false)) })
+    answer(|| unsafe { done(engine(handle)?.close_run(Ticket::from_wire(run), false)) })
 }
 
 /// Frees the result slot of a committed or aborted run; its result may be overwritten from now on.
@@ -72,7 +73,7 @@ pub unsafe extern "C" fn tendon_abort(handle: *const Engine, run: u32) -> i32 {
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, run: u32) -> i32 {
+pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, run: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.slot_free(Ticket(run))) })
+    answer(|| unsafe { done(engine(handle)?.slot_free(Ticket::from_wire(run))) })
 }

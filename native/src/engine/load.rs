@@ -1,12 +1,13 @@
 //! Loading and unloading models, each on a thread of its own.
 
-use super::{Answer, Engine, Place, misuse};
+use super::{Answer, Engine, NAMED, Place, misuse};
+use crate::completion::count_panic;
 use crate::layout::MODELS_MAX;
 use crate::model::Model;
-use crate::status::{Failure, Kind, Status, Ticket};
+use crate::status::{Failure, Status};
 use crate::sync::lock;
 use crate::thread;
-use std::sync::atomic::Ordering;
+use crate::ticket::{FREE, Ticket};
 
 impl Engine {
     /// Loads a model; the completion has the outcome.
@@ -22,12 +23,15 @@ impl Engine {
         let Some(index) = free else {
             return Err(Failure::new(Status::Busy, format!("{MODELS_MAX} models are loaded already")));
         };
-        let ticket = Ticket::new(Kind::Model, self.generation.fetch_add(1, Ordering::Relaxed), index);
-        self.models[index].ticket.store(ticket.0, Ordering::Relaxed);
+        let word = &self.models[index].word;
+        let ticket = word.next().expect("a model's place outlives its generations");
+        word.open(ticket, NAMED);
         let (host, models) = (self.host.clone(), self.models.clone());
         self.spawn("tendon-load", move || {
-            let loaded = std::panic::catch_unwind(|| Model::load(&plan, index, &host))
-                .unwrap_or_else(|_| Err(Failure::new(Status::Panic, "loading panicked")));
+            let loaded = std::panic::catch_unwind(|| Model::load(&plan, ticket, &host)).unwrap_or_else(|_| {
+                count_panic();
+                Err(Failure::new(Status::Panic, "loading panicked"))
+            });
             let slot = &models[index];
             let (place, status) = match loaded {
                 Ok(model) => (Place::Ready(model), Status::Ok),
@@ -37,7 +41,7 @@ impl Engine {
                 }
             };
             *lock(&slot.place) = place;
-            (host.done)(ticket.0, status as i32);
+            host.completions.tell(ticket, status);
         })
         .inspect_err(|_| *lock(&self.models[index].place) = Place::Free)?;
         Ok(ticket)
@@ -49,24 +53,24 @@ impl Engine {
         let place = std::mem::take(&mut *lock(&slot.place));
         match place {
             Place::Ready(model) => {
-                slot.ticket.store(0, Ordering::Relaxed);
+                slot.word.turn(ticket, NAMED, FREE);
                 let host = self.host.clone();
                 let kept = model.clone();
                 let spawned = self.spawn("tendon-unload", move || {
                     model.close();
                     drop(model);
-                    (host.done)(ticket.0, Status::Ok as i32);
+                    host.completions.tell(ticket, Status::Ok);
                 });
                 // If no thread can be made, the caller waits: the replicas must end.
                 if spawned.is_err() {
                     kept.close();
-                    (self.host.done)(ticket.0, Status::Ok as i32);
+                    self.host.completions.tell(ticket, Status::Ok);
                 }
                 Ok(())
             }
             Place::Failed => {
-                slot.ticket.store(0, Ordering::Relaxed);
-                (self.host.done)(ticket.0, Status::Ok as i32);
+                slot.word.turn(ticket, NAMED, FREE);
+                self.host.completions.tell(ticket, Status::Ok);
                 Ok(())
             }
             other => {

@@ -1,13 +1,12 @@
 //! Decodes a pending frame: JPEG → RGB → resized, normalised tensor in the frame's slot.
 
-use super::{FAILED, FREE, FrameData, FrameSlots, FrameSpec, PENDING, READY};
+use super::{DROPPED, FAILED, FrameData, FrameSlots, FrameSpec, PENDING, READY};
 use crate::jpeg::{self, Decoder, Header};
 use crate::layout::JPEG_EDGE_MAX;
 use crate::memory::Block;
 use crate::resize::{Mode, Resizer, SLACK};
-use crate::status::Ticket;
 use crate::sync::lock;
-use std::sync::atomic::Ordering;
+use crate::ticket::{FREE, Ticket};
 use std::time::Instant;
 
 /// How one decode ended.
@@ -41,9 +40,9 @@ impl Worker {
 
     /// Decodes the pending frame of `ticket`.
     pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> Decoded {
-        let Some((index, slot)) = slots.slot(ticket) else { return Decoded::Dropped };
+        let Some(slot) = slots.slot(ticket) else { return Decoded::Dropped };
         let mut decoded = Decoded::Dropped;
-        if slot.state.load(Ordering::Acquire) == PENDING {
+        if slot.word.state(ticket) == Some(PENDING) {
             let mut data = lock(&slot.data);
             let FrameData { jpeg, tensor, done, .. } = &mut *data;
             decoded = match self.tensor(&slots.spec, jpeg, tensor) {
@@ -56,14 +55,11 @@ impl Worker {
             *done = Instant::now();
         }
         let next = if decoded == Decoded::Ready { READY } else { FAILED };
-        match slot.state.compare_exchange(PENDING, next, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => decoded,
-            Err(_) => {
-                slot.state.store(FREE, Ordering::Release);
-                slots.release(index);
-                Decoded::Dropped
-            }
+        if slots.turn(ticket, PENDING, next) {
+            return decoded;
         }
+        slots.turn(ticket, DROPPED, FREE);
+        Decoded::Dropped
     }
 
     /// JPEG → RGB → resized, normalised `[3, height, width]`. The error is a sentence part.

@@ -30,7 +30,11 @@ pub fn typescript() -> String {
         text += &format!("  {name}: {},\n", *value as i32);
     }
     text += "} as const;\n\n/** Ticket kinds. */\nexport const KIND = {\n";
-    for (name, value) in crate::status::Kind::NAMES {
+    for (name, value) in crate::ticket::Kind::NAMES {
+        text += &format!("  {name}: {},\n", *value as u32);
+    }
+    text += "} as const;\n\n/** What goes wrong with a run on purpose. */\nexport const FAULT = {\n";
+    for (name, value) in crate::fault::Fault::NAMES {
         text += &format!("  {name}: {},\n", *value as u32);
     }
     text += "} as const;\n\n/** Sizes and offsets in bytes. */\n";

@@ -1,8 +1,9 @@
 //! Loads a model: reads the bundle and its parity vectors, then places it (`place.rs`).
 
+use super::Model;
 use super::place::Wanted;
-use super::{Model, Running};
 use crate::chunk::Encoder;
+use crate::completion::Completions;
 use crate::episode::Episodes;
 use crate::flow::Files;
 use crate::frame::{FrameSlots, FrameSpec, Worker};
@@ -11,16 +12,21 @@ use crate::jpeg::{Decoder, Library};
 use crate::manifest::{Graph, LoadPlan, Manifest, NormStats, Role};
 use crate::noise;
 use crate::parity::Vectors;
-use crate::pool::Completion;
 use crate::prompt::Prompt;
 use crate::queue::Queue;
 use crate::run::RunSlots;
+use crate::running::Running;
 use crate::runtime;
 use crate::status::{Failure, Status};
+use crate::sync::lock;
+use crate::thread;
+use crate::ticket::{Kind, Ticket};
+use crate::watch::Crew;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 /// What loading needs of the engine.
 pub struct Host {
@@ -32,15 +38,15 @@ pub struct Host {
     pub runs: Arc<RunSlots>,
     /// Frame slots per model.
     pub frames_max: usize,
-    /// Called with completions.
-    pub done: Completion,
+    /// Told of everything that ends.
+    pub completions: Arc<Completions>,
 }
 
 impl Model {
-    /// Loads the model into the engine's place `place_index` and proves it on every replica. Blocks: called on a thread of its own.
-    pub fn load(plan: &str, place_index: usize, host: &Host) -> Result<Arc<Model>, Failure> {
+    /// Loads the model that `ticket` names and proves it on every replica. Blocks: called on a thread of its own.
+    pub fn load(plan: &str, ticket: Ticket, host: &Host) -> Result<Arc<Model>, Failure> {
         let fail = |text: String| Failure::new(Status::Load, text);
-        let LoadPlan { mut manifest, files, device, replicas, threads, slots } =
+        let LoadPlan { mut manifest, files, device, replicas, threads, slots, run_ms_max } =
             serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
         manifest.check().map_err(fail)?;
         let path = |file: &str| {
@@ -55,6 +61,7 @@ impl Model {
         let prompt = Prompt::load(&mut manifest, &stats.state, &tokenizer).map_err(fail)?;
         let encoder = Encoder::new(&manifest, &stats.action).map_err(fail)?;
         let noise_key = noise::key(&manifest.export_id).ok_or_else(|| fail("export_id is not hexadecimal".into()))?;
+        let place_index = ticket.index(Kind::Model).expect("a model's ticket");
         let frames =
             FrameSlots::new(FrameSpec::new(&manifest.image), place_index, frame_slots(&manifest, host.frames_max)?)
                 .map_err(fail)?;
@@ -82,7 +89,7 @@ impl Model {
         let running = (0..replicas)
             .map(|_| {
                 let terminator = if echo { None } else { Some(Terminator::new()?) };
-                Ok(Running { batch: Mutex::new(Vec::with_capacity(manifest.batch)), terminator })
+                Ok(Running::new(manifest.batch, terminator))
             })
             .collect::<Result<_, String>>()
             .map_err(fail)?;
@@ -95,12 +102,26 @@ impl Model {
             episodes,
             state_tokens: usize::from(state_tokens),
             running,
+            run_max: Duration::from_millis(run_ms_max),
+            crew: Crew::new(replicas),
+            ticket,
+            runs: host.runs.clone(),
+            completions: host.completions.clone(),
             closing: AtomicBool::new(false),
             placement: OnceLock::new(),
             threads: Mutex::new(Vec::new()),
+            watchdog: Mutex::new(None),
             manifest,
         });
         model.place(&Wanted { files: graph_files, device: &device, threads: threads.max(1), vectors }, host)?;
+        let watched = model.clone();
+        match thread::spawn("tendon-watchdog", move || watched.watch()) {
+            Ok(thread) => *lock(&model.watchdog) = Some(thread),
+            Err(text) => {
+                model.close();
+                return Err(fail(text));
+            }
+        }
         Ok(model)
     }
 }

@@ -32,7 +32,7 @@ impl Model {
         let fail = |text: String| Failure::new(Status::Load, text);
         if wanted.device == "echo" {
             let networks = self.running.iter().map(|_| None).collect();
-            self.start(networks, None, host).map_err(fail)?;
+            self.start(networks, None).map_err(fail)?;
             self.settle("echo".into(), Vec::new(), Vec::new());
             return Ok(());
         }
@@ -46,7 +46,7 @@ impl Model {
             let proved = (0..self.running.len())
                 .map(|replica| self.network(runtime, wanted, device, replica).map(Some))
                 .collect::<Result<Vec<_>, String>>()
-                .and_then(|networks| self.start(networks, wanted.vectors.clone(), host));
+                .and_then(|networks| self.start(networks, wanted.vectors.clone()));
             match proved {
                 Ok(differences) => {
                     self.settle(device.name(), refused, differences);
@@ -75,7 +75,7 @@ impl Model {
         device: Device,
         replica: usize,
     ) -> Result<Network, String> {
-        let terminator = self.running[replica].terminator.as_ref().ok_or("it has no run options")?;
+        let terminator = self.running[replica].stopper().ok_or("it has no run options")?;
         let memory = self.episodes.get(replica).cloned();
         let mut files = wanted.files.clone();
         let (mut session_device, mut reach) = (device, device.reach());
@@ -99,19 +99,20 @@ impl Model {
         self: &Arc<Model>,
         networks: Vec<Option<Network>>,
         vectors: Option<Arc<Vectors>>,
-        host: &Host,
     ) -> Result<Vec<f32>, String> {
         let (prove, proofs) = mpsc::channel::<Proof>();
         let mut serves = Vec::new();
         let mut started = Ok(());
         for (index, network) in networks.into_iter().enumerate() {
-            let replica = Replica::new(self.clone(), index, network, host.runs.clone(), host.done);
+            let replica = Replica::new(self.clone(), index, network);
             let (prove, vectors) = (prove.clone(), vectors.clone());
             let (serve, may_serve) = mpsc::channel();
             let work = move || replica.work(vectors, &prove, &may_serve);
+            self.crew.started(index);
             match thread::spawn(&format!("tendon-replica-{index}"), work) {
                 Ok(thread) => lock(&self.threads).push(thread),
                 Err(text) => {
+                    self.crew.ended(index);
                     started = Err(text);
                     break;
                 }

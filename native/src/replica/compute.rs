@@ -3,11 +3,15 @@
 use super::Replica;
 use super::fill::Inputs;
 use crate::allocator::thread_mallocs;
+use crate::completion::count_panic;
 use crate::episode::{Entry, Pass};
-use crate::layout::{OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
+use crate::fault::{DEVICE_LOST, Fault};
+use crate::layout::{NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::NO_MEMORY;
 use crate::run::Job;
-use crate::status::{Status, Ticket};
+use crate::status::Status;
+use crate::ticket::Ticket;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -20,7 +24,7 @@ pub(super) struct BatchTimes {
 
 /// The part of a job that a run needs, copied out of its lock.
 struct Snapshot {
-    frames: [u32; OBSERVATION_FRAMES_MAX],
+    frames: [Ticket; OBSERVATION_FRAMES_MAX],
     frames_len: usize,
     /// Its memory slot on this replica.
     slot: Option<usize>,
@@ -29,11 +33,15 @@ struct Snapshot {
     step: u32,
     seed: u64,
     submitted: Instant,
+    fault: Fault,
 }
+
+/// Of a run that others have ended: nobody reads this.
+const ENDED: &str = "the run has ended";
 
 impl Snapshot {
     fn of(job: &Job) -> Snapshot {
-        let Job { frames, frames_len, state, instruction, step, seed, submitted, episode, .. } = job;
+        let Job { frames, frames_len, state, instruction, step, seed, submitted, episode, fault, .. } = job;
         Snapshot {
             frames: *frames,
             frames_len: *frames_len,
@@ -43,61 +51,123 @@ impl Snapshot {
             step: *step,
             seed: *seed,
             submitted: *submitted,
+            fault: *fault,
         }
     }
 }
 
 impl Replica {
     /// Fills the bound tensors, runs prefill or extend, then the flow loop. None if it was stopped between steps.
-    pub(super) fn compute(&mut self, batch: &[u16], stop: impl Fn() -> bool) -> Result<Option<BatchTimes>, String> {
+    pub(super) fn compute(&mut self, batch: &[Ticket], stop: impl Fn() -> bool) -> Result<Option<BatchTimes>, String> {
         let start = Instant::now();
         let (model, most) = (self.model.clone(), self.model.manifest.batch);
-        self.failed.fill(false);
+        self.failed.fill(None);
         // A model with memory runs one observation at a time, on the variant of its slot.
         let (mut variant, mut pass) = (batch.len() - 1, NO_MEMORY);
-        for (row, &index) in batch.iter().enumerate() {
-            // Copied out of the lock, so that a cancel does not wait while pixels are copied.
-            let observed = Snapshot::of(&self.runs.job(index));
-            if let Some(slot) = observed.slot {
-                let episodes = &model.episodes[self.index];
-                episodes.begin(slot);
-                pass = episodes.plan(slot).ok_or("the memory slot is gone")?;
-                variant = slot;
+        for (row, &ticket) in batch.iter().enumerate() {
+            // What is wrong with one observation fails that one alone. Its row then has numbers that nobody reads.
+            match catch_unwind(AssertUnwindSafe(|| self.prepare(row, ticket, start, batch.len()))) {
+                Ok(Ok(Some(own))) => (variant, pass) = own,
+                Ok(Ok(None)) => {}
+                Ok(Err(text)) => self.failed[row] = Some((Status::Model, text)),
+                Err(_) => {
+                    count_panic();
+                    self.failed[row] = Some((Status::Panic, "reading the observation panicked".into()));
+                }
             }
-            let decoded = self.feed(row, pass, &observed)?;
-            // Its frames are free: their tickets must not be used again.
-            self.runs.job(index).frames_len = 0;
-            let instruction = observed.instruction.as_deref().unwrap_or(&[]);
-            let state = &observed.state[..model.manifest.state.columns.len()];
-            let mut result = self.runs.result(index);
-            result.prompt_tokens = model.prompt_tokens(pass, instruction.len(), Some(state)) as u32;
-            result.cached_tokens = model.manifest.memory.map_or(0, |memory| pass.kept * memory.tokens) as u32;
-            result.cache_reset = u32::from(pass.entry == Entry::Reset);
-            result.decoded_us = micros(start.duration_since(decoded));
-            result.queue_us = micros(start.duration_since(observed.submitted));
-            result.batch = batch.len() as u32;
         }
+        for &ticket in batch {
+            self.strike(ticket)?;
+        }
+        let runs = &model.runs;
+        let fails_at = |ticket: Ticket| runs.job(ticket).map_or(NO_STEP, |job| job.fail_step);
+        let told = || Some((Status::Model, "the run was told to fail at this flow step".to_string()));
         let Some(network) = &mut self.network else {
-            for (failed, &index) in self.failed.iter_mut().zip(batch) {
-                *failed = self.runs.job(index).fail_step < model.manifest.flow.steps;
+            for (failed, &ticket) in self.failed.iter_mut().zip(batch) {
+                if failed.is_none() && fails_at(ticket) < model.manifest.flow.steps {
+                    *failed = told();
+                }
             }
             return Ok(Some(BatchTimes { prefill: Duration::ZERO, denoise: Duration::ZERO }));
         };
+        let failed = &mut self.failed[..batch.len()];
+        if failed.iter().all(Option::is_some) || stop() {
+            return Ok(None);
+        }
         let before = thread_mallocs();
         network.read(pass.entry, variant)?;
         let prefilled = Instant::now();
-        let (runs, failed) = (&self.runs, &mut self.failed);
         let whole = network.denoise(variant, batch.len(), most, |step| {
-            for (failed, &index) in failed.iter_mut().zip(batch) {
-                *failed |= runs.job(index).fail_step == step;
+            for (failed, &ticket) in failed.iter_mut().zip(batch) {
+                if failed.is_none() && fails_at(ticket) == step {
+                    *failed = told();
+                }
             }
-            !stop() && batch.iter().zip(&*failed).any(|(&index, failed)| !failed && !runs.cancelled(index))
+            !stop() && batch.iter().zip(&*failed).any(|(&ticket, failed)| failed.is_none() && !runs.cancelled(ticket))
         })?;
         if let (Some(before), Some(after)) = (before, thread_mallocs()) {
-            self.runs.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
+            runs.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
         }
         let prefill = prefilled.duration_since(start);
         Ok(whole.then(|| BatchTimes { prefill, denoise: prefilled.elapsed() }))
+    }
+
+    /// Reads one observation into row `row`, and notes what is known of its run. Returns the variant and the pass of a run with
+    /// episode memory.
+    fn prepare(
+        &mut self,
+        row: usize,
+        ticket: Ticket,
+        start: Instant,
+        batch: usize,
+    ) -> Result<Option<(usize, Pass)>, String> {
+        let model = self.model.clone();
+        // Copied out of the lock, so that a cancel does not wait while pixels are copied.
+        let observed = Snapshot::of(&*model.runs.job(ticket).ok_or(ENDED)?);
+        match observed.fault {
+            Fault::Feed => return Err("a frame of the run is gone, as it was told".into()),
+            Fault::Panic => panic!("a run was told to panic"),
+            _ => {}
+        }
+        let mut own = None;
+        if let Some(slot) = observed.slot {
+            let episodes = &model.episodes[self.index];
+            episodes.begin(slot);
+            own = Some((slot, episodes.plan(slot).ok_or("the memory slot is gone")?));
+        }
+        let pass = own.map_or(NO_MEMORY, |(_, pass)| pass);
+        let decoded = self.feed(row, pass, &observed)?;
+        let mut job = model.runs.job(ticket).ok_or(ENDED)?;
+        // Its frames are free.
+        job.frames_len = 0;
+        let instruction = observed.instruction.as_deref().unwrap_or(&[]);
+        let state = &observed.state[..model.manifest.state.columns.len()];
+        let mut result = model.runs.result(ticket, &job);
+        result.prompt_tokens = model.prompt_tokens(pass, instruction.len(), Some(state)) as u32;
+        result.cached_tokens = model.manifest.memory.map_or(0, |memory| pass.kept * memory.tokens) as u32;
+        result.cache_reset = u32::from(pass.entry == Entry::Reset);
+        result.decoded_us = micros(start.duration_since(decoded));
+        result.queue_us = micros(start.duration_since(observed.submitted));
+        result.batch = batch as u32;
+        Ok(own)
+    }
+
+    /// Does what a run was told to go wrong with while its replica works.
+    fn strike(&self, ticket: Ticket) -> Result<(), String> {
+        let runs = &self.model.runs;
+        match runs.job(ticket).map_or(Fault::None, |job| job.fault) {
+            Fault::Hang => loop {
+                std::thread::park();
+            },
+            Fault::Late => {
+                while runs.job(ticket).is_some() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Ok(())
+            }
+            Fault::Device => Err(DEVICE_LOST.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Writes one observation's frames, prompt, state and noise into row `row`, and frees its frames. Returns when the
@@ -108,7 +178,6 @@ impl Replica {
         let frames = &frames[..*frames_len];
         let mut decoded: Option<Instant> = None;
         for (index, &ticket) in frames.iter().enumerate() {
-            let ticket = Ticket(ticket);
             let frame = model.frames.claimed(ticket).ok_or("a frame of the run is gone")?;
             decoded = decoded.max(Some(frame.done));
             self.picture(row, pass, (index, frames.len()), &frame.tensor);
@@ -122,11 +191,11 @@ impl Replica {
     }
 
     /// The rows of one run, in robot units, into its result; returns how many values were clamped.
-    pub(super) fn encode(&mut self, row: usize, index: u16, times: &BatchTimes) -> Result<u32, (Status, String)> {
+    pub(super) fn encode(&mut self, row: usize, ticket: Ticket, times: &BatchTimes) -> Result<u32, (Status, String)> {
         let model = &*self.model;
         let begun = Instant::now();
-        let job = self.runs.job(index);
-        let mut result = self.runs.result(index);
+        let job = model.runs.job(ticket).ok_or_else(|| (Status::Cancelled, ENDED.to_string()))?;
+        let mut result = model.runs.result(ticket, &job);
         let (chunk_rows, columns) = model.encoder.size();
         let values = &mut result.values[..chunk_rows * columns];
         if let Some((episodes, slot)) = &job.episode {

@@ -1,0 +1,86 @@
+//! What goes wrong on purpose, for drills and tests, and how the failure of a device is told from that of a run.
+
+/// What goes wrong with a run.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None = 0,
+    /// Its replica hangs until the process ends.
+    Hang = 1,
+    /// Its replica hangs until others have ended the run, then goes on.
+    Late = 2,
+    /// The thread of its replica ends.
+    Die = 3,
+    /// Its device fails.
+    Device = 4,
+    /// Native code panics.
+    Panic = 5,
+    /// A frame of the run cannot be read.
+    Feed = 6,
+}
+
+impl Fault {
+    /// Names for the generated file.
+    pub const NAMES: &[(&str, Fault)] = &[
+        ("none", Fault::None),
+        ("hang", Fault::Hang),
+        ("late", Fault::Late),
+        ("die", Fault::Die),
+        ("device", Fault::Device),
+        ("panic", Fault::Panic),
+        ("feed", Fault::Feed),
+    ];
+
+    /// From its number in a request.
+    pub fn from_wire(number: u32) -> Option<Fault> {
+        Fault::NAMES.iter().map(|&(_, fault)| fault).find(|&fault| fault as u32 == number)
+    }
+}
+
+/// The text of a device that is lost, in the words of ONNX Runtime's CUDA provider.
+pub const DEVICE_LOST: &str = "CUDA failure 700: an illegal memory access was encountered ; GPU=0";
+
+/// Errors of CUDA after which every later call of the process fails as well (cudaError_t): ECC, NVLink, illegal address, launch
+/// time-out, destroyed context, device assert, hardware stack, illegal instruction, misaligned address, address space, program
+/// counter, launch failure, unknown.
+const CUDA_STICKY: &[u32] = &[214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
+
+/// Words of an error that mean the same where there is no number.
+const LOST: &[&str] = &["device lost", "device is lost", "devicelost", "device removed"];
+
+/// Whether an error of the runtime says that its device has failed, and not this run alone.
+pub fn is_device_failure(text: &str) -> bool {
+    let number = |rest: &str| rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok();
+    let words = text.to_ascii_lowercase();
+    let sticky = ["cuda failure", "cuda error"]
+        .iter()
+        .flat_map(|word| words.split(word).skip(1))
+        .filter_map(number)
+        .any(|number| CUDA_STICKY.contains(&number));
+    sticky || LOST.iter().any(|word| words.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_device_is_told_from_a_failed_run() {
+        for lost in [
+            DEVICE_LOST,
+            "CUDA failure 719: unspecified launch failure ; GPU=0",
+            "Non-zero status code ... CUDA error 710: device-side assert triggered",
+            "WebGPU device lost (2): reset",
+        ] {
+            assert!(is_device_failure(lost), "{lost}");
+        }
+        for run in [
+            "CUDA failure 2: out of memory ; GPU=0",
+            "Non-zero status code returned while running Gather node: indices element out of data bounds, idx=700",
+            "the memory slot is gone",
+        ] {
+            assert!(!is_device_failure(run), "{run}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+/**
+ * Watchdog (contract section 2): a replica whose run hangs, whose thread ends or whose device fails takes no more work, its runs end
+ * with an error, once each, and the others go on.
+ */
+import { afterAll, expect, test } from "bun:test";
+import type { Fault, LostReplica, Run } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/engine/native.ts";
+import type { Failure } from "../../src/error/core.ts";
+import { LIMITS } from "../../src/limits.ts";
+import { bundleOf, freshBundle } from "../bundle/built.ts";
+import { Opened, ok } from "./opened.ts";
+
+/** Each hang lasts as long. On `echo` a run takes microseconds; on the CPU it must not look like a hang on a busy machine. */
+const RUN_MS_MAX = { echo: 1_000, cpu: 5_000 } as const;
+/** Where nothing is to hang. */
+const LONG_MS = 60_000;
+const STATEFUL = "dreamzero-astra-yam";
+const bundle = await freshBundle();
+const opened: Opened[] = [];
+
+async function on(
+  device: keyof typeof RUN_MS_MAX,
+  replicas: number,
+  options: { slots?: number; name?: string; runMsMax?: number } = {},
+): Promise<Opened> {
+  const engine = ok(await openEngine({ decodeThreads: 2 }));
+  const { slots, name, runMsMax = RUN_MS_MAX[device] } = options;
+  const of = name === undefined ? bundle : await bundleOf(name);
+  const one = await Opened.with(engine, of, { device, replicas, slots, runMsMax });
+  opened.push(one);
+  return one;
+}
+
+/** `close` must end although threads of some of these hang for ever. */
+afterAll(async () => {
+  for (const { engine } of opened) await engine.close();
+});
+
+function nextLost({ model }: Opened): Promise<LostReplica> {
+  return new Promise((resolve) => model.whenLost(resolve));
+}
+
+async function failed(run: Run): Promise<Failure> {
+  const result = await run.result;
+  run.abort();
+  await run.released;
+  return result as Failure;
+}
+
+const FAULTS: readonly (readonly [Fault, string])[] = [
+  ["hang", "a run had not ended after"],
+  ["die", "its thread ended"],
+  ["device", "its device failed: CUDA failure 700"],
+];
+
+for (const [fault, reason] of FAULTS) {
+  test(`${fault}: the replica is out with its reason, its run ends, the other replica goes on`, async () => {
+    const two = await on("echo", 2);
+    const lost = nextLost(two);
+    const run = ok(two.model.observe(await two.observation({ fault })));
+    expect(await failed(run)).toMatchObject({ code: "engine_unavailable", retryAfterSeconds: 1 });
+    expect((await lost).reason).toStartWith(reason);
+    expect(two.model.lost).toHaveLength(1);
+    expect(two.engine.stats()).toMatchObject({ replicas: 2, replicasOut: 1, chunksFailed: 1 });
+    for (let index = 0; index < 20; index += 1) expect((await two.chunk()).rows).toBe(30);
+    const { framesFree, chunksFree } = two.engine.stats();
+    expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
+  });
+}
+
+test("the whole batch of a hung replica ends, what is queued behind it too, and the next run is refused at once", async () => {
+  const one = await on("echo", 1);
+  const hung = ok(one.model.observe(await one.observation({ fault: "hang" })));
+  const behind = [];
+  for (let index = 0; index < 20; index += 1) behind.push(ok(one.model.observe(await one.observation())));
+  for (const run of [hung, ...behind]) expect(await failed(run)).toMatchObject({ code: "engine_unavailable" });
+  const refused = await one.observation();
+  expect(one.model.observe(refused)).toMatchObject({ code: "engine_unavailable" });
+  for (const frame of refused.frames) frame.drop();
+  const { framesFree, chunksFree } = one.engine.stats();
+  expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
+});
+
+test("a run that hangs on ONNX Runtime's side of a real model is ended, and the other replica's chunks keep their bits", async () => {
+  const two = await on("cpu", 2);
+  const before = await two.chunk();
+  expect(await failed(ok(two.model.observe(await two.observation({ fault: "hang" }))))).toMatchObject({
+    code: "engine_unavailable",
+  });
+  expect([...(await two.chunk()).actions]).toEqual([...before.actions]);
+});
+
+test("a hung thread that goes on late writes into no other run's slot and completes nothing twice", async () => {
+  const two = await on("cpu", 2);
+  const before = await two.chunk();
+  const lost = nextLost(two);
+  const late = ok(two.model.observe(await two.observation({ fault: "late", seed: 77 })));
+  expect(await failed(late)).toMatchObject({ code: "engine_unavailable" });
+  await lost;
+  // The slot is the first one again. A second completion would be one of a ticket that nobody waits for, which throws.
+  for (let index = 0; index < 20; index += 1) expect([...(await two.chunk()).actions]).toEqual([...before.actions]);
+  expect(two.engine.stats().chunksFailed).toBe(1);
+});
+
+test("with episode memory, the runs of the lost replica's slots are refused and those of the other one run", async () => {
+  const two = await on("cpu", 2, { slots: 2, name: STATEFUL });
+  const [dead, live] = [0, 2];
+  const hung = ok(two.model.observe(await two.observation({ fault: "hang", slot: dead })));
+  const queued = ok(two.model.observe(await two.observation({ slot: dead + 1 })));
+  for (const run of [hung, queued]) expect(await failed(run)).toMatchObject({ code: "engine_unavailable" });
+  expect(two.model.lost.map(({ replica }) => replica)).toEqual([0]);
+  const refused = await two.observation({ slot: dead });
+  expect(two.model.observe(refused)).toMatchObject({ code: "engine_unavailable" });
+  for (const frame of refused.frames) frame.drop();
+  expect((await two.chunk({ slot: live })).rows).toBe(two.bundle.manifest.action.rows);
+});
+
+test("close does not wait for a thread that hangs, and nothing is reported afterwards", async () => {
+  const one = await on("echo", 1);
+  const run = ok(one.model.observe(await one.observation({ fault: "hang" })));
+  const result = run.result;
+  // The replica is not out yet: closing waits for the bound, and no longer.
+  await one.engine.close();
+  opened.splice(opened.indexOf(one), 1);
+  expect(await result).toMatchObject({ code: "engine_unavailable" });
+});
+
+test("a caught native panic costs one request, not its batch and not the process, and is counted", async () => {
+  const one = await on("cpu", 1, { runMsMax: LONG_MS });
+  const before = await one.chunk();
+  const panics = one.engine.stats().panics;
+  const runs = [];
+  for (const fault of [undefined, "panic", undefined] as const) {
+    runs.push(ok(one.model.observe(await one.observation(fault === undefined ? {} : { fault }))));
+  }
+  const [first, panicked, third] = await Promise.all(runs.map((run) => run.result));
+  expect(panicked).toMatchObject({ code: "model_failure", detail: expect.stringContaining("panicked") });
+  for (const chunk of [first, third])
+    expect([...(ok(chunk as never) as typeof before).actions]).toEqual([...before.actions]);
+  for (const run of runs) run.abort();
+  expect(one.engine.stats()).toMatchObject({ panics: panics + 1, replicasOut: 0 });
+});
+
+test("one job's bad feed fails that job alone, not its batch", async () => {
+  const one = await on("cpu", 1, { runMsMax: LONG_MS });
+  const before = await one.chunk();
+  const observations = [];
+  for (let index = 0; index < 6; index += 1)
+    observations.push(await one.observation(index === 3 ? { fault: "feed" } : {}));
+  const runs = observations.map((observation) => ok(one.model.observe(observation)));
+  const results = await Promise.all(runs.map((run) => run.result));
+  for (const [index, result] of results.entries()) {
+    if (index === 3) expect(result).toMatchObject({ code: "model_failure" });
+    else expect([...(ok(result) as typeof before).actions]).toEqual([...before.actions]);
+  }
+  for (const run of runs) run.abort();
+});
+
+test("views into engine memory die before it is closed: a chunk that is kept is a copy", async () => {
+  const one = await on("cpu", 1, { runMsMax: LONG_MS });
+  const run = ok(one.model.observe(await one.observation()));
+  const { actions } = ok(await run.result);
+  const values = [...actions];
+  run.commit();
+  await run.released;
+  opened.splice(opened.indexOf(one), 1);
+  await one.engine.close();
+  expect([...actions]).toEqual(values);
+  // A view would show the whole slot, which is freed by now.
+  expect(actions.buffer.byteLength).toBe(actions.byteLength);
+});
