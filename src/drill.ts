@@ -19,6 +19,12 @@ const NAMES = [
   "result_lost",
   /** The model takes `slowModelMs` longer. */
   "slow_model",
+  /** The run hangs; its replica is taken out. */
+  "replica_hangs",
+  /** The device of the run's replica fails. */
+  "device_fails",
+  /** Native code panics on the run. */
+  "native_panic",
   // Language models.
   /** The provider is not reached. */
   "upstream_unavailable",
@@ -67,6 +73,13 @@ export class Drills {
   strikes(name: Drill, target?: Target): boolean {
     return this.orders.some((order) => order.name === name && applies(order, target));
   }
+}
+
+/** What a drill makes go wrong in the engine itself. */
+export function engineFault(strikes: (name: Drill) => boolean): "hang" | "device" | "panic" | undefined {
+  if (strikes("replica_hangs")) return "hang";
+  if (strikes("device_fails")) return "device";
+  return strikes("native_panic") ? "panic" : undefined;
 }
 
 function applies({ prefix, step, struck }: Order, target: Target | undefined): boolean {

@@ -9,6 +9,7 @@ import type {
   EngineStats,
   Frame,
   LoadOptions,
+  LostReplica,
   Model,
   Observation,
   Run,
@@ -76,7 +77,10 @@ export class FakeEngine implements Engine {
     return this.slotsPerModel - 1;
   }
 
+  /** Of each model, whose slots they share. */
+  replicasPerModel = 1;
   private readonly manifests = new WeakMap<Observation, Manifest>();
+  private readonly losses = new Map<string, (lost: LostReplica) => void>();
 
   async load({ bundle, device }: LoadOptions): Promise<Model> {
     return this.model(bundle.manifest, device);
@@ -84,14 +88,20 @@ export class FakeEngine implements Engine {
 
   model(manifest: Manifest, device = "fake"): Model {
     const slots = Array.from({ length: manifest.stateful ? this.slotsPerModel : 0 }, emptySlot);
+    const lost: LostReplica[] = [];
+    const listeners: ((lost: LostReplica) => void)[] = [];
+    this.losses.set(manifest.id, (one) => {
+      lost.push(one);
+      for (const listener of listeners) listener(one);
+    });
     return {
       manifest,
       device,
       refused: [],
       parity: [],
-      replicas: 1,
-      lost: [],
-      whenLost: () => {},
+      replicas: this.replicasPerModel,
+      lost,
+      whenLost: (listener) => listeners.push(listener),
       slots: slots.length,
       measure: ({ instruction }) => this.script.measure(instruction),
       framePut: (camera, jpeg) => this.framePut(camera, jpeg),
@@ -106,6 +116,11 @@ export class FakeEngine implements Engine {
       },
       unload: async () => {},
     };
+  }
+
+  /** A replica of a model is out. */
+  lose(id: string, replica: number, reason: string): void {
+    present(this.losses.get(id), "a loaded model")({ replica, reason });
   }
 
   /** A chunk whose values are row + column / 100. */

@@ -49,11 +49,12 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
   if (store instanceof Problem) return store;
   const server = new Server(config, store, providers);
   try {
-    const outcome = await Promise.race([server.start(), stopped]);
+    const broken = server.broken();
+    const outcome = await Promise.race([server.start(), stopped, broken]);
     if (outcome instanceof Problem) return outcome;
     if (outcome !== undefined && outcome !== "stopped") await sayReady(config, outcome);
-    await stopped;
-    return EXIT.done;
+    const end = await Promise.race([stopped, broken]);
+    return end === "stopped" ? EXIT.done : end;
   } finally {
     await server.stop();
   }

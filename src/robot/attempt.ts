@@ -4,6 +4,7 @@
  * here in their order; what they hold is in holdings.ts.
  */
 import type { Charge } from "../charge/charges.ts";
+import { engineFault } from "../drill.ts";
 import type { ChunkResult, Model, Run } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
@@ -235,6 +236,7 @@ class Attempt implements Started {
       return new Failure(ROBOT.engine_unavailable, "the model service is not reachable; retry with backoff");
     }
     const failStep = this.failStep();
+    const fault = engineFault((name) => this.strikes(name));
     this.observedMs = deps.clock.monotonicMs();
     const run = model.observe({
       frames: this.frames.map(({ frame }) => frame),
@@ -245,6 +247,7 @@ class Attempt implements Started {
       turn: this.turn,
       ...(ticket.slot === undefined ? {} : { slot: ticket.slot }),
       ...(failStep === undefined ? {} : { failStep }),
+      ...(fault === undefined ? {} : { fault }),
     });
     if (run instanceof Failure) return run;
     this.held.run = run;

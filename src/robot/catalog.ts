@@ -34,6 +34,16 @@ export class Catalog {
     this.models.set(manifest.id, { manifest, model, slots, rates, warning: armWarning(manifest, device) });
   }
 
+  /** Replicas that take no more work, a sentence each, of the models that have others left or of those that have none. */
+  out(left: "some" | "none"): string[] {
+    return [...this.models].flatMap(([id, { model }]) => {
+      if (!model || (model.lost.length === model.replicas) !== (left === "none")) return [];
+      // Without what only the log may have: the runtime goes on with the machine's name and paths.
+      const short = (reason: string) => reason.split(" ; ")[0];
+      return model.lost.map(({ replica, reason }) => `replica ${replica} of model ${id} is out: ${short(reason)}`);
+    });
+  }
+
   /** Ids that are not loaded yet. */
   get loading(): string[] {
     return [...this.models].filter(([, served]) => served.model === undefined).map(([id]) => id);

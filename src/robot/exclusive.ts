@@ -28,6 +28,8 @@ export interface Sessions {
   release(name: SessionName & { readonly sessionId: string; readonly holder: Holder }, then: "end" | "stay"): void;
   /** The client ends its session; nothing happens when there is none. */
   end(name: SessionName & { readonly sessionId: string }): void;
+  /** Ends the sessions whose slots are lost. */
+  loseSlots(slots: SessionSlots): void;
   /** Ends sessions that idled too long. */
   sweep(): void;
 }
@@ -64,6 +66,9 @@ export interface SessionSlots {
   missing(accountId: string): number;
   /** Forgets what the slot's memory holds. */
   give(slot: number): void;
+  /** The replica is out: its slots are neither given any more nor taken back. */
+  lose(replica: number): void;
+  isLost(slot: number): boolean;
 }
 
 /** The ids that run in this process. */

@@ -3,7 +3,7 @@ import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { ROBOT_DEFAULT, type RobotConfig, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import type { Bundle, Engine, LoadOptions } from "../engine/engine.ts";
+import { type Bundle, type Engine, type LoadOptions, runMsMaxOf } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import type { Catalog } from "../robot/catalog.ts";
@@ -12,6 +12,7 @@ import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import { nearest } from "../std/nearest.ts";
 import type { Rates } from "../store/charges/records.ts";
+import type { Replicas } from "./replicas.ts";
 
 /** A model to load, and its price. */
 export interface PlannedModel extends LoadOptions {
@@ -21,7 +22,7 @@ export interface PlannedModel extends LoadOptions {
 /** What to load, in the order of the ids, or the first thing that is wrong. */
 export function planModels(
   bundles: readonly Bundle[],
-  config: Pick<ServeConfig, "robot" | "dev">,
+  config: Pick<ServeConfig, "robot" | "dev"> & Partial<Pick<ServeConfig, "chunkSeconds">>,
 ): PlannedModel[] | Problem {
   const ids = bundles.map((bundle) => bundle.manifest.id);
   for (const id of config.robot.keys()) {
@@ -51,7 +52,8 @@ export function planModels(
     const { replicas, slots, threads } = robot;
     const rates = robotRates(id, robot);
     if (typeof rates === "string") return new Problem(`[robot."${id}"]: ${rates}`, EXIT.usage);
-    plan.push({ bundle, device, replicas, slots, threads, rates });
+    const runMsMax = config.chunkSeconds === undefined ? undefined : runMsMaxOf(config.chunkSeconds);
+    plan.push({ bundle, device, replicas, slots, threads, rates, runMsMax });
   }
   return plan;
 }
@@ -73,6 +75,7 @@ export async function loadModels(
   catalog: Catalog,
   log: Log,
   lifecycle: Lifecycle,
+  replicas?: Pick<Replicas, "watch">,
 ): Promise<Problem | undefined> {
   for (const { bundle, rates, device } of plan) {
     catalog.add(bundle.manifest, rates, undefined, device);
@@ -84,12 +87,13 @@ export async function loadModels(
     const model = await engine.load(options);
     if (model instanceof Failure) return new Problem(model.message);
     catalog.add(manifest, options.rates, model);
-    const { device, replicas, parity, refused } = model;
+    replicas?.watch(model);
+    const { device, parity, refused } = model;
     const difference = parity.length === 0 ? undefined : Math.max(...parity);
     log.info("model loaded", {
       model: manifest.id,
       device,
-      replicas,
+      replicas: model.replicas,
       ...(difference === undefined ? {} : { difference }),
     });
     for (const { device, reason } of refused) log.info("device refused", { model: manifest.id, device, reason });

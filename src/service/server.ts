@@ -25,6 +25,7 @@ import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
 import { loadModels, planModels } from "./models.ts";
 import { LLM_ADVICE } from "./providers.ts";
+import { Replicas } from "./replicas.ts";
 import { beginSeenTime, keepSeenTime } from "./seen-time.ts";
 import { Upkeep } from "./upkeep.ts";
 
@@ -46,6 +47,9 @@ export class Server {
   private readonly upkeep: Upkeep;
   private readonly listeners: Listener[] = [];
   private engine: Engine | undefined;
+  private readonly replicas: Replicas;
+  /** Of the process, if the shutdown must be cut short. */
+  private exit: number = EXIT.done;
 
   constructor(
     private readonly config: ServeConfig,
@@ -65,6 +69,8 @@ export class Server {
     };
     this.service = build(settings, { clock, log, store, blobs: makeBlobs(config) });
     this.upkeep = new Upkeep(this.service, store, config);
+    const { catalog, sessions } = this.service.robot;
+    this.replicas = new Replicas({ catalog, sessions, log });
   }
 
   /** Listens early, so that `/healthz` answers while models load. Undefined if the service was told to stop meanwhile. */
@@ -101,7 +107,7 @@ export class Server {
     if (plan instanceof Problem) return plan;
     if (dev instanceof Problem) return dev;
     if (engine instanceof Problem) return engine;
-    const failed = await loadModels(engine, plan, robot.catalog, core.log, core.lifecycle);
+    const failed = await loadModels(engine, plan, robot.catalog, core.log, core.lifecycle, this.replicas);
     if (failed || core.lifecycle.draining) return failed;
     // Before readiness: records whose retention is over must not answer the ids of new requests.
     await Promise.all([this.upkeep.forget(), core.keys.refresh()]);
@@ -118,12 +124,23 @@ export class Server {
     return { url: main.url, opsUrl: ops.url, catalog: robot.catalog, dev, linkToken };
   }
 
+  /** Resolves when the service cannot serve any more and has to end, so that its supervisor starts it anew. */
+  async broken(): Promise<Problem> {
+    await this.replicas.noneLeft;
+    this.exit = EXIT.failed;
+    const { ids } = this.service.robot.catalog;
+    this.service.core.log.error("no replica is left", { models: ids.join(", "), todo: "start tendon again" });
+    return new Problem(
+      "no replica of any model is left (each is named above with its reason); start tendon again, and check the device if that repeats",
+    );
+  }
+
   /** Readiness off, running requests answered, then everything closed; within `LIMITS.shutdownMs`. */
   async stop(): Promise<void> {
     const { clock, lifecycle, keys, log } = this.service.core;
     const overdue = clock.after(LIMITS.shutdownMs - 200, () => {
       log.error("shutdown cut short");
-      process.exit(EXIT.done);
+      process.exit(this.exit);
     });
     const drained = lifecycle.drain();
     this.service.socket.sockets.drain();

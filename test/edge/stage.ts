@@ -15,7 +15,7 @@ export const STATEFUL = "vendorA/dreamzero-astra:yam";
 export const CARTESIAN = "vendorC/rho:yam";
 
 /** Nano-dollars: of a kind that no two sums of them are alike. */
-const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
+export const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
 
 export interface Stage {
   readonly service: Service;

@@ -17,7 +17,7 @@ const ENTRY = join(import.meta.dir, "../../src/service/blob-thread.ts");
 async function ready(blobs: Blobs): Promise<[status: number, text: string]> {
   const ports = { clock: new FakeClock(), log: { info: () => {}, error: () => {} }, store: fakeStore() };
   const { http, core } = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, ports);
-  const catalog = { ids: [], known: true, loading: [], models: new Map() };
+  const catalog = { ids: [], known: true, loading: [], models: new Map(), out: () => [] };
   const app = appOf(http, [health({ ...ports, lifecycle: core.lifecycle, catalog, blobs })]);
   const response = await app.handle(new Request("http://service/readyz"));
   return [response.status, await response.text()];

@@ -20,7 +20,7 @@ export interface HealthDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly lifecycle: Lifecycle;
-  readonly catalog: Pick<Catalog, "ids" | "known" | "loading" | "models">;
+  readonly catalog: Pick<Catalog, "ids" | "known" | "loading" | "models" | "out">;
   readonly store: Pick<StoreBase, "ping">;
   /** Where the bytes of runs are kept. */
   readonly blobs?: { readonly endedReason: string | undefined };
@@ -52,7 +52,7 @@ const READYZ: Operation = {
   description: "Also the list of served model ids. For load balancers: not ready from the signal to shut down on.",
   responses: {
     "200": {
-      description: "Every configured model is warm and the store answers.",
+      description: "Every configured model is warm and has a replica that works, and the store answers.",
       headers: headers(),
       content: json("Ready"),
     },
@@ -71,6 +71,12 @@ const Ready = Type.Object(
     status: Type.Literal("ready"),
     models: Type.Array(Type.String(), { description: "The served model ids." }),
     placements: Type.Array(Placement, { description: "Where each of them runs." }),
+    out: Type.Optional(
+      Type.Array(Type.String(), {
+        minItems: 1,
+        description: "Replicas that take no more work, with the reason, a sentence each; others of their models go on.",
+      }),
+    ),
   },
   { title: "Ready" },
 );
@@ -86,7 +92,14 @@ const NotReady = Type.Object(
 async function readyz(deps: HealthDeps): Promise<Reply> {
   const missing = await missingParts(deps);
   if (missing.length === 0) {
-    const ready = { status: "ready", models: deps.catalog.ids, placements: placements(deps.catalog) };
+    const { ids } = deps.catalog;
+    const out = deps.catalog.out("some");
+    const ready = {
+      status: "ready",
+      models: ids,
+      placements: placements(deps.catalog),
+      ...(out.length > 0 && { out }),
+    };
     return { status: 200, body: JSON.stringify(ready) };
   }
   const failure = new Failure(ROBOT.engine_unavailable, `not ready: ${missing.join("; ")}; ask again in a second`);
@@ -100,6 +113,7 @@ async function missingParts(deps: HealthDeps): Promise<string[]> {
   if (lifecycle.draining) missing.push("the service is shutting down");
   if (!catalog.known) missing.push("the model bundles are being read");
   for (const id of catalog.loading) missing.push(`model ${id} is loading`);
+  missing.push(...catalog.out("none"));
   if (deps.blobs?.endedReason !== undefined) missing.push("the storage of runs has ended, which only a restart mends");
   const down = await storeDown(deps);
   if (down) {

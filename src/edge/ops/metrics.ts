@@ -63,5 +63,8 @@ const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", name: st
   ["chunksRun", "total", "chunks_run_total", "Chunks computed."],
   ["chunksFailed", "total", "chunks_failed_total", "Runs that failed."],
   ["chunksCancelled", "total", "chunks_cancelled_total", "Runs that were cancelled."],
+  ["panics", "total", "panics_total", "Panics of native code that were caught, each at the cost of a request."],
+  ["replicas", "gauge", "replicas", "Replicas of all models."],
+  ["replicasOut", "gauge", "replicas_out", "Of these, those that take no more work; /readyz says why."],
   ["valuesClamped", "total", "values_clamped_total", "Action values outside their column's range."],
 ];

@@ -18,19 +18,24 @@ export class SlotPool implements SessionSlots {
   /** Who has each taken slot, and how many of them. */
   private readonly owners = new Map<number, string>();
   private readonly counts = new Map<string, number>();
-  /** Slots that are kept for accounts that have none. */
-  private readonly kept: number;
   /** Free slots of each replica. */
   private readonly free: number[][];
   private readonly perReplica: number;
+  /** Replicas that are out. */
+  private readonly lost = new Set<number>();
 
   constructor(private readonly memory: SlotMemory) {
-    this.kept = Math.max(Math.floor(memory.slots * KEPT_SHARE), memory.slots >= 2 ? 1 : 0);
     this.perReplica = memory.slots / memory.replicas;
     assert(Number.isInteger(this.perReplica), "each replica has the same number of slots");
     this.free = Array.from({ length: memory.replicas }, (_, replica) =>
       Array.from({ length: this.perReplica }, (__, slot) => replica * this.perReplica + slot).reverse(),
     );
+  }
+
+  /** Slots that are kept for accounts that have none, of those whose replicas work. */
+  private get kept(): number {
+    const working = this.perReplica * (this.memory.replicas - this.lost.size);
+    return Math.max(Math.floor(working * KEPT_SHARE), working >= 2 ? 1 : 0);
   }
 
   get freeCount(): number {
@@ -55,8 +60,19 @@ export class SlotPool implements SessionSlots {
     const home = present(this.free[Math.floor(slot / this.perReplica)], "the slot's replica");
     assert(!home.includes(slot), "a slot is given back once");
     this.forget(slot);
+    // Its memory is not to be had any more.
+    if (this.isLost(slot)) return;
     this.memory.sessionDrop(slot);
     home.push(slot);
+  }
+
+  lose(replica: number): void {
+    this.lost.add(replica);
+    this.free[replica] = [];
+  }
+
+  isLost(slot: number): boolean {
+    return this.lost.has(Math.floor(slot / this.perReplica));
   }
 
   private forget(slot: number): void {

@@ -217,6 +217,12 @@ export class SessionTable implements Sessions {
     if (entry && entry.state !== LOOKING) this.settle(key, entry, machine.end(entry.state));
   }
 
+  /** A request that runs is answered first; the next one finds that the session has ended. */
+  loseSlots(slots: SessionSlots): void {
+    const isLost = ({ slot, slots: own }: Entry) => own === slots && slot !== undefined && slots.isLost(slot);
+    for (const [key, entry] of [...this.live]) if (isLost(entry)) this.settle(key, entry, machine.end(entry.state));
+  }
+
   /** Called by every `begin` and by a timer. */
   sweep(): void {
     const now = this.clock.monotonicMs();

@@ -1,0 +1,38 @@
+/** What follows when replicas of the loaded models are out: they are logged, their sessions end, and the service when none is left. */
+import type { LostReplica, Model } from "../engine/engine.ts";
+import type { Catalog } from "../robot/catalog.ts";
+import type { Sessions } from "../robot/exclusive.ts";
+import type { Log } from "../std/log.ts";
+
+export class Replicas {
+  private readonly models: Model[] = [];
+  private readonly over = Promise.withResolvers<void>();
+  /** Resolves when no replica of any model is left. */
+  readonly noneLeft = this.over.promise;
+
+  constructor(
+    private readonly parts: {
+      readonly catalog: Catalog;
+      readonly sessions: Pick<Sessions, "loseSlots">;
+      readonly log: Log;
+    },
+  ) {}
+
+  /** From a model's loading on. */
+  watch(model: Model): void {
+    this.models.push(model);
+    model.whenLost((lost) => this.lost(model, lost));
+    // A replica may have been lost between its first run and this.
+    for (const lost of model.lost) this.lost(model, lost);
+  }
+
+  private lost(model: Model, { replica, reason }: LostReplica): void {
+    const { catalog, sessions, log } = this.parts;
+    const { id } = model.manifest;
+    log.error("replica out", { model: id, replica, left: model.replicas - model.lost.length, reason });
+    const slots = catalog.models.get(id)?.slots;
+    slots?.lose(replica);
+    if (slots) sessions.loseSlots(slots);
+    if (this.models.every(({ lost, replicas }) => lost.length === replicas)) this.over.resolve();
+  }
+}

@@ -1,0 +1,91 @@
+/** A replica that is out takes no more work; its sessions end, `/readyz` tells, and the service ends when none is left (contract section 2). */
+import { beforeEach, expect, test } from "bun:test";
+import { Replicas } from "../../src/service/replicas.ts";
+import { statefulManifest } from "../edge/manifests.ts";
+import { CARTESIAN, MODEL, observation, RATES, STATEFUL, type Stage, stage } from "../edge/stage.ts";
+
+let at: Stage;
+let replicas: Replicas;
+
+beforeEach(async () => {
+  at = await stage();
+  at.engine.replicasPerModel = 2;
+  const { catalog, sessions } = at.service.robot;
+  catalog.add(statefulManifest(), RATES, at.engine.model(statefulManifest()));
+  replicas = new Replicas({ catalog, sessions, log: at.service.core.log });
+  for (const { model } of catalog.models.values()) if (model) replicas.watch(model);
+});
+
+const chunk = async (session_id: string, chat = at.chat) => {
+  const response = await chat(observation({ model: STATEFUL, session_id }));
+  return { status: response.status, code: ((await response.json()) as { error?: { code: string } }).error?.code };
+};
+const freeSlots = () => at.service.robot.catalog.models.get(STATEFUL)?.slots?.freeCount;
+const ready = async () => {
+  const response = await at.send("/readyz");
+  return { ...((await response.json()) as object), status: response.status };
+};
+
+test("sessions on a lost replica answer 410, those on the other one go on, and capacity shrinks", async () => {
+  // Each new session goes to the replica with the most free slots: the first to replica 0, the second to 1.
+  expect(await chunk("on-0")).toEqual({ status: 200, code: undefined });
+  expect(await chunk("on-1")).toEqual({ status: 200, code: undefined });
+  expect(freeSlots()).toBe(2);
+  at.engine.lose(STATEFUL, 0, "a run had not ended after 15000 ms");
+  expect(await chunk("on-0")).toEqual({ status: 410, code: "session_expired" });
+  expect((await chunk("on-1")).code).not.toBe("session_expired");
+  expect(freeSlots()).toBe(1);
+  // The last slot of those that are left is kept for an account without a session.
+  expect(await chunk("third")).toEqual({ status: 429, code: "no_replica_free" });
+  const other = await at.account("acct_2");
+  expect((await chunk("third", other)).status).toBe(200);
+  expect(await chunk("fourth", other)).toEqual({ status: 429, code: "no_replica_free" });
+  expect(at.engine.observations.map(({ slot }) => slot).filter((slot) => slot === 0 || slot === 1)).toHaveLength(1);
+});
+
+test("a session whose chunk runs while its replica goes out ends after it", async () => {
+  let release = () => {};
+  at.engine.script.start = () =>
+    new Promise((resolve) => {
+      release = resolve;
+    });
+  const running = chunk("on-0");
+  while (at.engine.observations.length === 0) await Bun.sleep(0);
+  at.engine.lose(STATEFUL, 0, "its thread ended");
+  at.engine.script.run = async () => at.engine.failure("the replica of the run is out");
+  release();
+  expect((await running).status).toBe(500);
+  at.engine.script.start = async () => {};
+  at.engine.script.run = async (observed) => at.engine.chunk(observed);
+  // Its slot was not offered again.
+  expect(freeSlots()).toBe(2);
+});
+
+test("readyz names the replica and the reason: 200 while the model has another one, 503 when it has none", async () => {
+  const sentence = (replica: number, reason: string) => `replica ${replica} of model ${STATEFUL} is out: ${reason}`;
+  at.engine.lose(STATEFUL, 1, "its device failed: CUDA failure 700");
+  const first = sentence(1, "its device failed: CUDA failure 700");
+  expect(await ready()).toMatchObject({ status: 200, out: [first] });
+  at.engine.lose(STATEFUL, 0, "its thread ended");
+  const missing = [first, sentence(0, "its thread ended")];
+  expect(await ready()).toMatchObject({ status: 503, missing });
+  expect(at.logLines.filter((line) => line.startsWith("replica out"))).toHaveLength(2);
+});
+
+test("the service ends when no replica of any model is left, and not before", async () => {
+  let over = false;
+  replicas.noneLeft.then(() => {
+    over = true;
+  });
+  for (const [model, replica] of [
+    [STATEFUL, 0],
+    [STATEFUL, 1],
+    [MODEL, 0],
+  ] as const) {
+    at.engine.lose(model, replica, "its thread ended");
+    await Bun.sleep(0);
+    expect(over).toBe(false);
+  }
+  at.engine.lose(CARTESIAN, 0, "its thread ended");
+  await replicas.noneLeft;
+});
