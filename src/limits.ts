@@ -109,6 +109,8 @@ export const LIMITS = {
   namedSessionsHourMax: 20_000,
   /** From admission to answer, if `chunk_seconds` is not set. */
   chunkSecondsDefault: 10,
+  /** `/readyz` shows that the store takes writes by one write in this time, however many ask. */
+  storeProbeMs: 1_000,
   /** From the end of `chunk_seconds`, when a run is cancelled, until its replica is taken to hang. */
   runMarginMs: 5_000,
   /** Live robot sessions over all accounts (models without memory). */

@@ -7,6 +7,7 @@ import type { Catalog } from "../../robot/catalog.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Lifecycle } from "../../std/lifecycle.ts";
 import type { Log } from "../../std/log.ts";
+import type { ProbeStore } from "../../store/probe/probe.ts";
 import { type StoreBase, StoreDown } from "../../store/store.ts";
 import { NO_BODY } from "../http/body-rules.ts";
 import { errorSchema, headers, json, type Operation } from "../http/operation.ts";
@@ -14,6 +15,7 @@ import { NO_KEY } from "../http/principal.ts";
 import { failedWith, failureReply, type Reply } from "../http/reply.ts";
 import { route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
+import { DurableWrite } from "./durable.ts";
 import { Placement, placements } from "./placements.ts";
 
 export interface HealthDeps {
@@ -21,12 +23,13 @@ export interface HealthDeps {
   readonly log: Log;
   readonly lifecycle: Lifecycle;
   readonly catalog: Pick<Catalog, "ids" | "known" | "loading" | "models" | "out">;
-  readonly store: Pick<StoreBase, "ping">;
+  readonly store: Pick<StoreBase, "ping"> & { readonly probe: ProbeStore };
   /** Where the bytes of runs are kept. */
   readonly blobs?: { readonly endedReason: string | undefined };
 }
 
 export function health(deps: HealthDeps): Surface {
+  const durable = new DurableWrite(deps.clock, deps.store.probe);
   const get = (name: string, operation: Operation, handle: () => Promise<Reply>) =>
     route({ method: "GET", path: `/${name}`, name, key: NO_KEY, body: NO_BODY, operation, handle });
   return {
@@ -34,7 +37,7 @@ export function health(deps: HealthDeps): Surface {
     answers: ROBOT_ANSWERS,
     routes: [
       get("healthz", HEALTHZ, async () => ({ status: 200, body: '{"status":"alive"}' })),
-      get("readyz", READYZ, () => readyz(deps)),
+      get("readyz", READYZ, () => readyz(deps, durable)),
     ],
     schemas: { Alive, Ready, NotReady },
   };
@@ -52,7 +55,8 @@ const READYZ: Operation = {
   description: "Also the list of served model ids. For load balancers: not ready from the signal to shut down on.",
   responses: {
     "200": {
-      description: "Every configured model is warm and has a replica that works, and the store answers.",
+      description:
+        "Every configured model is warm and has a replica that works, and the store answers and takes durable writes.",
       headers: headers(),
       content: json("Ready"),
     },
@@ -89,8 +93,8 @@ const NotReady = Type.Object(
   { title: "Not ready" },
 );
 
-async function readyz(deps: HealthDeps): Promise<Reply> {
-  const missing = await missingParts(deps);
+async function readyz(deps: HealthDeps, durable: DurableWrite): Promise<Reply> {
+  const missing = await missingParts(deps, durable);
   if (missing.length === 0) {
     const { ids } = deps.catalog;
     const out = deps.catalog.out("some");
@@ -107,7 +111,7 @@ async function readyz(deps: HealthDeps): Promise<Reply> {
   return { ...reply, body: JSON.stringify({ ...failure.body(), missing }) };
 }
 
-async function missingParts(deps: HealthDeps): Promise<string[]> {
+async function missingParts(deps: HealthDeps, durable: DurableWrite): Promise<string[]> {
   const { lifecycle, catalog } = deps;
   const missing: string[] = [];
   if (lifecycle.draining) missing.push("the service is shutting down");
@@ -115,21 +119,29 @@ async function missingParts(deps: HealthDeps): Promise<string[]> {
   for (const id of catalog.loading) missing.push(`model ${id} is loading`);
   missing.push(...catalog.out("none"));
   if (deps.blobs?.endedReason !== undefined) missing.push("the storage of runs has ended, which only a restart mends");
-  const down = await storeDown(deps);
+  const { store } = deps;
+  const down = await inTime(deps, () => store.ping());
+  const readOnly = down ? undefined : await inTime(deps, () => durable.ask());
   if (down) {
     deps.log.error("store down", { reason: down.reason });
     missing.push("the store does not answer");
+  } else if (readOnly) {
+    deps.log.error("store takes no writes", { reason: readOnly.reason });
+    missing.push("the store takes no durable writes; is its disk full?");
   }
   return missing;
 }
 
 /** Why the store is down; one that does not answer in time is down as well. */
-async function storeDown({ store, clock }: HealthDeps): Promise<StoreDown | undefined> {
+async function inTime(
+  { clock }: HealthDeps,
+  ask: () => Promise<StoreDown | undefined>,
+): Promise<StoreDown | undefined> {
   const { promise, resolve } = Promise.withResolvers<StoreDown>();
   const silent = new StoreDown(`it did not answer within ${LIMITS.storePingMs} ms`);
   const disarm = clock.after(LIMITS.storePingMs, () => resolve(silent));
   try {
-    return await Promise.race([store.ping(), promise]);
+    return await Promise.race([ask(), promise]);
   } finally {
     disarm();
   }

@@ -1,0 +1,20 @@
+/** The write of readiness, on both engines. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { StoreDown } from "../../src/store/store.ts";
+import { ENGINES, place, startServer, stopServer } from "./engines.ts";
+
+beforeAll(startServer, 60_000);
+afterAll(stopServer);
+
+for (const { name, absent, title } of ENGINES) {
+  describe.skipIf(absent)(title, () => {
+    test("it can be repeated, side by side too, and a closed store says that it is down", async () => {
+      await using at = await place(name);
+      const store = await at.open();
+      expect(await store.probe.wrote()).toBe("kept");
+      expect(await Promise.all([store.probe.wrote(), store.probe.wrote()])).toEqual(["kept", "kept"]);
+      await store.close();
+      expect(await store.probe.wrote()).toBeInstanceOf(StoreDown);
+    });
+  });
+}
