@@ -1,0 +1,158 @@
+//! Each test is run once per interleaving of its threads.
+
+use crate::queue::Queue;
+use crate::running::{Running, Stop};
+use crate::ticket::{FREE, Kind, Ticket, Word};
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::thread;
+use std::sync::Arc as Plain;
+
+const LIVE: u8 = 1;
+const DONE: u8 = 2;
+
+fn slot() -> (loom::sync::Arc<Word>, Ticket) {
+    let word = loom::sync::Arc::new(Word::new(Kind::Chunk, 0, 0));
+    let ticket = word.next().expect("the first ticket");
+    word.open(ticket, LIVE);
+    (word, ticket)
+}
+
+/// Run slots: the replica and the watchdog both end a run; one of them does, so it has one completion.
+#[test]
+fn a_run_is_ended_by_exactly_one_of_two_threads() {
+    loom::model(|| {
+        let (word, ticket) = slot();
+        let other = word.clone();
+        let watchdog = thread::spawn(move || other.turn(ticket, LIVE, DONE));
+        let replica = word.turn(ticket, LIVE, DONE);
+        assert!(watchdog.join().expect("no panic") != replica);
+        assert_eq!(word.state(ticket), Some(DONE));
+    });
+}
+
+/// Tickets: a thread with an old ticket wakes up while the slot is freed and given to another run, and never changes it.
+#[test]
+fn a_late_thread_never_reaches_the_slots_next_user() {
+    loom::model(|| {
+        let (word, ticket) = slot();
+        let late = word.clone();
+        let hung = thread::spawn(move || late.turn(ticket, LIVE, DONE));
+        let ended = word.turn(ticket, LIVE, FREE);
+        if ended {
+            let next = word.next().expect("a second ticket");
+            word.open(next, LIVE);
+            assert!(!hung.join().expect("no panic"));
+            assert_eq!((word.state(next), word.state(ticket)), (Some(LIVE), None));
+        } else {
+            assert!(hung.join().expect("no panic"));
+        }
+    });
+}
+
+/// A run is written to under its lock while it is live: what the ender sees afterwards is whole, and nothing is written later.
+#[test]
+fn nothing_is_written_to_a_run_after_its_end() {
+    loom::model(|| {
+        let (word, ticket) = slot();
+        let job = loom::sync::Arc::new(crate::sync::Mutex::new(0));
+        let (late, result) = (word.clone(), job.clone());
+        let replica = thread::spawn(move || {
+            let mut result = crate::sync::lock(&result);
+            if late.state(ticket) == Some(LIVE) {
+                *result += 1;
+            }
+        });
+        let seen = {
+            let result = crate::sync::lock(&job);
+            assert!(word.turn(ticket, LIVE, DONE));
+            *result
+        };
+        replica.join().expect("no panic");
+        assert_eq!(*crate::sync::lock(&job), seen);
+    });
+}
+
+/// Queue: closed at any moment, every item that was accepted is consumed once, and the consumer ends.
+#[test]
+fn a_closed_queue_gives_every_item_that_it_accepted() {
+    loom::model(|| {
+        let queue = loom::sync::Arc::new(Queue::new(2));
+        let (producer, closer) = (queue.clone(), queue.clone());
+        let pushed = thread::spawn(move || usize::from(producer.push(1, 7).is_ok()));
+        let closing = thread::spawn(move || closer.close());
+        let mut taken = Vec::with_capacity(2);
+        let mut count = 0;
+        while queue.take(&mut taken, 2) {
+            count += taken.len();
+        }
+        closing.join().expect("no panic");
+        // What was accepted after the last look of the consumer cannot be: a closed queue accepts nothing.
+        assert_eq!(pushed.join().expect("no panic"), count);
+    });
+}
+
+/// Queue: an item that is taken back is not taken by the consumer, and one that is taken is not taken back.
+#[test]
+fn an_item_is_taken_or_taken_back() {
+    loom::model(|| {
+        let queue = loom::sync::Arc::new(Queue::new(2));
+        queue.push(1, 7).expect("room");
+        queue.close();
+        let caller = queue.clone();
+        let back = thread::spawn(move || caller.remove(|&item| item == 7).is_some());
+        let taken = queue.pop().is_some();
+        assert!(back.join().expect("no panic") != taken);
+    });
+}
+
+struct Flag(AtomicBool);
+
+impl Stop for Flag {
+    fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+    fn unset(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+/// A cancel between taking a batch and publishing it runs no prefill: the run is not begun, or it is told to stop.
+#[test]
+fn a_cancel_while_a_batch_begins_is_never_missed() {
+    loom::model(|| {
+        let stop = Plain::new(Flag(AtomicBool::new(false)));
+        let running = loom::sync::Arc::new(Running::new(1, Some(stop.clone())));
+        let cancelled = loom::sync::Arc::new(AtomicBool::new(false));
+        let ticket = Ticket::new(Kind::Chunk, 1, 0);
+        let (batch, flag) = (running.clone(), cancelled.clone());
+        let replica = thread::spawn(move || {
+            let (mut taken, mut gone) = (vec![ticket], Vec::with_capacity(1));
+            batch.begin(&mut taken, &mut gone, |_| flag.load(Ordering::SeqCst))
+        });
+        cancelled.store(true, Ordering::SeqCst);
+        running.stop_if_all(ticket, |_| cancelled.load(Ordering::SeqCst));
+        let begun = replica.join().expect("no panic");
+        assert!(!begun || stop.0.load(Ordering::SeqCst));
+    });
+}
+
+/// The watchdog and the end of a computation: its runs are the replica's or the watchdog's, never both's and never nobody's.
+#[test]
+fn a_batch_is_ended_by_the_replica_or_by_the_watchdog() {
+    loom::model(|| {
+        let running = loom::sync::Arc::new(Running::<Flag>::new(1, None));
+        let ticket = Ticket::new(Kind::Chunk, 1, 0);
+        assert!(running.begin(&mut vec![ticket], &mut Vec::new(), |_| false));
+        let owned = loom::sync::Arc::new(AtomicUsize::new(0));
+        let (other, count) = (running.clone(), owned.clone());
+        let watchdog = thread::spawn(move || {
+            if let Some(owed) = other.lose("it hung".into()) {
+                count.fetch_add(owed.len(), Ordering::SeqCst);
+            }
+        });
+        let computed = running.computed();
+        watchdog.join().expect("no panic");
+        // Out before the computation ended: the watchdog has the run. Out later: both may try, and the slot's word decides.
+        assert!(computed || owned.load(Ordering::SeqCst) == 1);
+    });
+}
