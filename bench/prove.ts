@@ -22,6 +22,7 @@ import { llmKill } from "./llm-kill.ts";
 import { loop } from "./loop.ts";
 import { memory } from "./memory.ts";
 import { money } from "./money.ts";
+import { nativeMemory } from "./native-memory.ts";
 import { overhead } from "./overhead.ts";
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
@@ -34,7 +35,7 @@ import { start } from "./start.ts";
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill],
   ...[money, overhead, interference, llm, llmBeside, llmKill],
-  ...[runs, runsKill, runsLarge],
+  ...[runs, runsKill, runsLarge, nativeMemory],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {
