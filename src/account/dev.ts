@@ -52,11 +52,14 @@ export async function devAccount(store: DevStore, dataDir: string, clock: Clock)
       );
     }
     const made = await makeDevKey(store, clock);
-    if (made instanceof StoreDown) return new Problem(`the account ${DEV_EMAIL} cannot be made: ${made.reason}`);
+    if (made instanceof StoreDown) {
+      return new Problem(`the account ${DEV_EMAIL} cannot be made: ${made.reason}; start again once the store works`);
+    }
     await writePrivate(path, `${made.key}\n`);
     return made;
   } catch (error) {
-    return new Problem(`the key of ${DEV_EMAIL} cannot be kept in ${path}: ${(error as Error).message}`);
+    const todo = "put its disk in order or give it room, then start again";
+    return new Problem(`the key of ${DEV_EMAIL} cannot be kept in ${path}: ${(error as Error).message}; ${todo}`);
   }
 }
 

@@ -33,14 +33,23 @@ export function blobBackend({ blobs, dataDir }: Where): Promise<Backend> {
  * storage need it: robots do not wait for its answer.
  */
 export async function openBlobs(blobs: Blobs, where: Where, log: Log): Promise<Problem | undefined> {
-  await mkdir(where.dataDir, { recursive: true, mode: 0o700 });
+  const staging = join(where.dataDir, "staging");
+  const problem = (reason: string) =>
+    new Problem(
+      `the files of runs cannot be kept in ${where.dataDir}: ${reason}; put its disk in order or give it room, then start again`,
+    );
+  try {
+    await mkdir(where.dataDir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    return problem((error as Error).message);
+  }
   blobs.whenEnded((reason) => {
     log.error("run storage is down until the next start", { reason, todo: "restart tendon, and report this line" });
   });
-  const opening = blobs.open(join(where.dataDir, "staging"));
+  const opening = blobs.open(staging);
   if (where.blobs === undefined) {
     const down = await opening;
-    return down instanceof BlobsDown ? new Problem(`the files of runs cannot be kept: ${down.reason}`) : undefined;
+    return down instanceof BlobsDown ? problem(down.reason) : undefined;
   }
   opening
     .then((down) => down && log.error("the object store of runs is not reached", { reason: down.reason }))

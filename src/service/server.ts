@@ -119,7 +119,8 @@ export class Server {
     service.llm.jobs.start();
     const linkToken = await service.people.operatorLink();
     if (linkToken instanceof StoreDown) {
-      return new Problem(`no link for the operator could be made: ${linkToken.reason}`);
+      const todo = "start again once the store can be written";
+      return new Problem(`no link for the operator could be made: ${linkToken.reason}; ${todo}`);
     }
     return { url: main.url, opsUrl: ops.url, catalog: robot.catalog, dev, linkToken };
   }

@@ -8,6 +8,10 @@ export const DATABASE_FILE = "tendon.sqlite";
 const LOCK_FILE = "serve.lock";
 const PROCESS_FILE = "serve.pid";
 
+/** What its operator does where a disk refuses something. */
+export const DISK_ADVICE =
+  "put its disk in order or give it room, then start again, or name another folder with --data";
+
 /** Creates the folder with mode 0700, or restricts an existing one that is empty or tendon's. */
 export function prepareFolder(dir: string): Problem | undefined {
   // SQLite creates its files with the process's mask, so the mask keeps them private.
@@ -24,7 +28,7 @@ export function prepareFolder(dir: string): Problem | undefined {
     chmodSync(dir, 0o700);
     return undefined;
   } catch (error) {
-    return new Problem(`the data folder cannot be used: ${(error as Error).message}`, EXIT.usage);
+    return new Problem(`the data folder cannot be used: ${(error as Error).message}; ${DISK_ADVICE}`, EXIT.usage);
   }
 }
 
@@ -48,7 +52,10 @@ export function lockFolder(dir: string): FolderLock | Problem {
   } catch (error) {
     lock?.close();
     if ((error as { code?: string }).code !== "SQLITE_BUSY") {
-      return new Problem(`the data folder cannot be locked: ${(error as Error).message}`, EXIT.usage);
+      return new Problem(
+        `the data folder ${dir} cannot be locked: ${(error as Error).message}; ${DISK_ADVICE}`,
+        EXIT.usage,
+      );
     }
     return new Problem(
       `another tendon serve (process ${holder(dir)}) uses ${dir}; stop it, or name another folder with --data`,

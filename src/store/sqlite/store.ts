@@ -10,7 +10,7 @@ import { type Domains, type Run, slicesOf } from "../domain.ts";
 import { drive, first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";
 import { openLook, openReader } from "./connection.ts";
-import { DATABASE_FILE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
+import { DATABASE_FILE, DISK_ADVICE, type FolderLock, lockFolder, prepareFolder } from "./folder.ts";
 import { newerSchema } from "./migrate.ts";
 import { closeSqlite, onSqlite } from "./statements.ts";
 import { Writer } from "./thread.ts";
@@ -41,7 +41,7 @@ export async function openSqliteStore<D extends Domains>(
   if (problem !== undefined) {
     await writer.close();
     lock.release();
-    return new Problem(`the database ${path} cannot be opened: ${problem}`, EXIT.failed);
+    return new Problem(`the database ${path} cannot be opened: ${problem}; ${DISK_ADVICE}`, EXIT.failed);
   }
   // A command ends before the log is long, and closing the last connection copies the log.
   if (use === "serve") writer.copyLog(path, checkpointer());

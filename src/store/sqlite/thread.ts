@@ -13,6 +13,7 @@ export class Writer {
   private checkpointer: Worker | undefined;
   private readonly copied = Promise.withResolvers<void>();
   private nextId = 1;
+  private path = "";
 
   constructor(private readonly worker: Worker) {
     worker.onmessage = ({ data }: MessageEvent<FromWriter>) => this.receive(data);
@@ -20,6 +21,7 @@ export class Writer {
   }
 
   open(path: string): Promise<string | undefined> {
+    this.path = path;
     this.post({ kind: "open", path });
     return this.opened.promise;
   }
@@ -28,7 +30,7 @@ export class Writer {
   copyLog(path: string, checkpointer: Worker): void {
     checkpointer.onmessage = ({ data }: MessageEvent<FromCheckpointer>) => {
       if (data.kind === "closed") this.copied.resolve();
-      else this.fail(syncFailed(data.message));
+      else this.fail(this.syncFailed(data.message));
     };
     checkpointer.onerror = (event) => this.fail(`the checkpoint thread failed: ${event.message}`);
     this.checkpointer = checkpointer;
@@ -84,12 +86,14 @@ export class Writer {
     if (message.kind === "opened") this.opened.resolve(message.problem);
     else if (message.kind === "closed") this.closed.resolve();
     else if (message.kind === "grown") this.postCheckpointer({ kind: "copy" });
-    else if (message.kind === "failed") this.fail(syncFailed(message.message));
+    else if (message.kind === "failed") this.fail(this.syncFailed(message.message));
     else for (const reply of message.replies) this.take(reply);
   }
 
   private take(reply: WriteReply): void {
-    this.pending.get(reply.id)?.(reply);
+    // SQLite's own words name no file.
+    const told = reply.down === undefined ? reply : { ...reply, down: `${this.path}: ${reply.down}` };
+    this.pending.get(reply.id)?.(told);
     this.pending.delete(reply.id);
   }
 
@@ -105,9 +109,9 @@ export class Writer {
     for (const [id, resolve] of this.pending) resolve({ id, down: reason, unknown: true });
     this.pending.clear();
   }
-}
 
-function syncFailed(message: string): string {
-  const advice = "nothing is read or written any more; put the disk in order, then restart tendon";
-  return `a sync of the log failed (${message}), so the last writes may be lost: ${advice}`;
+  private syncFailed(message: string): string {
+    const advice = "nothing is read or written any more; put the disk in order, then restart tendon";
+    return `a sync of the log of ${this.path} failed (${message}), so the last writes may be lost: ${advice}`;
+  }
 }

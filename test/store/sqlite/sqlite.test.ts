@@ -79,7 +79,7 @@ test.skipIf(strace === null && testRequirement() === "none")(
     const tracer = [strace ?? "strace", "-f", "-qq", "-o", "/dev/null", ...fault];
     const traced = Bun.spawn([...tracer, process.execPath, "-e", child], { stdout: "pipe", stderr: "inherit" });
     const [line = "", closed] = (await new Response(traced.stdout).text()).split("\n");
-    const down = { reason: expect.stringMatching(/sync of the log failed.*EIO.*restart tendon/) };
+    const down = { reason: expect.stringMatching(/sync of the log of .*tendon\.sqlite failed.*EIO.*restart tendon/) };
     const { waited, later } = JSON.parse(line);
     expect(waited.slice(0, 2)).toEqual([
       { ...down, outcomeUnknown: true },
