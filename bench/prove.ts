@@ -12,6 +12,7 @@ import { origin } from "../src/measure/origin.ts";
 import { arrival } from "./arrival.ts";
 import { chunk } from "./chunk.ts";
 import { decode } from "./decode.ts";
+import { diskFaults } from "./disk-faults.ts";
 import { episodes } from "./episodes.ts";
 import { hostile } from "./hostile.ts";
 import { interference } from "./interference.ts";
@@ -35,7 +36,7 @@ import { start } from "./start.ts";
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill],
   ...[money, overhead, interference, llm, llmBeside, llmKill],
-  ...[runs, runsKill, runsLarge, nativeMemory],
+  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {
