@@ -11,13 +11,13 @@ const HISTORIES = {
 export const sim: Proof = {
   name: "sim",
   question:
-    "Do the robot route, on the fake engine and on the native one, and the language models keep their promises over random histories?",
+    "Do the robot route, on the real store with the fake engine and the native one, and the language models keep their promises over random histories?",
   async run(size) {
     const native = await nativeGround();
     const rows: Figure[] = [];
     for (const ground of [fakeGround(), native]) {
       const count = HISTORIES[size][ground.name === "fake" ? "fake" : "native"];
-      const outcomes = new Outcomes();
+      const outcomes = new Outcomes(ground);
       // A broken history throws with its number and its whole trace.
       for (let number = 0; number < count; number += 1) outcomes.add(await runHistory(ground, number));
       rows.push(...figures(ground.name, count, outcomes));

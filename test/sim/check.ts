@@ -120,9 +120,18 @@ async function checkMoney({ world, requests: { sent } }: History): Promise<void>
   const accounts = await world.store.accounts.list();
   assert(Array.isArray(accounts) && accounts.every(({ held }) => held === 0n), "no money is held");
   const charged = world.store.kept.map(({ chargeId }) => chargeId);
+  const { untold } = world.store;
+  const settled = world.store.settled();
+  assert(
+    settled.toSorted().join() === charged.toSorted().join(),
+    `what is charged is what was told as kept, or was found after a kill: ${settled.length} and ${charged.length}`,
+  );
   assert(new Set(charged).size === charged.length, "a run is charged once");
   const committed = world.everyModel.reduce((sum, model) => sum + model.committed.length, 0);
-  assert(charged.length === committed, `what is charged is committed: ${charged.length} and ${committed}`);
+  assert(
+    charged.length === committed + untold.length,
+    `what is charged is committed, or was on its way at a kill: ${charged.length}, ${committed} and ${untold.length}`,
+  );
   for (const { index, replies } of sent) {
     for (const { status, text, generationId, replayed } of replies) {
       const chunk = status === 200 && !isError(text);

@@ -8,6 +8,7 @@ import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { checkEnd } from "./check.ts";
+import { inBackground } from "./gates.ts";
 import { Links } from "./links.ts";
 import { Requests } from "./requests.ts";
 import { flush, type World } from "./world.ts";
@@ -43,8 +44,15 @@ interface Options {
   readonly pictures: Pictures;
   readonly actions: number;
   readonly kills: boolean;
+  /** The wall clock jumps by days, at a start and while the service runs. */
+  readonly jumps: boolean;
   readonly clean: Model;
 }
+
+/** One in so many things that happen is a jump of the clock, where clocks jump. */
+const JUMP_IN = 30;
+const JUMP_HOURS = [-24 * 400, -24 * 3, -30, -1, 1, 30, 24 * 3, 24 * 400];
+const HOUR_MS = 3_600_000;
 
 /** The mark of an observation is a joint's position in these: exact in every number format. */
 const MARKS_PER_RADIAN = 1024;
@@ -123,6 +131,8 @@ export class History {
     world.slowReads = 0;
     world.refuseOpen = false;
     world.clock.advance(LIMITS.socketCloseMs);
+    world.letThrough();
+    await this.drain();
     if (this.wasDown) await world.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
     await checkEnd(this, this.options.clean);
   }
@@ -130,6 +140,8 @@ export class History {
   private async act(): Promise<void> {
     const { world } = this;
     if (world.store.down && this.below(6) === 0) return this.turnStore("up");
+    // Asked only where clocks jump: the other histories stay what they are.
+    if (this.options.jumps && this.below(JUMP_IN) === 0) return this.jump();
     const choice = this.below(100);
     if (choice < 9) return this.requests.send(this.pick(this.robots.filter(({ socketOnly }) => !socketOnly)));
     if (choice < 12) return this.requests.again();
@@ -142,9 +154,10 @@ export class History {
     if (choice < 18) return this.refuse();
     if (choice < 21) return this.advance(this.pick([100, 250, 2_000, 5_000, 11_000, 61_000]));
     if (choice < 23) return await this.end();
-    if (choice < 24 && this.options.kills) return this.kill();
+    if (choice < 24 && this.options.kills) return await this.kill();
     if (choice < 26) return this.slow();
     if (choice < 27) return this.turnStore("down");
+    if (choice < 28) return this.copy();
     if (choice < 55 || world.gates.size === 0) return await this.links.act();
     this.note(`open ${await world.gates.open(this.below(world.gates.size))}`);
   }
@@ -207,6 +220,14 @@ export class History {
     this.world.service.robot.sessions.sweep();
   }
 
+  private jump(): void {
+    const hours = this.pick(JUMP_HOURS);
+    this.note(`the clock jumps by ${hours} hours`);
+    this.world.jumpedMs += hours * HOUR_MS;
+    // The next turn of the upkeep; what waits at gates waits on.
+    inBackground(this.world.upkeep());
+  }
+
   private refuse(): void {
     const commit = this.below(2) === 0;
     this.note(`the next ${commit ? "commit" : "record of a session"} is refused`);
@@ -217,6 +238,11 @@ export class History {
   slow(): void {
     this.world.slowReads = 1 + this.below(3);
     this.note(`the next ${this.world.slowReads} look-ups take their time`);
+  }
+
+  private copy(): void {
+    this.note("the log is copied into the database");
+    this.world.store.copyLog();
   }
 
   private turnStore(way: "up" | "down"): void {
@@ -233,11 +259,13 @@ export class History {
     await this.world.send(`/v1/robot/sessions/${robot.sessionId}?model=${model}`, robot.account, { method: "DELETE" });
   }
 
-  private kill(): void {
-    this.note("kill and restart");
+  private async kill(): Promise<void> {
+    const power = this.below(2) === 0;
+    this.note(power ? "the power is lost" : "kill and restart");
     this.requests.excuse();
     this.links.lose();
-    this.world.start();
+    if (this.options.jumps && this.below(2) === 0) this.jump();
+    await this.world.restart(power);
   }
 
   /** Opens every gate until nobody waits for anything. */

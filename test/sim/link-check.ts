@@ -20,8 +20,10 @@ export function checkSaid(history: History): void {
       executions.set(mark, (executions.get(mark) ?? 0) + 1);
     }
   }
+  // What was on its way at a kill was executed too, if it was kept.
+  const untold = new Set(history.world.store.untold.map(({ observation }) => observation?.observationId));
   for (const content of history.links.said) {
-    const count = executions.get(content.mark) ?? 0;
+    const count = (executions.get(content.mark) ?? 0) + Number(content.id !== undefined && untold.has(content.id));
     const name = `${content.id} (mark ${content.mark})`;
     assert(!content.said.some(({ outcome }) => outcome === "step") || count === 1, `${name} was executed once`);
     const nothing = content.said.every((said) => cameToNothing(said));

@@ -77,10 +77,16 @@ function fakeEngine(): FakeEngine {
 }
 
 /** Runs one history; the error of a broken one has its whole trace. */
-export async function runHistory(ground: Ground, number: number): Promise<History> {
-  const world = await World.open(() => ground.models());
+export async function runHistory(
+  ground: Ground,
+  number: number,
+  clocks: "steady" | "jumping" = "steady",
+): Promise<History> {
+  const world = await World.open(() => ground.models(), `history ${number}`);
   const { pictures, kills } = ground;
-  const history = new History(world, `history ${number}`, { pictures, actions: ACTIONS, kills, clean: ground.clean() });
+  const jumps = clocks === "jumping";
+  const options = { pictures, actions: ACTIONS, kills, jumps, clean: ground.clean() };
+  const history = new History(world, `history ${number}`, options);
   try {
     await history.run();
     return history;
@@ -88,7 +94,7 @@ export async function runHistory(ground: Ground, number: number): Promise<Histor
     const trace = history.trace.map((line) => `  ${line}`).join("\n");
     throw new Error(
       `history ${number} on the ${ground.name} engine: ${(error as Error).message}\n${trace}\n` +
-        `replay it with: bun test/sim/replay.ts ${ground.name} ${number}`,
+        `replay it with: bun test/sim/replay.ts ${ground.name} ${number} ${clocks}`,
     );
   } finally {
     await world.store.close();
@@ -142,15 +148,24 @@ const EXPECTED = [
   ].map((name) => `socket ${name}`),
 ];
 
+/** And where processes are killed. */
+const KILLS = ["power lost", "killed with a settlement on its way that is kept"];
+
 /** Counts how requests ended. */
 export class Outcomes {
-  readonly counts = new Map<string, number>(EXPECTED.map((name) => [name, 0]));
+  readonly counts: Map<string, number>;
   histories = 0;
 
-  add({ trace, waited }: History): void {
+  constructor({ kills }: Pick<Ground, "kills">) {
+    this.counts = new Map([...EXPECTED, ...(kills ? KILLS : [])].map((name) => [name, 0]));
+  }
+
+  add({ trace, waited, world }: History): void {
     this.histories += 1;
     if (waited) this.count("waited");
+    if (world.store.untold.length > 0) this.count("killed with a settlement on its way that is kept");
     for (const line of trace) {
+      if (line === "the power is lost") this.count("power lost");
       const [, who, outcome] = /^(.)\d+ ← ([a-z_]+)/.exec(line) ?? [];
       if (outcome === undefined) continue;
       const where = who === "L" ? "socket " : "";

@@ -1,6 +1,7 @@
-/** The service of one history: a real app, table, store and observations; engine outcomes, commits, look-ups and time as the seed decides. */
+/** The service of one history: a real app, table, store and observations; engine outcomes, the steps of the store, look-ups and time as the seed decides. */
 import type { Elysia } from "elysia";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { expireHolds } from "../../src/charge/upkeep.ts";
 import { Drills } from "../../src/drill.ts";
 import { publicApp } from "../../src/edge/app.ts";
 import { Episode } from "../../src/edge/robot-socket/episode.ts";
@@ -8,15 +9,19 @@ import { Outbox } from "../../src/edge/robot-socket/outbox.ts";
 import type { Model } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
+import { forgetChunks } from "../../src/robot/retention.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import { assert, present } from "../../src/std/assert.ts";
+import type { Clock } from "../../src/std/clock.ts";
+import { RandomStream } from "../../src/std/random.ts";
 import type { RobotStore } from "../../src/store/robot/robot.ts";
 import { StoreDown } from "../../src/store/store.ts";
-import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
+import { funded } from "../account/fake-store.ts";
 import { FakeWire } from "../edge/robot-socket/fake-wire.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { GatedModel } from "./gated-model.ts";
-import { Gates } from "./gates.ts";
+import { Gates, inBackground } from "./gates.ts";
+import { SimStore } from "./store.ts";
 
 const ACCOUNTS = ["acct_1", "acct_2"] as const;
 
@@ -24,6 +29,9 @@ const RATES = { prompt: 1_000n, cachedPrompt: 100n, completion: 1_000_000n };
 
 /** Early frames: room for two later observations of a model, so that robots miss it now and then. */
 export const EARLY_FRAMES_MAX = 24;
+
+/** One in so many steps of the store waits for the history. */
+const STEPS_PER_WAIT = 2;
 
 /** A socket, from its server's side. */
 export interface Connection {
@@ -35,8 +43,9 @@ export interface Connection {
 
 export class World {
   readonly clock = new FakeClock();
+  /** How far the wall clock has jumped; nothing else jumps with it. */
+  jumpedMs = 0;
   readonly gates = new Gates();
-  readonly store: FakeStore = fakeStore();
   readonly keys: string[] = [];
   readonly faults: string[] = [];
   /** The next commit is refused. */
@@ -54,8 +63,8 @@ export class World {
   private app!: Pick<Elysia, "handle">;
 
   /** `models` makes the models of a process; called again when it is restarted. */
-  static async open(models: () => readonly Model[]): Promise<World> {
-    const world = new World(models);
+  static async open(models: () => readonly Model[], seed: string): Promise<World> {
+    const world = new World(models, await SimStore.open(), new RandomStream(`steps of ${seed}`));
     for (const [index, id] of ACCOUNTS.entries()) {
       const key = makeKey();
       world.keys.push(key);
@@ -63,26 +72,64 @@ export class World {
       const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: id, name: "" };
       await world.store.accounts.keyAdd({ ...record, createdAt: 0 });
     }
-    world.store.beforeKeep = () =>
-      world.gates.hold("commit", async () => {
-        const refused = world.refuseCommit;
-        world.refuseCommit = false;
-        return refused ? new StoreDown("refused by the history") : undefined;
-      });
-    world.store.beforeHold = () => world.gates.hold("hold", async () => undefined);
-    world.start();
+    world.store.beforeKeep = () => {
+      const refused = world.refuseCommit;
+      world.refuseCommit = false;
+      return refused ? new StoreDown("refused by the history") : undefined;
+    };
+    await world.start();
     return world;
   }
 
-  private constructor(private readonly makeModels: () => readonly Model[]) {}
+  private constructor(
+    private readonly makeModels: () => readonly Model[],
+    readonly store: SimStore,
+    private readonly random: RandomStream,
+  ) {}
 
-  /** A new process on the same store: what the old one waited for never comes. */
-  start(): void {
+  /** A new process on what is left of the store: what the old one waited for never comes. */
+  async restart(power: boolean): Promise<void> {
     this.gates.forget();
     this.clock.forget();
+    await this.store.restart(power);
+    await this.start();
+  }
+
+  /** Some steps of the store wait for the history from now on; otherwise none does. */
+  private gateSteps(wait: boolean): void {
+    this.store.steps = {
+      hold: (what, step) => {
+        if (wait && this.random.word() % STEPS_PER_WAIT === 0) inBackground(this.gates.hold(what, async () => step()));
+        else step();
+      },
+    };
+  }
+
+  /** What the service does again and again: old records are forgotten, holds of dead nodes given back. */
+  async upkeep(): Promise<void> {
+    const { clock, log } = this.service.core;
+    await forgetChunks(this.store.robot, clock, log);
+    await expireHolds(this.store.charges, clock, log);
+  }
+
+  /** Nothing of the store waits any more. */
+  letThrough(): void {
+    this.gateSteps(false);
+  }
+
+  private async start(): Promise<void> {
+    this.letThrough();
     // As `serve` does with a store of its own: what a process held that is gone is nobody's.
-    this.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER }).catch(() => {});
-    const { clock, store } = this;
+    await this.store.charges.holdsExpire({ before: Number.MAX_SAFE_INTEGER });
+    this.gateSteps(true);
+    const inner = this.clock;
+    const clock: Clock = {
+      unixMs: () => inner.unixMs() + this.jumpedMs,
+      monotonicMs: () => inner.monotonicMs(),
+      after: (ms, due) => inner.after(ms, due),
+      every: (ms, due) => inner.every(ms, due),
+    };
+    const store = this.store.forProcess();
     const failStep = () => {
       const step = this.failStep;
       this.failStep = undefined;
@@ -95,10 +142,13 @@ export class World {
     const note = (event: string, facts: object = {}) => {
       if (event === "request fault" || event === "socket fault") this.faults.push(JSON.stringify(facts));
     };
-    const read = <T>(work: () => Promise<T>): Promise<T> => {
-      if (this.slowReads === 0) return work();
-      this.slowReads -= 1;
-      return this.gates.hold("look-up", work);
+    const read = async <T>(work: () => Promise<T>): Promise<T> => {
+      if (this.slowReads > 0) {
+        this.slowReads -= 1;
+        // Not the work itself: its own steps may wait as well.
+        await this.gates.hold("look-up", async () => {});
+      }
+      return await work();
     };
     const records: Pick<RobotStore, "sessionLastAt" | "sessionOpen" | "observation"> = {
       sessionLastAt: (session) => read(() => store.robot.sessionLastAt(session)),
@@ -126,6 +176,10 @@ export class World {
       catalog.add(model.manifest, RATES, model);
     }
     this.app = publicApp(this.service.http, this.service.surfaces);
+    // Before the first request, as `serve` does.
+    this.letThrough();
+    await this.upkeep();
+    this.gateSteps(true);
   }
 
   /** Models of all processes. */

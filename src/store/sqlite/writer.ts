@@ -35,6 +35,24 @@ const IDLE_MS = 1_000;
 /** and after so many writes without a pause: each adds some pages to the log, a chunk's about eight. A copy slows the syncs beside it. */
 const GROWN_WRITES = 512;
 
+/** What the loop leaves to its thread; the simulation has each step wait for its turn. */
+export interface Pace {
+  /** When what has arrived by now has been received. */
+  soon(step: () => void): void;
+  sync(log: number, done: (error: Error | null) => void): void;
+  /** The returned function cancels it. */
+  after(ms: number, due: () => void): () => void;
+}
+
+const THREAD: Pace = {
+  soon: setImmediate,
+  sync: fdatasync,
+  after: (ms, due) => {
+    const timer = setTimeout(due, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
 /** Serves the messages of the thread that made this one; `answer` sends to it. */
 export class WriterLoop {
   private readonly writes;
@@ -50,11 +68,12 @@ export class WriterLoop {
   private synced: (() => void) | undefined;
   /** Writes since the log was last reported as grown. */
   private added = 0;
-  private idle: ReturnType<typeof setTimeout> | undefined;
+  private notIdle = () => {};
 
   constructor(
     private readonly domains: Domains,
     private readonly answer: (message: FromWriter) => void,
+    private readonly pace = THREAD,
   ) {
     this.writes = new Map(everyWrite(domains).map((operation) => [operation.key, operation]));
   }
@@ -69,7 +88,7 @@ export class WriterLoop {
       this.answer({ kind: "replies", replies: [{ id: message.id }] });
     } else if (this.waiting.push(message.request) === 1) {
       // What arrives while a commit runs is waiting when it ends, and becomes the next group.
-      setImmediate(() => this.commitWaiting());
+      this.pace.soon(() => this.commitWaiting());
     }
   }
 
@@ -101,9 +120,9 @@ export class WriterLoop {
     this.unsynced.push(...replies.filter((reply) => !early.includes(reply)));
     this.sync();
     this.added += requests.length;
-    clearTimeout(this.idle);
+    this.notIdle();
     if (this.added >= GROWN_WRITES) this.grown();
-    else this.idle = setTimeout(() => this.grown(), IDLE_MS);
+    else this.notIdle = this.pace.after(IDLE_MS, () => this.grown());
   }
 
   private grown(): void {
@@ -121,7 +140,7 @@ export class WriterLoop {
     const replies = this.unsynced;
     this.unsynced = [];
     this.syncing = true;
-    fdatasync(this.log, (error) => {
+    this.pace.sync(this.log, (error) => {
       if (error) return this.fail(error);
       this.syncing = false;
       this.answer({ kind: "replies", replies });
@@ -131,7 +150,7 @@ export class WriterLoop {
 
   private fail({ message }: Error): void {
     this.failed = true;
-    clearTimeout(this.idle);
+    this.notIdle();
     this.waiting = [];
     this.answer({ kind: "failed", message });
     try {
@@ -143,7 +162,7 @@ export class WriterLoop {
   }
 
   private close(): void {
-    clearTimeout(this.idle);
+    this.notIdle();
     this.commitWaiting();
     this.synced = () => {
       this.synced = undefined;
