@@ -57,7 +57,7 @@ const RUN = "arm-1/run-1";
 const FILES = { "a.txt": "first ".repeat(40), "b/c.txt": "second ".repeat(900) };
 
 /** Everything that a client asks, in order. */
-export function asks(frames: readonly Uint8Array[]): readonly Ask[] {
+function asks(frames: readonly Uint8Array[]): readonly Ask[] {
   return [
     chunk(frames, "alone"),
     chunk(frames, "s-0", "s", 0),
