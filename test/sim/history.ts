@@ -217,6 +217,7 @@ export class History {
   private advance(ms: number): void {
     this.note(`${ms} ms pass`);
     this.world.clock.advance(ms);
+    inBackground(this.world.upkeep());
     this.world.service.robot.sessions.sweep();
   }
 
@@ -224,7 +225,6 @@ export class History {
     const hours = this.pick(JUMP_HOURS);
     this.note(`the clock jumps by ${hours} hours`);
     this.world.jumpedMs += hours * HOUR_MS;
-    // The next turn of the upkeep; what waits at gates waits on.
     inBackground(this.world.upkeep());
   }
 

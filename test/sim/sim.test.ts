@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { fakeGround, nativeGround, Outcomes, runHistory } from "./sim.ts";
 
-test("random histories on the real store, its steps in any order and what is not synced lost with the power, keep every promise, and meet every outcome", async () => {
+test("random histories on the real store, its steps in any order and what is not synced lost with the power, the wall clock jumping by days, keep every promise, and meet every outcome", async () => {
   const outcomes = new Outcomes(fakeGround());
   for (let number = 0; number < 300; number += 1) outcomes.add(await runHistory(fakeGround(), number));
   expect(outcomes.missing).toEqual([]);
@@ -11,7 +11,7 @@ test("random histories on the real store, its steps in any order and what is not
 test("the same histories keep every promise on the native engine, memory and chunks those of a clean run", async () => {
   const ground = await nativeGround();
   const outcomes = new Outcomes(ground);
-  for (let number = 0; number < 60; number += 1) outcomes.add(await runHistory(ground, number));
+  for (let number = 0; number < 100; number += 1) outcomes.add(await runHistory(ground, number));
   const { framesFree, chunksFree, slotsHeld } = ground.engine.stats();
   expect([framesFree, chunksFree, slotsHeld]).toEqual([3 * 256, 128, 0]);
   await ground.engine.close();

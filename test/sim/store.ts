@@ -123,6 +123,10 @@ export class SimStore {
     return this.current.store.charges;
   }
 
+  get time(): Store["time"] {
+    return this.current.store.time;
+  }
+
   get robot(): Store["robot"] {
     return this.current.store.robot;
   }

@@ -11,6 +11,7 @@ import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { forgetChunks } from "../../src/robot/retention.ts";
 import { build, type Service } from "../../src/service/build.ts";
+import { beginSeenTime, keepSeenTime } from "../../src/service/seen-time.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { RandomStream } from "../../src/std/random.ts";
@@ -108,6 +109,7 @@ export class World {
   /** What the service does again and again: old records are forgotten, holds of dead nodes given back. */
   async upkeep(): Promise<void> {
     const { clock, log } = this.service.core;
+    await keepSeenTime(clock, this.store.time);
     await forgetChunks(this.store.robot, clock, log);
     await expireHolds(this.store.charges, clock, log);
   }
@@ -178,6 +180,8 @@ export class World {
     this.app = publicApp(this.service.http, this.service.surfaces);
     // Before the first request, as `serve` does.
     this.letThrough();
+    const untimed = await beginSeenTime(this.service.core.clock, this.store.time);
+    assert(!(untimed instanceof StoreDown), "the time that the service has seen is read");
     await this.upkeep();
     this.gateSteps(true);
   }
