@@ -3,6 +3,7 @@
  * a default stands in the schema, as it would be written in the file; without one the key is required.
  */
 import { FormatRegistry, Type } from "@sinclair/typebox";
+import { Networks, networksFault } from "../std/networks.ts";
 
 /** Where an HTTP server listens; port 0 picks a free one. */
 export interface Address {
@@ -16,6 +17,7 @@ const HOST_PORT = /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/;
 const HTTP_ADDRESS = /^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/;
 
 FormatRegistry.Set("http-address", (text) => HTTP_ADDRESS.test(text) && URL.canParse(text));
+FormatRegistry.Set("networks", (text) => networksFault(text) === undefined);
 FormatRegistry.Set("host-port", (text) => Number(HOST_PORT.exec(text)?.[2] ?? Number.NaN) <= 65_535);
 
 export function text(fallback?: string) {
@@ -55,6 +57,14 @@ export function hostPort(fallback: string) {
       return { host: host.replace(/^\[|\]$/g, ""), port: Number(port) };
     })
     .Encode(({ host, port }) => `${host.includes(":") ? `[${host}]` : host}:${port}`);
+}
+
+/** Addresses and networks, separated by commas. */
+export function networks(fallback: string) {
+  const expected = 'addresses and networks, such as "10.0.0.0/8, 2001:db8::7", or "none"';
+  return Type.Transform(Type.String({ format: "networks", expected, default: fallback }))
+    .Decode((given) => new Networks(given))
+    .Encode(({ text }) => text);
 }
 
 /** US dollars per million units, as nano-dollars per unit. Text, because a TOML number would be a binary fraction. */

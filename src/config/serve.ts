@@ -8,10 +8,11 @@ import { Value } from "@sinclair/typebox/value";
 import { type Drills, readDrills } from "../drill.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import { LOOPBACK } from "../std/networks.ts";
 import { BLOB_SETTINGS, blobOptions, type S3Options } from "./blobs.ts";
 import { fieldFault, readTable, readToml } from "./check.ts";
 import { clientConfig, type Environment, environment, folders } from "./environment.ts";
-import { either, hostPort, seconds, text, whole } from "./fields.ts";
+import { either, hostPort, networks, seconds, text, whole } from "./fields.ts";
 import { LlmTable, llmConfig } from "./llm.ts";
 import { OidcTable, oidcConfig } from "./oidc.ts";
 import { RobotTable, robotConfig, robotTables } from "./robot.ts";
@@ -39,6 +40,7 @@ const SETTINGS = {
   chunk_seconds: seconds(LIMITS.chunkSecondsMax, LIMITS.chunkSecondsDefault),
   unpaid_seconds: seconds(LIMITS.unpaidSecondsMax, LIMITS.unpaidSecondsDefault),
   signup: either("open", "closed", "closed"),
+  trusted_proxies: networks(LOOPBACK),
   response_days: whole(1, 36_500, 30),
   usage_days: whole(1, 36_500, 400),
   ...BLOB_SETTINGS,
@@ -182,6 +184,7 @@ function serveSettings(
     signup: file.signup,
     /** The provider with which people sign in; undefined: with passwords alone. Its secret is one. */
     oidc: file.oidc && oidcConfig(file.oidc, env[file.oidc.client_secret_env ?? ""]?.trim()),
+    proxies: file.trusted_proxies,
     responseDays: file.response_days,
     usageDays: file.usage_days,
     dev: flags.dev,

@@ -21,11 +21,11 @@ export function appOf(deps: HttpDeps, surfaces: readonly Surface[]) {
   // Elysia looks for the path behind a host of at least four characters, otherwise: `http://gpu/` has three.
   const handler = { standardHostname: false };
   const app = new Elysia({ strictPath: true, handler, ...(websocket && { websocket }) })
-    .onRequest(({ request }) => {
+    .onRequest(({ request, server }) => {
       // With a malformed Host the address is malformed: there is no such route.
       if (!URL.canParse(request.url)) return answer(deps, UNMATCHED, request, NO_PARAMS, null);
       const head = request.method === "HEAD" && heads.find(({ path }) => path.test(new URL(request.url).pathname));
-      return head ? answer(deps, head.target, request, NO_PARAMS, null) : undefined;
+      return head ? answer(deps, head.target, request, NO_PARAMS, server) : undefined;
     })
     .onError(({ code, error, request }) =>
       answer(deps, code === "NOT_FOUND" ? UNMATCHED : broken(error), request, NO_PARAMS, null),

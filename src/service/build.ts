@@ -48,6 +48,7 @@ import type { Clock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
+import { LOOPBACK, Networks } from "../std/networks.ts";
 import { Places } from "../std/places.ts";
 import { ServiceClock } from "../std/seen-clock.ts";
 import type { RunBounds } from "../store/runs/records.ts";
@@ -68,6 +69,8 @@ export interface Settings {
   readonly signUpOpen: boolean;
   /** Processor time that an account's unpaid work may take within a minute; undefined: that of limits.ts. */
   readonly unpaidSeconds?: number;
+  /** Those whose `X-Forwarded-*` is believed; undefined: this machine's. */
+  readonly proxies?: Networks;
   /** The account that the operator's link leads to; undefined: the operator chooses one. */
   readonly operatorEmail?: string;
   readonly drills: Drills;
@@ -132,7 +135,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const ingress = new Ingress(bounds.ingressBytesMax);
   const authFails = () => drills.strikes("auth_unavailable");
   const unpaid = new Unpaid(settings.unpaidSeconds ?? LIMITS.unpaidSecondsDefault, clock);
-  const http: HttpDeps = { clock, log, lifecycle, ingress, requests, keys, unpaid, authFails };
+  const { proxies = new Networks(LOOPBACK) } = settings;
+  const http: HttpDeps = { clock, log, lifecycle, ingress, requests, keys, unpaid, proxies, authFails };
   const sessionsMax = bounds.sessionsMax === undefined ? {} : { sessionsMax: bounds.sessionsMax };
   const robot: RobotDeps = {
     clock,

@@ -62,6 +62,7 @@ export class Server {
       chunkMs: config.chunkSeconds * 1000,
       unpaidSeconds: config.unpaidSeconds,
       signUpOpen: config.signup === "open",
+      proxies: config.proxies,
       drills: config.drills,
       oidc: config.oidc,
       providers,

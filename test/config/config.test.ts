@@ -144,6 +144,7 @@ test("every configuration error exits with 2 and says what was expected", async 
     await message("", { TENDON_OPS_ADDR: "9464" }),
     await message("", { TENDON_CHUNK_SECONDS: "0" }),
     await message("", { TENDON_SIGNUP: "maybe" }),
+    await message("", { TENDON_TRUSTED_PROXIES: "10.0.0.0/8, proxy.example" }),
     await message("port ="),
     await message("", {}, { config: "/nowhere/tendon.toml" }),
     await message("robot = 5"),
@@ -162,10 +163,11 @@ test("every configuration error exits with 2 and says what was expected", async 
   for (const text of messages) expect(text).toMatch(/^2 ./);
   expect(messages[2]).toContain("TENDON_PORT must be a whole number from 0 to 65535");
   expect(messages[3]).toContain("--port must be a whole number");
-  expect(messages[9]).toEndWith('tables, each of the form [robot."ID"], not 5');
-  expect(messages[10]).toEndWith('[robot."x"] must be a table, not 5');
-  expect(messages[11]).toEndWith('[robot."a/b"]: replicas must be a whole number from 1 to 64, not 0');
-  expect(messages[15]).toContain('in quotes with at most three decimal places, such as "0.60"');
+  expect(messages[7]).toEndWith(' 2001:db8::7", or "none", not "10.0.0.0/8, proxy.example"');
+  expect(messages[10]).toEndWith('tables, each of the form [robot."ID"], not 5');
+  expect(messages[11]).toEndWith('[robot."x"] must be a table, not 5');
+  expect(messages[12]).toEndWith('[robot."a/b"]: replicas must be a whole number from 1 to 64, not 0');
+  expect(messages[16]).toContain('in quotes with at most three decimal places, such as "0.60"');
 });
 
 test("the parts of a provider's address that no request would carry are refused", async () => {

@@ -6,6 +6,7 @@ import type { Clock } from "../../std/clock.ts";
 import type { Lifecycle } from "../../std/lifecycle.ts";
 import type { Log } from "../../std/log.ts";
 import type { Counter } from "../../std/metrics.ts";
+import type { Networks } from "../../std/networks.ts";
 import type { Ingress } from "./ingress.ts";
 
 export interface HttpDeps {
@@ -19,6 +20,8 @@ export interface HttpDeps {
   readonly keys: Keys;
   /** The budget of work that nobody pays for, by account. */
   readonly unpaid: Unpaid;
+  /** Those whose `X-Forwarded-*` is believed. */
+  readonly proxies: Networks;
   /** A drill: whether keys cannot be verified just now. */
   readonly authFails: () => boolean;
 }

@@ -4,6 +4,7 @@ import { EVERY } from "../../error/every-route.ts";
 import { makeId } from "../../std/ids.ts";
 import type { HttpDeps } from "./deps.ts";
 import { byteStream, type FileSlice, type Source } from "./download.ts";
+import { Origin } from "./origin.ts";
 import type { Arrival, Outcome } from "./route.ts";
 import { type Events, eventStream, type Send, SSE_HEADERS } from "./sse.ts";
 import type { FailureForm } from "./surface.ts";
@@ -51,7 +52,8 @@ export async function answer(
 ): Promise<Response | undefined> {
   const { clock, lifecycle } = deps;
   const requestId = makeId("req_", clock);
-  const arrival = { request, requestId, arrivedMs: clock.monotonicMs(), params, server };
+  const origin = new Origin({ request, server }, deps.proxies);
+  const arrival = { request, requestId, arrivedMs: clock.monotonicMs(), params, server, origin };
   lifecycle.enter();
   const outcome = await run(arrival).catch((error) => fault(deps, requestId, error));
   if (outcome === "upgraded") {

@@ -9,6 +9,7 @@ import { type Answers, Failure, type Row } from "../../error/core.ts";
 import type { BodyRule } from "./body-rules.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Operation } from "./operation.ts";
+import type { Origin } from "./origin.ts";
 import type { KeyRule } from "./principal.ts";
 import type { FailedReply, Reply } from "./reply.ts";
 
@@ -22,6 +23,8 @@ export interface Arrival {
   /** Of the path, percent-decoded; null where that is not UTF-8. */
   readonly params: Readonly<Record<string, string | null>>;
   readonly server: Server<unknown> | null;
+  /** Whose request it is, and under which address of ours. */
+  readonly origin: Origin;
 }
 
 /** A request whose key and body are right. */

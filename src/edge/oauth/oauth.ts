@@ -14,7 +14,6 @@ import type { Clock } from "../../std/clock.ts";
 import type { AccountStore } from "../../store/accounts/accounts.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type Form, form } from "../http/body-rules.ts";
-import { addressOf, baseOf, networkOf, peerOf } from "../http/origin.ts";
 import { NO_KEY } from "../http/principal.ts";
 import type { Reply } from "../http/reply.ts";
 import { type Call, route } from "../http/route.ts";
@@ -61,14 +60,14 @@ export function oauth(deps: OauthDeps): Surface {
 }
 
 async function deviceAuthorization({ deviceLogins }: OauthDeps, call: FormCall): Promise<Reply | Failure> {
-  const { request, body } = call;
-  const address = addressOf(request, peerOf(call));
-  const begun = await deviceLogins.begin({ deviceName: body("device_name"), address, network: networkOf(address) });
+  const { origin, body } = call;
+  const { address, network } = origin;
+  const begun = await deviceLogins.begin({ deviceName: body("device_name"), address, network });
   if (begun instanceof PageRefusal) {
     const { text, retryAfterSeconds = 1 } = begun;
     return new Failure(OAUTH.temporarily_unavailable, text, { retryAfterSeconds });
   }
-  const page = `${baseOf(request)}/device`;
+  const page = `${origin.base}/device`;
   return done({
     device_code: begun.deviceCode,
     user_code: begun.userCode,

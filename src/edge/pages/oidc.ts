@@ -1,7 +1,7 @@
 /** Sign-in with the operator's OpenID provider: the browser is sent there, and comes back with a proof of who the person is. */
 import type { Transaction } from "../../account/oidc.ts";
 import { PageRefusal } from "../../account/people.ts";
-import { baseOf } from "../http/origin.ts";
+import type { Origin } from "../http/origin.ts";
 import type { Reply } from "../http/reply.ts";
 import { cookie, cookieValue, elsewhere, message, nextOf, person, setCookie, type Visit } from "./page.ts";
 
@@ -29,48 +29,48 @@ const LOST = new PageRefusal(
 );
 
 /** `GET /sign-in/oidc?next=…&purpose=…` */
-export async function startOidc({ deps, request, network }: Visit): Promise<Reply> {
+export async function startOidc({ deps, request, origin, network }: Visit): Promise<Reply> {
   const { oidc, people } = deps;
   if (!oidc) return message(HEADING, NONE);
   const refused = await people.triedProvider(network);
   if (refused) return message(HEADING, refused);
   const { searchParams } = new URL(request.url);
   const purpose = PURPOSES.find((one) => one === searchParams.get("purpose")) ?? "enter";
-  const begun = await oidc.begin(backAddress(request), purpose === "again");
+  const begun = await oidc.begin(backAddress(origin), purpose === "again");
   if (begun instanceof PageRefusal) return message(HEADING, begun);
   const kept: Kept = { ...begun.transaction, next: nextOf(searchParams.get("next") ?? ""), purpose };
   const value = Buffer.from(JSON.stringify(kept)).toString("base64url");
-  return elsewhere(begun.url, setCookie(request, COOKIE, value, TRANSACTION_SECONDS));
+  return elsewhere(begun.url, setCookie(origin, COOKIE, value, TRANSACTION_SECONDS));
 }
 
 /** `GET /sign-in/oidc/back`. A repeat of the address signs nobody in: the provider takes its code once. */
 export async function finishOidc(from: Visit): Promise<Reply> {
-  const { deps, request } = from;
+  const { deps, request, origin } = from;
   const { oidc, people } = deps;
   if (!oidc) return message(HEADING, NONE);
-  const kept = keptBy(request);
+  const kept = keptBy(from);
   if (!kept) return message(HEADING, LOST);
-  const identity = await oidc.finish(cameBack(request), kept);
+  const identity = await oidc.finish(cameBack(request, origin), kept);
   if (identity instanceof PageRefusal) return message(HEADING, identity);
   const who = kept.purpose === "connect" ? await person(from, kept.next) : undefined;
   if (who && !("token" in who)) return who;
   const token = await people.enter(identity, who);
   if (token instanceof PageRefusal) return message(HEADING, token);
-  return elsewhere(kept.next, cookie(request, token));
+  return elsewhere(kept.next, cookie(origin, token));
 }
 
-function backAddress(request: Request): string {
-  return baseOf(request) + OIDC_BACK;
+function backAddress(origin: Origin): string {
+  return origin.base + OIDC_BACK;
 }
 
 /** Where the browser came back, as it was told to, whatever a proxy in front has made of it. */
-function cameBack(request: Request): URL {
-  return new URL(backAddress(request) + new URL(request.url).search);
+function cameBack(request: Request, origin: Origin): URL {
+  return new URL(backAddress(origin) + new URL(request.url).search);
 }
 
 /** Of our own making, or of nobody's who could gain by it: who writes this browser's cookies acts as its person anyway. */
-function keptBy(request: Request): Kept | undefined {
-  const value = cookieValue(request, COOKIE);
+function keptBy(from: Visit): Kept | undefined {
+  const value = cookieValue(from, COOKIE);
   if (value === undefined) return undefined;
   try {
     const { state, nonce, verifier, again, next, purpose } = JSON.parse(Buffer.from(value, "base64url").toString());

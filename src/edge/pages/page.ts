@@ -13,7 +13,7 @@ import type { ChargeStore } from "../../store/charges/charges.ts";
 import type { Viewer } from "../../web/layout.ts";
 import { messagePage, WEB_POLICY } from "../../web/layout.ts";
 import type { Form } from "../http/body-rules.ts";
-import { isSecure } from "../http/origin.ts";
+import type { Origin } from "../http/origin.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Arrival } from "../http/route.ts";
 import type { RunsForPages } from "./runs.ts";
@@ -38,6 +38,7 @@ export interface Visit {
   readonly deps: PagesDeps;
   readonly request: Request;
   readonly params: Arrival["params"];
+  readonly origin: Origin;
   /** What tries are counted by. */
   readonly network: string;
 }
@@ -86,32 +87,32 @@ export function nextOf(text: string): string {
 }
 
 /** `__Host-` binds a cookie to this host, and browsers accept it with `Secure` alone. */
-function cookieName(request: Request, name: string): string {
+function cookieName({ isSecure }: Origin, name: string): string {
   const own = name === "" ? "tendon" : `tendon-${name}`;
-  return isSecure(request) ? `__Host-${own}` : own;
+  return isSecure ? `__Host-${own}` : own;
 }
 
 /** Signs the browser in, or out with an empty token. */
-export function cookie(request: Request, token: string): Record<string, string> {
-  return setCookie(request, "", token, token === "" ? 0 : LIMITS.signInSeconds);
+export function cookie(origin: Origin, token: string): Record<string, string> {
+  return setCookie(origin, "", token, token === "" ? 0 : LIMITS.signInSeconds);
 }
 
 /** `name`: what the cookie is for; that of the sign-in has none. */
-export function setCookie(request: Request, name: string, value: string, seconds: number): Record<string, string> {
-  const secure = isSecure(request) ? "; Secure" : "";
-  const text = `${cookieName(request, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
+export function setCookie(origin: Origin, name: string, value: string, seconds: number): Record<string, string> {
+  const secure = origin.isSecure ? "; Secure" : "";
+  const text = `${cookieName(origin, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
   return { "set-cookie": text };
 }
 
-export function cookieValue(request: Request, name: string): string | undefined {
-  const begin = `${cookieName(request, name)}=`;
+export function cookieValue({ request, origin }: Pick<Visit, "request" | "origin">, name: string): string | undefined {
+  const begin = `${cookieName(origin, name)}=`;
   const cookies = (request.headers.get("cookie") ?? "").split(/;\s*/);
   return cookies.find((one) => one.startsWith(begin))?.slice(begin.length);
 }
 
 /** Who is signed in; a browser without a sign-in is redirected to the page for it. */
-export async function person({ deps, request }: Visit, next: string): Promise<Person | Reply> {
-  const found = await deps.people.person(cookieValue(request, ""));
+export async function person(from: Visit, next: string): Promise<Person | Reply> {
+  const found = await from.deps.people.person(cookieValue(from, ""));
   if (found instanceof PageRefusal) return message("Sorry", found);
   return found ?? elsewhere(`/sign-in?next=${encodeURIComponent(next)}`);
 }

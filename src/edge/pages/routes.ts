@@ -3,7 +3,6 @@ import { PAGE, PAGE_ANSWERS } from "../../error/page.ts";
 import { LIMITS } from "../../limits.ts";
 import { PLAYER_ADDRESS } from "../../web/runs/player-script.ts";
 import { form, NO_BODY } from "../http/body-rules.ts";
-import { addressOf, isForeign, networkOf, peerOf } from "../http/origin.ts";
 import { NO_KEY } from "../http/principal.ts";
 import type { Reply } from "../http/reply.ts";
 import { type Arrival, type Outcome, type Route, route } from "../http/route.ts";
@@ -18,8 +17,8 @@ import { showSignIn, showSignUp, showWelcome, signIn, signOut, signUp, welcome }
 
 export function pages(deps: PagesDeps): Surface {
   const visit = (arrival: Arrival): Visit => {
-    const { request, params } = arrival;
-    return { deps, request, params, network: networkOf(addressOf(request, peerOf(arrival))) };
+    const { request, params, origin } = arrival;
+    return { deps, request, params, origin, network: origin.network };
   };
   const declared = { name: "page", key: NO_KEY } as const;
   const get = (path: string, show: (from: Visit) => Promise<Outcome>): Route =>
@@ -30,7 +29,7 @@ export function pages(deps: PagesDeps): Surface {
       method: "POST",
       path,
       body: form(LIMITS.formBytesMax),
-      handle: async (call) => (isForeign(call.request) ? foreign() : await take({ ...visit(call), form: call.body })),
+      handle: async (call) => (call.origin.isForeign ? foreign() : await take({ ...visit(call), form: call.body })),
     });
   return {
     tag: "Pages",

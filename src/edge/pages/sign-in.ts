@@ -22,7 +22,7 @@ export async function signIn(from: FormVisit): Promise<Reply> {
   const { people } = from.deps;
   const [email, next] = [form("email"), nextOf(form("next"))];
   const token = await people.signIn({ email, password: form("password"), network: from.network });
-  if (typeof token === "string") return elsewhere(next, cookie(from.request, token));
+  if (typeof token === "string") return elsewhere(next, cookie(from.origin, token));
   return again(signInPage({ email, next, problem: token.text, ...offered(from.deps) }), token);
 }
 
@@ -31,7 +31,7 @@ export async function signOut(from: FormVisit): Promise<Reply> {
   if (!("token" in who)) return who;
   const refused = await from.deps.people.signOut(who);
   if (refused) return message("You are still signed in", refused);
-  return elsewhere("/sign-in", cookie(from.request, ""));
+  return elsewhere("/sign-in", cookie(from.origin, ""));
 }
 
 export async function showSignUp({ deps }: Visit): Promise<Reply> {
@@ -43,7 +43,7 @@ export async function signUp(from: FormVisit): Promise<Reply> {
   const { form } = from;
   const email = form("email");
   const token = await from.deps.people.signUp({ email, password: form("password"), network: from.network });
-  if (typeof token === "string") return elsewhere("/account", cookie(from.request, token));
+  if (typeof token === "string") return elsewhere("/account", cookie(from.origin, token));
   if (token.kind === "notFound") return message("No sign-up here", token);
   return again(signUpPage({ email, problem: token.text, passwordCharsMin }), token);
 }
@@ -60,7 +60,7 @@ export async function welcome(from: FormVisit): Promise<Reply> {
   const { people } = from.deps;
   const typed = { token: form("token"), email: form("email"), password: form("password"), network: from.network };
   const signedIn = await people.redeem(typed);
-  if (typeof signedIn === "string") return elsewhere("/account", cookie(from.request, signedIn));
+  if (typeof signedIn === "string") return elsewhere("/account", cookie(from.origin, signedIn));
   const link = await people.link(typed.token);
   if (link instanceof PageRefusal) return message("This link does not work", link);
   const fields = { ...linkFields(link), ...(link.operator ? { email: typed.email } : {}) };

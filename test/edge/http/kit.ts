@@ -15,6 +15,7 @@ import { LIMITS } from "../../../src/limits.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { Lifecycle } from "../../../src/std/lifecycle.ts";
 import type { Metrics } from "../../../src/std/metrics.ts";
+import { LOOPBACK, Networks } from "../../../src/std/networks.ts";
 import { fakeStore, funded } from "../../account/fake-store.ts";
 
 /** Failures of a surface that no product has. */
@@ -66,6 +67,7 @@ export async function kit(options: Options = {}): Promise<Kit> {
     requests,
     keys: new Keys(store.accounts, clock),
     unpaid: new Unpaid(unpaidSeconds, clock),
+    proxies: new Networks(LOOPBACK),
     authFails: () => false,
   };
   return { deps, key, logged, metrics };
