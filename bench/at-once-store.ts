@@ -13,7 +13,7 @@ import type { KeyRecord } from "../src/store/accounts/records.ts";
 import { StoreDown } from "../src/store/store.ts";
 
 export const AT_ONCE = {
-  accounts: { keysRevision: async () => 0n, keysUsed: async () => "done" },
+  accounts: { keysRevision: async () => 0n, keysUsed: async () => "done", keysRecent: async () => [] },
   charges: { hold: async () => "held", release: async () => "released", affords: async () => "affords" },
   robot: {
     settleChunk: async () => "kept",

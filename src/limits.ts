@@ -128,6 +128,18 @@ export const LIMITS = {
   /** After this time without an answer the cache of keys is not used. */
   keysBelievedMs: 1_000,
   keysKnownMax: 10_000,
+  /** Keys that are known not to be valid, */
+  keysRefusedMax: 10_000,
+  /** and how long that is believed: a public id is random, nobody meets one before its key is made. */
+  keysRefusedMs: 60_000,
+  /** Ids of keys that were valid when they were last looked up. */
+  keysProvenMax: 65_536,
+  /** Unknown keys from one network (an IPv4 address or an IPv6 /64) in `unknownKeysSeconds`; the next one is refused unread. */
+  unknownKeysMax: 60,
+  unknownKeysSeconds: 60,
+  /** Requests to `/oauth/*` from one network in `oauthSeconds`: ten device logins that wait at the usual interval. */
+  oauthTriesMax: 120,
+  oauthSeconds: 60,
   /** Between two writes of the times at which keys were used. */
   keysFlushMs: 10_000,
   /** A hold expires this long after the deadline of its run; its node must have died. */

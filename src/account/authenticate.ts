@@ -4,6 +4,7 @@ import { EVERY } from "../error/every-route.ts";
 import { StoreDown } from "../store/store.ts";
 import { keyMatches, keyPublicId } from "./key.ts";
 import type { Keys } from "./keys.ts";
+import type { Tries } from "./tries.ts";
 
 /** The account of a valid key. */
 export interface Principal {
@@ -11,13 +12,26 @@ export interface Principal {
   readonly keyPublicId: string;
 }
 
+/** Who tries keys, and how often that went wrong. */
+export interface Guard {
+  readonly tries: Tries;
+  /** Found only where something is to be counted: a known key costs nothing here. */
+  readonly network: () => string;
+}
+
 const REPLACE = "create a key with 'tendon login' and send it as 'Authorization: Bearer KEY'";
 
-/** Reads an `Authorization` header. Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`. */
-export async function authenticate(header: string | null, keys: Keys): Promise<Principal | Failure> {
+/**
+ * Reads an `Authorization` header. Failures: `missing_api_key`, `invalid_api_key`, `rate_limited`, `auth_unavailable`. A network that has sent
+ * too many wrong keys is refused before the store is asked, but not with a key that has been seen to be right.
+ */
+export async function authenticate(header: string | null, keys: Keys, guard?: Guard): Promise<Principal | Failure> {
   const key = /^bearer +(\S.*)$/i.exec(header?.trim() ?? "")?.[1];
   if (key === undefined) return new Failure(EVERY.missing_api_key, `there is no API key; ${REPLACE}`);
   const publicId = keyPublicId(key);
+  const isProven = publicId !== undefined && keys.isProven(publicId);
+  const tooMany = isProven ? undefined : counted(guard);
+  if (tooMany) return tooMany;
   if (publicId === undefined) {
     return new Failure(
       EVERY.invalid_api_key,
@@ -26,14 +40,25 @@ export async function authenticate(header: string | null, keys: Keys): Promise<P
   }
   const record = await keys.find(publicId);
   if (record instanceof StoreDown) {
+    if (!isProven) guard?.tries.giveBack(guard.network());
     return new Failure(EVERY.auth_unavailable, "the API key cannot be verified right now; retry with backoff", {
       retryAfterSeconds: 1,
       detail: `store: ${record.reason}`,
     });
   }
   if (!record || record.revokedAt !== undefined || !keyMatches(key, record.sha256)) {
-    return new Failure(EVERY.invalid_api_key, `the API key is unknown or revoked; ${REPLACE}`);
+    const invalid = new Failure(EVERY.invalid_api_key, `the API key is unknown or revoked; ${REPLACE}`);
+    return (isProven ? counted(guard) : undefined) ?? invalid;
   }
+  if (!isProven) guard?.tries.giveBack(guard.network());
   keys.used(publicId);
   return { accountId: record.accountId, keyPublicId: publicId };
+}
+
+/** Counts a key that is not known to be right; the failure if it is one too many. */
+function counted(guard: Guard | undefined): Failure | undefined {
+  const retryAfterSeconds = guard?.tries.take(guard.network());
+  if (retryAfterSeconds === undefined) return undefined;
+  const message = `too many unknown API keys came from this address; retry after ${retryAfterSeconds} s, with a valid key`;
+  return new Failure(EVERY.rate_limited, message, { retryAfterSeconds });
 }

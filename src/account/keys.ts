@@ -1,5 +1,6 @@
 /**
- * A cache of valid API keys, so that not every request reads the store.
+ * A cache of API keys, so that not every request reads the store: of valid ones, and of those that the store does not know or that
+ * are revoked, which stay so.
  *
  * Every `keysAskMs` the store is asked for the number of the last revocation; if it has changed, the cache is emptied. If the
  * store has not answered for `keysBelievedMs`, the cache is not used: a revoked key stops working within a second on every node.
@@ -12,6 +13,10 @@ import { StoreDown } from "../store/store.ts";
 
 export class Keys {
   private readonly known = new Map<string, KeyRecord>();
+  /** What the store said of keys that are not valid, and until when that is believed, monotonic ms. */
+  private readonly refused = new Map<string, { readonly record: KeyRecord | undefined; readonly untilMs: number }>();
+  /** Public ids that were valid when they were last looked up. They outlive the cache, which every revocation empties. */
+  private readonly proven = new Set<string>();
   /** When each key was last used, Unix seconds; what the store does not have yet. */
   private uses = new Map<string, number>();
   private revision: bigint | undefined;
@@ -21,18 +26,36 @@ export class Keys {
   private epoch = 0;
 
   constructor(
-    private readonly store: Pick<AccountStore, "keyByPublicId" | "keysRevision" | "keysUsed">,
+    private readonly store: Pick<AccountStore, "keyByPublicId" | "keysRecent" | "keysRevision" | "keysUsed">,
     private readonly clock: Clock,
   ) {}
+
+  /** Whether the key with this id has been seen to be valid. Its request may read the store whoever sends it. */
+  isProven(publicId: string): boolean {
+    return this.proven.has(publicId);
+  }
+
+  /** Takes the keys that were used lately as proven, so that a restart does not make strangers of them. */
+  async recall(): Promise<void> {
+    const recent = await this.store.keysRecent(LIMITS.keysProvenMax);
+    if (!(recent instanceof StoreDown)) for (const publicId of recent) this.prove(publicId);
+  }
 
   /** A valid key's record. */
   async find(publicId: string): Promise<KeyRecord | undefined | StoreDown> {
     const fresh = this.clock.monotonicMs() - this.checkedMs < LIMITS.keysBelievedMs;
     const known = fresh ? this.known.get(publicId) : undefined;
     if (known) return known;
+    const refused = this.refused.get(publicId);
+    if (refused !== undefined && this.clock.monotonicMs() < refused.untilMs) return refused.record;
     const { epoch } = this;
     const record = await this.store.keyByPublicId(publicId);
-    if (record instanceof StoreDown || !record || record.revokedAt !== undefined) return record;
+    if (record instanceof StoreDown) return record;
+    if (!record || record.revokedAt !== undefined) {
+      this.refuse(publicId, record);
+      return record;
+    }
+    this.prove(publicId);
     if (fresh && epoch === this.epoch) this.remember(record);
     return record;
   }
@@ -67,10 +90,27 @@ export class Keys {
 
   private remember(record: KeyRecord): void {
     // The oldest entry is dropped: if its key is still in use, its next request reads it again.
-    if (this.known.size >= LIMITS.keysKnownMax) {
-      const [oldest] = this.known.keys();
-      if (oldest !== undefined) this.known.delete(oldest);
-    }
+    dropOldest(this.known, LIMITS.keysKnownMax);
     this.known.set(record.publicId, record);
   }
+
+  private refuse(publicId: string, record: KeyRecord | undefined): void {
+    this.proven.delete(publicId);
+    this.refused.delete(publicId);
+    dropOldest(this.refused, LIMITS.keysRefusedMax);
+    this.refused.set(publicId, { record, untilMs: this.clock.monotonicMs() + LIMITS.keysRefusedMs });
+  }
+
+  private prove(publicId: string): void {
+    if (this.proven.has(publicId)) return;
+    dropOldest(this.proven, LIMITS.keysProvenMax);
+    this.proven.add(publicId);
+  }
+}
+
+/** Makes room for one more entry. */
+function dropOldest(kept: Map<string, unknown> | Set<string>, max: number): void {
+  if (kept.size < max) return;
+  const [oldest] = kept.keys();
+  if (oldest !== undefined) kept.delete(oldest);
 }

@@ -29,7 +29,7 @@ export const EVERY = table({
     type: "billing_error",
   }),
   rate_limited: row(429, {
-    http: "Too much was refused or free: requests of the account that nobody pays for took more processor time within a minute than they may. Nothing was read; retry after `Retry-After`.",
+    http: "Too much was refused or free: requests of the account that nobody pays for took more processor time within a minute than they may. Nothing was read; retry after `Retry-After`. Without a valid key: too many unknown ones came from this address; a key that has worked is not held up by them.",
     socket: [
       "The connection",
       "Refused observations and other requests of the account that nobody pays for took too much processor time within a minute. Connect again after a while, and mend what is refused.",

@@ -7,7 +7,11 @@ export const OAUTH = table({
   invalid_grant: row(400, { http: "the device code is unknown, or has given its key already." }),
   unsupported_grant_type: row(400, { http: "another `grant_type` than that of device codes." }),
   authorization_pending: row(400, { http: "nobody has confirmed the code yet; ask again after the interval." }),
-  slow_down: row(400, { http: "asked too soon; the interval is 5 seconds longer from now on." }),
+  slow_down: row(400, {
+    http: "asked too soon; the interval is 5 seconds longer from now on. With 429: too many requests came from this address; wait for `Retry-After` seconds.",
+    statuses: "4XX",
+  }),
+  rate_limited: row(429, { http: "too many requests came from this address; wait for `Retry-After` seconds." }),
   access_denied: row(400, {
     http: "the code was refused, who confirmed it has signed out, or the account may have no key.",
   }),

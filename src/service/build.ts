@@ -7,6 +7,7 @@ import { DeviceLogins } from "../account/device-login.ts";
 import { Keys } from "../account/keys.ts";
 import { OidcProvider } from "../account/oidc.ts";
 import { People } from "../account/people.ts";
+import { Tries } from "../account/tries.ts";
 import { Charges } from "../charge/charges.ts";
 import { Unpaid } from "../charge/unpaid.ts";
 import type { OidcConfig } from "../config/oidc.ts";
@@ -135,8 +136,10 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const ingress = new Ingress(bounds.ingressBytesMax);
   const authFails = () => drills.strikes("auth_unavailable");
   const unpaid = new Unpaid(settings.unpaidSeconds ?? LIMITS.unpaidSecondsDefault, clock);
+  const unknownKeys = new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds);
+  const oauthTries = new Tries(clock, LIMITS.oauthTriesMax, LIMITS.oauthSeconds);
   const { proxies = new Networks(LOOPBACK) } = settings;
-  const http: HttpDeps = { clock, log, lifecycle, ingress, requests, keys, unpaid, proxies, authFails };
+  const http: HttpDeps = { clock, log, lifecycle, ingress, requests, keys, unpaid, unknownKeys, proxies, authFails };
   const sessionsMax = bounds.sessionsMax === undefined ? {} : { sessionsMax: bounds.sessionsMax };
   const robot: RobotDeps = {
     clock,
@@ -204,7 +207,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
       robotSocket(socket, bounds.socketSilentSeconds),
       llm(llmDeps),
       runs(runDeps),
-      oauth({ clock, store, keys, deviceLogins }),
+      oauth({ clock, store, keys, deviceLogins, tries: oauthTries }),
       pages({ clock, store, keys, people, deviceLogins, runs: runsForPages(runDeps), ...(oidc && { oidc }) }),
       health({ clock, log, lifecycle, catalog, store, blobs }),
     ],

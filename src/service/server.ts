@@ -111,7 +111,7 @@ export class Server {
     const failed = await loadModels(engine, plan, robot.catalog, core.log, core.lifecycle, this.replicas);
     if (failed || core.lifecycle.draining) return failed;
     // Before readiness: records whose retention is over must not answer the ids of new requests.
-    await Promise.all([this.upkeep.forget(), core.keys.refresh()]);
+    await Promise.all([this.upkeep.forget(), core.keys.refresh(), core.keys.recall()]);
     if (this.providers.size === 0) {
       // People read these lines in what `serve` prints, where they can be copied.
       const lines = config.json ? { lines: LLM_ADVICE.join("\n") } : {};

@@ -90,3 +90,33 @@ test("when keys were used is told to the store now and then, not with every requ
   const at = Math.floor(clock.unixMs() / 1000);
   expect(await store.accounts.keyByPublicId(id)).toMatchObject({ lastUsedAt: at });
 });
+
+test("a key that the store does not know, or that is revoked, is not looked up again for a while", async () => {
+  const { store, clock, keys } = await stand();
+  await keys.refresh();
+  const unknown = "u".repeat(12);
+  for (let turn = 0; turn < 1_000; turn += 1) expect(await keys.find(unknown)).toBeUndefined();
+  expect(store.keyReads).toBe(1);
+  await store.accounts.keyRevoke({ publicId: id, at: 5 });
+  for (let turn = 0; turn < 1_000; turn += 1) expect(await keys.find(id)).toMatchObject({ revokedAt: 5 });
+  expect(store.keyReads).toBe(2);
+  clock.advance(LIMITS.keysRefusedMs);
+  await keys.find(unknown);
+  expect(store.keyReads).toBe(3);
+});
+
+test("a key counts as proven once it was found valid, over revocations of others and over a restart, until it is revoked", async () => {
+  const { store, clock, keys } = await stand();
+  await keys.refresh();
+  const other = "o".repeat(12);
+  await store.accounts.keyAdd({ publicId: other, sha256: new Uint8Array(32), accountId: "a1", name: "", createdAt: 1 });
+  expect([keys.isProven(id), keys.isProven(other)]).toEqual([false, false]);
+  await Promise.all([keys.find(id), keys.find(other)]);
+  await store.accounts.keyRevoke({ publicId: other, at: 5 });
+  await keys.refresh();
+  await keys.find(other);
+  expect([keys.isProven(id), keys.isProven(other)]).toEqual([true, false]);
+  const restarted = new Keys(store.accounts, clock);
+  await restarted.recall();
+  expect([restarted.isProven(id), restarted.isProven(other)]).toEqual([true, false]);
+});

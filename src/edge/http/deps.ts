@@ -1,6 +1,7 @@
 /** What the transport works with: the parts of the running service that every route needs, and no product's. */
 
 import type { Keys } from "../../account/keys.ts";
+import type { Tries } from "../../account/tries.ts";
 import type { Unpaid } from "../../charge/unpaid.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Lifecycle } from "../../std/lifecycle.ts";
@@ -20,6 +21,8 @@ export interface HttpDeps {
   readonly keys: Keys;
   /** The budget of work that nobody pays for, by account. */
   readonly unpaid: Unpaid;
+  /** Unknown keys by the network that they come from. */
+  readonly unknownKeys: Tries;
   /** Those whose `X-Forwarded-*` is believed. */
   readonly proxies: Networks;
   /** A drill: whether keys cannot be verified just now. */

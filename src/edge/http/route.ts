@@ -73,7 +73,7 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
     const { beginsWork } = facts;
     const { lifecycle, ingress, clock, unpaid } = deps;
     const { request } = arrival;
-    const principal = await key.find(deps, request);
+    const principal = await key.find(deps, arrival);
     if (principal instanceof Failure) return principal;
     if (beginsWork && lifecycle.draining) return shuttingDown(answers);
     const owner = principal?.accountId ?? "";

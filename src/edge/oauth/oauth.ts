@@ -7,14 +7,15 @@ import { keyMatches, keyPublicId } from "../../account/key.ts";
 import type { Keys } from "../../account/keys.ts";
 import { CLIENT_ID, DEVICE_GRANT } from "../../account/oauth-client.ts";
 import { PageRefusal } from "../../account/people.ts";
-import { Failure } from "../../error/core.ts";
+import type { Tries } from "../../account/tries.ts";
+import { Failure, type Row } from "../../error/core.ts";
 import { OAUTH, OAUTH_ANSWERS } from "../../error/oauth.ts";
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { AccountStore } from "../../store/accounts/accounts.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type Form, form } from "../http/body-rules.ts";
-import { NO_KEY } from "../http/principal.ts";
+import type { KeyRule } from "../http/principal.ts";
 import type { Reply } from "../http/reply.ts";
 import { type Call, route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
@@ -25,6 +26,8 @@ export interface OauthDeps {
   readonly store: { readonly accounts: Pick<AccountStore, "keyByPublicId" | "keyRevoke"> };
   readonly keys: Pick<Keys, "refresh">;
   readonly deviceLogins: Pick<DeviceLogins, "begin" | "poll">;
+  /** Requests by the network that they come from. */
+  readonly tries: Tries;
 }
 
 type FormCall = Call<undefined, Form>;
@@ -40,9 +43,13 @@ export function oauth(deps: OauthDeps): Surface {
       method: "POST",
       path,
       name: "oauth",
-      key: NO_KEY,
+      key: bounded(deps, name === "token" ? OAUTH.slow_down : OAUTH.rate_limited),
       body: form(LIMITS.formBytesMax),
-      failures: ["invalid_client" as const, ...failures].map((code) => OAUTH[code]),
+      failures: [
+        "invalid_client" as const,
+        name === "token" ? ("slow_down" as const) : ("rate_limited" as const),
+        ...failures,
+      ].map((code) => OAUTH[code]),
       operation: OPERATIONS[name],
       handle: async (call) => foreignClient(call.body) ?? (await handle(deps, call)),
     });
@@ -57,6 +64,17 @@ export function oauth(deps: OauthDeps): Surface {
     ],
     schemas: OAUTH_SCHEMAS,
   };
+}
+
+/** None of these routes has a key: what one network may ask for is bounded before its body is read and before the store is asked. */
+function bounded({ tries }: OauthDeps, row: Row): KeyRule<undefined> {
+  const find: KeyRule<undefined>["find"] = async (_, { origin }) => {
+    const retryAfterSeconds = tries.take(origin.network);
+    if (retryAfterSeconds === undefined) return undefined;
+    const message = `too many requests came from this address; retry after ${retryAfterSeconds} s`;
+    return new Failure(row, message, { retryAfterSeconds, status: OAUTH.rate_limited.status });
+  };
+  return { needed: false, find };
 }
 
 async function deviceAuthorization({ deviceLogins }: OauthDeps, call: FormCall): Promise<Reply | Failure> {

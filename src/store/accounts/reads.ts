@@ -54,6 +54,16 @@ export function* keysOf(accountId: string): Steps<readonly KeyRecord[]> {
   return found.map(key);
 }
 
+/** Public ids of valid keys, those first that were used last. */
+export function* keysRecent(max: number): Steps<readonly string[]> {
+  const found = yield* rows<{ public_id: string }>(
+    `SELECT public_id FROM api_keys WHERE revoked_at IS NULL
+     ORDER BY coalesce(last_used_at, created_at) DESC LIMIT $1`,
+    max,
+  );
+  return found.map((row) => row.public_id);
+}
+
 /** Changes with every revocation. */
 export function* keysRevision(): Steps<bigint> {
   const row = yield* first<{ revision: bigint }>("SELECT revision FROM revisions WHERE name = 'keys'");

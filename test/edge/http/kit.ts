@@ -1,6 +1,7 @@
 /** The transport alone, with routes of a test: no product behind it. */
 import { keyDigest, keyPublicId, makeKey } from "../../../src/account/key.ts";
 import { Keys } from "../../../src/account/keys.ts";
+import { Tries } from "../../../src/account/tries.ts";
 import { Unpaid } from "../../../src/charge/unpaid.ts";
 import { appOf } from "../../../src/edge/app.ts";
 import type { HttpDeps } from "../../../src/edge/http/deps.ts";
@@ -67,6 +68,7 @@ export async function kit(options: Options = {}): Promise<Kit> {
     requests,
     keys: new Keys(store.accounts, clock),
     unpaid: new Unpaid(unpaidSeconds, clock),
+    unknownKeys: new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds),
     proxies: new Networks(LOOPBACK),
     authFails: () => false,
   };

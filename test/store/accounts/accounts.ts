@@ -100,6 +100,23 @@ export function accountsTests(engine: EngineName): void {
     expect(await store.accounts.keysRevision()).toBe(Number.isNaN(before) ? 0n : (before as bigint) + 2n);
   });
 
+  test("the keys that were used last come first, those that were never used by when they were made; revoked ones do not come", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    await store.accounts.accountAdd(funded("a1", "one@example.org"));
+    const named = (letter: string, createdAt: number) => ({
+      ...key,
+      publicId: letter.repeat(12),
+      sha256: new Uint8Array(32).fill(letter.charCodeAt(0)),
+      createdAt,
+    });
+    for (const [letter, at] of Object.entries({ a: 10, b: 20, c: 30, d: 40 }))
+      await store.accounts.keyAdd(named(letter, at));
+    await store.accounts.keysUsed([{ publicId: "a".repeat(12), at: 35 }]);
+    await store.accounts.keyRevoke({ publicId: "d".repeat(12), at: 41 });
+    expect(await store.accounts.keysRecent(2)).toEqual(["a".repeat(12), "c".repeat(12)]);
+  });
+
   test("a closed store answers StoreDown", async () => {
     await using at = await place(engine);
     const store = await at.open();
