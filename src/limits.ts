@@ -68,6 +68,10 @@ export const LIMITS = {
   socketAnswerMs: 2_000,
   /** Longest wait for the client's side of the closing handshake. */
   socketCloseMs: 2_000,
+  /** From the first byte of a message to its last. */
+  socketMessageMs: 10_000,
+  /** Bytes of messages that have begun and not ended, over all sockets. What is not seen of them is 32 KiB a socket at most. */
+  socketHalfBytesMax: 96 * MiB,
   socketsMax: 4_096,
   accountSocketsMax: 3_072,
   // Language models (specification, Limits; contract section 4)
@@ -85,7 +89,7 @@ export const LIMITS = {
   jsonValuesMax: 20_000,
 
   // Bounds of this implementation
-  /** Bodies and messages in memory, over all connections. Bun's buffers of incomplete messages come on top: `socketPayloadBytesMax` each. */
+  /** Bodies and messages in memory, over all connections. Bun's buffers of incomplete messages come on top: `socketHalfBytesMax`, and 32 KiB a socket. */
   ingressBytesMax: 384 * MiB,
   /** Share of one account: enough for a thousand requests of three large frames. */
   ingressOwnerShare: 0.75,
@@ -97,6 +101,11 @@ export const LIMITS = {
   serverBodyBytesMax: Number.MAX_SAFE_INTEGER,
   /** A connection without traffic is closed after this time, or later if `chunk_seconds` is longer. */
   connectionIdleSeconds: 30,
+  /** Open connections, and those of one network that is no trusted proxy, if the configuration does not say. */
+  connectionsMaxDefault: 8_192,
+  networkConnectionsMaxDefault: 2_048,
+  /** Between two looks at the open connections. */
+  connectionsLookMs: 100,
   /** Largest `chunk_seconds`: within it a waiting robot keeps its connection. */
   chunkSecondsMax: 240,
   /** `/readyz` reports the store as down if it does not answer within this time. */
@@ -328,6 +337,10 @@ assert(LIMITS.accountFramesMax + 3 * observationFramesMax <= framesMax, "no acco
 assert(LIMITS.earlyFramesMax + observationFramesMax <= framesMax, "early frames leave room for a whole observation");
 assert(framesMax >= 2 * observationFramesMax, "two whole observations fit into the frame slots");
 assert(LIMITS.accountEarlyFramesMax < LIMITS.earlyFramesMax, "no account can take all slots of early frames");
+assert(
+  LIMITS.socketHalfBytesMax + LIMITS.socketsMax * 32 * KiB < 256 * MiB,
+  "incomplete messages take less than 256 MiB, however they are built",
+);
 assert(LIMITS.accountSocketsMax < LIMITS.socketsMax, "no account can take all sockets");
 assert(LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax, "the route, not the server, refuses a large frame");
 assert(LIMITS.accountChunksMax < LIMITS.chunksMax, "no account can take all run slots");

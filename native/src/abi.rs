@@ -11,6 +11,7 @@
 //! - Pointers belong to the caller, are not null unless said, and are not kept after the call returns.
 //! - A panic inside becomes `Status::Panic`; nothing unwinds into the caller.
 
+mod connections;
 mod runs;
 
 use crate::completion::{Completion, count_panic};

@@ -223,9 +223,35 @@ abi_struct! {
     }
 }
 
+abi_struct! {
+    /// What is new of one connection. Owned by the caller, written during `tendon_watch_read` only.
+    ConnectionNote {
+        /// The kernel's name of the socket, never used again.
+        cookie: u64,
+        /// Bytes received so far, read by the server or not.
+        received: u64,
+        /// The peer's, in network order, IPv4 in the form of IPv6; 0 when it has gone.
+        address: [u32; 4],
+        /// The peer's.
+        port: u32,
+        /// Its descriptor.
+        fd: u32,
+        /// 1 when it has gone.
+        gone: u32,
+        /// Always 0.
+        reserved: u32,
+    }
+}
+
 /// Every struct, in the order of `abi.ts`.
-pub const STRUCTS: [&Struct; 5] =
-    [&OpenOptions::LAYOUT, &ObserveRequest::LAYOUT, &ChunkResult::LAYOUT, &Stats::LAYOUT, &MemoryState::LAYOUT];
+pub const STRUCTS: [&Struct; 6] = [
+    &OpenOptions::LAYOUT,
+    &ObserveRequest::LAYOUT,
+    &ChunkResult::LAYOUT,
+    &Stats::LAYOUT,
+    &MemoryState::LAYOUT,
+    &ConnectionNote::LAYOUT,
+];
 
 /// Every constant that the other side needs.
 pub const CONSTANTS: [(&str, u64); 12] = [

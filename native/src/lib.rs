@@ -9,12 +9,14 @@
 //!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
+//! Beside it `connections.rs`: the connections of this process, for the server above.
+//!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
-//! `unsafe` is used in ten places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
+//! `unsafe` is used in eleven places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
 //! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
 //! binding), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one environment variable),
-//! `thread.rs` (scheduling), `resize.rs` (AVX2).
+//! `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -23,6 +25,7 @@ pub mod abi;
 mod allocator;
 pub mod chunk;
 mod completion;
+mod connections;
 mod engine;
 mod episode;
 mod fault;

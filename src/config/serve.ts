@@ -41,6 +41,8 @@ const SETTINGS = {
   unpaid_seconds: seconds(LIMITS.unpaidSecondsMax, LIMITS.unpaidSecondsDefault),
   signup: either("open", "closed", "closed"),
   trusted_proxies: networks(LOOPBACK),
+  connections_max: whole(16, 1_000_000, LIMITS.connectionsMaxDefault),
+  connections_per_address: whole(1, 1_000_000, LIMITS.networkConnectionsMaxDefault),
   response_days: whole(1, 36_500, 30),
   usage_days: whole(1, 36_500, 400),
   ...BLOB_SETTINGS,
@@ -185,6 +187,7 @@ function serveSettings(
     /** The provider with which people sign in; undefined: with passwords alone. Its secret is one. */
     oidc: file.oidc && oidcConfig(file.oidc, env[file.oidc.client_secret_env ?? ""]?.trim()),
     proxies: file.trusted_proxies,
+    connections: Object.freeze({ max: file.connections_max, networkMax: file.connections_per_address }),
     responseDays: file.response_days,
     usageDays: file.usage_days,
     dev: flags.dev,

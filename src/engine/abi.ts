@@ -166,3 +166,21 @@ export const MemoryState = {
   /** u32 */
   reserved: 12,
 } as const;
+
+export const ConnectionNote = {
+  size: 48,
+  /** u64 */
+  cookie: 0,
+  /** u64 */
+  received: 8,
+  /** u32[] */
+  address: 16,
+  /** u32 */
+  port: 32,
+  /** u32 */
+  fd: 36,
+  /** u32 */
+  gone: 40,
+  /** u32 */
+  reserved: 44,
+} as const;

@@ -30,6 +30,13 @@ const CALLS = {
   tendon_error_text: { args: [ptr, ticket, ticket, ptr, u32], returns: i32 },
   tendon_last_error: { args: [ptr, u32], returns: i32 },
   tendon_stats: { args: [ptr, ptr], returns: i32 },
+  tendon_watch_open: { args: [u32, ptr], returns: i32 },
+  tendon_watch_read: { args: [ptr, ptr, u32], returns: i32 },
+  tendon_watch_close: { args: [ptr], returns: i32 },
+  tendon_connection_received: { args: [u32, u32, u32, ptr], returns: i32 },
+  tendon_connection_end: { args: [u32, u32, u32], returns: i32 },
+  tendon_listener_share: { args: [u32, u32], returns: i32 },
+  tendon_listener_prefer_last: { args: [u32], returns: i32 },
 } as const;
 
 function openLibrary(path: string) {

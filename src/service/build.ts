@@ -22,6 +22,7 @@ import type { OpsDeps } from "../edge/ops/metrics.ts";
 import { type ServiceMetrics, serviceMetrics } from "../edge/ops/service-metrics.ts";
 import { pages } from "../edge/pages/routes.ts";
 import { robotHttp } from "../edge/robot-http/routes.ts";
+import { HalfMessages } from "../edge/robot-socket/half-messages.ts";
 import type { RobotSocketDeps } from "../edge/robot-socket/sockets.ts";
 import { Sockets } from "../edge/robot-socket/sockets.ts";
 import { robotSocket } from "../edge/robot-socket/upgrade.ts";
@@ -85,6 +86,7 @@ export interface Settings {
     readonly sessionsMax?: number;
     readonly ingressBytesMax?: number;
     readonly socketSilentSeconds?: number;
+    readonly halfMessages?: { readonly messageMs: number; readonly bytesMax: number };
     readonly runs?: Partial<RunBounds>;
   };
 }
@@ -155,7 +157,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     admission: new Admission(bounds.admission),
     records: store.robot,
   };
-  const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets() };
+  const halves = new HalfMessages(clock, bounds.halfMessages);
+  const socket: RobotSocketDeps = { ...http, ...robot, starts, sockets: new Sockets(), halves };
   const llmDeps: LlmDeps = {
     clock,
     log,

@@ -6,8 +6,10 @@ import { readBundles, readShipped } from "../bundle/read.ts";
 import { expireHolds } from "../charge/upkeep.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import { publicApp } from "../edge/app.ts";
+import { Connections } from "../edge/http/connections.ts";
 import { type Listener, listen } from "../edge/http/listen.ts";
 import { opsApp } from "../edge/ops/metrics.ts";
+import { watchConnections } from "../engine/connections.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error/problem.ts";
@@ -50,6 +52,7 @@ export class Server {
   private readonly replicas: Replicas;
   /** Of the process, if the shutdown must be cut short. */
   private exit: number = EXIT.done;
+  private unwatch = () => {};
 
   constructor(
     private readonly config: ServeConfig,
@@ -100,6 +103,7 @@ export class Server {
       openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
       config.dev ? this.devAccount(main.url) : undefined,
       openBlobs(service.runs.blobs, config, core.log),
+      this.watch(main.port),
     ]);
     if (!(engine instanceof Problem)) this.engine = engine;
     if (unkept) return unkept;
@@ -153,6 +157,7 @@ export class Server {
     await Promise.race([drained, sleep(clock, LIMITS.flushMs)]);
     const { engine } = this;
     this.engine = undefined;
+    this.unwatch();
     await Promise.all(this.listeners.map((listener) => listener.stop()));
     await engine?.close();
     for (const provider of this.providers.values()) provider.close();
@@ -183,6 +188,30 @@ export class Server {
     const listener = listen(app, address, this.config.chunkSeconds);
     if (!(listener instanceof Problem)) this.listeners.push(listener);
     return listener;
+  }
+
+  /** Bounds the connections from here on. Without the watch the server's own time-outs are all there is. */
+  private async watch(port: number): Promise<void> {
+    const { config, service } = this;
+    const { clock, log, lifecycle } = service.core;
+    const watch = await watchConnections(port);
+    if (watch instanceof Problem) return log.error("connections are not watched", { reason: watch.message });
+    if (lifecycle.draining) return watch.close();
+    const { halves } = service.socket;
+    const connections = new Connections(
+      { clock, log, proxies: config.proxies },
+      watch,
+      config.connections,
+      halves.meters,
+    );
+    const stopLooking = clock.every(LIMITS.connectionsLookMs, () => {
+      connections.look();
+      halves.check();
+    });
+    this.unwatch = () => {
+      stopLooking();
+      watch.close();
+    };
   }
 
   private async devAccount(url: string): Promise<DevAccount | Problem> {

@@ -131,7 +131,7 @@ describe("layout", () => {
     )) {
       expect(generated[name]).toEqual({ size, ...fields });
     }
-    expect(Object.keys(reported.structs).length).toBe(5);
+    expect(Object.keys(reported.structs).length).toBe(6);
     for (const [name, value] of Object.entries(reported.constants)) expect(generated[name]).toBe(value);
   });
 

@@ -8,6 +8,7 @@ import { systemClock } from "../../std/clock.ts";
 export interface Listener {
   /** Base address without a slash at its end, with the real port. */
   readonly url: string;
+  readonly port: number;
   /** Accepts nothing new, lets the last answers leave, then closes every connection. */
   stop(): Promise<void>;
 }
@@ -39,6 +40,7 @@ export function listen(
   if (!server) return new Problem(`cannot listen on ${host}:${port}`);
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
+    port: server.port ?? port,
     stop: async () => {
       // A client that has stopped in the middle of its body would keep this waiting.
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -6,10 +6,12 @@ import { LIMITS } from "../../limits.ts";
 import type { RobotDeps } from "../../robot/deps.ts";
 import type { Durations } from "../../std/metrics.ts";
 import type { HttpDeps } from "../http/deps.ts";
+import type { HalfMessages } from "./half-messages.ts";
 
 /** What a robot's socket works with. */
 export interface RobotSocketDeps extends HttpDeps, RobotDeps {
   readonly sockets: Sockets;
+  readonly halves: HalfMessages;
   /** From an observation's arrival to the model's start, milliseconds. */
   readonly starts: { readonly episode: Durations };
 }

@@ -9,12 +9,14 @@ import { EVERY } from "../../error/every-route.ts";
 import { ROBOT_ANSWERS } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
 import { NO_BODY } from "../http/body-rules.ts";
+import { peerName } from "../http/connections.ts";
 import { headers, type Operation } from "../http/operation.ts";
 import { KEY } from "../http/principal.ts";
 import { notFound } from "../http/reply.ts";
-import { type Call, type Outcome, route } from "../http/route.ts";
+import { type Arrival, type Call, type Outcome, route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
 import { Episode } from "./episode.ts";
+import { HalfMessage } from "./half-messages.ts";
 import type { Client } from "./observe.ts";
 import { Outbox } from "./outbox.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
@@ -55,6 +57,7 @@ const operation: Operation = {
 interface Handlers {
   open(socket: ServerWebSocket<Handlers>): void;
   message(socket: ServerWebSocket<Handlers>, message: string | Buffer): void;
+  ping(): void;
   pong(): void;
   close(): void;
 }
@@ -81,29 +84,62 @@ async function upgrade(deps: RobotSocketDeps, call: Call<Principal, undefined>):
   const client = { requestId, accountId, keyId, authorization: request.headers.get("authorization") };
   // Bun accepts the first subprotocol that a client offers; with an empty value it sends no header.
   const upgradeHeaders = { "Sec-WebSocket-Protocol": "", "X-Request-Id": requestId };
-  if (server?.upgrade(request, { headers: upgradeHeaders, data: handlers(deps, client, leave) })) return "upgraded";
+  if (server?.upgrade(request, { headers: upgradeHeaders, data: handlers(deps, client, leave, call) }))
+    return "upgraded";
   leave();
   return notFound();
 }
 
-function handlers(service: RobotSocketDeps, client: Client, leave: () => void): Handlers {
+function handlers(service: RobotSocketDeps, client: Client, leave: () => void, arrival: Arrival): Handlers {
   let episode: Episode | undefined;
+  // While the request is there: the socket does not tell its peer's port.
+  const peer = peerOf(arrival);
+  let half: HalfMessage | undefined;
   let forget = () => {};
   return {
     open(socket) {
-      const opened = new Episode(service, client, new Outbox(socket, service.clock), () => forget());
+      const outbox = new Outbox(socket, service.clock);
+      const opened = new Episode(service, client, outbox, () => forget());
+      if (peer !== undefined) half = metered(service, arrival, peer, outbox);
       forget = service.sockets.add(opened);
       episode = opened;
     },
     message(_socket, message) {
+      half?.message(typeof message === "string" ? Buffer.byteLength(message) : message.length);
       episode?.receive(message);
     },
+    ping() {
+      half?.control();
+    },
     pong() {
+      half?.control();
       episode?.heard();
     },
     close() {
+      const { meters } = service.halves;
+      if (peer !== undefined && meters.get(peer) === half) meters.delete(peer);
       episode?.dropped();
       leave();
     },
   };
+}
+
+function peerOf({ server, request }: Arrival): string | undefined {
+  const peer = server?.requestIP(request);
+  return peer ? peerName(peer.address, peer.port) : undefined;
+}
+
+/** Has the socket's incomplete message watched. */
+function metered(service: RobotSocketDeps, arrival: Arrival, peer: string, outbox: Outbox): HalfMessage {
+  const { request, requestId } = arrival;
+  const lines = [...request.headers].reduce((bytes, [name, value]) => bytes + name.length + value.length + 4, 0);
+  const { pathname, search } = new URL(request.url);
+  const head = `GET ${pathname}${search} HTTP/1.1\r\n\r\n`.length + lines;
+  const half = new HalfMessage(head, request.url.startsWith("https:"), (late) => {
+    const reason = late ? "a message did not arrive whole in time" : "too many messages are incomplete; connect again";
+    service.log.info("socket cut", { request: requestId, reason });
+    outbox.close(late ? 1008 : 1013, reason);
+  });
+  service.halves.meters.set(peer, half);
+  return half;
 }
