@@ -106,6 +106,10 @@ export const LIMITS = {
   networkConnectionsMaxDefault: 2_048,
   /** Between two looks at the open connections. */
   connectionsLookMs: 100,
+  /** Between two looks whether the files of the certificate have changed. */
+  certificateLookMs: 1_000,
+  /** How long the former listening socket still accepts what was on its way to it: a slow handshake of TCP. */
+  certificateHandoverMs: 3_000,
   /** Largest `chunk_seconds`: within it a waiting robot keeps its connection. */
   chunkSecondsMax: 240,
   /** `/readyz` reports the store as down if it does not answer within this time. */

@@ -13,6 +13,7 @@ import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
 import { lookAtPostgres } from "../store/postgres/store.ts";
 import { lookAtDatabase } from "../store/sqlite/store.ts";
+import { certificateCheck } from "./doctor/certificate.ts";
 import {
   bundleCheck,
   type Check,
@@ -53,6 +54,7 @@ export const doctor: Command = {
     else {
       checks.push(folderCheck(await dataFolder(settings.dataDir)), await databaseCheck(settings));
       checks.push(await runStorageCheck(settings));
+      if (settings.tls) checks.push(await certificateCheck(settings.tls));
       checks.push(...(await providerChecks(settings)));
     }
     const ok = checks.every((check) => check.ok);

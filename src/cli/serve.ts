@@ -11,7 +11,8 @@ import { print, printJson } from "./frame/print.ts";
 
 export const serve: Command = {
   name: "serve",
-  summary: "Serve robot models and language models over HTTP, robot models over WebSocket too.",
+  summary:
+    "Serve robot models and language models over HTTP, robot models over WebSocket too. TLS: TENDON_TLS_CERT and TENDON_TLS_KEY (PEM files).",
   flags: {
     host: { value: "HOST", about: `Address to listen on (default ${DEFAULTS.host}; TENDON_HOST).` },
     port: { value: "N", about: `Port to listen on, 0 for a free one (default ${DEFAULTS.port}; TENDON_PORT).` },

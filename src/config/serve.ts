@@ -45,6 +45,8 @@ const SETTINGS = {
   connections_per_address: whole(1, 1_000_000, LIMITS.networkConnectionsMaxDefault),
   response_days: whole(1, 36_500, 30),
   usage_days: whole(1, 36_500, 400),
+  tls_cert: Type.Optional(text()),
+  tls_key: Type.Optional(text()),
   ...BLOB_SETTINGS,
 };
 
@@ -112,6 +114,10 @@ async function readAll(flags: ServeFlags, env: Environment) {
       EXIT.usage,
     );
   }
+  if ((settings.tls_cert === undefined) !== (settings.tls_key === undefined)) {
+    const [here, missing] = settings.tls_cert === undefined ? ["KEY", "CERT"] : ["CERT", "KEY"];
+    return new Problem(`TENDON_TLS_${here} is set, but TENDON_TLS_${missing} is not; set both, or neither`, EXIT.usage);
+  }
   const blobs = blobOptions(settings, env);
   if (blobs instanceof Problem) return blobs;
   return { settings, decided: { configPath: path, databaseUrl, drills, blobs } };
@@ -173,6 +179,8 @@ function serveSettings(
     configPath,
     listen: Object.freeze({ host: file.host, port: file.port }),
     ops: Object.freeze(file.ops_addr),
+    /** PEM files of the certificate, absolute paths; undefined: no TLS. */
+    tls: tlsFiles(file.tls_cert, file.tls_key),
     /** Absolute path of the data folder. */
     dataDir: resolve(file.data ?? folders(env).data),
     /** Address of a PostgreSQL database; undefined: the store is in the data folder. A secret: it may hold a password. */
@@ -200,6 +208,10 @@ function serveSettings(
     providerKeys: providerKeys(file.llm, env),
     robot: mapped(file.robot, robotConfig),
   });
+}
+
+function tlsFiles(cert: string | undefined, key: string | undefined) {
+  return cert === undefined || key === undefined ? undefined : { cert: resolve(cert), key: resolve(key) };
 }
 
 function mapped<T, R>(record: Readonly<Record<string, T>>, each: (value: T) => R): ReadonlyMap<string, R> {

@@ -4,8 +4,10 @@ import { join } from "node:path";
 import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
 import { readBundles, readShipped } from "../bundle/read.ts";
 import { expireHolds } from "../charge/upkeep.ts";
+import type { Address } from "../config/fields.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import { publicApp } from "../edge/app.ts";
+import { type Certificate, certificateVersion, readCertificate } from "../edge/http/certificate.ts";
 import { Connections } from "../edge/http/connections.ts";
 import { type Listener, listen } from "../edge/http/listen.ts";
 import { opsApp } from "../edge/ops/metrics.ts";
@@ -27,12 +29,18 @@ import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
 import { loadModels, planModels } from "./models.ts";
 import { LLM_ADVICE } from "./providers.ts";
+import { Renewal } from "./renewal.ts";
 import { Replicas } from "./replicas.ts";
 import { beginSeenTime, keepSeenTime } from "./seen-time.ts";
 import { Upkeep } from "./upkeep.ts";
 
 /** In the data folder: the name under which its process runs responses and receives files. */
 const OWNER_FILE = "owner";
+
+const LOOPBACK_HOST = /^(127\.|::1$|localhost$)/;
+const WITHOUT_TLS = "warning: no TLS, keys can be read on the way";
+const TLS_ADVICE =
+  "TENDON_TLS_CERT and TENDON_TLS_KEY, or a proxy with TLS in front of an address of this machine alone";
 
 /** What there is to say of a service that is ready. */
 export interface Ready {
@@ -53,6 +61,7 @@ export class Server {
   /** Of the process, if the shutdown must be cut short. */
   private exit: number = EXIT.done;
   private unwatch = () => {};
+  private renewal: Renewal | undefined;
 
   constructor(
     private readonly config: ServeConfig,
@@ -90,8 +99,14 @@ export class Server {
     await expireHolds(store.charges, core.clock, core.log, store.exclusive ? "all" : "overdue");
     await this.takeOver();
     if (core.lifecycle.draining) return undefined;
-    const main = this.listen(publicApp(http, service.surfaces), config.listen);
+    const version = config.tls && (await certificateVersion(config.tls));
+    const certificate = config.tls && (await readCertificate(config.tls));
+    if (certificate instanceof Problem) return certificate;
+    const main = this.listen(publicApp(http, service.surfaces), config.listen, certificate);
     if (main instanceof Problem) return main;
+    if (config.tls && version !== undefined) this.renewal = new Renewal(config.tls, main, core.log, version);
+    else if (!LOOPBACK_HOST.test(config.listen.host))
+      core.log.info(WITHOUT_TLS, { host: config.listen.host, expected: TLS_ADVICE });
     const ops = this.listen(
       opsApp(http, service.ops, () => this.engine?.stats()),
       config.ops,
@@ -184,8 +199,8 @@ export class Server {
     await writePrivate(path, deps.owner);
   }
 
-  private listen(app: Parameters<typeof listen>[0], address: Parameters<typeof listen>[1]): Listener | Problem {
-    const listener = listen(app, address, this.config.chunkSeconds);
+  private listen(app: Parameters<typeof listen>[0], address: Address, certificate?: Certificate): Listener | Problem {
+    const listener = listen(app, address, { answerSeconds: this.config.chunkSeconds, certificate });
     if (!(listener instanceof Problem)) this.listeners.push(listener);
     return listener;
   }
@@ -208,8 +223,12 @@ export class Server {
       connections.look();
       halves.check();
     });
+    const stopRenewing = clock.every(LIMITS.certificateLookMs, () => {
+      this.renewal?.look().catch((error: unknown) => log.error("certificate fault", { stack: String(error) }));
+    });
     this.unwatch = () => {
       stopLooking();
+      stopRenewing();
       watch.close();
     };
   }

@@ -1,53 +1,102 @@
-/** Opening and closing a listening socket for an app. */
+/** Opening and closing a listening socket for an app, and changing its certificate while it serves. */
 import type { AnyElysia } from "elysia";
 import type { Address } from "../../config/fields.ts";
+import type { Listeners } from "../../engine/connections.ts";
 import { Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
-import { systemClock } from "../../std/clock.ts";
+import { sleep, systemClock } from "../../std/clock.ts";
+import type { Certificate } from "./certificate.ts";
 
 export interface Listener {
   /** Base address without a slash at its end, with the real port. */
   readonly url: string;
   readonly port: number;
+  /**
+   * New connections get this certificate, open ones keep theirs. `sockets`: the listening sockets of the port, since one of them must
+   * hand it to the next without losing a connection.
+   */
+  renew(certificate: Certificate, sockets: Listeners): Promise<undefined | Problem>;
   /** Accepts nothing new, lets the last answers leave, then closes every connection. */
   stop(): Promise<void>;
 }
 
-/** `answerSeconds`: the longest that an answer may take. */
-export function listen(
+export interface ListenOptions {
+  /** The longest that an answer may take. */
+  readonly answerSeconds?: number;
+  readonly certificate?: Certificate | undefined;
+}
+
+type Served = NonNullable<AnyElysia["server"]>;
+
+export function listen(app: AnyElysia, address: Address, options: ListenOptions = {}): Listener | Problem {
+  const { host } = address;
+  const first = open(app, address, options, false);
+  if (first instanceof Problem) return first;
+  const port = first.port ?? address.port;
+  let current = first;
+  /** Those that accept nothing any more, and whose connections are still open. */
+  const former: Served[] = [];
+  const scheme = options.certificate ? "https" : "http";
+  return {
+    url: `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    port,
+    renew: async (certificate, sockets) => {
+      // For this moment alone: a second service, which does not ask to share, is refused before and after.
+      sockets.share(true);
+      try {
+        const next = open(app, { host, port }, { ...options, certificate }, true);
+        if (next instanceof Problem) return next;
+        const before = current;
+        current = next;
+        former.push(before);
+        sockets.preferLast();
+        // Handshakes that have begun end at the socket where they began, and what waits there is still accepted.
+        await sleep(systemClock, LIMITS.certificateHandoverMs);
+        // It ends with its last connection, which nobody waits for.
+        before.stop().catch(() => undefined);
+        return undefined;
+      } finally {
+        sockets.share(false);
+      }
+    },
+    stop: async () => {
+      // A client that has stopped in the middle of its body would keep this waiting.
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const disarm = systemClock.after(LIMITS.flushMs, resolve);
+      const all = [current, ...former];
+      await Promise.race([Promise.all(all.map((server) => server.stop())), promise]);
+      disarm();
+      await Promise.all(all.map((server) => server.stop(true)));
+    },
+  };
+}
+
+function open(
   app: AnyElysia,
   { host, port }: Address,
-  answerSeconds: number = LIMITS.chunkSecondsDefault,
-): Listener | Problem {
+  { answerSeconds = LIMITS.chunkSecondsDefault, certificate }: ListenOptions,
+  reusePort: boolean,
+): Served | Problem {
+  const known = new Set(process.listeners("beforeExit"));
   try {
-    // Elysia shares ports by default: a second server would silently take half of the requests.
     app.listen({
       hostname: host,
       port,
-      reusePort: false,
+      // Elysia shares ports by default: a second server would silently take half of the requests.
+      reusePort,
       // Bun takes a connection that waits for its answer to be idle as well.
       idleTimeout: Math.max(LIMITS.connectionIdleSeconds, Math.ceil(answerSeconds) + 10),
       maxRequestBodySize: LIMITS.serverBodyBytesMax,
       // Otherwise Bun prints the error of every stream that is cut off.
       development: false,
+      ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
     });
   } catch (error) {
     const taken = (error as { code?: string }).code === "EADDRINUSE";
     const reason = taken ? "the port is taken; choose another one, or 0 for a free one" : (error as Error).message;
     return new Problem(`cannot listen on ${host}:${port}: ${reason}`);
   }
-  const { server } = app;
-  if (!server) return new Problem(`cannot listen on ${host}:${port}`);
-  return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
-    port: server.port ?? port,
-    stop: async () => {
-      // A client that has stopped in the middle of its body would keep this waiting.
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const disarm = systemClock.after(LIMITS.flushMs, resolve);
-      await Promise.race([server.stop(), promise]);
-      disarm();
-      await server.stop(true);
-    },
-  };
+  // Elysia would stop its server when the process ends by itself, which ours never does; each certificate would add one more.
+  for (const added of process.listeners("beforeExit")) if (!known.has(added)) process.off("beforeExit", added);
+  return app.server ?? new Problem(`cannot listen on ${host}:${port}`);
 }
