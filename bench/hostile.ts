@@ -1,7 +1,11 @@
-/** How long do hostile bodies hold the event loop? A 1 ms timer in the server's process says how late it came. */
+/**
+ * How long do hostile bodies hold the event loop? A 1 ms timer in the server's process says how late it came. And does a robot feel a
+ * crowd that pays nothing (hostile-crowd.ts)?
+ */
 import { Problem } from "../src/error/problem.ts";
 import { LIMITS } from "../src/limits.ts";
 import type { Child } from "../src/measure/child.ts";
+import { crowd } from "./hostile-crowd.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
@@ -29,13 +33,15 @@ function bodies(): { name: string; body: string; judged: boolean }[] {
 
 export const hostile: Proof = {
   name: "hostile",
-  question: "How long do hostile JSON bodies hold the event loop?",
+  question: "How long do hostile bodies hold the event loop, and does a robot feel a crowd that pays nothing?",
   async run(size) {
     const server = await startServer("echo");
     if (server instanceof Problem) return server;
     try {
       const rows = await lateness(server, ROUNDS[size]);
-      return rows instanceof Problem ? rows : judged(rows);
+      if (rows instanceof Problem) return rows;
+      const beside = await crowd(size);
+      return beside instanceof Problem ? beside : judged([...rows, ...beside.rows], { above: beside.text });
     } finally {
       await server.child.stop();
     }

@@ -8,6 +8,7 @@ import { requestBody } from "../src/client/request.ts";
 import { childEnvironment } from "../src/config/environment.ts";
 import { Problem } from "../src/error/problem.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
+import { monthOf } from "../src/std/calendar.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { makeId } from "../src/std/ids.ts";
 import type { Measured } from "./ledger.ts";
@@ -37,7 +38,7 @@ export async function startNeighbor(
   { child, beside }: Pick<Measured, "child" | "beside">,
   perSecond: number,
 ): Promise<Neighbor | Problem> {
-  const apiKey = await otherKey(beside);
+  const apiKey = await otherKey(beside, "neighbor", CREDIT);
   if (apiKey instanceof Problem) return apiKey;
   const body = JSON.stringify(await smallRequest());
   const answer = Promise.withResolvers<unknown>();
@@ -61,19 +62,29 @@ export async function startNeighbor(
   };
 }
 
-/** A key of an account of its own. */
-async function otherKey(beside: Measured["beside"]): Promise<string | Problem> {
+/** A key of an account of its own, with this credit; `spent`: which is gone once the key is made. */
+export async function otherKey(
+  beside: Measured["beside"],
+  name: string,
+  credit: bigint,
+  spent = false,
+): Promise<string | Problem> {
   const store = await beside();
   if (store instanceof Problem) return store;
   try {
     const [accountId, key] = [makeId("acct_", systemClock), makeKey()];
     const createdAt = Math.floor(systemClock.unixMs() / 1000);
-    const account = { id: accountId, email: "neighbor@localhost", createdAt, credit: CREDIT, paymentMethod: false };
+    const account = { id: accountId, email: `${name}@localhost`, createdAt, credit, paymentMethod: false };
     const added = await store.accounts.accountAdd({ ...account, spendLimit: undefined, password: undefined });
-    if (added !== "added") return new Problem(`the neighbor's account was not added: ${JSON.stringify(added)}`);
-    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "neighbor", createdAt };
+    if (added !== "added") return new Problem(`the account of ${name} was not added: ${JSON.stringify(added)}`);
+    const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name, createdAt };
     const kept = await store.accounts.keyAdd(record);
-    return kept === "added" ? key : new Problem(`the neighbor's key was not added: ${JSON.stringify(kept)}`);
+    if (spent) {
+      const transfer = { accountId, transferId: `${accountId} spent`, amount: -credit, at: createdAt };
+      const gone = await store.charges.credit({ ...transfer, month: monthOf(createdAt) });
+      if (gone !== "credited") return new Problem(`the credit of ${name} was not spent: ${JSON.stringify(gone)}`);
+    }
+    return kept === "added" ? key : new Problem(`the key of ${name} was not added: ${JSON.stringify(kept)}`);
   } finally {
     await store.close();
   }
