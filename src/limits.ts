@@ -71,7 +71,7 @@ export const LIMITS = {
   /** From the first byte of a message to its last. */
   socketMessageMs: 10_000,
   /** Bytes of messages that have begun and not ended, over all sockets. What is not seen of them is 32 KiB a socket at most. */
-  socketHalfBytesMax: 96 * MiB,
+  halfMessageBytesMax: 96 * MiB,
   socketsMax: 4_096,
   accountSocketsMax: 3_072,
   // Language models (specification, Limits; contract section 4)
@@ -89,7 +89,7 @@ export const LIMITS = {
   jsonValuesMax: 20_000,
 
   // Bounds of this implementation
-  /** Bodies and messages in memory, over all connections. Bun's buffers of incomplete messages come on top: `socketHalfBytesMax`, and 32 KiB a socket. */
+  /** Bodies and messages in memory, over all connections. Bun's buffers of incomplete messages come on top: `halfMessageBytesMax`, and 32 KiB a socket. */
   ingressBytesMax: 384 * MiB,
   /** Share of one account: enough for a thousand requests of three large frames. */
   ingressOwnerShare: 0.75,
@@ -342,7 +342,7 @@ assert(LIMITS.earlyFramesMax + observationFramesMax <= framesMax, "early frames 
 assert(framesMax >= 2 * observationFramesMax, "two whole observations fit into the frame slots");
 assert(LIMITS.accountEarlyFramesMax < LIMITS.earlyFramesMax, "no account can take all slots of early frames");
 assert(
-  LIMITS.socketHalfBytesMax + LIMITS.socketsMax * 32 * KiB < 256 * MiB,
+  LIMITS.halfMessageBytesMax + LIMITS.socketsMax * 32 * KiB < 256 * MiB,
   "incomplete messages take less than 256 MiB, however they are built",
 );
 assert(LIMITS.accountSocketsMax < LIMITS.socketsMax, "no account can take all sockets");

@@ -44,6 +44,7 @@ const EPISODE_LIMITS: Readonly<Record<string, string>> = {
   pendingBytes: mebibytes(LIMITS.socketPendingBytesMax),
   pendingMessages: whole(LIMITS.socketPendingMessagesMax),
   unsent: mebibytes(LIMITS.socketUnsentBytesMax),
+  message: `${LIMITS.socketMessageMs / 1000} s`,
   silence: `${LIMITS.socketSilentSeconds} s`,
   answer: seconds(LIMITS.socketAnswerMs),
   idle: seconds(LIMITS.sessionIdleMs),

@@ -31,7 +31,7 @@ export class HalfMessages {
     private readonly clock: Clock,
     private readonly bounds: { readonly messageMs: number; readonly bytesMax: number } = {
       messageMs: LIMITS.socketMessageMs,
-      bytesMax: LIMITS.socketHalfBytesMax,
+      bytesMax: LIMITS.halfMessageBytesMax,
     },
   ) {}
 

@@ -188,7 +188,7 @@ test("the table of limits has those of the specification, and what the text repe
   expect(text).toContain(`are answered, within ${value("Answers that the service owes")}; then come`);
   const socket = Object.keys(LIMITS).filter((name) => name.startsWith("socket"));
   // The time that a close may take concerns no client; all others have a row.
-  expect(socket.length - 1).toBe(9);
+  expect(socket.length - 1).toBe(10);
   expect(text).toContain(`leaves its session for ${value("A session without")}`);
 });
 
