@@ -343,7 +343,7 @@ assert(framesMax >= 2 * observationFramesMax, "two whole observations fit into t
 assert(LIMITS.accountEarlyFramesMax < LIMITS.earlyFramesMax, "no account can take all slots of early frames");
 assert(
   LIMITS.halfMessageBytesMax + LIMITS.socketsMax * 32 * KiB < 256 * MiB,
-  "incomplete messages take less than 256 MiB, however they are built",
+  "incomplete messages that a look finds take less than 256 MiB, however they are built",
 );
 assert(LIMITS.accountSocketsMax < LIMITS.socketsMax, "no account can take all sockets");
 assert(LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax, "the route, not the server, refuses a large frame");

@@ -16,9 +16,9 @@ const CONTROL_BYTES_MAX = FRAME_BYTES + 125;
 const RECORD_BYTES = 40;
 /** Heads of fragments and records that the messages do not account for: so much of a message is taken to be that. */
 const UNKNOWN_SHARE = 1 / 32;
-const UNKNOWN_BYTES_MAX = 32_768;
+const UNKNOWN_BYTES_MAX = 16_384;
 /** The same of control frames that came without a message in between. */
-const CONTROL_UNKNOWN_BYTES_MAX = 16_384;
+const CONTROL_UNKNOWN_BYTES_MAX = 8_192;
 /** Of the handshake, where Bun does not tell it byte for byte: blanks, and whatever else turns out to be none of the first message. */
 const HANDSHAKE_BLANKS = 8;
 const HANDSHAKE_UNKNOWN_BYTES = 4_096;

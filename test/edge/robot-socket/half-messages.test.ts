@@ -167,7 +167,7 @@ test("a message that hides in the heads it might have had, in pings, or behind o
     pinging.control();
     pinging.changed(received, turn * 100, 0);
   }
-  expect(pinging.bytes).toBe(1_000 * 125 - 16_384);
+  expect(pinging.bytes).toBe(1_000 * 125 - 8_192);
   // Messages that bring more than they account for do not become a credit either.
   const credit = half();
   received = 300;
