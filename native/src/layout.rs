@@ -39,7 +39,7 @@ pub struct Field {
     pub name: &'static str,
     /// Bytes from the start of the struct.
     pub offset: usize,
-    /// `u32`, `i32`, `u64`, `f64`, or `f32[]`, `f64[]` for arrays.
+    /// `u32`, `i32`, `u64`, `f64`, or `f32[]`, `f64[]`, `u32[]` for arrays.
     pub kind: &'static str,
 }
 
@@ -71,6 +71,9 @@ macro_rules! kind {
     };
     ([f64; $n:expr]) => {
         "f64[]"
+    };
+    ([u32; $n:expr]) => {
+        "u32[]"
     };
 }
 
