@@ -72,6 +72,8 @@ export class FakeEngine implements Engine {
 
   /** Slots of a model that is stateful, if its test asks for another number than this. */
   slotsPerModel = 4;
+  /** Of every model. */
+  instructionBytesMax = Number.POSITIVE_INFINITY;
   /** Of these, what one account can have: the last one is kept for another. */
   get slotsPerAccount(): number {
     return this.slotsPerModel - 1;
@@ -94,6 +96,7 @@ export class FakeEngine implements Engine {
       lost.push(one);
       for (const listener of listeners) listener(one);
     });
+    const longest = () => this.instructionBytesMax;
     return {
       manifest,
       device,
@@ -103,6 +106,9 @@ export class FakeEngine implements Engine {
       lost,
       whenLost: (listener) => listeners.push(listener),
       slots: slots.length,
+      get instructionBytesMax() {
+        return longest();
+      },
       measure: ({ instruction }) => this.script.measure(instruction),
       framePut: (camera, jpeg) => this.framePut(camera, jpeg),
       observe: (observation) => this.observe(manifest, observation, slotOf(slots, manifest, observation.slot)),

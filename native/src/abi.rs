@@ -1,4 +1,5 @@
-//! The C ABI: the only place that reads pointers of the caller. The calls of a run are in `abi/runs.rs`.
+//! The C ABI: the only place that reads pointers of the caller. The calls of a run are in `abi/runs.rs`,
+//! those of requests' bodies in `abi/body.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
 //! - They return at once. Each accepted `tendon_load`, `tendon_unload`, `tendon_frame_put` and `tendon_observe` ends in one
@@ -11,6 +12,7 @@
 //! - Pointers belong to the caller, are not null unless said, and are not kept after the call returns.
 //! - A panic inside becomes `Status::Panic`; nothing unwinds into the caller.
 
+mod body;
 mod connections;
 mod runs;
 
@@ -225,6 +227,18 @@ pub unsafe extern "C" fn tendon_measure(
             let request = request.as_ref().ok_or_else(|| Failure::new(Status::Misuse, "the request is null"))?;
             Ok(engine(handle)?.measure(request, text(instruction, instruction_len)?)? as i32)
         }
+    })
+}
+
+/// Bytes, in UTF-8, beyond which `tendon_measure` and `tendon_observe` refuse an instruction unread.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_instruction_max(handle: *const Engine, model: f64) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe {
+        Ok(engine(handle)?.instruction_bytes_max(Ticket::from_wire(model))?.min(i32::MAX as usize) as i32)
     })
 }
 

@@ -122,6 +122,11 @@ impl Engine {
         Ok(self.model(Ticket::from_wire(request.model))?.measure(request, instruction)? as u32)
     }
 
+    /// Bytes of the longest instruction that `measure` reads.
+    pub fn instruction_bytes_max(&self, model: Ticket) -> Answer<usize> {
+        Ok(self.model(model)?.instruction_bytes_max())
+    }
+
     /// Copies a JPEG and queues its decode.
     pub fn frame_put(&self, model: Ticket, camera: u32, turn: u32, jpeg: &[u8]) -> Answer<Ticket> {
         let model = self.model(model)?;

@@ -246,14 +246,90 @@ abi_struct! {
     }
 }
 
+abi_struct! {
+    /// Bounds of a body, and what is wanted of its strings. Owned by the caller, read during `tendon_body_scan` only.
+    BodyRules {
+        /// Levels of arrays and objects.
+        depth_max: u32,
+        /// Arrays, objects and scalars.
+        values_max: u32,
+        /// A longer string goes into the table.
+        string_bytes_max: u32,
+        /// Bytes of a JPEG that is decoded from its data URL.
+        image_bytes_max: u32,
+        /// 1: the strings of the table are unescaped, and no image is decoded.
+        texts: u32,
+    }
+}
+
+abi_struct! {
+    /// What the scan of a body found. Owned by the caller, written during `tendon_body_found`; the addresses are valid until
+    /// `tendon_body_free`.
+    BodyFound {
+        /// The body.
+        bytes: u64,
+        /// The body's JSON with placeholders, UTF-8.
+        skeleton: u64,
+        /// `BodyText` of each placeholder.
+        table: u64,
+        /// Texts of one byte a unit.
+        narrow: u64,
+        /// Texts of two bytes a unit.
+        wide: u64,
+        /// Files of images.
+        images: u64,
+        /// Bytes.
+        bytes_len: u32,
+        /// Bytes.
+        skeleton_len: u32,
+        /// Entries.
+        table_len: u32,
+        /// Bytes.
+        narrow_len: u32,
+        /// Units.
+        wide_len: u32,
+        /// Bytes.
+        images_len: u32,
+        /// 1 when a key is a placeholder.
+        keys: u32,
+        /// How long the scan took, microseconds.
+        scan_us: u32,
+    }
+}
+
+abi_struct! {
+    /// A string behind a placeholder.
+    BodyText {
+        /// `BODY_TEXT`: how it is given.
+        form: u32,
+        /// Where: see `body::scan::Form`.
+        start: u32,
+        /// How long it is there.
+        len: u32,
+        /// Its length in UTF-16 units.
+        units: u32,
+        /// 1 if images are wanted and it is blank.
+        blank: u32,
+        /// Of a JPEG: its bytes by the length of its base64.
+        told: u32,
+        /// Of a decoded JPEG: where it is in the images.
+        image: u32,
+        /// Its bytes.
+        image_len: u32,
+    }
+}
+
 /// Every struct, in the order of `abi.ts`.
-pub const STRUCTS: [&Struct; 6] = [
+pub const STRUCTS: [&Struct; 9] = [
     &OpenOptions::LAYOUT,
     &ObserveRequest::LAYOUT,
     &ChunkResult::LAYOUT,
     &Stats::LAYOUT,
     &MemoryState::LAYOUT,
     &ConnectionNote::LAYOUT,
+    &BodyRules::LAYOUT,
+    &BodyFound::LAYOUT,
+    &BodyText::LAYOUT,
 ];
 
 /// Every constant that the other side needs.

@@ -10,6 +10,7 @@
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
 //! Beside it `connections.rs`: the connections of this process, for the server above.
+//! Beside it, `body.rs`: JSON bodies of requests are checked, and their images decoded from base64, before JavaScript looks at them.
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
@@ -23,6 +24,7 @@
 
 pub mod abi;
 mod allocator;
+pub mod body;
 pub mod chunk;
 mod completion;
 mod connections;

@@ -141,6 +141,11 @@ impl Model {
         images + self.prompt.len(text, state) + self.state_tokens
     }
 
+    /// Bytes of the longest instruction that is read at all.
+    pub fn instruction_bytes_max(&self) -> usize {
+        self.prompt.raw_bytes_max()
+    }
+
     /// Prompt tokens of an observation; without state values the most it can have, without a slot those of a first one.
     pub fn measure(&self, request: &ObserveRequest, instruction: &str) -> Result<usize, Failure> {
         let misuse = |text: &str| Failure::new(Status::Misuse, text);

@@ -97,10 +97,15 @@ impl Prompt {
         Ok(prompt)
     }
 
+    /// A longer instruction, in UTF-8, is refused unread.
+    pub fn raw_bytes_max(&self) -> usize {
+        RAW_BYTES_MAX.max(2 * self.text_bytes_max)
+    }
+
     /// The instruction's tokens with those of the text around it, or None when they do not fit. Trims it and takes each run
     /// of white space as one space.
     pub fn instruction(&self, text: &str) -> Option<Arc<[u32]>> {
-        if text.len() > RAW_BYTES_MAX.max(2 * self.text_bytes_max) {
+        if text.len() > self.raw_bytes_max() {
             // Also if most of it is white space: bounds the work below.
             return None;
         }

@@ -29,6 +29,12 @@ pub enum Status {
     Lost = -9,
     /// Not of a call: told with a model's ticket, whenever one of its replicas is out.
     ReplicaOut = -10,
+    /// The body is not JSON in UTF-8.
+    Syntax = -11,
+    /// The body is nested too deep.
+    Depth = -12,
+    /// The body has too many values.
+    Values = -13,
 }
 
 impl Status {
@@ -45,6 +51,9 @@ impl Status {
         ("panic", Status::Panic),
         ("lost", Status::Lost),
         ("replicaOut", Status::ReplicaOut),
+        ("syntax", Status::Syntax),
+        ("depth", Status::Depth),
+        ("values", Status::Values),
     ];
 }
 

@@ -26,6 +26,9 @@ export const STATUS = {
   panic: -8,
   lost: -9,
   replicaOut: -10,
+  syntax: -11,
+  depth: -12,
+  values: -13,
 } as const;
 
 /** Ticket kinds. */
@@ -44,6 +47,16 @@ export const FAULT = {
   device: 4,
   panic: 5,
   feed: 6,
+} as const;
+
+/** How a long string of a body is given. */
+export const BODY_TEXT = {
+  raw: 0,
+  narrow: 1,
+  wide: 2,
+  jpeg: 3,
+  jpegBytes: 4,
+  jpegDamaged: 5,
 } as const;
 
 /** Sizes and offsets in bytes. */
@@ -183,4 +196,70 @@ export const ConnectionNote = {
   gone: 40,
   /** u32 */
   reserved: 44,
+} as const;
+
+export const BodyRules = {
+  size: 20,
+  /** u32 */
+  depth_max: 0,
+  /** u32 */
+  values_max: 4,
+  /** u32 */
+  string_bytes_max: 8,
+  /** u32 */
+  image_bytes_max: 12,
+  /** u32 */
+  texts: 16,
+} as const;
+
+export const BodyFound = {
+  size: 80,
+  /** u64 */
+  bytes: 0,
+  /** u64 */
+  skeleton: 8,
+  /** u64 */
+  table: 16,
+  /** u64 */
+  narrow: 24,
+  /** u64 */
+  wide: 32,
+  /** u64 */
+  images: 40,
+  /** u32 */
+  bytes_len: 48,
+  /** u32 */
+  skeleton_len: 52,
+  /** u32 */
+  table_len: 56,
+  /** u32 */
+  narrow_len: 60,
+  /** u32 */
+  wide_len: 64,
+  /** u32 */
+  images_len: 68,
+  /** u32 */
+  keys: 72,
+  /** u32 */
+  scan_us: 76,
+} as const;
+
+export const BodyText = {
+  size: 32,
+  /** u32 */
+  form: 0,
+  /** u32 */
+  start: 4,
+  /** u32 */
+  len: 8,
+  /** u32 */
+  units: 12,
+  /** u32 */
+  blank: 16,
+  /** u32 */
+  told: 20,
+  /** u32 */
+  image: 24,
+  /** u32 */
+  image_len: 28,
 } as const;

@@ -16,6 +16,7 @@ const CALLS = {
   tendon_unload: { args: [ptr, ticket], returns: i32 },
   tendon_placement: { args: [ptr, ticket, ptr, u32], returns: i32 },
   tendon_measure: { args: [ptr, ptr, ptr, u32], returns: i32 },
+  tendon_instruction_max: { args: [ptr, ticket], returns: i32 },
   tendon_frame_put: { args: [ptr, ticket, u32, u32, ptr, u32], returns: ticket },
   tendon_frame_drop: { args: [ptr, ticket, ticket], returns: i32 },
   tendon_observe: { args: [ptr, ptr, ptr, u32], returns: ticket },
@@ -39,16 +40,41 @@ const CALLS = {
   tendon_listener_prefer_last: { args: [u32], returns: i32 },
 } as const;
 
+/** native/src/abi/body.rs. */
+const BODY_CALLS = {
+  tendon_bodies_open: { args: [callback, ptr], returns: i32 },
+  tendon_bodies_close: { args: [ptr], returns: i32 },
+  tendon_body_make: { args: [ptr, u32], returns: i32 },
+  tendon_body_write: { args: [ptr, u32, ptr, u32], returns: i32 },
+  tendon_body_scan: { args: [ptr, u32, u32, ptr], returns: i32 },
+  tendon_body_found: { args: [ptr, u32, ptr], returns: i32 },
+  tendon_body_free: { args: [ptr, u32], returns: i32 },
+} as const;
+
 function openLibrary(path: string) {
   return dlopen(path, CALLS);
 }
 
+function openForBodies(path: string) {
+  return dlopen(path, BODY_CALLS);
+}
+
 export type Calls = ReturnType<typeof openLibrary>["symbols"];
+export type BodyCalls = ReturnType<typeof openForBodies>["symbols"];
 
 /** Opens the library; it stays open for the life of the process. */
 export function bindLibrary(path: string): Calls | Problem {
+  return bound(() => openLibrary(path).symbols);
+}
+
+/** The same library, for the bodies of requests. */
+export function bindBodies(path: string): BodyCalls | Problem {
+  return bound(() => openForBodies(path).symbols);
+}
+
+function bound<Symbols>(open: () => Symbols): Symbols | Problem {
   try {
-    return openLibrary(path).symbols;
+    return open();
   } catch (error) {
     return new Problem(`the native library cannot be opened: ${(error as Error).message}; see: tendon doctor`);
   }

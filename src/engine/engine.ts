@@ -139,6 +139,8 @@ export interface Model {
   whenLost(listener: (lost: LostReplica) => void): void;
   /** Session slots over all replicas; 0 on a model without episode memory. */
   readonly slots: number;
+  /** A longer instruction, in UTF-8, is refused by `measure` unread. */
+  readonly instructionBytesMax: number;
   /** Prompt tokens of an observation: image, text and state. Without `state`: the most it can have; without `slot`: a first one. */
   measure(what: {
     readonly instruction: string;

@@ -39,6 +39,7 @@ export class NativeModel implements Model {
   readonly slots: number;
   private readonly listeners: ((lost: LostReplica) => void)[] = [];
   private known: readonly LostReplica[];
+  readonly instructionBytesMax: number;
   private readonly memoryState = new DataView(new ArrayBuffer(MemoryState.size));
   private gone: Promise<void> | undefined;
 
@@ -55,6 +56,8 @@ export class NativeModel implements Model {
     this.parity = placement.parity;
     this.replicas = placement.replicas;
     this.slots = placement.slots;
+    const longest = channel.calls.tendon_instruction_max(channel.engine, ticket);
+    this.instructionBytesMax = channel.expect(longest, "instruction_max");
     this.known = placement.lost;
     channel.replicaOut.set(ticket, () => this.look());
   }

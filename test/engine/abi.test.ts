@@ -131,7 +131,7 @@ describe("layout", () => {
     )) {
       expect(generated[name]).toEqual({ size, ...fields });
     }
-    expect(Object.keys(reported.structs).length).toBe(6);
+    expect(Object.keys(reported.structs).length).toBe(9);
     for (const [name, value] of Object.entries(reported.constants)) expect(generated[name]).toBe(value);
   });
 
@@ -280,6 +280,8 @@ describe("the rest", () => {
     const long = Buffer.alloc(100_000, "x");
     expect(calls.tendon_measure(engine, request([]), long, long.length)).toBe(STATUS.tooLong);
     expect(calls.tendon_measure(engine, request([]), Buffer.from([0xff]), 1)).toBe(STATUS.misuse);
+    expect(calls.tendon_instruction_max(engine, model)).toBeWithin(64 * 1024, long.length);
+    expect(calls.tendon_instruction_max(engine, 0)).toBe(STATUS.misuse);
   });
 
   test("placement tells the length that it needs", () => {
@@ -308,6 +310,7 @@ describe("the rest", () => {
       calls.tendon_unload(none, 1),
       calls.tendon_placement(none, 1, bytes, 8),
       calls.tendon_measure(none, request([]), one, 1),
+      calls.tendon_instruction_max(none, 1),
       calls.tendon_frame_put(none, 1, 0, 0, one, 1),
       calls.tendon_frame_drop(none, 1, 1),
       calls.tendon_observe(none, request([]), one, 1),
@@ -318,7 +321,7 @@ describe("the rest", () => {
       calls.tendon_session_drop(none, 1, 0),
       calls.tendon_error_text(none, 0, 1, bytes, 8),
       calls.tendon_stats(none, new Uint8Array(abi.Stats.size)),
-    ]).toEqual(Array(15).fill(STATUS.misuse));
+    ]).toEqual(Array(16).fill(STATUS.misuse));
     expect(calls.tendon_result(none, 0)).toBeNull();
   });
 

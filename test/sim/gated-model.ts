@@ -27,6 +27,7 @@ export class GatedModel implements Model {
   readonly parity: Model["parity"];
   readonly replicas: number;
   readonly slots: number;
+  readonly instructionBytesMax: number;
   /** Since the slot was last dropped. */
   readonly bySlot = new Map<number, Committed[]>();
   readonly committed: Committed[] = [];
@@ -49,6 +50,7 @@ export class GatedModel implements Model {
     this.parity = inner.parity;
     this.replicas = inner.replicas;
     this.slots = inner.slots;
+    this.instructionBytesMax = inner.instructionBytesMax;
   }
 
   get lost(): Model["lost"] {

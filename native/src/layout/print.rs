@@ -37,6 +37,10 @@ pub fn typescript() -> String {
     for (name, value) in crate::fault::Fault::NAMES {
         text += &format!("  {name}: {},\n", *value as u32);
     }
+    text += "} as const;\n\n/** How a long string of a body is given. */\nexport const BODY_TEXT = {\n";
+    for (name, value) in crate::body::scan::Form::NAMES {
+        text += &format!("  {name}: {},\n", *value as u32);
+    }
     text += "} as const;\n\n/** Sizes and offsets in bytes. */\n";
     for layout in STRUCTS {
         text += &format!("export const {} = {{\n  size: {},\n", layout.name, layout.size);
