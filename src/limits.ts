@@ -95,6 +95,12 @@ export const LIMITS = {
   ingressOwnerShare: 0.75,
   /** A body that announces at most this length is read in one piece, and counts as arrived from its beginning. */
   wholeBodyBytesMax: 16 * KiB,
+  /** A larger JSON body is checked on native threads. */
+  parsedBodyBytesMax: 64 * KiB,
+  /** Of such a body, a longer string is set aside: where all texts are read, and where images are. */
+  scannedStringBytesMax: { texts: 256, images: 64 },
+  /** A longer instruction is refused unread while its model, which knows its own limit, is still being loaded. */
+  instructionCharsMax: 128 * KiB,
   /** From the first byte of a request to the last of its body. */
   bodyMs: 30_000,
   /** Bun's own limit: higher than any route's, so that the route refuses the body, with an error object. */

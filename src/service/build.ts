@@ -28,6 +28,7 @@ import { Sockets } from "../edge/robot-socket/sockets.ts";
 import { robotSocket } from "../edge/robot-socket/upgrade.ts";
 import { runsForPages } from "../edge/runs/for-pages.ts";
 import { runs } from "../edge/runs/routes.ts";
+import { Bodies } from "../engine/bodies.ts";
 import { LIMITS } from "../limits.ts";
 import type { LlmDeps } from "../llm/deps.ts";
 import { Jobs } from "../llm/jobs.ts";
@@ -141,7 +142,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const unknownKeys = new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds);
   const oauthTries = new Tries(clock, LIMITS.oauthTriesMax, LIMITS.oauthSeconds);
   const { proxies = new Networks(LOOPBACK) } = settings;
-  const http: HttpDeps = { clock, log, lifecycle, ingress, requests, keys, unpaid, unknownKeys, proxies, authFails };
+  const transport = { clock, log, lifecycle, ingress, bodies: new Bodies(), requests, keys };
+  const http: HttpDeps = { ...transport, unpaid, unknownKeys, proxies, authFails };
   const sessionsMax = bounds.sessionsMax === undefined ? {} : { sessionsMax: bounds.sessionsMax };
   const robot: RobotDeps = {
     clock,

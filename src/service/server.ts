@@ -113,9 +113,11 @@ export class Server {
     );
     if (ops instanceof Problem) return ops;
     // In parallel: each waits for files.
-    const [bundles, engine, dev, unkept] = await Promise.all([
+    const [bundles, engine, , dev, unkept] = await Promise.all([
       config.modelsDir === undefined ? readShipped() : readBundles(config.modelsDir),
       openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
+      // Here, so that the first request does not wait for it; what is wrong with the library the engine tells.
+      http.bodies.open(),
       config.dev ? this.devAccount(main.url) : undefined,
       openBlobs(service.runs.blobs, config, core.log),
       this.watch(main.port),
@@ -174,7 +176,7 @@ export class Server {
     this.engine = undefined;
     this.unwatch();
     await Promise.all(this.listeners.map((listener) => listener.stop()));
-    await engine?.close();
+    await Promise.all([engine?.close(), this.service.http.bodies.close()]);
     for (const provider of this.providers.values()) provider.close();
     const seen = keepSeenTime(this.service.core.clock, this.store.time);
     await Promise.all([keys.flush(), this.service.llm.owners.stop(), this.service.runs.meter.flush(), seen]);

@@ -1,8 +1,10 @@
 /** What a route takes as its body. */
 import { Failure } from "../../error/core.ts";
-import { type BodyContext, readBody } from "./body.ts";
+import { LIMITS } from "../../limits.ts";
+import { type Body, type BodyContext, busy, joined, readBody } from "./body.ts";
 import { type BodyStream, streamBody } from "./body-stream.ts";
 import { type JsonObject, parseObject } from "./json.ts";
+import { scanObject, type Timed, type Wanted } from "./scanned.ts";
 
 export interface RuleContext extends BodyContext {
   /** Asked when the body is there: why it is not parsed. */
@@ -33,29 +35,62 @@ const SMALLER = "send less in one request";
 
 /** One JSON object, its depth and number of values bounded. `smaller`: what a client does whose body is too large. */
 export function json(bytesMax: number, smaller = SMALLER): BodyRule<JsonObject> {
-  return objectBody(bytesMax, smaller, false);
+  return objectBody(bytesMax, smaller, { mayBeEmpty: false, wanted: "texts" });
+}
+
+/** The same, whose images are decoded; a long string is a `LongText` while the handler runs. */
+export function jsonWithImages(bytesMax: number, smaller: string): BodyRule<JsonObject> {
+  return objectBody(bytesMax, smaller, { mayBeEmpty: false, wanted: "images" });
 }
 
 /** The same, where no body means an empty object. */
 export function optionalJson(bytesMax: number): BodyRule<JsonObject> {
-  return objectBody(bytesMax, SMALLER, true);
+  return objectBody(bytesMax, SMALLER, { mayBeEmpty: true, wanted: "texts" });
 }
 
-function objectBody(bytesMax: number, smaller: string, mayBeEmpty: boolean): BodyRule<JsonObject> {
+interface ObjectRule {
+  readonly mayBeEmpty: boolean;
+  readonly wanted: Wanted;
+}
+
+function objectBody(bytesMax: number, smaller: string, { mayBeEmpty, wanted }: ObjectRule): BodyRule<JsonObject> {
   return {
     reads: true,
     read: async (request, context) => {
       const body = await readBody(request, { ...context, bytesMax, smaller });
       if (body instanceof Failure) return body;
-      if (mayBeEmpty && body.bytes.length === 0) return { value: {}, release: () => body.release() };
-      const beginMs = context.clock.monotonicMs();
-      const value = context.refusal() ?? parseObject(body.bytes);
-      context.spent(context.clock.monotonicMs() - beginMs);
-      if (typeof value !== "string" && !(value instanceof Failure)) return { value, release: () => body.release() };
-      body.release();
-      return value instanceof Failure ? value : new Failure(context.answers.malformed, value);
+      if (mayBeEmpty && body.length === 0) return { value: {}, release: () => body.release() };
+      const read = await readObject(body, context, wanted);
+      if (read instanceof Failure) body.release();
+      return read;
     },
   };
+}
+
+/** Its share of the memory is given back by the caller where it fails. */
+async function readObject(body: Body, context: RuleContext, wanted: Wanted): Promise<Read<JsonObject> | Failure> {
+  const { bodies, clock, owner, answers, refusal, spent } = context;
+  const refused = refusal();
+  if (refused) return refused;
+  const timed: Timed = (work) => {
+    const beginMs = clock.monotonicMs();
+    const done = work();
+    spent(clock.monotonicMs() - beginMs);
+    return done;
+  };
+  if (body.length <= LIMITS.parsedBodyBytesMax) {
+    const value = timed(() => parseObject(joined(body)));
+    if (typeof value !== "string") return { value, release: () => body.release() };
+    return new Failure(answers.malformed, value);
+  }
+  const scanned = await scanObject(bodies, { ...body, turn: Bun.hash.crc32(owner), spent }, wanted, timed);
+  if (scanned === undefined) return busy(context);
+  if (typeof scanned === "string") return new Failure(answers.malformed, scanned);
+  const release = () => {
+    scanned.release();
+    body.release();
+  };
+  return { value: scanned.value, release };
 }
 
 /** The fields of a form; one that is not there is empty. */
@@ -73,7 +108,7 @@ export function form(bytesMax: number): BodyRule<Form> {
       }
       const body = await readBody(request, { ...context, bytesMax, smaller: "send shorter fields" });
       if (body instanceof Failure) return body;
-      const fields = new URLSearchParams(new TextDecoder().decode(body.bytes));
+      const fields = new URLSearchParams(new TextDecoder().decode(joined(body)));
       body.release();
       return { value: (field) => fields.get(field) ?? "", release: keepsNothing };
     },

@@ -4,13 +4,16 @@ import { LIMITS } from "../../limits.ts";
 import { announcedLength, streamBody } from "./body-stream.ts";
 import type { HttpDeps } from "./deps.ts";
 
-interface Body {
-  readonly bytes: Uint8Array;
+export interface Body {
+  /** In the order in which they came. */
+  readonly parts: readonly Uint8Array[];
+  /** Of all parts. */
+  readonly length: number;
   /** Gives its share of the budget back; call once, when the bytes are not needed any more. */
   release(): void;
 }
 
-export interface BodyContext extends Pick<HttpDeps, "ingress" | "clock"> {
+export interface BodyContext extends Pick<HttpDeps, "ingress" | "clock" | "bodies"> {
   readonly answers: Answers;
   /** Whose share of the memory for bodies it takes: an account, or all who have none. */
   readonly owner: string;
@@ -18,7 +21,7 @@ export interface BodyContext extends Pick<HttpDeps, "ingress" | "clock"> {
   readonly arrived?: () => void;
 }
 
-interface BodyOptions extends BodyContext {
+interface BodyOptions extends Omit<BodyContext, "bodies"> {
   readonly bytesMax: number;
   /** What a client does whose body is too large. */
   readonly smaller: string;
@@ -41,7 +44,7 @@ async function readWhole(request: Request, announced: number, options: BodyOptio
   const disarm = clock.after(LIMITS.bodyMs, () => resolve(undefined));
   const bytes = await Promise.race([request.bytes().catch(() => undefined), late]);
   disarm();
-  if (bytes?.length === announced) return { bytes, release };
+  if (bytes?.length === announced) return { parts: [bytes], length: announced, release };
   release();
   return notWhole(options);
 }
@@ -64,15 +67,18 @@ async function readPieces(request: Request, options: BodyOptions): Promise<Body 
   const sink = { write, abort: async () => release() };
   const streamed = await streamBody(request, sink, { bytesMax, totalMs: LIMITS.bodyMs, clock });
   if (streamed instanceof Failure) return streamed;
-  if (typeof streamed === "number") {
-    const [only] = parts;
-    return { bytes: only && parts.length === 1 ? only : Buffer.concat(parts, streamed), release };
-  }
+  if (typeof streamed === "number") return { parts, length: streamed, release };
   if (streamed === "too_large") return new Failure(answers.tooLarge, `the body is over ${bytesMax} bytes; ${smaller}`);
   return notWhole(options);
 }
 
-function busy({ answers }: BodyOptions): Failure {
+/** All bytes of a small body. */
+export function joined({ parts, length }: Body): Uint8Array {
+  const [only] = parts;
+  return only && parts.length === 1 ? only : Buffer.concat(parts, length);
+}
+
+export function busy({ answers }: Pick<BodyContext, "answers">): Failure {
   const message = "too many large requests are in progress; retry with backoff";
   return new Failure(answers.unavailable, message, { retryAfterSeconds: 1 });
 }

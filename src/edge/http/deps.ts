@@ -3,6 +3,7 @@
 import type { Keys } from "../../account/keys.ts";
 import type { Tries } from "../../account/tries.ts";
 import type { Unpaid } from "../../charge/unpaid.ts";
+import type { Bodies } from "../../engine/bodies.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Lifecycle } from "../../std/lifecycle.ts";
 import type { Log } from "../../std/log.ts";
@@ -16,6 +17,8 @@ export interface HttpDeps {
   readonly lifecycle: Lifecycle;
   /** The budget of request bodies in memory. */
   readonly ingress: Ingress;
+  /** Reads large JSON bodies beside the event loop. */
+  readonly bodies: Bodies;
   /** Answered requests by `route` and `status`. */
   readonly requests: Counter<"route" | "status">;
   readonly keys: Keys;

@@ -1,13 +1,14 @@
 /**
  * JSON bodies with bounds: depth and number of values are found by one pass over the bytes, before anything is parsed,
- * so that a hostile body costs its length and no more.
+ * so that a hostile body costs its length and no more. This is for small bodies; larger ones are in scanned.ts.
  */
+import { LongText } from "../../engine/found-body.ts";
 import { LIMITS } from "../../limits.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof LongText);
 }
 
 /** The object, or a sentence that says what is wrong. */
@@ -18,10 +19,18 @@ export function parseObject(bytes: Uint8Array): JsonObject | string {
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
-    return "the body is not JSON in UTF-8; send one JSON object";
+    return WRONG.syntax;
   }
-  return isObject(value) ? value : "the body is JSON, but not an object; send one JSON object";
+  return isObject(value) ? value : WRONG.kind;
 }
+
+/** What is wrong with a body, as clients are told. */
+export const WRONG = {
+  syntax: "the body is not JSON in UTF-8; send one JSON object",
+  kind: "the body is JSON, but not an object; send one JSON object",
+  depth: `the body is nested deeper than ${LIMITS.jsonDepthMax} levels; flatten it`,
+  values: `the body has over ${LIMITS.jsonValuesMax} values; send less in one request`,
+} as const;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -55,10 +64,10 @@ export function jsonBounds(bytes: Uint8Array): string | undefined {
     } else if (byte === COMMA) {
       values += 1;
     }
-    if (depth > LIMITS.jsonDepthMax) return `the body is nested deeper than ${LIMITS.jsonDepthMax} levels; flatten it`;
+    if (depth > LIMITS.jsonDepthMax) return WRONG.depth;
     // Well-formed JSON has at most two strings per value, itself and its key; the second bound is for other text.
     if (values > LIMITS.jsonValuesMax || strings > 2 * LIMITS.jsonValuesMax) {
-      return `the body has over ${LIMITS.jsonValuesMax} values; send less in one request`;
+      return WRONG.values;
     }
     last = byte;
   }

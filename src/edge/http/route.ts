@@ -71,7 +71,7 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
   const { key, body, handle, ...facts } = declared;
   const run: Route["run"] = async (deps, answers, arrival) => {
     const { beginsWork } = facts;
-    const { lifecycle, ingress, clock, unpaid } = deps;
+    const { lifecycle, ingress, bodies, clock, unpaid } = deps;
     const { request } = arrival;
     const principal = await key.find(deps, arrival);
     if (principal instanceof Failure) return principal;
@@ -94,7 +94,7 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
     const arrived = () => {
       bodyMs = clock.monotonicMs();
     };
-    const read = await body.read(request, { ingress, clock, answers, owner, refusal, spent, arrived });
+    const read = await body.read(request, { ingress, bodies, clock, answers, owner, refusal, spent, arrived });
     if (read instanceof Failure) return ended(read);
     try {
       // A body may take long to arrive: nothing new begins after the signal to end.

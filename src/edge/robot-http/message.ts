@@ -1,5 +1,6 @@
 /** The messages of a chat request: the last user message's text parts are the instruction, its image parts the camera frames. */
 import { Type } from "@sinclair/typebox";
+import { LongText } from "../../engine/found-body.ts";
 import { Failure } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
@@ -14,8 +15,11 @@ interface ImagePart {
   readonly url: unknown;
 }
 
+/** Of a large body, a long text is read only where it must be. */
+type Text = string | LongText;
+
 interface Content {
-  readonly texts: readonly string[];
+  readonly texts: readonly Text[];
   readonly images: readonly ImagePart[];
 }
 
@@ -66,8 +70,25 @@ export function images(draft: ChatDraft): Failure | undefined {
 
 /** Text parts are joined by a line break and compared exactly later on. */
 export function instruction(draft: ChatDraft): Failure | undefined {
-  draft.instruction = draft.parts.texts.join("\n");
-  return draft.withImages ? check.instruction(draft, `messages[${draft.userIndex}].content`) : undefined;
+  // A description reads no text.
+  if (!draft.withImages) return undefined;
+  const { texts } = draft.parts;
+  const param = `messages[${draft.userIndex}].content`;
+  const most = draft.model.model?.instructionBytesMax ?? LIMITS.instructionCharsMax;
+  // A character is a byte of UTF-8 or more.
+  if (texts.reduce((length, text) => length + text.length, texts.length - 1) > most) {
+    return texts.every(isBlank) ? check.noInstruction(param) : check.longInstruction(param);
+  }
+  draft.instruction = texts.join("\n");
+  return check.instruction(draft, param);
+}
+
+function isBlank(text: Text): boolean {
+  return typeof text === "string" ? text.trim() === "" : text.isBlank;
+}
+
+function isText(value: unknown): value is Text {
+  return typeof value === "string" || value instanceof LongText;
 }
 
 export function sessionMissing(draft: ChatDraft): Failure | undefined {
@@ -79,13 +100,13 @@ export function sessionMissing(draft: ChatDraft): Failure | undefined {
 
 /** Reads the parts. Failures: `invalid_content`, `invalid_content_part`. */
 function readContent(content: unknown, param: string): Content | Failure {
-  if (typeof content === "string") return { texts: [content], images: [] };
+  if (isText(content)) return { texts: [content], images: [] };
   if (!Array.isArray(content)) {
     return new Failure(ROBOT.invalid_content, "content must be a text or an array of text and image_url parts", {
       param,
     });
   }
-  const texts: string[] = [];
+  const texts: Text[] = [];
   const images: ImagePart[] = [];
   for (const [index, part] of content.entries()) {
     const at = `${param}[${index}]`;
@@ -96,7 +117,7 @@ function readContent(content: unknown, param: string): Content | Failure {
     }
     if (part.type === "image_url") {
       images.push({ param: `${at}.image_url.url`, url: isObject(part.image_url) ? part.image_url.url : undefined });
-    } else if (typeof part.text === "string") {
+    } else if (isText(part.text)) {
       texts.push(part.text);
     } else {
       return new Failure(ROBOT.invalid_content_part, "the text of a text part must be a string", {
@@ -131,23 +152,22 @@ const FORMAT = `send '${PREFIX}' followed by the base64 of a JPEG file`;
  */
 function readImages(parts: readonly ImagePart[]): FrameImage[] | Failure {
   for (const { url, param } of parts) {
-    if (typeof url !== "string") {
+    if (!isText(url)) {
       return new Failure(ROBOT.invalid_image_url, `the image's url must be a string; ${FORMAT}`, { param });
     }
   }
   for (const { url, param } of parts) {
-    const failure = jpegSizeFault(decodedBytes(String(url)), { param });
+    const failure = jpegSizeFault(decodedBytes(url), { param });
     if (failure) return failure;
   }
   const images: FrameImage[] = [];
   let foreign: Failure | undefined;
   for (const { url, param } of parts) {
-    const text = String(url);
-    if (!text.startsWith(PREFIX)) {
+    const jpeg = fileOf(url);
+    if (jpeg === "foreign") {
       foreign ??= new Failure(ROBOT.unsupported_image_format, `the image is not a JPEG data URL; ${FORMAT}`, { param });
       continue;
     }
-    const jpeg = decode(text.slice(PREFIX.length));
     if (!jpeg) {
       return new Failure(ROBOT.invalid_image_url, "the image is not valid base64 (RFC 4648, padded, no spaces)", {
         param,
@@ -162,10 +182,17 @@ function readImages(parts: readonly ImagePart[]): FrameImage[] | Failure {
 }
 
 /** Bytes that the base64 of a data URL stands for, by its length; 0 for other texts. */
-function decodedBytes(url: string): number {
-  if (!url.startsWith(PREFIX)) return 0;
+function decodedBytes(url: unknown): number {
+  if (url instanceof LongText) return url.jpeg?.bytes ?? 0;
+  if (typeof url !== "string" || !url.startsWith(PREFIX)) return 0;
   const padding = url.endsWith("==") ? 2 : url.endsWith("=") ? 1 : 0;
   return Math.floor(((url.length - PREFIX.length - padding) * 3) / 4);
+}
+
+/** `foreign`: no data URL of a JPEG. Undefined: not base64. */
+function fileOf(url: unknown): Uint8Array | "foreign" | undefined {
+  if (url instanceof LongText) return url.jpeg ? url.jpeg.file : "foreign";
+  return typeof url === "string" && url.startsWith(PREFIX) ? decode(url.slice(PREFIX.length)) : "foreign";
 }
 
 /** Strict: padded, no stray bits, and no white space, which `fromBase64` would skip. */

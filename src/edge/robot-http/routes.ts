@@ -4,7 +4,7 @@ import { LIMITS } from "../../limits.ts";
 import type { RobotDeps } from "../../robot/deps.ts";
 import type { Durations } from "../../std/metrics.ts";
 import { EXAMPLE } from "../docs/example.ts";
-import { json, NO_BODY } from "../http/body-rules.ts";
+import { jsonWithImages, NO_BODY } from "../http/body-rules.ts";
 import { KEY } from "../http/principal.ts";
 import { route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
@@ -30,7 +30,7 @@ export function robotHttp(deps: RobotHttpDeps): Surface {
         path: "/v1/chat/completions",
         name: "chat",
         key: KEY,
-        body: json(LIMITS.robotBodyBytesMax, "send fewer or more strongly compressed frames"),
+        body: jsonWithImages(LIMITS.robotBodyBytesMax, "send fewer or more strongly compressed frames"),
         beginsWork: true,
         paid: true,
         failures: Object.values(ROBOT),

@@ -1,4 +1,5 @@
 /** The fields that both transports of an observation have: each check puts its field's value into a draft, or says what is wrong. */
+import { tooLong } from "../../engine/busy.ts";
 import { Failure, type Row } from "../../error/core.ts";
 import { ROBOT } from "../../error/robot.ts";
 import { LIMITS } from "../../limits.ts";
@@ -71,13 +72,21 @@ export function model(draft: ModelDraft): Failure | undefined {
 
 /** `param`: where the text of the draft's instruction stands. */
 export function instruction({ model, instruction }: FieldDraft, param: string): Failure | undefined {
-  if (instruction.trim() === "") {
-    const message = "frames came without an instruction; send a text that says what to do";
-    return new Failure(ROBOT.instruction_missing, message, { param });
-  }
+  if (instruction.trim() === "") return noInstruction(param);
   // The engine bounds its own work: a text that cannot fit is refused before it is tokenised.
   const tokens = model.model?.measure({ instruction });
   return tokens instanceof Failure ? new Failure(tokens.row, tokens.message, { param }) : undefined;
+}
+
+export function noInstruction(param: string): Failure {
+  const message = "frames came without an instruction; send a text that says what to do";
+  return new Failure(ROBOT.instruction_missing, message, { param });
+}
+
+/** Of a text that no model's prompt has room for. */
+export function longInstruction(param: string): Failure {
+  const { row, message } = tooLong();
+  return new Failure(row, message, { param });
 }
 
 export function flag(draft: FieldDraft, param: "stream" | "handoff"): Failure | undefined {

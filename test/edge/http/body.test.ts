@@ -61,7 +61,7 @@ test("bodies over the budget of all requests are refused with 503 and Retry-Afte
   const options = { bytesMax: 1000, ingress, owner: "a", clock, ...ROBOT_WAY };
   const first = await readBody(post("x".repeat(60), { "content-length": "60" }), options);
   if (first instanceof Failure) throw new Error(first.message);
-  expect([first.bytes.length, ingress.bytes]).toEqual([60, 60]);
+  expect([first.length, ingress.bytes]).toEqual([60, 60]);
   const refused = { code: "engine_unavailable", status: 503, retryAfterSeconds: 1 };
   expect(await readBody(post("x".repeat(60), { "content-length": "60" }), options)).toMatchObject(refused);
   expect(await readBody(post(parts(3, 20).stream), options)).toMatchObject(refused);
@@ -77,7 +77,7 @@ test("one account's bodies leave a quarter of the budget to others", async () =>
   const bodies = [await read("a", 75), await read("a", 1), await read("b", 25), await read("b", 1)];
   expect(bodies.map((body) => body instanceof Failure)).toEqual([false, true, false, true]);
   for (const body of bodies) if (!(body instanceof Failure)) body.release();
-  expect([ingress.bytes, await read("a", 75)]).toMatchObject([0, { bytes: { length: 75 } }]);
+  expect([ingress.bytes, await read("a", 75)]).toMatchObject([0, { length: 75 }]);
 });
 
 test("a Content-Length that is no whole number counts as none: what is read is counted", async () => {
@@ -86,7 +86,7 @@ test("a Content-Length that is no whole number counts as none: what is read is c
     const options = { bytesMax: 1000, ingress, owner: "a", clock: new FakeClock(), ...ROBOT_WAY };
     const body = await readBody(post("hello", { "content-length": declared }), options);
     if (body instanceof Failure) throw new Error(`${declared}: ${body.message}`);
-    expect([declared, body.bytes.length, ingress.bytes]).toEqual([declared, 5, 5]);
+    expect([declared, body.length, ingress.bytes]).toEqual([declared, 5, 5]);
     body.release();
     expect(ingress.bytes).toBe(0);
   }

@@ -10,6 +10,7 @@ import { listen } from "../../../src/edge/http/listen.ts";
 import type { Route } from "../../../src/edge/http/route.ts";
 import type { Surface } from "../../../src/edge/http/surface.ts";
 import { serviceMetrics } from "../../../src/edge/ops/service-metrics.ts";
+import { Bodies } from "../../../src/engine/bodies.ts";
 import { type Answers, row, table } from "../../../src/error/core.ts";
 import { Problem } from "../../../src/error/problem.ts";
 import { LIMITS } from "../../../src/limits.ts";
@@ -65,6 +66,7 @@ export async function kit(options: Options = {}): Promise<Kit> {
     log: { info: note, error: note },
     lifecycle: new Lifecycle(),
     ingress,
+    bodies: new Bodies(),
     requests,
     keys: new Keys(store.accounts, clock),
     unpaid: new Unpaid(unpaidSeconds, clock),

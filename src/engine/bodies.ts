@@ -1,0 +1,140 @@
+/**
+ * JSON bodies over the native library: checked on native threads, so that none holds the event loop. It needs no engine and no
+ * model; the library is opened with the first body.
+ */
+import { JSCallback, type Pointer, ptr } from "bun:ffi";
+import { Problem } from "../error/problem.ts";
+import { present } from "../std/assert.ts";
+import { BodyFound, BodyRules, STATUS } from "./abi.ts";
+import { type BodyCalls, bindBodies } from "./binding.ts";
+import { FoundBody } from "./found-body.ts";
+import { locateLibraries } from "./library.ts";
+
+export interface BodyBounds {
+  /** Levels of arrays and objects. */
+  readonly depthMax: number;
+  /** Arrays, objects and scalars. */
+  readonly valuesMax: number;
+  /** A longer string stays outside of the skeleton. */
+  readonly stringBytesMax: number;
+  /** `texts`: they can all be read. `images`: data URLs of JPEGs are decoded, and few texts will be read. */
+  readonly wanted: "texts" | "images";
+  /** Bytes of a JPEG that is decoded. */
+  readonly imageBytesMax: number;
+}
+
+/** What is wrong with a body. `closed`: it cannot be scanned, now or at all. */
+export type BodyFault = "syntax" | "depth" | "values" | "closed";
+
+/** A body as it came. */
+export interface SentBody {
+  /** In their order; copied once the library is open. */
+  readonly parts: readonly Uint8Array[];
+  /** Of all parts, bytes. */
+  readonly length: number;
+  readonly turn: number;
+  readonly spent?: (ms: number) => void;
+}
+
+interface Open {
+  readonly calls: BodyCalls;
+  readonly handle: Pointer;
+  readonly callback: JSCallback;
+}
+
+export class Bodies {
+  private opening: Promise<Open | Problem> | undefined;
+  private closed = false;
+  private readonly waiting = new Map<number, (status: number) => void>();
+  private readonly rules = new DataView(new ArrayBuffer(BodyRules.size));
+  private readonly found = new DataView(new ArrayBuffer(BodyFound.size));
+
+  /** Opens the library, where no body has yet. */
+  async open(): Promise<Problem | undefined> {
+    const open = await this.opened();
+    return open instanceof Problem ? open : undefined;
+  }
+
+  /** Bodies of different turns alternate. `spent` is told how long the scan took, milliseconds. */
+  async scan({ parts, length, turn, spent }: SentBody, bounds: BodyBounds): Promise<FoundBody | BodyFault> {
+    const open = await this.opened();
+    if (open instanceof Problem || this.closed) return "closed";
+    const { calls, handle } = open;
+    const body = calls.tendon_body_make(handle, length);
+    if (body === STATUS.busy) return "closed";
+    const free = () => {
+      // Closing has freed it.
+      if (!this.closed) expectOk(calls.tendon_body_free(handle, body), "free");
+    };
+    for (const part of parts) expectOk(calls.tendon_body_write(handle, body, part, part.length), "write");
+    this.setRules(bounds);
+    const ended = new Promise<number>((done) => this.waiting.set(body, done));
+    expectOk(calls.tendon_body_scan(handle, body, turn, new Uint8Array(this.rules.buffer)), "scan");
+    const status = await ended;
+    if (status === STATUS.cancelled) return "closed";
+    expectOk(calls.tendon_body_found(handle, body, new Uint8Array(this.found.buffer)), "found");
+    spent?.(this.found.getUint32(BodyFound.scan_us, true) / 1000);
+    if (status !== STATUS.ok) {
+      free();
+      return faultOf(status);
+    }
+    return new FoundBody(this.found, free);
+  }
+
+  /** What is queued is scanned before; bodies that were not read yet are gone. */
+  async close(): Promise<void> {
+    this.closed = true;
+    const open = await this.opening;
+    if (open === undefined || open instanceof Problem) return;
+    expectOk(open.calls.tendon_bodies_close(open.handle), "close");
+    // Completions that the threads have reported are handled in the next turn of the event loop.
+    await new Promise((done) => setImmediate(done));
+    open.callback.close();
+  }
+
+  private opened(): Promise<Open | Problem> {
+    this.opening ??= this.openNow();
+    return this.opening;
+  }
+
+  private async openNow(): Promise<Open | Problem> {
+    const installed = await locateLibraries();
+    if (installed instanceof Problem) return installed;
+    const calls = bindBodies(installed.library);
+    if (calls instanceof Problem) return calls;
+    const callback = new JSCallback((body: number, status: number) => this.complete(body, status), {
+      args: ["u32", "i32"],
+      returns: "void",
+      threadsafe: true,
+    });
+    const out = new BigUint64Array(1);
+    const status = calls.tendon_bodies_open(present(callback.ptr, "the callback's address"), ptr(out));
+    if (status !== STATUS.ok) return new Problem("the threads that read large requests cannot be started");
+    return { calls, handle: Number(out[0]) as Pointer, callback };
+  }
+
+  private complete(body: number, status: number): void {
+    const done = present(this.waiting.get(body), "who waits for a body");
+    this.waiting.delete(body);
+    done(this.closed ? STATUS.cancelled : status);
+  }
+
+  private setRules({ depthMax, valuesMax, stringBytesMax, imageBytesMax, wanted }: BodyBounds): void {
+    this.rules.setUint32(BodyRules.depth_max, depthMax, true);
+    this.rules.setUint32(BodyRules.values_max, valuesMax, true);
+    this.rules.setUint32(BodyRules.string_bytes_max, stringBytesMax, true);
+    this.rules.setUint32(BodyRules.image_bytes_max, imageBytesMax, true);
+    this.rules.setUint32(BodyRules.texts, wanted === "texts" ? 1 : 0, true);
+  }
+}
+
+function expectOk(status: number, call: string): void {
+  if (status !== STATUS.ok) throw new Error(`assertion failed: body_${call}: status ${status}`);
+}
+
+function faultOf(status: number): BodyFault {
+  if (status === STATUS.syntax) return "syntax";
+  if (status === STATUS.depth) return "depth";
+  if (status === STATUS.values) return "values";
+  throw new Error(`assertion failed: a scan ends as good or with a fault, not ${status}`);
+}

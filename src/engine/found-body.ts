@@ -1,0 +1,126 @@
+/** A scanned body: its skeleton, and the long strings that stand in it as placeholders. */
+import { type Pointer, toArrayBuffer } from "bun:ffi";
+import { assert, present } from "../std/assert.ts";
+import { BODY_TEXT, BodyFound, BodyText } from "./abi.ts";
+
+/** First character of a placeholder; the index follows. No other string in a skeleton begins with it. */
+const TAG = 0x7f;
+
+export class FoundBody {
+  /** JSON with a placeholder for each long string; short, with few escapes. */
+  readonly skeleton: string;
+  /** Whether a key may be a placeholder. */
+  readonly keys: boolean;
+  readonly texts: number;
+  private bytes: ArrayBuffer | undefined;
+  private readonly images: ArrayBuffer;
+  private readonly table: DataView;
+  private readonly narrow: string;
+  private readonly wide: string;
+
+  constructor(
+    found: DataView,
+    private readonly free: () => void,
+  ) {
+    const length = (at: number) => found.getUint32(at, true);
+    const part = (at: number, bytes: number) =>
+      bytes === 0 ? new ArrayBuffer(0) : toArrayBuffer(Number(found.getBigUint64(at, true)) as Pointer, 0, bytes);
+    const text = (at: number, bytes: number, encoding: "utf8" | "latin1" | "utf16le") =>
+      Buffer.from(part(at, bytes)).toString(encoding);
+    this.skeleton = text(BodyFound.skeleton, length(BodyFound.skeleton_len), "utf8");
+    this.narrow = text(BodyFound.narrow, length(BodyFound.narrow_len), "latin1");
+    this.wide = text(BodyFound.wide, 2 * length(BodyFound.wide_len), "utf16le");
+    this.keys = length(BodyFound.keys) === 1;
+    this.texts = length(BodyFound.table_len);
+    this.table = new DataView(part(BodyFound.table, this.texts * BodyText.size));
+    this.images = part(BodyFound.images, length(BodyFound.images_len));
+    this.bytes = part(BodyFound.bytes, length(BodyFound.bytes_len));
+  }
+
+  /** The long string of a placeholder; undefined for every other value. */
+  longText(value: unknown): LongText | undefined {
+    if (typeof value !== "string" || value.charCodeAt(0) !== TAG) return undefined;
+    const index = Number(value.slice(1));
+    assert(index < this.texts, "a placeholder names a text of its body");
+    return new LongText(this, index);
+  }
+
+  field(index: number, offset: number): number {
+    present(this.bytes, "a body that is not released");
+    return this.table.getUint32(index * BodyText.size + offset, true);
+  }
+
+  /** JSON as it came; a view, valid until `release`. */
+  json(start: number, length: number): Uint8Array {
+    return new Uint8Array(present(this.bytes, "a body that is not released"), start, length);
+  }
+
+  /** A view, valid until `release`. */
+  image(start: number, length: number): Uint8Array {
+    present(this.bytes, "a body that is not released");
+    return new Uint8Array(this.images, start, length);
+  }
+
+  unescaped(form: number, start: number, length: number): string {
+    return (form === BODY_TEXT.narrow ? this.narrow : this.wide).slice(start, start + length);
+  }
+
+  /** Gives the memory back: no text and no view of it may be used any more. A second call does nothing. */
+  release(): void {
+    if (this.bytes === undefined) return;
+    this.bytes = undefined;
+    this.free();
+  }
+}
+
+/** The JPEG of a data URL. */
+export interface BodyJpeg {
+  /** By the length of its base64. */
+  readonly bytes: number;
+  /** A view, valid until the body is released. Undefined: not base64, or too large, and so not decoded. */
+  readonly file: Uint8Array | undefined;
+}
+
+/** A string of a body that is not in the skeleton. */
+export class LongText {
+  constructor(
+    private readonly body: FoundBody,
+    private readonly index: number,
+  ) {}
+
+  /** As of a string. */
+  get length(): number {
+    return this.field(BodyText.units);
+  }
+
+  /** Of a body whose images are wanted: whether `trim` leaves nothing. */
+  get isBlank(): boolean {
+    return this.field(BodyText.blank) === 1;
+  }
+
+  /** Undefined where the string is no data URL of a JPEG, or texts are wanted. */
+  get jpeg(): BodyJpeg | undefined {
+    const { form } = this;
+    const bytes = this.field(BodyText.told);
+    if (form === BODY_TEXT.jpegBytes) {
+      return { bytes, file: this.body.image(this.field(BodyText.image), this.field(BodyText.image_len)) };
+    }
+    return form === BODY_TEXT.jpeg || form === BODY_TEXT.jpegDamaged ? { bytes, file: undefined } : undefined;
+  }
+
+  /** Where images are wanted, its escapes are read only here: not for texts of many thousand characters. */
+  toString(): string {
+    const { form } = this;
+    const [start, length] = [this.field(BodyText.start), this.field(BodyText.len)];
+    if (form === BODY_TEXT.narrow || form === BODY_TEXT.wide) return this.body.unescaped(form, start, length);
+    return JSON.parse(Buffer.from(this.body.json(start - 1, length + 2)).toString("utf8"));
+  }
+
+  private get form(): number {
+    return this.field(BodyText.form);
+  }
+
+  private field(offset: number): number {
+    return this.body.field(this.index, offset);
+  }
+}
