@@ -8,15 +8,21 @@ import { type Summary, summary } from "../src/measure/stats.ts";
 
 /** The questions, each with what server-child.ts answers. */
 const Memory = Type.Object({ rss_bytes: Type.Integer() });
-const Late = Type.Object({ late_ms: Type.Number() });
+const LateAnswer = Type.Object({ late_ms: Type.Number(), cpu_ms: Type.Number() });
 const Starts = Type.Object({ starts_ms: Type.Array(Type.Number()) });
+
+/** How long the event loop was held, milliseconds. By wall clock it counts when others have the cores as well. */
+export interface Late {
+  readonly wallMs: number;
+  readonly cpuMs: number;
+}
 
 export interface MeasuredServer {
   readonly child: Child;
   /** Resident memory after a full collection. */
   residentBytes(): Promise<number | Problem>;
-  /** The greatest lateness of a 1 ms timer since this was asked last. */
-  lateMs(): Promise<number | Problem>;
+  /** Since this was asked last: the greatest lateness of a 1 ms timer, and the most processor time of its thread between two ticks. */
+  late(): Promise<Late | Problem>;
   /** From the arrival of an observation to its model's start, by the service's clock: the last 1024 of a route. */
   modelStart(route: "chat" | "episode"): Promise<Summary | Problem>;
 }
@@ -43,9 +49,9 @@ export async function startServer(device: string): Promise<MeasuredServer | Prob
       const answer = await ask("memory", Memory);
       return answer instanceof Problem ? answer : answer.rss_bytes;
     },
-    async lateMs() {
-      const answer = await ask("late", Late);
-      return answer instanceof Problem ? answer : answer.late_ms;
+    async late() {
+      const answer = await ask("late", LateAnswer);
+      return answer instanceof Problem ? answer : { wallMs: answer.late_ms, cpuMs: answer.cpu_ms };
     },
     async modelStart(route) {
       const answer = await ask(`starts ${route}`, Starts);

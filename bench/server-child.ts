@@ -1,20 +1,26 @@
 /**
  * The process behind bench/measured-server.ts: `bun bench/server-child.ts serve FLAGS…` is `tendon serve`, and answers the messages
- * "memory" with its resident memory after a full collection, "late" with the greatest lateness of a 1 ms timer since "late" was
- * asked last (the first one starts the timer), "starts ROUTE" with the last values of `tendon_start_ms`.
+ * "memory" with its resident memory after a full collection, "late" with the greatest lateness of a 1 ms timer and the most processor
+ * time of its thread between two ticks since "late" was asked last (the first one starts the timer), "starts ROUTE" with the last values of `tendon_start_ms`.
  */
 import { given } from "../src/cli/frame/command.ts";
 import { serve } from "../src/cli/serve.ts";
 import { Problem } from "../src/error/problem.ts";
 import { recordStarts } from "./start-times.ts";
+import { threadUs } from "./timed-ffi.ts";
 
 let timed = false;
 let worst = 0;
+let worstCpu = 0;
 
 function startTimer(): void {
   let expected = performance.now() + 1;
+  let cpuBefore = threadUs();
   const tick = () => {
     const now = performance.now();
+    const cpu = threadUs();
+    worstCpu = Math.max(worstCpu, (cpu - cpuBefore) / 1000);
+    cpuBefore = cpu;
     worst = Math.max(worst, now - expected);
     // A tick that came late does not make the next one late.
     expected = now + 1;
@@ -29,8 +35,9 @@ process.on("message", (message) => {
   if (what === "late") {
     if (!timed) startTimer();
     timed = true;
-    process.send?.({ late_ms: worst });
+    process.send?.({ late_ms: worst, cpu_ms: worstCpu });
     worst = 0;
+    worstCpu = 0;
   }
   if (what === "starts") process.send?.({ starts_ms: startsOf(route) });
   if (what !== "memory") return;

@@ -23,7 +23,7 @@ const libc = (import.meta.require("bun:ffi") as typeof import("bun:ffi")).dlopen
 const clock = new BigInt64Array(2);
 
 /** CPU time of this thread, microseconds. */
-function threadUs(): number {
+export function threadUs(): number {
   libc.clock_gettime(THREAD_CPU_TIME, clock);
   return Number(clock[0]) * 1e6 + Number(clock[1]) / 1e3;
 }

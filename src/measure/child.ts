@@ -9,6 +9,7 @@ import type { Service } from "../client/http.ts";
 import { parseJson, textAt } from "../client/json.ts";
 import { childEnvironment } from "../config/environment.ts";
 import { Problem } from "../error/problem.ts";
+import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
 import { SAMPLE_MODEL } from "./sample/observation.ts";
 
@@ -59,11 +60,11 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
   const folder = await mkdtemp(join(tmpdir(), "tendon-bench-"));
   const config = join(folder, "tendon.toml");
   const dataDir = join(folder, "data");
-  // Prices of zero: the dev account must not run out of credit in a long measurement.
+  // The dev account must not run out of credit in a long measurement, nor of work that is refused.
   const rates = 'prompt_usd_per_mtok = "0"\ncached_prompt_usd_per_mtok = "0"\nrow_usd_per_mrow = "0"\n';
   await Bun.write(
     config,
-    `[robot."${SAMPLE_MODEL}"]\ndevice = "${options.device}"\n${rates}\n${options.configuration ?? ""}`,
+    `unpaid_seconds = ${LIMITS.unpaidSecondsMax}\n[robot."${SAMPLE_MODEL}"]\ndevice = "${options.device}"\n${rates}\n${options.configuration ?? ""}`,
   );
   const models = options.modelsDir === undefined ? [] : ["--models", options.modelsDir];
   const flags = ["--dev", "--json", "--port", "0", "--data", dataDir, "--config", config, ...models];
