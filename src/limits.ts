@@ -99,6 +99,9 @@ export const LIMITS = {
   parsedBodyBytesMax: 64 * KiB,
   /** Of such a body, a longer string is set aside: where all texts are read, and where images are. */
   scannedStringBytesMax: { texts: 256, images: 64 },
+  /** The same of a string with escapes, which take the parser long, unless the body is so small. */
+  escapedStringBytesMax: 16,
+  escapedBodyBytesMax: MiB,
   /** A longer instruction is refused unread while its model, which knows its own limit, is still being loaded. */
   instructionCharsMax: 128 * KiB,
   /** From the first byte of a request to the last of its body. */

@@ -127,6 +127,7 @@ impl Bodies {
             depth_max: rules.depth_max as usize,
             values_max: rules.values_max as usize,
             string_bytes_max: rules.string_bytes_max as usize,
+            escaped_bytes_max: rules.escaped_bytes_max as usize,
             image_bytes_max: rules.image_bytes_max as usize,
             texts: rules.texts != 0,
         };

@@ -255,6 +255,8 @@ abi_struct! {
         values_max: u32,
         /// A longer string goes into the table.
         string_bytes_max: u32,
+        /// The same of a string with an escape that it needs.
+        escaped_bytes_max: u32,
         /// Bytes of a JPEG that is decoded from its data URL.
         image_bytes_max: u32,
         /// 1: the strings of the table are unescaped, and no image is decoded.

@@ -199,7 +199,7 @@ export const ConnectionNote = {
 } as const;
 
 export const BodyRules = {
-  size: 20,
+  size: 24,
   /** u32 */
   depth_max: 0,
   /** u32 */
@@ -207,9 +207,11 @@ export const BodyRules = {
   /** u32 */
   string_bytes_max: 8,
   /** u32 */
-  image_bytes_max: 12,
+  escaped_bytes_max: 12,
   /** u32 */
-  texts: 16,
+  image_bytes_max: 16,
+  /** u32 */
+  texts: 20,
 } as const;
 
 export const BodyFound = {

@@ -17,6 +17,8 @@ export interface BodyBounds {
   readonly valuesMax: number;
   /** A longer string stays outside of the skeleton. */
   readonly stringBytesMax: number;
+  /** The same of a string with an escape that it needs. */
+  readonly escapedBytesMax: number;
   /** `texts`: they can all be read. `images`: data URLs of JPEGs are decoded, and few texts will be read. */
   readonly wanted: "texts" | "images";
   /** Bytes of a JPEG that is decoded. */
@@ -119,10 +121,11 @@ export class Bodies {
     done(this.closed ? STATUS.cancelled : status);
   }
 
-  private setRules({ depthMax, valuesMax, stringBytesMax, imageBytesMax, wanted }: BodyBounds): void {
+  private setRules({ depthMax, valuesMax, stringBytesMax, escapedBytesMax, imageBytesMax, wanted }: BodyBounds): void {
     this.rules.setUint32(BodyRules.depth_max, depthMax, true);
     this.rules.setUint32(BodyRules.values_max, valuesMax, true);
     this.rules.setUint32(BodyRules.string_bytes_max, stringBytesMax, true);
+    this.rules.setUint32(BodyRules.escaped_bytes_max, escapedBytesMax, true);
     this.rules.setUint32(BodyRules.image_bytes_max, imageBytesMax, true);
     this.rules.setUint32(BodyRules.texts, wanted === "texts" ? 1 : 0, true);
   }

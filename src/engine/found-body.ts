@@ -14,7 +14,8 @@ export class FoundBody {
   readonly texts: number;
   private bytes: ArrayBuffer | undefined;
   private readonly images: ArrayBuffer;
-  private readonly table: DataView;
+  /** Of u32 fields alone, as the words that they are. */
+  private readonly table: Uint32Array;
   private readonly narrow: string;
   private readonly wide: string;
 
@@ -32,7 +33,7 @@ export class FoundBody {
     this.wide = text(BodyFound.wide, 2 * length(BodyFound.wide_len), "utf16le");
     this.keys = length(BodyFound.keys) === 1;
     this.texts = length(BodyFound.table_len);
-    this.table = new DataView(part(BodyFound.table, this.texts * BodyText.size));
+    this.table = new Uint32Array(part(BodyFound.table, this.texts * BodyText.size));
     this.images = part(BodyFound.images, length(BodyFound.images_len));
     this.bytes = part(BodyFound.bytes, length(BodyFound.bytes_len));
   }
@@ -45,9 +46,18 @@ export class FoundBody {
     return new LongText(this, index);
   }
 
+  /** The same of a body whose texts are wanted, as a string; thousands of them may be read. */
+  text(value: string): string {
+    if (value.charCodeAt(0) !== TAG) return value;
+    const index = Number(value.slice(1));
+    const start = this.field(index, BodyText.start);
+    const from = this.field(index, BodyText.form) === BODY_TEXT.narrow ? this.narrow : this.wide;
+    return from.slice(start, start + this.field(index, BodyText.len));
+  }
+
   field(index: number, offset: number): number {
     present(this.bytes, "a body that is not released");
-    return this.table.getUint32(index * BodyText.size + offset, true);
+    return present(this.table[(index * BodyText.size + offset) / 4], "a text of its body");
   }
 
   /** JSON as it came; a view, valid until `release`. */
@@ -59,10 +69,6 @@ export class FoundBody {
   image(start: number, length: number): Uint8Array {
     present(this.bytes, "a body that is not released");
     return new Uint8Array(this.images, start, length);
-  }
-
-  unescaped(form: number, start: number, length: number): string {
-    return (form === BODY_TEXT.narrow ? this.narrow : this.wide).slice(start, start + length);
   }
 
   /** Gives the memory back: no text and no view of it may be used any more. A second call does nothing. */
@@ -81,7 +87,7 @@ export interface BodyJpeg {
   readonly file: Uint8Array | undefined;
 }
 
-/** A string of a body that is not in the skeleton. */
+/** A string of a body whose images are wanted that is not in the skeleton. */
 export class LongText {
   constructor(
     private readonly body: FoundBody,
@@ -93,12 +99,12 @@ export class LongText {
     return this.field(BodyText.units);
   }
 
-  /** Of a body whose images are wanted: whether `trim` leaves nothing. */
+  /** Whether `trim` leaves nothing. */
   get isBlank(): boolean {
     return this.field(BodyText.blank) === 1;
   }
 
-  /** Undefined where the string is no data URL of a JPEG, or texts are wanted. */
+  /** Undefined where the string is no data URL of a JPEG. */
   get jpeg(): BodyJpeg | undefined {
     const { form } = this;
     const bytes = this.field(BodyText.told);
@@ -108,11 +114,9 @@ export class LongText {
     return form === BODY_TEXT.jpeg || form === BODY_TEXT.jpegDamaged ? { bytes, file: undefined } : undefined;
   }
 
-  /** Where images are wanted, its escapes are read only here: not for texts of many thousand characters. */
+  /** Its escapes are read only here, which is not for texts of many thousand characters. */
   toString(): string {
-    const { form } = this;
     const [start, length] = [this.field(BodyText.start), this.field(BodyText.len)];
-    if (form === BODY_TEXT.narrow || form === BODY_TEXT.wide) return this.body.unescaped(form, start, length);
     return JSON.parse(Buffer.from(this.body.json(start - 1, length + 2)).toString("utf8"));
   }
 

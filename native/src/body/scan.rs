@@ -11,8 +11,6 @@ use crate::layout::BodyText;
 
 /// First byte of a placeholder.
 const TAG: u8 = 0x7F;
-/// A longer string with an escape that it needs goes into the table: escapes take a parser ten times as long as other text.
-const ESCAPED_BYTES_MAX: usize = 16;
 const JPEG_URL: &[u8] = b"data:image/jpeg;base64,";
 
 /// What is wrong with a body.
@@ -35,6 +33,8 @@ pub struct Rules {
     pub values_max: usize,
     /// A longer string goes into the table.
     pub string_bytes_max: usize,
+    /// The same of a string with an escape that it needs: escapes take a parser ten times as long as other text.
+    pub escaped_bytes_max: usize,
     /// Bytes of a JPEG that is decoded from its data URL.
     pub image_bytes_max: usize,
     /// Texts are wanted, not images: all strings of the table are unescaped.
@@ -244,7 +244,7 @@ impl Scan<'_> {
         }
         // The second is how DEL can be written otherwise.
         let like_placeholder = raw.first() == Some(&TAG) || raw.starts_with(b"\\u");
-        let bytes_max = if saved > 0 { ESCAPED_BYTES_MAX } else { self.rules.string_bytes_max };
+        let bytes_max = if saved > 0 { self.rules.escaped_bytes_max } else { self.rules.string_bytes_max };
         if raw.len() <= bytes_max && !like_placeholder {
             skeleton.extend_from_slice(&self.body[start - 1..=end]);
             return Ok(());

@@ -1,9 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { type JsonObject, parseObject } from "../../../src/edge/http/json.ts";
-import { scanObject } from "../../../src/edge/http/scanned.ts";
+import { boundsOf, scanObject } from "../../../src/edge/http/scanned.ts";
 import { Bodies } from "../../../src/engine/bodies.ts";
 import { LongText } from "../../../src/engine/found-body.ts";
-import { LIMITS } from "../../../src/limits.ts";
 import { Dice, damagedText, randomJson } from "./random-json.ts";
 
 const bodies = new Bodies();
@@ -130,16 +129,7 @@ describe("what is parsed on the event loop is short", () => {
   const MiB = 1024 * 1024;
   const skeleton = async (text: string, wanted: "texts" | "images") => {
     const body = utf8(text);
-    const found = await bodies.scan(
-      { parts: [body], length: body.length, turn: 0 },
-      {
-        depthMax: LIMITS.jsonDepthMax,
-        valuesMax: LIMITS.jsonValuesMax,
-        stringBytesMax: LIMITS.scannedStringBytesMax[wanted],
-        imageBytesMax: LIMITS.jpegBytesMax,
-        wanted,
-      },
-    );
+    const found = await bodies.scan({ parts: [body], length: body.length, turn: 0 }, boundsOf(body.length, wanted));
     if (typeof found === "string") throw new Error(found);
     found.release();
     return found.skeleton.length;

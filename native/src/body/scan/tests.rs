@@ -2,8 +2,14 @@
 
 use super::*;
 
-const RULES: Rules =
-    Rules { depth_max: 64, values_max: 20_000, string_bytes_max: 32, image_bytes_max: 300, texts: false };
+const RULES: Rules = Rules {
+    depth_max: 64,
+    values_max: 20_000,
+    string_bytes_max: 32,
+    escaped_bytes_max: 16,
+    image_bytes_max: 300,
+    texts: false,
+};
 
 fn scanned(text: &str, rules: Rules) -> Result<(String, Vec<BodyText>, Vec<u8>, Found), Fault> {
     let body = text.as_bytes().to_vec();
