@@ -78,14 +78,12 @@ impl Bodies {
         let bodies = HashMap::with_capacity(64);
         let table = Arc::new(Mutex::new(Table { bodies, kept: Vec::with_capacity(KEPT_BODIES), last: 0 }));
         let lanes = [(); 2].map(|()| Arc::new(Queue::new(BODIES_MAX)));
-        let threads = lanes
-            .iter()
-            .zip(["tendon-body-0", "tendon-body-1"])
-            .map(|(lane, name)| {
-                let (lane, table) = (lane.clone(), table.clone());
-                thread::spawn(name, move || run(&lane, &table, done))
-            })
-            .collect::<Result<_, _>>()?;
+        let [small, large] = lanes.each_ref().map(|lane| {
+            let (lane, table) = (lane.clone(), table.clone());
+            move || run(&lane, &table, done)
+        });
+        // A robot waits for a small one, and the event loop for nothing meanwhile.
+        let threads = vec![thread::spawn_prompt("tendon-body-0", small)?, thread::spawn("tendon-body-1", large)?];
         Ok(Bodies { table, lanes, threads })
     }
 

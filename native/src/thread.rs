@@ -8,12 +8,16 @@ use std::thread::JoinHandle;
 /// wakes. Otherwise, with few cores, a decode thread would preempt the event loop during the call that woke it, and a call of
 /// 5 µs would take milliseconds.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
-    let start = move || {
+    spawn_prompt(name, move || {
         let parameters = libc::sched_param { sched_priority: 0 };
         // SAFETY: sets the policy of the calling thread from a live struct. It needs no privilege; if it is
         // refused, the thread works with the ordinary policy.
         unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameters) };
         work();
-    };
-    std::thread::Builder::new().name(name.into()).spawn(start).map_err(|error| format!("no thread {name}: {error}"))
+    })
+}
+
+/// The same with the ordinary policy, for work that is shorter than the wait for a core would be.
+pub fn spawn_prompt(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, String> {
+    std::thread::Builder::new().name(name.into()).spawn(work).map_err(|error| format!("no thread {name}: {error}"))
 }

@@ -109,14 +109,19 @@ impl Found {
 pub fn scan(body: &[u8], rules: Rules, found: &mut Found) -> Result<(), Fault> {
     // As a decoder of UTF-8 does, which takes one byte order mark.
     let at = if body.starts_with(&[0xEF, 0xBB, 0xBF]) { 3 } else { 0 };
-    if std::str::from_utf8(&body[at..]).is_err() {
+    match str::from_utf8(body) {
+        Ok(text) => Scan { text, body, at, values: 0, rules, found }.run(),
         // Bounds come first, as far as they can be told.
-        return Err(Scan { body, at, values: 0, rules, found }.run().err().unwrap_or(Fault::Syntax));
+        Err(_) => {
+            let text = &*String::from_utf8_lossy(body);
+            Err(Scan { text, body: text.as_bytes(), at, values: 0, rules, found }.run().err().unwrap_or(Fault::Syntax))
+        }
     }
-    Scan { body, at, values: 0, rules, found }.run()
 }
 
 struct Scan<'a> {
+    text: &'a str,
+    /// Its bytes.
     body: &'a [u8],
     at: usize,
     values: usize,
@@ -260,9 +265,8 @@ impl Scan<'_> {
     }
 
     fn entry(&mut self, start: usize, Extent { end, saved }: Extent) -> BodyText {
-        let body = self.body;
-        let raw = &body[start..end];
-        let units = text::units(raw, saved);
+        let raw = &self.text[start..end];
+        let units = text::units(raw.as_bytes(), saved);
         let place = |form: Form, start: usize, len: usize| BodyText {
             form: form as u32,
             start: start as u32,
@@ -274,8 +278,6 @@ impl Scan<'_> {
             image_len: 0,
         };
         let stands = place(Form::Raw, start, end - start);
-        // A body that is not UTF-8 is refused, whatever is found in it.
-        let raw = str::from_utf8(raw).unwrap_or("");
         let Found { narrow, wide, .. } = &mut *self.found;
         if !self.rules.texts {
             if text::begins_with(raw.as_bytes(), JPEG_URL) {

@@ -78,6 +78,9 @@ fn escape_length(text: &[u8]) -> Option<usize> {
 
 /// Length in JavaScript of a well-formed string whose escapes save `saved`.
 pub fn units(raw: &[u8], saved: usize) -> usize {
+    if raw.is_ascii() {
+        return raw.len() - saved;
+    }
     // A character of four bytes is two units, every other one is one.
     let count = |bytes: &[u8]| {
         bytes.iter().fold(0u32, |sum, &byte| sum + u32::from(byte & 0xC0 != 0x80) + u32::from(byte >= 0xF0))
