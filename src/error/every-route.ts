@@ -47,10 +47,10 @@ export const EVERY = table({
     close: 1008,
   }),
   metering_unavailable: row(503, {
-    http: "Metering is down. Nothing ran, or its effects were undone; retry with backoff, with the same `observation_id` or `Idempotency-Key` if there is one.",
+    http: "Metering is down. Nothing ran: no step was taken and nothing was charged; retry with backoff, with the same `observation_id` or `Idempotency-Key` if there is one.",
     socket: [
       "Observations",
-      "Metering is down; also in answer to `session.open`. Nothing ran, or its effects were undone: connect again with backoff, and repeat the observation under its id.",
+      "Metering is down; also in answer to `session.open`. Nothing ran, no step was taken and nothing was charged: connect again with backoff, and repeat the observation under its id.",
     ],
     close: 1008,
   }),

@@ -14,7 +14,7 @@ export const LLM = table({
     final: true,
   }),
   submission_outcome_unknown: row(409, {
-    http: "The earlier request with this key may still be submitting; wait, then repeat with the same key.",
+    http: "The earlier request with this key may still be submitting, or nobody knows yet whether its response is recorded; wait, then repeat with the same key.",
   }),
   upstream_rejected: row(400, {
     http: "The model provider rejected the request; the status is the provider's.",

@@ -134,13 +134,16 @@ export const ROBOT = table({
   }),
   observation_lost: row(503, {
     http: "The observation of this id was answered, but its result is no longer kept. It is not run again; a repeat gets the same.",
-    socket: [OBSERVATION],
+    socket: [
+      OBSERVATION,
+      "The observation of this id was answered, but its result is no longer kept. It is not run again; a repeat gets the same, so there is no `retry_after`.",
+    ],
     wire: "observation_outcome_unknown",
     close: 1008,
     final: true,
   }),
   observation_unknown: row(503, {
-    http: "Nobody knows yet whether the answer is durably recorded. Repeat the same request with the same id; it is never run twice. Without an id the step may have been taken.",
+    http: "Nobody knows yet whether an answer is durably recorded. Repeat the same request with the same id after `Retry-After`; it is never run twice. Without an id the step may have been taken.",
     socket: [
       OBSERVATION,
       "The answer may be durably recorded or not. Connect again and repeat the observation under its id; it is never run twice. One without an id may have taken its step.",

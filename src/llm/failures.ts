@@ -34,10 +34,14 @@ export function tooMany(whose: "account" | "all", what: "responses" | "jobs" | "
   });
 }
 
-/** The provider has answered, and the store does not say that the answer is kept. */
+/** The provider has answered, and the store does not say that the answer is kept: it is tried again, and may be kept already. */
 export function notRecorded(reason: string): Failure {
-  const message = "the response could not be recorded yet; repeat the request with the same key in a moment";
-  return new Failure(LLM.upstream_unavailable, message, { retryAfterSeconds: 1, detail: `store: ${reason}` });
+  const message = "the response may be recorded and charged or not; repeat the request with the same key in a moment";
+  return new Failure(LLM.submission_outcome_unknown, message, {
+    ...KEY,
+    retryAfterSeconds: 1,
+    detail: `store: ${reason}`,
+  });
 }
 
 /** It may have been accepted, and then it runs once. */

@@ -5,7 +5,6 @@
  * before the answer leaves. A process that ends in between has answered nobody, so the id is free again.
  */
 import { Failure } from "../error/core.ts";
-import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
 import type { AnsweredObservation, NeutralAnswer, ObservationKey } from "../store/robot/records.ts";
 import type { RobotStore } from "../store/robot/robot.ts";
@@ -40,7 +39,7 @@ export class Replays {
 
   /**
    * `isFirst`: nobody asked for it before, so the store need not be asked. Failures: `idempotency_conflict`,
-   * `observation_outcome_unknown` (409 while it runs, 503 when its result is gone).
+   * `observation_outcome_unknown` (409 while it runs, 503 when its result is gone or the store cannot say).
    */
   async claim(id: ObservationKey, digest: Uint8Array, isFirst = false): Promise<Claim | Replay | Failure> {
     const claimed = await this.running.claim(
@@ -79,22 +78,23 @@ function pending(): Failure {
   return new Failure(
     ROBOT.observation_pending,
     "the observation of this observation_id is still running; repeat the same request in a moment",
-    PARAM,
+    { ...PARAM, retryAfterSeconds: 1 },
   );
 }
 
 function lost(): Failure {
   return new Failure(
     ROBOT.observation_lost,
-    "this observation was answered, but its result is no longer kept; it is not run again, go on with the next step or a new session",
+    "this observation was answered, but its result is no longer kept; it is not run again, so do not repeat it: go on with the next step or a new session",
     PARAM,
   );
 }
 
+/** This request ran nothing, but an earlier one with its id may have: only the record could tell. */
 function unknown({ reason }: StoreDown): Failure {
   return new Failure(
-    EVERY.metering_unavailable,
-    "the record of observations does not answer, nothing ran; retry the same request with backoff",
-    { retryAfterSeconds: 1, detail: `store: ${reason}` },
+    ROBOT.observation_unknown,
+    "the record of observations does not answer, so nobody knows whether this observation_id was answered before; repeat the same request with backoff",
+    { ...PARAM, retryAfterSeconds: 1, detail: `store: ${reason}` },
   );
 }

@@ -45,10 +45,10 @@ describe("when the store does not take the end", () => {
     return { ...store, llm: { ...store.llm, complete } };
   }
 
-  test("a plain request is 503, and the same key gets the answer, which was charged once", async () => {
+  test("a plain request is 409 submission_outcome_unknown, and the same key gets the answer, which was charged once", async () => {
     await using stage = await LlmStage.start({ store: failing(2) });
     const told = await ask(stage, "live", {}, KEY);
-    expect([told.status, told.code, told.headers.get("retry-after")]).toEqual([503, "upstream_unavailable", "1"]);
+    expect([told.status, told.code, told.headers.get("retry-after")]).toEqual([409, "submission_outcome_unknown", "1"]);
     const again = await ask(stage, "live", {}, KEY);
     expect([again.status, again.response?.output_text]).toEqual([200, "Hello from the provider."]);
     expect(stage.provider.exchanges).toHaveLength(1);
@@ -59,7 +59,7 @@ describe("when the store does not take the end", () => {
   test("a stream does not say completed, and the same key gets the answer", async () => {
     await using stage = await LlmStage.start({ store: failing(1) });
     const told = await ask(stage, "stream", {}, KEY);
-    expect([told.response?.status, told.code]).toEqual(["failed", "upstream_unavailable"]);
+    expect([told.response?.status, told.code]).toEqual(["failed", "submission_outcome_unknown"]);
     const again = await ask(stage, "stream", {}, KEY);
     expect(expectStack(again.events)).toBe("Hello from the provider.");
     expect(again.response?.id).toBe(told.response?.id ?? "");

@@ -91,10 +91,10 @@ test("ids are scoped to account, model and session; without session_id to accoun
   expect(outcomes).toEqual([["gen_1", 3, "of the session"], ["gen_2", null, "alone"], "claim", "claim", "claim"]);
 });
 
-test("a record that does not answer: 503 metering_unavailable, and the id is free afterwards", async () => {
+test("a record that does not answer: 503 observation_outcome_unknown, and the id is free afterwards", async () => {
   const { replays, store } = await stand();
   store.down = true;
-  expect(await outcome(await replays.claim(id, one))).toEqual([503, "metering_unavailable", undefined]);
+  expect(await outcome(await replays.claim(id, one))).toEqual([503, "observation_outcome_unknown", "observation_id"]);
   store.down = false;
   expect(await outcome(await replays.claim(id, one))).toBe("claim");
 });

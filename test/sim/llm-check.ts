@@ -148,6 +148,6 @@ function checkTold({ requests }: LlmHistory, rows: readonly Row[], sent: LlmSent
 function checkObject(row: Row, { object }: LlmReply, what: string): void {
   if (object === undefined || object === row.object) return;
   const [told, kept] = [endedOf({ object }), endedOf(row)];
-  const untold = told?.error?.code === "upstream_unavailable" || kept?.error?.code === "server_error";
+  const untold = told?.error?.code === "submission_outcome_unknown" || kept?.error?.code === "server_error";
   assert(told?.status === "failed" && untold, `${what}: told ${object}, kept ${row.object}`);
 }

@@ -381,12 +381,15 @@ export class SessionTable implements Sessions {
   }
 }
 
-function recordDown({ reason }: StoreDown): Failure {
-  return new Failure(
-    EVERY.metering_unavailable,
-    "the record of sessions does not answer, nothing ran; retry with backoff",
-    { retryAfterSeconds: 1, detail: `store: ${reason}` },
-  );
+function recordDown({ reason, outcomeUnknown }: StoreDown): Failure {
+  // The session is not open all the same: its id alone may be used up.
+  const advice = outcomeUnknown
+    ? "retry with backoff, with a new session_id if this one answers 410"
+    : "retry with backoff";
+  return new Failure(EVERY.metering_unavailable, `the record of sessions does not answer, nothing ran; ${advice}`, {
+    retryAfterSeconds: 1,
+    detail: `store: ${reason}`,
+  });
 }
 
 /** A connection that holds the session was told its step when it opened it; whoever just sends a request was not. */

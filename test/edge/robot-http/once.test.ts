@@ -280,13 +280,13 @@ test("the digest of a body is computed only where an id asks for it", async () =
   expect(at.store.kept[0]?.observation).toBeUndefined();
 });
 
-test("a record that does not answer: 503 metering_unavailable with Retry-After, nothing ran", async () => {
+test("a record that does not answer: 503 observation_outcome_unknown with Retry-After, nothing ran", async () => {
   const at = await stage();
   at.store.robot.observation = async () => new StoreDown("gone");
   const response = await at.chat(asked);
   expect([response.headers.get("retry-after"), await failure(response)]).toEqual([
     "1",
-    { status: 503, code: "metering_unavailable", param: undefined },
+    { status: 503, code: "observation_outcome_unknown", param: "observation_id" },
   ]);
   expect(at.engine.cameras.length).toBe(0);
 });
