@@ -198,9 +198,12 @@ export const LIMITS = {
   storeLongMs: 3_600_000,
   /** Between two tries of a failed statement. */
   storeBackoffMs: 50,
-  /** Connections of one node to the database server. */
-  storeConnectionsMax: 8,
-  /** Groups of writes in flight at once; holds and settlements have this many each. */
+  /** Connections of one node to the database server: for reads, */
+  storeReadConnectionsMax: 4,
+  /** for writes that need not be durable, and for those that must, outside of lanes. */
+  storeQuickConnectionsMax: 2,
+  storeDurableConnectionsMax: 6,
+  /** Groups of writes in flight at once, each on a connection of its own; holds and settlements have this many each. */
   storeLanes: 3,
   /** Writes of one group. */
   storeGroupMax: 256,

@@ -23,7 +23,7 @@ export async function openStore(
   if (use === "beside") return openPostgresStore(DOMAINS, databaseUrl);
   const lock = prepareFolder(dataDir) ?? lockFolder(dataDir);
   if (lock instanceof Problem) return lock;
-  const store = await openPostgresStore(DOMAINS, databaseUrl);
+  const store = await openPostgresStore(DOMAINS, databaseUrl, { serve: true });
   if (store instanceof Problem) {
     lock.release();
     return store;

@@ -17,6 +17,11 @@ export class CutProxy implements AsyncDisposable {
   private readonly server: Server;
   private trap: Trap | undefined;
   private isCut = false;
+  private readonly stops = new Map<string, () => void>();
+  /** Sockets that pass nothing on, with what they would. */
+  private readonly stopped = new Map<Socket, Buffer[]>();
+  private readonly sent: string[] = [];
+  private renamed: readonly [string, string] | undefined;
 
   private constructor(private readonly upstreamPort: number) {
     this.server = createServer((client) => this.accept(client));
@@ -48,6 +53,31 @@ export class CutProxy implements AsyncDisposable {
     for (const socket of this.sockets) socket.destroy();
   }
 
+  /**
+   * From the next statement with `asked` in it on, its connection alone passes no answer on, until `resume`; the others go on.
+   * Resolves when the server was asked.
+   */
+  stop(asked: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.stops.set(asked, resolve);
+    return promise;
+  }
+
+  resume(): void {
+    for (const [client, bytes] of this.stopped) client.write(Buffer.concat(bytes));
+    this.stopped.clear();
+  }
+
+  /** Changes a setting's name in what begins a connection, as a pooler does that passes none on. As long as the first. */
+  rename(setting: string, other: string): void {
+    this.renamed = [setting, other];
+  }
+
+  /** How often something with `asked` in it was sent. */
+  times(asked: string): number {
+    return this.sent.filter((text) => text.includes(asked)).length;
+  }
+
   /** Passes nothing on any more, and says nothing about it, as a network that lost a machine. */
   silence(): void {
     for (const socket of this.sockets) socket.pause();
@@ -73,15 +103,30 @@ export class CutProxy implements AsyncDisposable {
     const upstream = connect(this.upstreamPort, "127.0.0.1");
     let caught: Trap | undefined;
     let swallowed = "";
+    let begins = true;
     this.pair(client, upstream);
     client.on("data", (bytes) => {
       if (caught === undefined && this.trap && bytes.includes(this.trap.asked)) {
         caught = this.trap;
         this.trap = undefined;
       }
-      upstream.write(bytes);
+      const text = bytes.toString("latin1");
+      this.sent.push(text);
+      for (const [asked, sprung] of this.stops) {
+        if (!text.includes(asked)) continue;
+        this.stops.delete(asked);
+        this.stopped.set(client, []);
+        sprung();
+      }
+      upstream.write(this.renamed && begins ? Buffer.from(text.replace(...this.renamed), "latin1") : bytes);
+      begins = false;
     });
     upstream.on("data", (bytes) => {
+      const held = this.stopped.get(client);
+      if (held) {
+        held.push(Buffer.from(bytes));
+        return;
+      }
       if (caught === undefined) {
         client.write(bytes);
         return;

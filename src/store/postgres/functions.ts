@@ -51,7 +51,8 @@ DECLARE
   o jsonb;
   outcomes text[] := '{}';
 BEGIN
-  IF NOT durable THEN SET LOCAL synchronous_commit = off; END IF;
+  -- Whatever the default of the server, the role or a connection pooler is.
+  IF durable THEN SET LOCAL synchronous_commit = on; ELSE SET LOCAL synchronous_commit = off; END IF;
   -- A single order locks its account by itself.
   IF jsonb_array_length(orders) > 1 THEN
     PERFORM 1 FROM accounts WHERE id IN (SELECT item->>'accountId' FROM jsonb_array_elements(orders) AS item)

@@ -24,7 +24,8 @@ export class Lane {
   private readonly apart = new Map<string, Lane>();
 
   constructor(
-    private readonly pool: Pick<Pool, "rows">,
+    /** `apart`: for the lanes of locked accounts. */
+    private readonly connections: { readonly pool: Pick<Pool, "rows">; readonly apart: Pick<Pool, "rows"> },
     private readonly clock: Clock,
     /** The function that runs a group. */
     private readonly apply: string,
@@ -79,7 +80,7 @@ export class Lane {
     for (const { waiting } of group) waiting.tried();
     const orders = JSON.stringify(group.map(({ order }) => order));
     const text = `SELECT ${this.apply}($1::text::jsonb, $2::boolean) AS outcomes`;
-    const answer = await this.pool.rows(text, [orders, this.durable]);
+    const answer = await this.connections.pool.rows(text, [orders, this.durable]);
     if (!(answer instanceof Unanswered)) {
       const outcomes = answer[0]?.outcomes as readonly string[];
       for (const [at, { waiting }] of group.entries()) waiting.end(present(outcomes[at], "an outcome for each order"));
@@ -104,7 +105,8 @@ export class Lane {
   }
 
   private setApart(accountId: string): void {
-    const { pool, clock, apply, durable, apart } = this;
-    apart.set(accountId, new Lane(pool, clock, apply, durable, () => apart.delete(accountId)));
+    const { connections, clock, apply, durable, apart } = this;
+    const own = { pool: connections.apart, apart: connections.apart };
+    apart.set(accountId, new Lane(own, clock, apply, durable, () => apart.delete(accountId)));
   }
 }

@@ -1,7 +1,8 @@
 /**
- * The connections to PostgreSQL. A statement has its outcome within its time, whatever happens to the server; after a longer
- * silence the pool is replaced, and the next statement gets new connections. The same after a broken connection: postgres.js
- * would keep what it had yet to send on it in front of everything that it sends later.
+ * Connections to PostgreSQL for one kind of work. A statement has its outcome within its time, whatever happens to the server. After
+ * a longer silence the next statements get new connections, while those under way have the rest of their time on the old ones.
+ * After a broken connection all are replaced at once: postgres.js would keep what it had yet to send on it in front of everything
+ * that it sends later.
  */
 import postgres from "postgres";
 import { LIMITS } from "../../limits.ts";
@@ -24,6 +25,9 @@ const TIMEOUTS = {
   lock_timeout: LIMITS.storeLockMs,
 };
 
+/** Whatever is answered to somebody is on the disk first; a default of the server or of the role must not change that. */
+const DURABLE = { synchronous_commit: "on" };
+
 /** `close` ends the connections of the moment; the types of postgres.js lack it. */
 type Sql = postgres.Sql<{ bigint: bigint }> & { close(): Promise<void> };
 
@@ -42,13 +46,22 @@ export class Unanswered {
   ) {}
 }
 
+interface PoolOptions {
+  readonly connections: number;
+  /** Called when a connection was lost or given up: the address may lead to another server now. */
+  readonly lost?: () => void;
+}
+
 export class Pool {
   private sql: Sql;
   private closed = false;
+  /** Replaced ones, with statements under way. */
+  private readonly old = new Set<Sql>();
 
   constructor(
     private readonly url: string,
     private readonly clock: Clock,
+    private readonly options: PoolOptions,
   ) {
     this.sql = this.connect();
   }
@@ -91,6 +104,7 @@ export class Pool {
 
   async close(): Promise<void> {
     this.closed = true;
+    for (const sql of this.old) sql.end({ timeout: 0 }).catch(() => {});
     await this.sql.end({ timeout: LIMITS.storeCloseMs / 1000 });
   }
 
@@ -99,12 +113,12 @@ export class Pool {
     const late = Promise.withResolvers<Unanswered>();
     const disarm = this.clock.after(ms, () => {
       late.resolve(new Unanswered(`the database did not answer within ${ms} ms`, true));
-      this.renew(sql);
+      this.renew(sql, "late");
     });
     const done = work(sql).catch((error: unknown) => {
       const failure = unanswered(error);
       // The address may lead to another server by now; existing connections would stay with the old one.
-      if (isBroken(error) || failure.fault === "standby") this.renew(sql);
+      if (isBroken(error) || failure.fault === "standby") this.renew(sql, "broken");
       return failure;
     });
     try {
@@ -114,10 +128,21 @@ export class Pool {
     }
   }
 
-  /** Replaces all connections: when one is silent or broken, the others are no better. */
-  private renew(useless: Sql): void {
-    if (this.sql !== useless || this.closed) return;
-    this.sql = this.connect();
+  /** New connections for what comes next. When one is broken, the others are no better; beside a late one they may be good. */
+  private renew(useless: Sql, why: "late" | "broken"): void {
+    if (this.closed) return;
+    if (this.sql === useless) {
+      this.sql = this.connect();
+      this.old.add(useless);
+      this.options.lost?.();
+      // Until then every statement on it has had its time.
+      if (why === "late") this.clock.after(LIMITS.storeAnswerMs, () => this.end(useless));
+    }
+    if (why === "broken") this.end(useless);
+  }
+
+  private end(useless: Sql): void {
+    if (!this.old.delete(useless)) return;
     useless.end({ timeout: 0 }).catch(() => {});
     // postgres.js forgets a connection that it was opening at that moment: it would stay open, and count at the server, for good.
     // After the time for connecting it is open or given up; a second close finds it.
@@ -128,7 +153,7 @@ export class Pool {
 
   private connect(): Sql {
     return postgres(this.url, {
-      max: LIMITS.storeConnectionsMax,
+      max: this.options.connections,
       connect_timeout: LIMITS.storeConnectMs / 1000,
       // The service retries by itself; a longer pause would only delay its return.
       backoff: () => LIMITS.storeBackoffMs / 1000,
@@ -137,7 +162,10 @@ export class Pool {
       // No arrays are used, so their types need not be asked for.
       fetch_types: false,
       onnotice: () => {},
-      connection: { application_name: "tendon", ...TIMEOUTS },
+      onclose: () => {
+        if (!this.closed) this.options.lost?.();
+      },
+      connection: { application_name: "tendon", ...TIMEOUTS, ...DURABLE },
     }) as Sql;
   }
 }
@@ -147,19 +175,33 @@ async function execute(sql: Pick<Sql, "unsafe">, { text, values, wants }: Statem
   return wants === "rows" ? result : result.count;
 }
 
-/** Errors of the connection, after which it is not known what the server has done. */
-const LOST = /^(CONNECTION_CLOSED|CONNECTION_DESTROYED|CONNECTION_ENDED|ECONNRESET|EPIPE|ETIMEDOUT)$/;
+/** The connection could not be made, so nothing was sent. */
+const UNCONNECTED = /^(CONNECT_TIMEOUT|ECONNREFUSED|ENOTFOUND|EAI_AGAIN)$/;
 
-/** Whether the connection cannot be used any more; one that could not be made belongs to them. */
-function isBroken(error: unknown): boolean {
-  const { code } = error as { code?: string };
-  return LOST.test(code ?? "") || code === "CONNECT_TIMEOUT";
+/** SQLSTATEs: the server ends the connection, perhaps behind a commit, or says itself that it cannot tell. */
+const ENDING = /^(08...|57P0[12]|40003)$/;
+
+/** What postgres.js throws; an error that the server has sent has a severity, and its code is an SQLSTATE. */
+interface Thrown {
+  readonly code?: string;
+  readonly message?: string;
+  readonly severity?: string;
 }
 
-function unanswered(error: unknown): Unanswered {
-  const { code = "error", message = String(error) } = error as { code?: string; message?: string };
-  const fault = FAULTS.find(([states]) => states.test(code))?.[1];
-  return new Unanswered(`${code}: ${message}`, LOST.test(code), fault);
+/** Whether the connection cannot be used any more. One that was refused is tried again by postgres.js. */
+function isBroken(error: unknown): boolean {
+  const { code, severity } = error as Thrown;
+  if (code === undefined) return false;
+  if (severity !== undefined) return ENDING.test(code);
+  return code === "CONNECT_TIMEOUT" || !UNCONNECTED.test(code);
+}
+
+/** Only a refusal of the server, and a connection that was never made, say that the statement is not done. */
+export function unanswered(error: unknown): Unanswered {
+  const { code = "error", message = String(error), severity } = error as Thrown;
+  const fault = severity === undefined ? undefined : FAULTS.find(([states]) => states.test(code))?.[1];
+  const refused = severity === undefined ? UNCONNECTED.test(code) : !ENDING.test(code);
+  return new Unanswered(`${code}: ${message}`, !refused, fault);
 }
 
 /** SQLSTATEs: data, constraints and texts of ours that are wrong; lock_not_available; read_only, and `BEGIN READ WRITE` on a standby. */

@@ -5,26 +5,51 @@ import { type Clock, sleep, systemClock } from "../../std/clock.ts";
 import { type Domains, type Hot, type Listed, type Run, slicesOf } from "../domain.ts";
 import { first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";
+import { Connections } from "./connections.ts";
 import { functionsOf } from "./functions.ts";
-import { Lane } from "./lane.ts";
-import { Lanes } from "./lanes.ts";
 import { migratePostgres, postgresState } from "./migrate.ts";
 import { Pool, Unanswered } from "./pool.ts";
 import { Waiting } from "./waiting.ts";
+
+interface PostgresOptions {
+  readonly clock?: Clock;
+  /** Robots wait for this store. */
+  readonly serve?: boolean;
+}
 
 /** Connects, migrates, and opens; the address never stands in a message, because a password stands in it. */
 export async function openPostgresStore<D extends Domains>(
   domains: D,
   url: string,
-  clock: Clock = systemClock,
+  { clock = systemClock, serve = false }: PostgresOptions = {},
 ): Promise<StoreOf<D> | Problem> {
-  const pool = new Pool(url, clock);
+  const pool = new Pool(url, clock, { connections: 1 });
   const functions = functionsOf(domains);
-  const migrated = await pool.transaction(() => migratePostgres(domains, functions), "read write", LIMITS.storeLongMs);
-  if (migrated === undefined) return postgresStore(domains, pool, functions.apply, clock);
+  const opened = await pool.transaction(
+    function* (): Steps<string | undefined> {
+      return (yield* notDurable()) ?? (yield* migratePostgres(domains, functions));
+    },
+    "read write",
+    LIMITS.storeLongMs,
+  );
   await pool.close();
-  if (migrated instanceof Unanswered) return new Problem(unusable(migrated), EXIT.failed);
-  return new Problem(`the database of DATABASE_URL cannot be used: ${migrated}`, EXIT.failed);
+  if (opened === undefined) {
+    const connections = new Connections(url, clock, functions.apply);
+    if (serve) await connections.warm();
+    return postgresStore(domains, connections, clock);
+  }
+  if (opened instanceof Unanswered) return new Problem(unusable(opened), EXIT.failed);
+  return new Problem(`the database of DATABASE_URL cannot be used: ${opened}`, EXIT.failed);
+}
+
+/** Why a commit of these connections would not be on the disk when it is answered. */
+function* notDurable(): Steps<string | undefined> {
+  const row = yield* first<{ mode: string }>("SELECT current_setting('synchronous_commit') AS mode");
+  if (row?.mode === "on") return undefined;
+  return (
+    `synchronous_commit is '${row?.mode}' although tendon asks for 'on' when it connects; ` +
+    "let the connection pooler between them pass that setting on, or set it there"
+  );
 }
 
 /** A look at the database for `tendon doctor`; changes nothing. */
@@ -33,7 +58,7 @@ export async function lookAtPostgres(
   url: string,
   clock: Clock = systemClock,
 ): Promise<"absent" | "whole" | Problem> {
-  const pool = new Pool(url, clock);
+  const pool = new Pool(url, clock, { connections: 1 });
   const found = await pool.read(() => postgresState(domains));
   await pool.close();
   if (found instanceof Unanswered) return new Problem(unusable(found));
@@ -45,12 +70,10 @@ function unusable({ reason }: Unanswered): string {
   return `the PostgreSQL server of DATABASE_URL cannot be used (${reason}); is it running, and is the address right?`;
 }
 
-function postgresStore<D extends Domains>(domains: D, pool: Pool, apply: string, clock: Clock): StoreOf<D> {
+function postgresStore<D extends Domains>(domains: D, connections: Connections, clock: Clock): StoreOf<D> {
   let open = true;
   const closed = new StoreDown("the store is closed");
-  const lanes = (durable: boolean) => new Lanes(LIMITS.storeLanes, () => new Lane(pool, clock, apply, durable));
-  const quick = lanes(false);
-  const durable = lanes(true);
+  const { reads, quick, durable } = connections;
   /** Again, while there is time: every operation can be repeated. `ms`: the longest that somebody waits for one. */
   const until = <T>(ask: () => Promise<T | Unanswered>, ms: number = LIMITS.storeAnswerMs): Promise<T | StoreDown> => {
     const waiting = new Waiting<T>(clock, ms);
@@ -70,11 +93,11 @@ function postgresStore<D extends Domains>(domains: D, pool: Pool, apply: string,
     return waiting.outcome;
   };
   const grouped = <A, R>({ key, durable: kept }: Listed<A, R>, { order }: Hot<A>) => {
-    const group = kept ? durable : quick;
+    const { lanes } = kept ? durable : quick;
     return async (argument: A): Promise<R | StoreDown> => {
       if (!open) return closed;
       // The function says what the steps say, a text; one test file runs both.
-      return (await group.write({ order: key, ...order(argument) })) as R | StoreDown;
+      return (await lanes.write({ order: key, ...order(argument) })) as R | StoreDown;
     };
   };
   const read: Run =
@@ -82,26 +105,29 @@ function postgresStore<D extends Domains>(domains: D, pool: Pool, apply: string,
     (argument) =>
       snapshot
         ? until(
-            () => pool.transaction(() => steps(argument), "repeatable read read only", LIMITS.storeLongMs),
+            () => reads.transaction(() => steps(argument), "repeatable read read only", LIMITS.storeLongMs),
             LIMITS.storeLongMs,
           )
-        : until(() => pool.read(() => steps(argument)));
+        : until(() => reads.read(() => steps(argument)));
   const write: Run = (operation) =>
     operation.hot
       ? grouped(operation, operation.hot)
-      : (argument) => until(() => pool.transaction(() => operation.steps(argument), "read write"));
+      : (argument) => {
+          const { pool } = operation.durable ? durable : quick;
+          return until(() => pool.transaction(() => operation.steps(argument), "read write"));
+        };
   return {
     ...slicesOf(domains, read, write),
     exclusive: false,
     ping: async () => {
-      const replays = await until(() => pool.read(isStandby));
+      const replays = await until(() => reads.read(isStandby));
       if (replays instanceof StoreDown) return replays;
       return replays ? new StoreDown("the database server only replays the log of another one") : undefined;
     },
     close: async () => {
       if (!open) return;
       open = false;
-      await pool.close();
+      await connections.close();
     },
   };
 }

@@ -19,7 +19,7 @@ function lanesOf(clock: FakeClock, count = 1) {
     groups.push({ runs, answer: resolve });
     return promise;
   };
-  const lanes = new Lanes(count, () => new Lane({ rows }, clock, "apply", true));
+  const lanes = new Lanes(count, () => new Lane({ pool: { rows }, apart: { rows } }, clock, "apply", true));
   const release = (chargeId: string, accountId = "a") => {
     const order = { order: "charges.release", accountId, chargeId };
     return lanes.write(order);

@@ -76,7 +76,8 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
         waited: async () => {
           const query =
             "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-          while ((await other.unsafe(query)).length === 0);
+          // A transaction sees the activity of the moment in which it first looked, unless it forgets that.
+          while ((await other.unsafe(query)).length === 0) await other.unsafe("SELECT pg_stat_clear_snapshot()");
         },
         [Symbol.asyncDispose]: async () => {
           await other.end();
@@ -117,7 +118,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       const url = new URL(at.url);
       await using proxy = await CutProxy.before(Number(url.port));
       url.port = String(proxy.port);
-      const vanished = new Pool(url.href, systemClock);
+      const vanished = new Pool(url.href, systemClock, { connections: 1 });
       const { promise: locked, resolve } = Promise.withResolvers<void>();
       const ended = vanished.transaction(function* (): Steps<void> {
         yield* first("SELECT id FROM accounts WHERE id = 'a' FOR NO KEY UPDATE");

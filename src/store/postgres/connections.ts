@@ -1,0 +1,61 @@
+/**
+ * Which connections the work of a store takes. Holds and settlements have theirs, each lane one, so that one statement that is late,
+ * because a row is locked, a packet is lost or a query is slow, drops no settlement that is under way elsewhere.
+ */
+import { LIMITS } from "../../limits.ts";
+import type { Clock } from "../../std/clock.ts";
+import { Lane } from "./lane.ts";
+import { Lanes } from "./lanes.ts";
+import { Pool } from "./pool.ts";
+
+/** Writes of one kind: those in lanes, and the transactions, whose connections also carry the orders of locked accounts. */
+interface Writing {
+  readonly lanes: Lanes;
+  readonly pool: Pool;
+}
+
+export class Connections {
+  readonly reads: Pool;
+  /** Writes that need not be durable, such as holds. */
+  readonly quick: Writing;
+  readonly durable: Writing;
+  private readonly pools: Pool[] = [];
+  private readonly lanePools: Pool[] = [];
+
+  constructor(
+    private readonly url: string,
+    private readonly clock: Clock,
+    /** The function that runs a group. */
+    private readonly apply: string,
+  ) {
+    this.reads = this.pool(LIMITS.storeReadConnectionsMax);
+    this.quick = this.writing(LIMITS.storeQuickConnectionsMax, false);
+    this.durable = this.writing(LIMITS.storeDurableConnectionsMax, true);
+  }
+
+  /** Opens the lanes' connections, so that the first robot does not wait for them. */
+  async warm(): Promise<void> {
+    await Promise.all(this.lanePools.map((pool) => pool.rows("SELECT 1", [])));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.pools.map((pool) => pool.close()));
+  }
+
+  private writing(connections: number, durable: boolean): Writing {
+    const { clock, apply } = this;
+    const pool = this.pool(connections);
+    const lane = () => {
+      const own = this.pool(1);
+      this.lanePools.push(own);
+      return new Lane({ pool: own, apart: pool }, clock, apply, durable);
+    };
+    return { pool, lanes: new Lanes(LIMITS.storeLanes, lane) };
+  }
+
+  private pool(connections: number): Pool {
+    const pool = new Pool(this.url, this.clock, { connections });
+    this.pools.push(pool);
+    return pool;
+  }
+}
