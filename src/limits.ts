@@ -207,6 +207,14 @@ export const LIMITS = {
   storeLanes: 3,
   /** Writes of one group. */
   storeGroupMax: 256,
+  /** Newest transfers that a node knows to be durable and looks for after it lost a connection, */
+  storeMarksMax: 4_096,
+  /** and of them those that it keeps in a file for the next process, */
+  storeMarksKept: 256,
+  /** written this often; */
+  storeMarkMs: 1_000,
+  /** without a lost connection it looks this often: a proxy may have changed the server behind it. */
+  storeLookMs: 10_000,
   /** How long closing the store waits for the last statements. */
   storeCloseMs: 500,
   /** How long a client command waits for an answer. */

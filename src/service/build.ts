@@ -9,6 +9,7 @@ import { OidcProvider } from "../account/oidc.ts";
 import { People } from "../account/people.ts";
 import { Tries } from "../account/tries.ts";
 import { Charges } from "../charge/charges.ts";
+import { LedgerWatch } from "../charge/ledger-watch.ts";
 import { Unpaid } from "../charge/unpaid.ts";
 import type { OidcConfig } from "../config/oidc.ts";
 import type { Drills } from "../drill.ts";
@@ -198,6 +199,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const oidc = settings.oidc && new OidcProvider(settings.oidc, clock, log);
   const deviceLogins = new DeviceLogins(store, people, clock);
   const { sessions, admission, catalog } = robot;
+  const ledger = new LedgerWatch(log, store);
   return {
     core,
     people,
@@ -206,7 +208,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     llm: { deps: llmDeps, jobs, owners: new Owners(llmDeps) },
     runs: runDeps,
     socket,
-    ops: { metrics: core.metrics, sessions, admission, ingress, sockets: socket.sockets },
+    ops: { metrics: core.metrics, sessions, admission, ingress, ledger, sockets: socket.sockets },
     surfaces: [
       robotHttp({ robot, starts: starts.chat }),
       robotSocket(socket, bounds.socketSilentSeconds),
@@ -214,7 +216,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
       runs(runDeps),
       oauth({ clock, store, keys, deviceLogins, tries: oauthTries }),
       pages({ clock, store, keys, people, deviceLogins, runs: runsForPages(runDeps), ...(oidc && { oidc }) }),
-      health({ clock, log, lifecycle, catalog, store, blobs }),
+      health({ clock, log, lifecycle, catalog, store, blobs, ledger }),
     ],
   };
 }

@@ -1,5 +1,7 @@
 /** The store of this program, where the configuration says, with its domains and its threads. */
+import { join } from "node:path";
 import { Problem } from "../error/problem.ts";
+import { markFile } from "../store/postgres/mark-file.ts";
 import { openPostgresStore } from "../store/postgres/store.ts";
 import { lockFolder, prepareFolder } from "../store/sqlite/folder.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";
@@ -14,6 +16,9 @@ function writerThread(): Worker {
   return new Worker(new URL(path, import.meta.url));
 }
 
+/** In the data folder, beside a database elsewhere. */
+const MARK_FILE = "ledger-mark.json";
+
 /** `serve` locks its data folder, wherever the store is; a command works `beside` it. */
 export async function openStore(
   { dataDir, databaseUrl }: { readonly dataDir: string; readonly databaseUrl: string | undefined },
@@ -23,7 +28,7 @@ export async function openStore(
   if (use === "beside") return openPostgresStore(DOMAINS, databaseUrl);
   const lock = prepareFolder(dataDir) ?? lockFolder(dataDir);
   if (lock instanceof Problem) return lock;
-  const store = await openPostgresStore(DOMAINS, databaseUrl, { serve: true });
+  const store = await openPostgresStore(DOMAINS, databaseUrl, { mark: markFile(join(dataDir, MARK_FILE)) });
   if (store instanceof Problem) {
     lock.release();
     return store;

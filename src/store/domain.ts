@@ -26,6 +26,8 @@ export interface DomainOf<Reads, Writes> {
    * statements of their own, so that a hold never waits for the disk.
    */
   readonly hot?: { readonly [K in keyof Writes]?: HotOf<Writes[K]> };
+  /** Writes that book a transfer in the ledger; a node remembers the newest ones (postgres/high-water.ts). */
+  readonly books?: { readonly [K in keyof Writes]?: BookingOf<Writes[K]> };
   /** What the domain changed in the schema since it was first released, oldest first (migrate.ts). */
   readonly migrations?: readonly Migration[];
 }
@@ -50,6 +52,23 @@ export interface Hot<Argument> {
   order(argument: Argument): Order;
 }
 
+/** A transfer of the ledger, by the id of its entries. */
+export interface Transfer {
+  readonly id: string;
+  readonly accountId: string;
+  /** Nano-dollars that the account paid; below zero: that it got. */
+  readonly amount: bigint;
+  readonly at: number;
+}
+
+export interface Booking<Argument> {
+  /** With which the write has booked it. */
+  readonly outcome: string;
+  transfer(argument: Argument): Transfer;
+}
+
+type BookingOf<Write> = Write extends (argument: infer A) => Steps<unknown> ? Booking<A> : never;
+
 type HotOf<Write> = Write extends (argument: infer A) => Steps<unknown> ? Hot<A> : never;
 
 /** The operations as a caller has them: asynchronous, and able to say that the store is down. */
@@ -72,18 +91,21 @@ export interface Listed<Argument = never, Result = unknown> {
   readonly durable: boolean;
   readonly snapshot: boolean;
   readonly hot: Hot<Argument> | undefined;
+  readonly booking: Booking<Argument> | undefined;
 }
+
+const NOT_WRITTEN = { hot: undefined, booking: undefined };
 
 function readsOf(domain: string, { reads, snapshots = [] }: Domain): Listed[] {
   return Object.entries(reads).map(([name, steps]) => {
-    return { name, key: `${domain}.${name}`, steps, durable: true, snapshot: snapshots.includes(name), hot: undefined };
+    return { name, key: `${domain}.${name}`, steps, durable: true, snapshot: snapshots.includes(name), ...NOT_WRITTEN };
   });
 }
 
-function writesOf(domain: string, { writes, notDurable, hot = {} }: Domain): Listed[] {
+function writesOf(domain: string, { writes, notDurable, hot = {}, books = {} }: Domain): Listed[] {
   return Object.entries(writes).map(([name, steps]) => {
     const durable = !notDurable.includes(name);
-    return { name, key: `${domain}.${name}`, steps, durable, snapshot: false, hot: hot[name] };
+    return { name, key: `${domain}.${name}`, steps, durable, snapshot: false, hot: hot[name], booking: books[name] };
   });
 }
 

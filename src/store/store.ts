@@ -13,7 +13,7 @@
  * where a span begins or ends (`expires_at`, `settled_at`, `last_at`, `ended_at`, `resets_at`, `polled_at`, `joining_at`, `created_at` of
  * sign-ins and device logins, `at` of all but entries). A day is a number of days since 1970-01-01, a month YYYYMM, both UTC.
  */
-import type { Domains, Slices } from "./domain.ts";
+import type { Domains, Slices, Transfer } from "./domain.ts";
 
 /** The store did not do what was asked; `reason` is for the log, never for a client. */
 export class StoreDown {
@@ -24,7 +24,25 @@ export class StoreDown {
   ) {}
 }
 
+/** Which database server it is, as far as the server says so. */
+export interface ServerIdentity {
+  readonly system: string | undefined;
+  readonly timeline: string | undefined;
+}
+
+/** The database came back as another server, or without transfers that it had confirmed as durable. */
+export interface LedgerChange {
+  /** How many of the newest transfers were looked for, */
+  readonly checked: number;
+  /** and those that are not there, oldest first. */
+  readonly missing: readonly Transfer[];
+  readonly before: ServerIdentity | undefined;
+  readonly now: ServerIdentity | undefined;
+}
+
 export interface StoreBase {
+  /** Tells of every `LedgerChange`, also of those that were found before; only a store that another server may replace has it. */
+  onLedgerChange?(tell: (change: LedgerChange) => void): void;
   /** Whether no other process holds money or sessions here: what is held at the start then belongs to a process that ended. */
   readonly exclusive: boolean;
   /** Undefined when reading and writing both work. */

@@ -23,7 +23,7 @@ export class CutProxy implements AsyncDisposable {
   private readonly sent: string[] = [];
   private renamed: readonly [string, string] | undefined;
 
-  private constructor(private readonly upstreamPort: number) {
+  private constructor(private upstreamPort: number) {
     this.server = createServer((client) => this.accept(client));
   }
 
@@ -81,6 +81,12 @@ export class CutProxy implements AsyncDisposable {
   /** Passes nothing on any more, and says nothing about it, as a network that lost a machine. */
   silence(): void {
     for (const socket of this.sockets) socket.pause();
+  }
+
+  /** Ends every connection; the next ones lead to another server, as an address that a failover moves. */
+  lead(upstreamPort: number): void {
+    this.upstreamPort = upstreamPort;
+    for (const socket of this.sockets) socket.destroy();
   }
 
   /** Lets everything through again. */

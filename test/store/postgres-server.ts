@@ -43,6 +43,52 @@ export class PostgresServer implements AsyncDisposable {
     return server;
   }
 
+  /** A replica that gets the log of this server by itself, without this server waiting for it, and answers reads. */
+  async replica(): Promise<PostgresServer> {
+    const dir = await mkdtemp(join(tmpdir(), "tendon-replica-"));
+    await Bun.$`${UNPRIVILEGED.length > 0 ? ["chown", "postgres", dir] : ["true"]}`.quiet();
+    const copy = ["-D", join(dir, "data"), "-R", "-X", "stream", "--no-sync", "-c", "fast"];
+    const program = join(BIN ?? "", "pg_basebackup");
+    const made = Bun.spawn(
+      [...UNPRIVILEGED, program, "-h", "127.0.0.1", "-p", String(this.port), "-U", "tendon", ...copy],
+      {
+        stdout: "ignore",
+        stderr: "pipe",
+      },
+    );
+    if ((await made.exited) !== 0) throw new Error(await new Response(made.stderr).text());
+    const replica = new PostgresServer(dir, await freePort(), this.settings);
+    await replica.up();
+    return replica;
+  }
+
+  /** From now on it gets no more of the log. */
+  async cutOff(): Promise<void> {
+    await this.ask("ALTER SYSTEM SET primary_conninfo = ''");
+    await this.ask("SELECT pg_reload_conf()");
+    while ((await this.ask("SELECT pid FROM pg_stat_wal_receiver WHERE status = 'streaming'")).length > 0)
+      await Bun.sleep(10);
+  }
+
+  /** It writes from now on, on a timeline of its own. */
+  async promote(): Promise<void> {
+    await this.ask("SELECT pg_promote()");
+  }
+
+  /** Whether it has all that the other server had when it was asked. */
+  async caughtUp(primary: PostgresServer): Promise<void> {
+    const [at] = await primary.ask("SELECT pg_current_wal_flush_lsn()::text AS lsn");
+    const text = `SELECT 1 WHERE pg_last_wal_replay_lsn() >= '${at?.lsn}'::pg_lsn`;
+    while ((await this.ask(text)).length === 0) await Bun.sleep(10);
+  }
+
+  private async ask(text: string): Promise<readonly Record<string, unknown>[]> {
+    const sql = postgres(this.url("postgres"), { max: 1 });
+    const rows = await sql.unsafe(text);
+    await sql.end();
+    return [...rows];
+  }
+
   get pid(): number {
     return this.child?.pid ?? 0;
   }

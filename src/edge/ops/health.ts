@@ -26,6 +26,7 @@ export interface HealthDeps {
   readonly store: Pick<StoreBase, "ping"> & { readonly probe: ProbeStore };
   /** Where the bytes of runs are kept. */
   readonly blobs?: { readonly endedReason: string | undefined };
+  readonly ledger?: { readonly warning: string | undefined };
 }
 
 export function health(deps: HealthDeps): Surface {
@@ -81,6 +82,11 @@ const Ready = Type.Object(
         description: "Replicas that take no more work, with the reason, a sentence each; others of their models go on.",
       }),
     ),
+    warnings: Type.Optional(
+      Type.Array(Type.String(), {
+        description: "What the operator must see to although requests are served, a sentence each.",
+      }),
+    ),
   },
   { title: "Ready" },
 );
@@ -98,11 +104,13 @@ async function readyz(deps: HealthDeps, durable: DurableWrite): Promise<Reply> {
   if (missing.length === 0) {
     const { ids } = deps.catalog;
     const out = deps.catalog.out("some");
+    const warning = deps.ledger?.warning;
     const ready = {
       status: "ready",
       models: ids,
       placements: placements(deps.catalog),
       ...(out.length > 0 && { out }),
+      ...(warning === undefined ? {} : { warnings: [warning] }),
     };
     return { status: 200, body: JSON.stringify(ready) };
   }

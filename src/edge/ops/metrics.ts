@@ -1,4 +1,5 @@
 /** The operations listener: `GET /metrics` in Prometheus text form. */
+import type { LedgerWatch } from "../../charge/ledger-watch.ts";
 import type { EngineStats } from "../../engine/engine.ts";
 import { ROBOT_ANSWERS } from "../../error/robot.ts";
 import type { RunSlots, Sessions } from "../../robot/exclusive.ts";
@@ -20,6 +21,7 @@ export interface OpsDeps {
   readonly sockets: Pick<Sockets, "size">;
   readonly ingress: Pick<Ingress, "bytes">;
   readonly admission: Pick<RunSlots, "held" | "waiting">;
+  readonly ledger: Pick<LedgerWatch, "lostTransfers" | "lostAmount">;
 }
 
 export function opsApp(http: HttpDeps, deps: OpsDeps, stats: () => EngineStats | undefined) {
@@ -42,6 +44,10 @@ async function metrics(service: OpsDeps, stats: EngineStats | undefined): Promis
   const { held, waiting } = service.admission;
   now.reading("gauge", "tendon_admission_held", "Observations that hold frame and run slots.", held);
   now.reading("gauge", "tendon_admission_waiting", "Observations that wait for slots.", waiting);
+  const { lostTransfers, lostAmount } = service.ledger;
+  const lost = "that the database had confirmed and lost; the log names them.";
+  now.reading("total", "tendon_ledger_lost_total", `Transfers of the ledger ${lost}`, lostTransfers);
+  now.reading("total", "tendon_ledger_lost_usd_total", `US dollars of the transfers ${lost}`, Number(lostAmount) / 1e9);
   if (stats) {
     for (const [field, type, name, help] of ENGINE) now.reading(type, `tendon_engine_${name}`, help, stats[field]);
   }

@@ -2,6 +2,7 @@
  * The settlement of a charge, as steps that a surface's operation composes with its own record, in one transaction: a robot's
  * `settleChunk` keeps the answer of an observation with it. `SETTLE_SQL` is the same for functions of PostgreSQL.
  */
+import type { Transfer } from "../domain.ts";
 import { changes, first, type Steps } from "../steps.ts";
 import type { Settlement } from "./records.ts";
 import { transfer } from "./transfer.ts";
@@ -57,6 +58,11 @@ export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): S
   yield* transfer(chargeId, "settlement", "revenue", { accountId, ...entry });
   yield* changes(USAGE_TEXT, settled);
   return "settled";
+}
+
+/** What a settlement has booked. */
+export function settlementTransfer({ chargeId: id, accountId, cost: amount, at }: Settlement): Transfer {
+  return { id, accountId, amount, at };
 }
 
 /** Variables of a PL/pgSQL function that settles. */

@@ -1,4 +1,5 @@
 /** The domain of language models: responses, and the processes that run them. */
+import { settlementTransfer } from "../charges/settle.ts";
 import type { DomainOf, Slice } from "../domain.ts";
 import * as reads from "./reads.ts";
 import { MIGRATIONS } from "./schema.ts";
@@ -8,6 +9,7 @@ export const llm = {
   reads,
   writes,
   notDurable: ["submit", "ownerBeat"],
+  books: { complete: { outcome: "kept", transfer: settlementTransfer } },
   migrations: MIGRATIONS,
 } as const satisfies DomainOf<typeof reads, typeof writes>;
 

@@ -27,6 +27,8 @@ export class Connections {
     private readonly clock: Clock,
     /** The function that runs a group. */
     private readonly apply: string,
+    /** Called when one was lost. */
+    private readonly lost: () => void,
   ) {
     this.reads = this.pool(LIMITS.storeReadConnectionsMax);
     this.quick = this.writing(LIMITS.storeQuickConnectionsMax, false);
@@ -54,7 +56,7 @@ export class Connections {
   }
 
   private pool(connections: number): Pool {
-    const pool = new Pool(this.url, this.clock, { connections });
+    const pool = new Pool(this.url, this.clock, { connections, lost: this.lost });
     this.pools.push(pool);
     return pool;
   }

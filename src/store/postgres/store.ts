@@ -7,21 +7,22 @@ import { first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";
 import { Connections } from "./connections.ts";
 import { functionsOf } from "./functions.ts";
+import { HighWater, type MarkFile } from "./high-water.ts";
 import { migratePostgres, postgresState } from "./migrate.ts";
 import { Pool, Unanswered } from "./pool.ts";
 import { Waiting } from "./waiting.ts";
 
 interface PostgresOptions {
   readonly clock?: Clock;
-  /** Robots wait for this store. */
-  readonly serve?: boolean;
+  /** For a service, not for a command: where the ledger's high-water mark is kept. */
+  readonly mark?: MarkFile;
 }
 
 /** Connects, migrates, and opens; the address never stands in a message, because a password stands in it. */
 export async function openPostgresStore<D extends Domains>(
   domains: D,
   url: string,
-  { clock = systemClock, serve = false }: PostgresOptions = {},
+  { clock = systemClock, mark }: PostgresOptions = {},
 ): Promise<StoreOf<D> | Problem> {
   const pool = new Pool(url, clock, { connections: 1 });
   const functions = functionsOf(domains);
@@ -34,9 +35,11 @@ export async function openPostgresStore<D extends Domains>(
   );
   await pool.close();
   if (opened === undefined) {
-    const connections = new Connections(url, clock, functions.apply);
-    if (serve) await connections.warm();
-    return postgresStore(domains, connections, clock);
+    const connections = new Connections(url, clock, functions.apply, () => highWater?.suspect());
+    const highWater = mark && new HighWater(connections.reads, clock, mark);
+    // Robots wait for this store.
+    if (highWater) await Promise.all([connections.warm(), highWater.start()]);
+    return postgresStore(domains, { connections, highWater, clock });
   }
   if (opened instanceof Unanswered) return new Problem(unusable(opened), EXIT.failed);
   return new Problem(`the database of DATABASE_URL cannot be used: ${opened}`, EXIT.failed);
@@ -70,7 +73,13 @@ function unusable({ reason }: Unanswered): string {
   return `the PostgreSQL server of DATABASE_URL cannot be used (${reason}); is it running, and is the address right?`;
 }
 
-function postgresStore<D extends Domains>(domains: D, connections: Connections, clock: Clock): StoreOf<D> {
+interface Parts {
+  readonly connections: Connections;
+  readonly highWater: HighWater | undefined;
+  readonly clock: Clock;
+}
+
+function postgresStore<D extends Domains>(domains: D, { connections, highWater, clock }: Parts): StoreOf<D> {
   let open = true;
   const closed = new StoreDown("the store is closed");
   const { reads, quick, durable } = connections;
@@ -109,15 +118,26 @@ function postgresStore<D extends Domains>(domains: D, connections: Connections, 
             LIMITS.storeLongMs,
           )
         : until(() => reads.read(() => steps(argument)));
-  const write: Run = (operation) =>
+  const once: Run = (operation) =>
     operation.hot
       ? grouped(operation, operation.hot)
       : (argument) => {
           const { pool } = operation.durable ? durable : quick;
           return until(() => pool.transaction(() => operation.steps(argument), "read write"));
         };
+  const write: Run = (operation) => {
+    const ask = once(operation);
+    const { booking } = operation;
+    if (!highWater || !booking) return ask;
+    return async (argument) => {
+      const outcome = await ask(argument);
+      if (outcome === booking.outcome) highWater.add(booking.transfer(argument));
+      return outcome;
+    };
+  };
   return {
     ...slicesOf(domains, read, write),
+    ...(highWater ? { onLedgerChange: (tell) => highWater.onChange(tell) } : {}),
     exclusive: false,
     ping: async () => {
       const replays = await until(() => reads.read(isStandby));
@@ -127,6 +147,7 @@ function postgresStore<D extends Domains>(domains: D, connections: Connections, 
     close: async () => {
       if (!open) return;
       open = false;
+      await highWater?.close();
       await connections.close();
     },
   };

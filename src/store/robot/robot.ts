@@ -1,4 +1,5 @@
 /** The domain of robots: sessions that were open, observations that were answered. */
+import { settlementTransfer } from "../charges/settle.ts";
 import type { DomainOf, Slice } from "../domain.ts";
 import { settleChunk } from "./hot.ts";
 import * as reads from "./reads.ts";
@@ -9,6 +10,7 @@ export const robot = {
   writes,
   notDurable: [],
   hot: { settleChunk },
+  books: { settleChunk: { outcome: "kept", transfer: settlementTransfer } },
 } as const satisfies DomainOf<typeof reads, typeof writes>;
 
 export type RobotStore = Slice<typeof robot>;

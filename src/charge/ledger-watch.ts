@@ -1,0 +1,68 @@
+/**
+ * What the operator is told when the database lost what it had confirmed: a replica that was promoted without the last commits, or
+ * a copy that was put back. The answers were given, so nothing is taken back; only a person can decide who bears it.
+ */
+import type { Log } from "../std/log.ts";
+import { usdText } from "../std/usd.ts";
+import type { LedgerChange, ServerIdentity, StoreBase } from "../store/store.ts";
+
+/** Accounts that one line names; the number of all is in it as well. */
+const ACCOUNTS_NAMED = 20;
+
+export class LedgerWatch {
+  /** Transfers that were confirmed and are gone, since the start. */
+  lostTransfers = 0;
+  /** Their amounts, nano-dollars. */
+  lostAmount = 0n;
+
+  constructor(
+    private readonly log: Log,
+    store: Pick<StoreBase, "onLedgerChange">,
+  ) {
+    store.onLedgerChange?.((change) => this.changed(change));
+  }
+
+  /** For `/readyz`; undefined: nothing was lost. */
+  get warning(): string | undefined {
+    if (this.lostTransfers === 0) return undefined;
+    return (
+      `the database lost at least ${this.lostTransfers} transfers of the ledger, ${usdText(this.lostAmount)} USD, that it had confirmed; ` +
+      "the log has them by account under 'ledger lost', and says what to do"
+    );
+  }
+
+  private changed({ checked, missing, before, now }: LedgerChange): void {
+    const servers = { before: named(before), now: named(now) };
+    const oldest = missing[0];
+    const newest = missing.at(-1);
+    if (!oldest || !newest) {
+      this.log.info("database server replaced", { ...servers, checked, missing: 0 });
+      return;
+    }
+    const byAccount = new Map<string, bigint>();
+    for (const { accountId, amount } of missing) {
+      this.lostAmount += amount;
+      byAccount.set(accountId, (byAccount.get(accountId) ?? 0n) + amount);
+    }
+    this.lostTransfers += missing.length;
+    const sums = [...byAccount].slice(0, ACCOUNTS_NAMED).map(([id, amount]) => `${id} ${usdText(amount)}`);
+    this.log.error("ledger lost", {
+      ...servers,
+      checked,
+      missing: missing.length,
+      usd: usdText(missing.reduce((sum, { amount }) => sum + amount, 0n)),
+      oldest: `${oldest.id} at ${oldest.at}`,
+      newest: `${newest.id} at ${newest.at}`,
+      accounts: byAccount.size,
+      usd_by_account: sums.join(", "),
+      advice:
+        "these transfers were confirmed as durable, their answers were given, and the database of DATABASE_URL lacks them: was a " +
+        "replica promoted without the last commits? If the old server still has them, promote that one instead; else book what each " +
+        "account owes with 'tendon admin credit --account A --usd -N'. Synchronous replication keeps it from coming again.",
+    });
+  }
+}
+
+function named(server: ServerIdentity | undefined): string {
+  return `system ${server?.system ?? "unknown"}, timeline ${server?.timeline ?? "unknown"}`;
+}

@@ -1,0 +1,163 @@
+/**
+ * The ledger's high-water mark. A node remembers the newest transfers that the database has confirmed as durable. Whenever a
+ * connection was lost, and at times, it looks whether the server still has them: one that does not is a copy that lacks the last
+ * commits, such as a replica that was promoted without them. What is missing is told, never mended by itself: which answers were
+ * given, and what they cost, is known here alone.
+ *
+ * The mark is also kept in a file, so that a process that starts after such a change notices it as well.
+ */
+import { LIMITS } from "../../limits.ts";
+import { type Clock, sleep } from "../../std/clock.ts";
+import type { Transfer } from "../domain.ts";
+import { first, listed, rows, type Steps } from "../steps.ts";
+import type { LedgerChange, ServerIdentity } from "../store.ts";
+import { type Pool, Unanswered } from "./pool.ts";
+
+/** Where the mark is kept between two processes. */
+export interface MarkFile {
+  read(): Promise<Mark | undefined>;
+  write(mark: Mark): Promise<void>;
+}
+
+export interface Mark {
+  readonly server: ServerIdentity | undefined;
+  /** Oldest first. */
+  readonly transfers: readonly Transfer[];
+}
+
+export class HighWater {
+  /** By id, oldest first. */
+  private readonly newest = new Map<string, Transfer>();
+  private server: ServerIdentity | undefined;
+  private tell: ((change: LedgerChange) => void) | undefined;
+  private readonly untold: LedgerChange[] = [];
+  /** A comparison runs; `again`: something was lost since it began. */
+  private comparing = false;
+  private again = false;
+  private unwritten = false;
+  private readonly timers: readonly (() => void)[];
+  private closed = false;
+
+  constructor(
+    private readonly pool: Pick<Pool, "read">,
+    private readonly clock: Clock,
+    private readonly file: MarkFile,
+  ) {
+    this.timers = [
+      clock.every(LIMITS.storeMarkMs, () => {
+        this.write().catch(() => {});
+      }),
+      clock.every(LIMITS.storeLookMs, () => this.suspect()),
+    ];
+  }
+
+  /** The mark of the process before this one, compared with the server before anything new is added to it. */
+  async start(): Promise<void> {
+    const kept = await this.file.read();
+    this.server = kept?.server;
+    for (const transfer of kept?.transfers ?? []) this.newest.set(transfer.id, transfer);
+    await this.compare();
+  }
+
+  /** The database has confirmed it. */
+  add(transfer: Transfer): void {
+    this.newest.set(transfer.id, transfer);
+    this.unwritten = true;
+    if (this.newest.size <= LIMITS.storeMarksMax) return;
+    const [oldest = ""] = this.newest.keys();
+    this.newest.delete(oldest);
+  }
+
+  onChange(tell: (change: LedgerChange) => void): void {
+    this.tell = tell;
+    for (const change of this.untold.splice(0)) tell(change);
+  }
+
+  /** The address may lead to another server by now. */
+  suspect(): void {
+    this.again = true;
+    if (this.comparing || this.closed) return;
+    this.comparing = true;
+    const run = async () => {
+      while (this.again && !this.closed) {
+        this.again = false;
+        while (!this.closed && !(await this.compare())) await sleep(this.clock, LIMITS.storeAnswerMs);
+      }
+    };
+    // A bug in it must not end the comparisons.
+    run()
+      .catch(() => {})
+      .finally(() => {
+        this.comparing = false;
+      });
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const stop of this.timers) stop();
+    await this.write();
+  }
+
+  /** False where the server cannot say yet. */
+  private async compare(): Promise<boolean> {
+    const asked = [...this.newest.values()];
+    const found = await this.pool.read(() => present(asked));
+    if (found instanceof Unanswered || found === "standby") return false;
+    const now = await this.identity();
+    const missing = asked.filter(({ id }) => !found.has(id));
+    const before = this.server;
+    this.server = now;
+    const replaced = before !== undefined && now !== undefined && !same(before, now);
+    if (missing.length === 0 && !replaced) return true;
+    for (const { id } of missing) this.newest.delete(id);
+    const change = { checked: asked.length, missing, before, now };
+    if (this.tell) this.tell(change);
+    else this.untold.push(change);
+    this.unwritten = true;
+    return true;
+  }
+
+  /** Undefined where the operator of the server does not let us ask. */
+  private async identity(): Promise<ServerIdentity | undefined> {
+    const system = await this.pool.read(systemId);
+    const timeline = await this.pool.read(timelineId);
+    if (system instanceof Unanswered && timeline instanceof Unanswered) return this.server;
+    return {
+      system: system instanceof Unanswered ? undefined : system,
+      timeline: timeline instanceof Unanswered ? undefined : timeline,
+    };
+  }
+
+  private async write(): Promise<void> {
+    if (!this.unwritten) return;
+    this.unwritten = false;
+    const transfers = [...this.newest.values()].slice(-LIMITS.storeMarksKept);
+    // Without the file only a change while nobody runs goes unnoticed.
+    await this.file.write({ server: this.server, transfers }).catch(() => {});
+  }
+}
+
+function same(one: ServerIdentity, other: ServerIdentity): boolean {
+  return one.system === other.system && one.timeline === other.timeline;
+}
+
+/** Those that the ledger has. A standby may yet get what it lacks. */
+function* present(transfers: readonly Transfer[]): Steps<ReadonlySet<string> | "standby"> {
+  const state = yield* first<{ standby: boolean }>("SELECT pg_is_in_recovery() AS standby");
+  if (state?.standby !== false) return "standby";
+  const found = yield* rows<{ transfer: string }>(
+    `SELECT transfer FROM entries WHERE book = 'account' AND transfer IN ${listed(1)}`,
+    JSON.stringify(transfers.map(({ id }) => id)),
+  );
+  return new Set(found.map(({ transfer }) => transfer));
+}
+
+/** A server made by copying another one has its id; one made from a dump has not. */
+function* systemId(): Steps<string | undefined> {
+  return (yield* first<{ id: string }>("SELECT system_identifier::text AS id FROM pg_control_system()"))?.id;
+}
+
+/** Every promotion begins another one; the control file learns of it only with the next checkpoint, the name of the log at once. */
+function* timelineId(): Steps<string | undefined> {
+  return (yield* first<{ id: string }>("SELECT substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS id"))?.id;
+}
