@@ -74,7 +74,14 @@ export async function otherKey(
   try {
     const [accountId, key] = [makeId("acct_", systemClock), makeKey()];
     const createdAt = Math.floor(systemClock.unixMs() / 1000);
-    const account = { id: accountId, email: `${name}@localhost`, createdAt, credit, paymentMethod: false };
+    const account = {
+      id: accountId,
+      email: `${name}@localhost`,
+      createdAt,
+      credit,
+      paymentMethod: false,
+      verified: true,
+    };
     const added = await store.accounts.accountAdd({ ...account, spendLimit: undefined, password: undefined });
     if (added !== "added") return new Problem(`the account of ${name} was not added: ${JSON.stringify(added)}`);
     const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name, createdAt };

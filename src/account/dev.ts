@@ -72,6 +72,7 @@ async function makeDevKey(store: DevStore, clock: Clock): Promise<DevAccount | S
     credit: CREDIT,
     spendLimit: undefined,
     paymentMethod: false,
+    verified: true,
     password: undefined,
   });
   if (added instanceof StoreDown) return added;

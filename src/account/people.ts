@@ -167,6 +167,7 @@ export class People {
       credit: 0n,
       spendLimit: undefined,
       paymentMethod: false,
+      verified: false,
       password,
     });
     if (added instanceof StoreDown) return unavailable();

@@ -1,5 +1,5 @@
 /** `tendon admin …`: accounts, keys, money and the check of runs, on the store directly, also while a service runs. */
-import { accountCreate, accountLink, accountList } from "./admin/accounts.ts";
+import { accountCreate, accountLink, accountList, accountSet } from "./admin/accounts.ts";
 import { keyCreate, keyList, keyRevoke } from "./admin/keys.ts";
 import { credit, ledgerCheck, limit } from "./admin/money.ts";
 import { runsCheck } from "./admin/runs.ts";
@@ -11,6 +11,7 @@ export const admin: CommandGroup = {
   commands: [
     accountCreate,
     accountList,
+    accountSet,
     accountLink,
     keyCreate,
     keyList,

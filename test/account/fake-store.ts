@@ -20,6 +20,7 @@ export function funded(id: string, email: string): NewAccount {
     credit: 10n ** 15n,
     spendLimit: undefined,
     paymentMethod: false,
+    verified: true,
     password: undefined,
   };
 }

@@ -112,6 +112,11 @@ for (const { name, absent, title } of ENGINES) {
       expect(await desk.json(`credit --account ${id} --usd -7.5`)).toMatchObject({ balance: "-2.499999999" });
       expect(await desk.json(`limit --account ${id} --usd 20`)).toEqual({ account: id, spend_limit: "20.000000000" });
       expect(await desk.json(`limit --account ${id} --usd none`)).toEqual({ account: id, spend_limit: null });
+      const set = (words: string) => desk.json(`account set --account ${id} ${words}`);
+      expect(await set("--payment-method on")).toEqual({ account: id, payment_method: true, verified: true });
+      expect(await set("--payment-method off")).toEqual({ account: id, payment_method: false, verified: true });
+      expect((await desk.run(`account set --account ${id} --payment-method yes`)).code).toBe(2);
+      expect((await desk.run(`account set --account ${id}`)).code).toBe(2);
       expect(await desk.json("ledger check")).toEqual({ ok: true, entries: 6, sum: "0.000000000" });
 
       const link = await desk.json(`account link --account ${id}`);
@@ -130,6 +135,25 @@ for (const { name, absent, title } of ENGINES) {
         now: Number(link.expires_at) - 1,
       });
       expect(found).toMatchObject({ kind: "password", accountId: id, expiresAt: link.expires_at });
+    }, 60_000);
+
+    test("credit to an account whose e-mail no operator has confirmed needs --unverified, or the confirmation", async () => {
+      await using desk = await Desk.at(name);
+      await desk.json("account create --email robot@example.org");
+      const credit = (more = "") => desk.run(`credit --account robot@example.org --usd 5${more}`);
+      // As an open sign-up leaves it.
+      expect(await desk.json("account set --account robot@example.org --verified off")).toMatchObject({
+        verified: false,
+      });
+      const refused = await credit();
+      expect([refused.code, refused.stdout]).toEqual([1, ""]);
+      expect(refused.stderr).toContain("no operator has confirmed");
+      expect(refused.stderr).toContain("--unverified");
+      expect((await credit(" --unverified")).code).toBe(0);
+      expect((await desk.run("credit --account robot@example.org --usd -1")).code).toBe(0);
+      await desk.json("account set --account robot@example.org --verified on");
+      expect((await credit()).code).toBe(0);
+      expect(await desk.json("account list")).toMatchObject({ data: [{ credits: "9.000000000" }] });
     }, 60_000);
 
     test("beside a service: keys, credit and limits are its own at once, a revoked key ends within a second", async () => {
@@ -291,7 +315,7 @@ test("without --json there is text for people: tables, and what to do next", asy
   expect(await said("credit --account a@b --usd 3")).toContain("balance 3.000000000");
   expect(await said("key create --account a@b")).toContain("shown this once");
   expect(await said("key list --account a@b")).toMatch(/^prefix +name +created +last used +revoked\ntdn_.* never\n$/);
-  expect(await said("account list")).toMatch(/^id +e-mail .*\nacct_.* 3\.000000000 .*no\n$/);
+  expect(await said("account list")).toMatch(/^id +e-mail .*\nacct_.* 3\.000000000 .*no +yes\n$/);
   expect(await said("ledger check")).toContain("the ledger is sound: 2 entries");
   expect(await said("--help")).toContain("--payment-method");
 }, 60_000);

@@ -97,7 +97,13 @@ export class Books implements AsyncDisposable {
     const accountId = makeId("acct_", systemClock);
     const account = { id: accountId, email: `${accountId}@example.org`, createdAt: 0, password: undefined };
     const { credit = 1_000_000n * CHUNK, spendLimit } = money;
-    const added = await this.store.accounts.accountAdd({ ...account, credit, spendLimit, paymentMethod: false });
+    const added = await this.store.accounts.accountAdd({
+      ...account,
+      credit,
+      spendLimit,
+      paymentMethod: false,
+      verified: true,
+    });
     const key = makeKey();
     const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name: "", createdAt: 0 };
     const keyed = await this.store.accounts.keyAdd(record);

@@ -1,4 +1,4 @@
-/** `tendon admin account create`, `list` and `link`. */
+/** `tendon admin account create`, `list`, `set` and `link`. */
 import { readEmail } from "../../account/email.ts";
 import { makeToken, sha256 } from "../../account/secret.ts";
 import { serviceUrl } from "../../client/sign-in.ts";
@@ -11,10 +11,19 @@ import { table } from "../../std/text-table.ts";
 import { usdText } from "../../std/usd.ts";
 import type { Account } from "../../store/accounts/records.ts";
 import { StoreDown } from "../../store/store.ts";
-import type { Command } from "../frame/command.ts";
+import { type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
-import { ACCOUNT_FLAG, notRead, notWritten, now, STORE_FLAGS, withAccount, withStore } from "../frame/store.ts";
-import { amountOf } from "../frame/values.ts";
+import {
+  ACCOUNT_FLAG,
+  accountUnknown,
+  notRead,
+  notWritten,
+  now,
+  STORE_FLAGS,
+  withAccount,
+  withStore,
+} from "../frame/store.ts";
+import { amountOf, switchOf } from "../frame/values.ts";
 
 export const accountCreate: Command = {
   name: "admin account create",
@@ -37,7 +46,16 @@ export const accountCreate: Command = {
     const paymentMethod = given.on("payment-method");
     return await withStore(given, "make", async (store) => {
       const id = makeId("acct_", systemClock);
-      const account = { id, email, createdAt: now(), credit, spendLimit, paymentMethod, password: undefined };
+      const account = {
+        id,
+        email,
+        createdAt: now(),
+        credit,
+        spendLimit,
+        paymentMethod,
+        verified: true,
+        password: undefined,
+      };
       const added = await store.accounts.accountAdd(account);
       if (added instanceof StoreDown) return notWritten(added, "the account was made", "account list");
       if (added === "email_taken") {
@@ -70,12 +88,24 @@ export const accountList: Command = {
       const accounts = await store.accounts.list();
       if (accounts instanceof StoreDown) return notRead(accounts);
       const data = accounts.map(shown);
-      const head = ["id", "e-mail", "credits", "settled", "held", "balance", "available", "spend limit", "pays later"];
-      const rows = data.map((one) => [
+      const head = [
+        "id",
+        "e-mail",
+        "credits",
+        "settled",
+        "held",
+        "balance",
+        "available",
+        "spend limit",
+        "pays later",
+        "confirmed",
+      ];
+      const rows = data.map((one, index) => [
         one.id,
         printable(one.email),
         ...[one.credits, one.settled, one.held, one.balance, one.available, one.spend_limit ?? "none"],
         one.payment_method ? "yes" : "no",
+        accounts[index]?.verified ? "yes" : "no",
       ]);
       const align = head.map((_, column) => (column >= 2 && column <= 7 ? "right" : "left"));
       return answer(given, { data }, data.length === 0 ? "there are no accounts" : table([head, ...rows], align));
@@ -97,6 +127,39 @@ function shown({ id, email, credits, settled, held, spendLimit, paymentMethod }:
     payment_method: paymentMethod,
   };
 }
+
+export const accountSet: Command = {
+  name: "admin account set",
+  summary: "Sets or clears the account's payment method, and whether its e-mail is confirmed.",
+  flags: {
+    account: ACCOUNT_FLAG,
+    "payment-method": { value: "on|off", about: "Whether it pays later: it may have keys before it has credit." },
+    verified: {
+      value: "on|off",
+      about: "Whether you stand for its e-mail; nobody has checked that of an open sign-up.",
+    },
+    ...STORE_FLAGS,
+  },
+  async run(given) {
+    const paymentMethod = switchOf(given, "payment-method");
+    if (paymentMethod instanceof Problem) return paymentMethod;
+    const verified = switchOf(given, "verified");
+    if (verified instanceof Problem) return verified;
+    if (paymentMethod === undefined && verified === undefined) {
+      return usageProblem(accountSet, "nothing is to be set, expected --payment-method on|off or --verified on|off");
+    }
+    return await withAccount(given, async (store, account) => {
+      const changed = await store.accounts.accountSet({ accountId: account.id, paymentMethod, verified });
+      if (changed instanceof StoreDown) return notWritten(changed, "the account was changed", "account list");
+      if (changed === "account_unknown") return accountUnknown(given.required("account"));
+      const now = { ...account, ...(paymentMethod === undefined ? {} : { paymentMethod }) };
+      const after = { ...now, ...(verified === undefined ? {} : { verified }) };
+      const said = { account: account.id, payment_method: after.paymentMethod, verified: after.verified };
+      const text = `${account.email}: ${after.paymentMethod ? "a" : "no"} payment method, e-mail ${after.verified ? "" : "not "}confirmed`;
+      return answer(given, said, text);
+    });
+  },
+};
 
 export const accountLink: Command = {
   name: "admin account link",

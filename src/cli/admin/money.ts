@@ -27,12 +27,19 @@ export const credit: Command = {
   flags: {
     account: ACCOUNT_FLAG,
     usd: { value: "N", about: "US dollars, such as 10 or -2.5.", required: true },
+    unverified: { about: "Also to an account of an open sign-up, whose e-mail nobody has confirmed." },
     ...STORE_FLAGS,
   },
   async run(given) {
     const amount = amountOf(given.required("usd"), "usd", "not zero");
     if (amount instanceof Problem) return amount;
-    return await withAccount(given, async (store, { id, email }) => {
+    return await withAccount(given, async (store, { id, email, verified }) => {
+      if (!verified && amount > 0n && !given.on("unverified")) {
+        return new Problem(
+          `nothing was booked: ${printable(email)} signed up by itself, and no operator has confirmed that this e-mail is that ` +
+            `person's; confirm it with 'tendon admin account set --account ${id} --verified on', or add --unverified`,
+        );
+      }
       const at = now();
       const transferId = makeId("cr_", systemClock);
       const paid = await store.charges.credit({ accountId: id, transferId, amount, at, month: monthOf(at) });

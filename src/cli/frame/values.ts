@@ -33,3 +33,10 @@ export function amountOf(text: string, flag: string, rule: keyof typeof RULES, o
     EXIT.usage,
   );
 }
+
+/** `on` or `off`; undefined for a flag that is not given. */
+export function switchOf(given: Given, flag: string): boolean | undefined | Problem {
+  const text = given.text(flag);
+  if (text === undefined || text === "on" || text === "off") return text === undefined ? undefined : text === "on";
+  return new Problem(`--${flag} must be on or off, not '${printable(text)}'`, EXIT.usage);
+}

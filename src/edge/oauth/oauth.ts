@@ -97,9 +97,13 @@ async function deviceAuthorization({ deviceLogins }: OauthDeps, call: FormCall):
 }
 
 async function token({ deviceLogins }: OauthDeps, { body }: FormCall): Promise<Reply | Failure> {
+  const without = missing(body, "grant_type", DEVICE_GRANT);
+  if (without) return without;
   if (body("grant_type") !== DEVICE_GRANT) {
     return new Failure(OAUTH.unsupported_grant_type, `grant_type is not ${DEVICE_GRANT}, the only one there is`);
   }
+  const withoutCode = missing(body, "device_code", "what /oauth/device_authorization answered");
+  if (withoutCode) return withoutCode;
   const outcome = await deviceLogins.poll(body("device_code"));
   if (outcome instanceof StoreDown) return down(outcome);
   if (typeof outcome === "object") return done({ access_token: outcome.key, token_type: "Bearer" });
@@ -120,8 +124,9 @@ const POLLED = {
 
 /** Whoever has the key may end it. Also 200 for what is not a key of this service. */
 async function revoke({ clock, store, keys }: OauthDeps, { body }: FormCall): Promise<Reply | Failure> {
+  const without = missing(body, "token", "the key to revoke");
+  if (without) return without;
   const key = body("token");
-  if (key === "") return new Failure(OAUTH.invalid_request, "token is missing: the key to revoke");
   const publicId = keyPublicId(key);
   const record = publicId === undefined ? undefined : await store.accounts.keyByPublicId(publicId);
   if (record instanceof StoreDown) return down(record);
@@ -134,8 +139,15 @@ async function revoke({ clock, store, keys }: OauthDeps, { body }: FormCall): Pr
   return done({});
 }
 
+/** A parameter without a value counts as one that is not sent (RFC 6749, section 3.2). */
+function missing(body: Form, name: string, expected: string): Failure | undefined {
+  if (body(name) !== "") return undefined;
+  return new Failure(OAUTH.invalid_request, `${name} is missing; expected ${expected}`);
+}
+
 function foreignClient(body: Form): Failure | undefined {
-  if (body("client_id") === CLIENT_ID) return undefined;
+  const without = missing(body, "client_id", CLIENT_ID);
+  if (without || body("client_id") === CLIENT_ID) return without;
   return new Failure(OAUTH.invalid_client, `client_id is not ${CLIENT_ID}, the only client there is`);
 }
 

@@ -383,9 +383,7 @@ export class SessionTable implements Sessions {
 
 function recordDown({ reason, outcomeUnknown }: StoreDown): Failure {
   // The session is not open all the same: its id alone may be used up.
-  const advice = outcomeUnknown
-    ? "retry with backoff, with a new session_id if this one answers 410"
-    : "retry with backoff";
+  const advice = `retry with backoff${outcomeUnknown ? ", with a new session_id if this one answers 410" : ""}`;
   return new Failure(EVERY.metering_unavailable, `the record of sessions does not answer, nothing ran; ${advice}`, {
     retryAfterSeconds: 1,
     detail: `store: ${reason}`,

@@ -4,12 +4,16 @@ import { type Row, recordOf } from "../record.ts";
 import { first, rows, type Steps } from "../steps.ts";
 import type { Account, KeyRecord, NoKeys } from "./records.ts";
 
-const ACCOUNT = `SELECT id, email, created_at, payment_method, credits, settled, held, spend_limit, month, month_settled, password
+const ACCOUNT = `SELECT id, email, created_at, payment_method, verified, credits, settled, held, spend_limit, month, month_settled, password
   FROM accounts`;
 const KEY = "SELECT public_id, sha256, account_id, name, created_at, last_used_at, revoked_at FROM api_keys";
 
-const plain = recordOf<Omit<Account, "paymentMethod">>("createdAt", "month");
-const account = (row: Row): Account => ({ ...plain(row), paymentMethod: row.payment_method === 1n });
+const plain = recordOf<Omit<Account, "paymentMethod" | "verified">>("createdAt", "month");
+const account = (row: Row): Account => ({
+  ...plain(row),
+  paymentMethod: row.payment_method === 1n,
+  verified: row.verified === 1n,
+});
 const key = recordOf<KeyRecord>("createdAt", "lastUsedAt", "revokedAt");
 
 export function* mayHaveKeys(accountId: string): Steps<"yes" | NoKeys> {

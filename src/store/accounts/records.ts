@@ -5,6 +5,8 @@ export interface Account {
   readonly email: string;
   readonly createdAt: number;
   readonly paymentMethod: boolean;
+  /** An operator has made the account or confirmed its e-mail; nobody has that of an open sign-up. */
+  readonly verified: boolean;
   /** All that was ever paid in, less what was taken back. */
   readonly credits: bigint;
   /** All that was ever settled. */
@@ -20,7 +22,7 @@ export interface Account {
   readonly password: string | undefined;
 }
 
-type Chosen = "id" | "email" | "createdAt" | "spendLimit" | "paymentMethod" | "password";
+type Chosen = "id" | "email" | "createdAt" | "spendLimit" | "paymentMethod" | "verified" | "password";
 
 export interface NewAccount extends Pick<Account, Chosen> {
   /** Paid in from the start; its entries are those of the account's id. */

@@ -7,9 +7,9 @@ import type { NewAccount, NewKey, NoKeys, Revocation } from "./records.ts";
 
 export function* accountAdd(added: NewAccount): Steps<"added" | "email_taken"> {
   const inserted = yield* changes(
-    `INSERT INTO accounts (id, email, created_at, payment_method, spend_limit, password)
-     VALUES ($id, $email, $createdAt, $paymentMethod, $spendLimit, $password) ON CONFLICT DO NOTHING`,
-    { ...added, paymentMethod: added.paymentMethod ? 1 : 0 },
+    `INSERT INTO accounts (id, email, created_at, payment_method, verified, spend_limit, password)
+     VALUES ($id, $email, $createdAt, $paymentMethod, $verified, $spendLimit, $password) ON CONFLICT DO NOTHING`,
+    { ...added, paymentMethod: added.paymentMethod ? 1 : 0, verified: added.verified ? 1 : 0 },
   );
   if (inserted === 0) {
     const known = yield* first<{ email: string }>("SELECT email FROM accounts WHERE id = $1", added.id);
@@ -55,6 +55,16 @@ export function* keyRevoke({ publicId, accountId, at }: Revocation): Steps<"revo
   return "revoked";
 }
 
+/** All that are valid. */
+export function* keysRevoke({ accountId, at }: { accountId: string; at: number }): Steps<"revoked"> {
+  yield* changes("UPDATE api_keys SET revoked_at = $at WHERE account_id = $accountId AND revoked_at IS NULL", {
+    accountId,
+    at,
+  });
+  yield* changes("UPDATE revisions SET revision = revision + 1 WHERE name = 'keys'");
+  return "revoked";
+}
+
 /** Nodes write the uses of some seconds at once, in any order; a time that is later by more was shown by a clock that was ahead. */
 const LATE_SECONDS = 60;
 
@@ -77,5 +87,20 @@ export function* spendLimit(set: {
   limit: bigint | undefined;
 }): Steps<"changed" | "account_unknown"> {
   const changed = yield* changes("UPDATE accounts SET spend_limit = $limit WHERE id = $accountId", set);
+  return changed === 1 ? "changed" : "account_unknown";
+}
+
+/** What an operator says of the account; undefined stays as it is. */
+export function* accountSet(set: {
+  accountId: string;
+  paymentMethod?: boolean | undefined;
+  verified?: boolean | undefined;
+}): Steps<"changed" | "account_unknown"> {
+  const flag = (value: boolean | undefined) => (value === undefined ? null : Number(value));
+  const changed = yield* changes(
+    `UPDATE accounts SET payment_method = coalesce($paymentMethod, payment_method), verified = coalesce($verified, verified)
+     WHERE id = $accountId`,
+    { accountId: set.accountId, paymentMethod: flag(set.paymentMethod), verified: flag(set.verified) },
+  );
   return changed === 1 ? "changed" : "account_unknown";
 }

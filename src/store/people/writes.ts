@@ -44,7 +44,7 @@ function* redeemedBefore({ email, password }: LinkUse): Steps<{ readonly account
 /** The account of that e-mail, which has no password yet, or a new one. */
 function* operatorAccount(use: LinkUse): Steps<string> {
   yield* changes(
-    "INSERT INTO accounts (id, email, created_at) VALUES ($newAccountId, $email, $createdAt) ON CONFLICT DO NOTHING",
+    "INSERT INTO accounts (id, email, created_at, verified) VALUES ($newAccountId, $email, $createdAt, 1) ON CONFLICT DO NOTHING",
     { ...use },
   );
   return present(yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", use.email), "the account").id;

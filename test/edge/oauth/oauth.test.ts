@@ -92,6 +92,26 @@ describe("device login", () => {
     expect([await ask(), await ask()]).toEqual(["authorization_pending", "slow_down"]);
   });
 
+  test("a missing parameter is invalid_request, on every route, and its name stands in the description", async () => {
+    const at = await stage();
+    const device = "x".repeat(43);
+    const cases: [path: string, name: string, fields: Record<string, string>][] = [
+      ["device_authorization", "client_id", {}],
+      ["token", "client_id", { grant_type: GRANT, device_code: device }],
+      ["token", "grant_type", { client_id: "tendon-cli", device_code: device }],
+      ["token", "device_code", { client_id: "tendon-cli", grant_type: GRANT }],
+      ["revoke", "client_id", { token: "tdn_x" }],
+      ["revoke", "token", { client_id: "tendon-cli" }],
+    ];
+    for (const [path, name, fields] of cases) {
+      for (const body of [new URLSearchParams(fields), new URLSearchParams({ ...fields, [name]: "" })]) {
+        const response = await at.send(`/oauth/${path}`, { method: "POST", body });
+        const told = { error: "invalid_request", error_description: expect.stringContaining(`${name} is missing`) };
+        expect([path, name, response.status, await response.json()]).toEqual([path, name, 400, told]);
+      }
+    }
+  });
+
   test("errors have the form of RFC 6749", async () => {
     const at = await stage();
     const code = async (path: string, fields: Record<string, string>) => {

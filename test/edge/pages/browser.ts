@@ -59,7 +59,15 @@ export const PASSWORD = "correct horse battery";
 export async function signedIn(at: Stage, email = "me@example.org", credit = 10n ** 12n): Promise<Browser> {
   const browser = new Browser(at);
   const password = await Bun.password.hash(PASSWORD, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
-  const account = { id: `acct_${email}`, email, createdAt: 0, spendLimit: undefined, paymentMethod: false, password };
+  const account = {
+    id: `acct_${email}`,
+    email,
+    createdAt: 0,
+    spendLimit: undefined,
+    paymentMethod: false,
+    verified: true,
+    password,
+  };
   await at.store.accounts.accountAdd({ ...account, credit });
   await browser.post("/sign-in", { email, password: PASSWORD });
   return browser;

@@ -149,6 +149,19 @@ describe("signing in", () => {
     expect((await again.get("/account")).status).toBe(303);
   });
 
+  test("an open sign-up's e-mail is unverified; that of the operator's own link is not", async () => {
+    const at = await stage({ signUpOpen: true });
+    await new Browser(at).post("/welcome", {
+      token: await operatorToken(at),
+      email: "op@example.org",
+      password: PASSWORD,
+    });
+    await new Browser(at).post("/sign-up", { email: "new@example.org", password: PASSWORD });
+    const verified = async (email: string) => await at.store.accounts.accountByEmail(email);
+    expect(await verified("op@example.org")).toMatchObject({ verified: true });
+    expect(await verified("new@example.org")).toMatchObject({ verified: false });
+  });
+
   test("sign-up is closed unless the operator opens it; an account of it has no credit and no key", async () => {
     const closed = await stage();
     const form = { email: "new@example.org", password: PASSWORD };

@@ -30,6 +30,7 @@ export function accountsTests(engine: EngineName): void {
       settled: 0n,
       held: 0n,
       spendLimit: 7n,
+      verified: true,
       month: 0,
       monthSettled: 0n,
       password: undefined,
@@ -44,6 +45,45 @@ export function accountsTests(engine: EngineName): void {
       await second.accounts.keysOf("a2"),
     ]).toEqual([account, account, [account], record, [record], []]);
     await expectSound(second);
+  });
+
+  test("an operator sets and clears the payment method and whether an e-mail is confirmed, each alone", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    await store.accounts.accountAdd({ ...funded("a1", "one@example.org"), verified: false });
+    const after = async (set: object) => {
+      expect(await store.accounts.accountSet({ accountId: "a1", ...set })).toBe("changed");
+      const account = await store.accounts.accountById("a1");
+      return account && "verified" in account ? [account.paymentMethod, account.verified] : account;
+    };
+    expect([
+      await after({}),
+      await after({ paymentMethod: true }),
+      await after({ verified: true }),
+      await after({ paymentMethod: false }),
+      await after({ verified: false }),
+    ]).toEqual([
+      [false, false],
+      [true, false],
+      [true, true],
+      [false, true],
+      [false, false],
+    ]);
+    expect(await store.accounts.accountSet({ accountId: "a2", verified: true })).toBe("account_unknown");
+  });
+
+  test("all keys of an account are revoked at once, and no other account's", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    for (const id of ["a1", "a2"]) await store.accounts.accountAdd(funded(id, `${id}@example.org`));
+    const keys = [key, { ...key, publicId: "q".repeat(12) }, { ...key, publicId: "r".repeat(12), accountId: "a2" }];
+    for (const one of keys) await store.accounts.keyAdd(one);
+    const before = await store.accounts.keysRevision();
+    await store.accounts.keyRevoke({ publicId: key.publicId, at: AT });
+    expect(await store.accounts.keysRevoke({ accountId: "a1", at: AT + 5 })).toBe("revoked");
+    const found = await Promise.all(keys.map(({ publicId }) => store.accounts.keyByPublicId(publicId)));
+    expect(found.map((one) => (one && "revokedAt" in one ? one.revokedAt : one))).toEqual([AT, AT + 5, undefined]);
+    expect(await store.accounts.keysRevision()).not.toBe(before);
   });
 
   test("what a caller may get wrong is an answer, and a repeat of what was done says what the first one said", async () => {
