@@ -30,6 +30,8 @@ export const LIMITS = {
   passwordCharsMin: 12,
   passwordBytesMax: 1_024,
   signInSeconds: 7 * 86_400,
+  /** How long a sign-in needs no password to make a key. */
+  signInFreshSeconds: 600,
   linkSeconds: 86_400,
   /** Window in which tries are counted. */
   attemptSeconds: 15 * 60,

@@ -17,6 +17,8 @@ export interface Person {
   readonly email: string;
   /** The value of the sign-in cookie; a secret. */
   readonly token: string;
+  /** Whether a password must be given to make a key: the sign-in is older than `signInFreshSeconds`. */
+  readonly stale: boolean;
 }
 
 /** What a one-time link is for. */
@@ -25,6 +27,8 @@ export interface LinkFor {
   readonly operator: boolean;
   /** The account's e-mail; empty where it is still to be chosen. */
   readonly email: string;
+  /** Valid keys of an account whose password is replaced: it is asked what becomes of them. */
+  readonly keys: number;
 }
 
 /** Why a page's action was not done: the text for the page, and the kind, which decides the status. */
@@ -56,9 +60,18 @@ const LINK_GONE = new PageRefusal(
   "notFound",
 );
 
+/** Whether the account's keys end with its old password; undefined: it was not asked, or not answered. */
+function keysEnd(chosen: string): boolean | undefined {
+  return chosen === "revoke" || chosen === "keep" ? chosen === "revoke" : undefined;
+}
+
+const KEYS_UNDECIDED = new PageRefusal(
+  "The password is not changed: say what becomes of the account’s keys, whether they stay or are revoked.",
+);
+
 export interface PeopleOptions {
   readonly store: {
-    readonly accounts: Pick<AccountStore, "accountAdd" | "accountByEmail" | "accountById">;
+    readonly accounts: Pick<AccountStore, "accountAdd" | "accountByEmail" | "accountById" | "keysOf">;
     readonly people: PeopleStore;
   };
   readonly clock: SeenClock;
@@ -84,9 +97,12 @@ export class People {
   async person(token: string | undefined): Promise<Person | undefined | PageRefusal> {
     if (!isToken(token)) return undefined;
     const { store, clock } = this.options;
-    const found = await store.people.signInByToken({ tokenSha256: sha256(token), now: seenSeconds(clock) });
+    const now = seenSeconds(clock);
+    const found = await store.people.signInByToken({ tokenSha256: sha256(token), now });
     if (found instanceof StoreDown) return unavailable();
-    return found && { accountId: found.accountId, email: found.email, token };
+    if (!found) return undefined;
+    const stale = found.method === "password" && now - found.provedAt > LIMITS.signInFreshSeconds;
+    return { accountId: found.accountId, email: found.email, token, stale };
   }
 
   /** The token of a new sign-in. The answer to a wrong e-mail and to a wrong password has the same text and takes as long. */
@@ -125,7 +141,7 @@ export class People {
       ...identity,
       connect: connect?.accountId,
       newAccountId: this.signUpOpen ? makeId("acct_", clock) : undefined,
-      signIn: { tokenSha256: sha256(token), createdAt: now, expiresAt: now + LIMITS.signInSeconds },
+      signIn: { tokenSha256: sha256(token), method: "provider", ...signInTimes(now) },
       at: unixSeconds(clock),
     });
     if (entered instanceof StoreDown) return unavailable();
@@ -193,14 +209,15 @@ export class People {
     if (found instanceof StoreDown) return unavailable();
     if (!found) return LINK_GONE;
     const email = found.kind === "operator" ? this.options.operatorEmail : found.email;
-    return { operator: email === undefined, email: email ?? "" };
+    return { operator: email === undefined, email: email ?? "", keys: found.keys };
   }
 
-  /** Uses up the link: makes the operator's account or sets the password, and signs in. */
+  /** Uses up the link: makes the operator's account or sets the password, and signs in. `keys`: "keep" or "revoke". */
   async redeem(typed: {
     token: string;
     email: string;
     password: string;
+    keys: string;
     network: string;
   }): Promise<string | PageRefusal> {
     const { store, clock } = this.options;
@@ -210,6 +227,8 @@ export class People {
     if (email === undefined) return NO_EMAIL;
     const problem = passwordProblem(typed.password);
     if (problem) return new PageRefusal(problem);
+    const revokeKeys = keysEnd(typed.keys);
+    if (revokeKeys === undefined && link.keys > 0) return KEYS_UNDECIDED;
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return BUSY;
     const redeemed = await store.people.linkRedeem({
@@ -219,6 +238,7 @@ export class People {
       createdAt: unixSeconds(clock),
       email,
       password,
+      revokeKeys: revokeKeys === true,
     });
     if (redeemed instanceof StoreDown) return unavailable();
     if (redeemed === "link_unknown") return LINK_GONE;
@@ -229,29 +249,53 @@ export class People {
     return await this.begin(redeemed.accountId, password);
   }
 
-  /** Ends all other sign-ins of the account. */
+  /** Ends all other sign-ins of the account, and its keys where `keys` says "revoke"; what was done with them. */
   async changePassword(
     person: Person,
-    typed: { current: string; password: string; network: string },
-  ): Promise<PageRefusal | undefined> {
-    const { store } = this.options;
-    const refused = await this.tried(`password of ${person.accountId}`, LIMITS.signInTriesMax);
-    if (refused) return refused;
+    typed: { current: string; password: string; keys: string; network: string },
+  ): Promise<"kept" | "revoked" | PageRefusal> {
+    const { store, clock } = this.options;
+    const { accountId, token } = person;
     const problem = passwordProblem(typed.password);
     if (problem) return new PageRefusal(problem);
-    const account = await store.accounts.accountById(person.accountId);
-    if (account instanceof StoreDown) return unavailable();
-    const right = await this.passwords.matches(typed.current, account?.password, typed.network);
-    if (right === "busy") return BUSY;
-    if (!right) return new PageRefusal("The current password is wrong.");
+    const revokeKeys = keysEnd(typed.keys);
+    const keys = await store.accounts.keysOf(accountId);
+    if (keys instanceof StoreDown) return unavailable();
+    if (revokeKeys === undefined && keys.some(({ revokedAt }) => revokedAt === undefined)) return KEYS_UNDECIDED;
+    const wrong = await this.checked(person, typed);
+    if (wrong) return wrong;
     const password = await this.passwords.hash(typed.password, typed.network);
     if (password === "busy") return BUSY;
-    const changed = await store.people.passwordSet({
-      accountId: person.accountId,
-      password,
-      keepSignIn: sha256(person.token),
-    });
-    return changed instanceof StoreDown ? unavailable() : undefined;
+    const change = { accountId, password, keepSignIn: sha256(token), revokeKeys: revokeKeys === true };
+    const changed = await store.people.passwordSet({ ...change, now: unixSeconds(clock) });
+    if (changed instanceof StoreDown) return unavailable();
+    return revokeKeys ? "revoked" : "kept";
+  }
+
+  /** The person proves again to be the one who signed in; undefined: it is so, and the sign-in is young again. */
+  async prove(person: Person, typed: { current: string; network: string }): Promise<PageRefusal | undefined> {
+    if (typed.current === "") return new PageRefusal("You signed in a while ago: give your password once more.");
+    const wrong = await this.checked(person, typed);
+    if (wrong) return wrong;
+    const { store, clock } = this.options;
+    const proved = await store.people.signInProve({ tokenSha256: sha256(person.token), at: seenSeconds(clock) });
+    return proved instanceof StoreDown ? unavailable() : undefined;
+  }
+
+  /** Whether it is the account's password, with as many tries as a sign-in has. */
+  private async checked(
+    { accountId }: Person,
+    { current, network }: { current: string; network: string },
+  ): Promise<PageRefusal | undefined> {
+    const refused =
+      (await this.tried(`sign-in from ${network}`, LIMITS.networkTriesMax)) ??
+      (await this.tried(`password of ${accountId}`, LIMITS.signInTriesMax));
+    if (refused) return refused;
+    const account = await this.options.store.accounts.accountById(accountId);
+    if (account instanceof StoreDown) return unavailable();
+    const right = await this.passwords.matches(current, account?.password, network);
+    if (right === "busy") return BUSY;
+    return right ? undefined : new PageRefusal("The current password is wrong.");
   }
 
   /** Counts a try under `name`; refused once there are more than `max` within the window. */
@@ -268,11 +312,15 @@ export class People {
   private async begin(accountId: string, hash: string): Promise<string | PageRefusal> {
     const token = makeToken();
     const now = seenSeconds(this.options.clock);
-    const signIn = { tokenSha256: sha256(token), accountId, createdAt: now, expiresAt: now + LIMITS.signInSeconds };
+    const signIn = { tokenSha256: sha256(token), accountId, method: "password", ...signInTimes(now) } as const;
     const added = await this.options.store.people.signInAdd({ ...signIn, password: hash });
     if (added instanceof StoreDown) return unavailable();
     return added === "added" ? token : WRONG;
   }
+}
+
+function signInTimes(now: number) {
+  return { createdAt: now, provedAt: now, expiresAt: now + LIMITS.signInSeconds };
 }
 
 export function unavailable(): PageRefusal {

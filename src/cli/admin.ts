@@ -1,6 +1,7 @@
 /** `tendon admin …`: accounts, keys, money and the check of runs, on the store directly, also while a service runs. */
-import { accountCreate, accountLink, accountList, accountSet } from "./admin/accounts.ts";
+import { accountCreate, accountList, accountSet } from "./admin/accounts.ts";
 import { keyCreate, keyList, keyRevoke } from "./admin/keys.ts";
+import { accountLink, accountReset } from "./admin/links.ts";
 import { credit, ledgerCheck, limit } from "./admin/money.ts";
 import { runsCheck } from "./admin/runs.ts";
 import type { CommandGroup } from "./frame/group.ts";
@@ -13,6 +14,7 @@ export const admin: CommandGroup = {
     accountList,
     accountSet,
     accountLink,
+    accountReset,
     keyCreate,
     keyList,
     keyRevoke,

@@ -1,6 +1,6 @@
 /** The account page: credit, spend limit, keys, usage, password. */
 import { usageSection } from "./chart.ts";
-import { field, hidden, newPassword } from "./field.ts";
+import { field, hidden, keysChoice, newPassword } from "./field.ts";
 import { type KeyRow, keysSection, newKeySection } from "./keys.ts";
 import { layout, section, type Viewer } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
@@ -25,11 +25,14 @@ export interface AccountPage {
   passwordCharsMin: number;
   /** The name of the provider with which the account can be connected. */
   provider?: string | undefined;
+  /** Making a key asks for the password once more. */
+  askPassword: boolean;
 }
 
 export function accountPage(data: AccountPage): string {
   const { viewer, notice, problem, newKey, credit, month, limitText, keys, usage, today, passwordCharsMin, provider } =
     data;
+  const validKeys = keys.filter(({ revokedAt }) => revokedAt === undefined).length;
   const mayCreate = credit.paymentMethod || credit.balance > 0n;
   return layout({
     heading: "Account",
@@ -44,9 +47,9 @@ export function accountPage(data: AccountPage): string {
 ${creditSection(credit)}
 ${limitSection(viewer, month, limitText)}
 </div>
-${keysSection(viewer, keys, mayCreate)}
+${keysSection(viewer, keys, { mayCreate, askPassword: data.askPassword })}
 ${usageSection(usage, today)}
-${passwordSection(viewer, passwordCharsMin)}
+${passwordSection(viewer, passwordCharsMin, validKeys)}
 ${provider === undefined ? undefined : providerSection(provider)}`,
   });
 }
@@ -107,7 +110,7 @@ function providerSection(provider: string): Html {
   );
 }
 
-function passwordSection({ csrf, email }: Viewer, charsMin: number): Html {
+function passwordSection({ csrf, email }: Viewer, charsMin: number, keys: number): Html {
   // The field without a name is not sent; password managers learn from it which account the password belongs to.
   return section(
     "password",
@@ -122,6 +125,8 @@ ${field({
   attributes: { autocomplete: "current-password" },
 })}
 ${newPassword({ label: "New password", charsMin, problem: false })}
+${keys === 0 ? undefined : keysChoice(keys)}
+<p class="hint">Every other sign-in of this account ends.</p>
 <button class="second" type="submit">Change the password</button>
 </form>`,
   );

@@ -1,5 +1,5 @@
 /** The pages of a device login: enter the code, compare and decide, done. */
-import { field, hidden } from "./field.ts";
+import { field, hidden, passwordAgain } from "./field.ts";
 import { layout, type Viewer } from "./layout.ts";
 import { Html, html } from "./markup.ts";
 import { ago } from "./time.ts";
@@ -47,10 +47,12 @@ export interface DeviceConfirmPage {
   /** The network address of the device. */
   address: string;
   askedSecondsAgo: number;
+  /** Approving asks for the password once more. */
+  askPassword: boolean;
 }
 
 export function deviceConfirmPage(data: DeviceConfirmPage): string {
-  const { viewer, userCode, deviceName, address, askedSecondsAgo } = data;
+  const { viewer, userCode, deviceName, address, askedSecondsAgo, askPassword } = data;
   return layout({
     heading: "Does this device belong to you?",
     lead: html`<p>Approve it only if your terminal shows exactly this code.</p>`,
@@ -69,6 +71,7 @@ ${hidden("user_code", userCode)}
 </dl>
 <p>The device gets a key of this account. With it, it can run models and spend this account’s credit, until you revoke the key.</p>
 <p class="warning" id="warning"><strong>Approve only if you started this yourself.</strong> If somebody sent you the code or a link to this page, deny.</p>
+${askPassword ? passwordAgain() : undefined}
 <div class="choice">
 ${decision("approve", "Approve")}
 ${decision("deny", "Deny")}
@@ -78,7 +81,7 @@ ${decision("deny", "Deny")}
 }
 
 function decision(value: "approve" | "deny", text: string): Html {
-  return html`<button class="${value === "approve" ? "primary" : "second"}" type="submit" name="decision" value="${value}" aria-describedby="warning">${text}</button>`;
+  return html`<button class="${value === "approve" ? "primary" : "second"}" type="submit" name="decision" value="${value}" aria-describedby="warning"${value === "deny" ? html` formnovalidate` : undefined}>${text}</button>`;
 }
 
 const DONE = {

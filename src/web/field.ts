@@ -57,3 +57,25 @@ export function newPassword({
     attributes: { autocomplete: "new-password", minlength: charsMin },
   });
 }
+
+/** The password once more, before something that outlives the sign-in is given out. */
+export function passwordAgain(): Html {
+  return field({
+    name: "confirm",
+    label: "Your password",
+    type: "password",
+    hint: "Asked for because you signed in more than ten minutes ago.",
+    attributes: { autocomplete: "current-password" },
+  });
+}
+
+/** What becomes of the keys with a new password; nothing is chosen beforehand. */
+export function keysChoice(keys: number): Html {
+  const which = keys === 1 ? "The account has a key" : `The account has ${keys} keys`;
+  return html`<fieldset class="ask">
+<legend>${which}. What becomes of ${keys === 1 ? "it" : "them"}?</legend>
+<label><input type="radio" name="keys" value="keep" required> ${keys === 1 ? "It stays" : "They stay"}: programs and robots go on.</label>
+<label><input type="radio" name="keys" value="revoke" required> ${keys === 1 ? "Revoke it" : "Revoke them all"}: somebody else may have ${keys === 1 ? "it" : "them"}.</label>
+</fieldset>
+`;
+}

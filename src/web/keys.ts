@@ -1,5 +1,5 @@
 /** The keys on the account page: a new key, the list, and the form for another one. */
-import { field, hidden } from "./field.ts";
+import { field, hidden, passwordAgain } from "./field.ts";
 import { section, type Viewer } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
 import { moment } from "./time.ts";
@@ -26,20 +26,25 @@ export function newKeySection({ key, name }: { readonly key: string; readonly na
 `;
 }
 
-export function keysSection(viewer: Viewer, keys: readonly KeyRow[], mayCreate: boolean): Html {
+interface KeysShown {
+  readonly mayCreate: boolean;
+  readonly askPassword: boolean;
+}
+
+export function keysSection(viewer: Viewer, keys: readonly KeyRow[], { mayCreate, askPassword }: KeysShown): Html {
   return section(
     "keys",
     "Keys",
     html`<p class="soft">Programs and robots use a key to act for this account.</p>
 ${keys.length === 0 ? html`<p>There are no keys yet.</p>` : keysTable(viewer, keys)}
 <h3>Create a key</h3>
-${mayCreate ? keyForm(viewer) : WHY_NOT}`,
+${mayCreate ? keyForm(viewer, askPassword) : WHY_NOT}`,
   );
 }
 
 const WHY_NOT = html`<p class="warning">An account needs a payment method or credit before a key can be created, and this one has neither. Ask the operator of this service for credit.</p>`;
 
-function keyForm({ csrf }: Viewer): Html {
+function keyForm({ csrf }: Viewer, askPassword: boolean): Html {
   return html`<form class="line" method="post" action="/account/keys">
 ${hidden("csrf", csrf)}
 ${field({
@@ -48,6 +53,7 @@ ${field({
   hint: "So that you know later where it is used, such as “arm in lab 2”.",
   attributes: { autocomplete: "off" },
 })}
+${askPassword ? passwordAgain() : undefined}
 <button class="second" type="submit">Create the key</button>
 </form>
 `;

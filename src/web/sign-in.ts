@@ -1,5 +1,5 @@
 /** The pages for people who are not signed in: sign in, sign up, and the page of a one-time link. */
-import { field, hidden, newPassword } from "./field.ts";
+import { field, hidden, keysChoice, newPassword } from "./field.ts";
 import { layout } from "./layout.ts";
 import { type Html, html } from "./markup.ts";
 
@@ -61,11 +61,21 @@ export interface WelcomePage {
   emailFixed: boolean;
   /** The link makes the operator's account. */
   operator: boolean;
+  /** Valid keys of an account whose password is replaced. */
+  keys: number;
   problem?: string;
   passwordCharsMin: number;
 }
 
-export function welcomePage({ token, email, emailFixed, operator, problem, passwordCharsMin }: WelcomePage): string {
+export function welcomePage({
+  token,
+  email,
+  emailFixed,
+  operator,
+  keys,
+  problem,
+  passwordCharsMin,
+}: WelcomePage): string {
   return layout({
     heading: operator ? "Create the operator’s account of this service" : "Choose your password",
     lead: operator
@@ -76,6 +86,7 @@ export function welcomePage({ token, email, emailFixed, operator, problem, passw
 ${hidden("token", token)}
 ${emailField(email, problem !== undefined, emailFixed)}
 ${newPassword({ label: "Password", charsMin: passwordCharsMin, problem: problem !== undefined })}
+${keys === 0 ? undefined : keysChoice(keys)}
 <button class="primary" type="submit">${operator ? "Create the operator’s account" : "Save and sign in"}</button>
 </form>`,
   });

@@ -51,6 +51,10 @@ main { margin: 0 auto; padding: 2rem 1rem 5rem; }
 .notice { border-color: var(--link); background: var(--tint); }
 
 .field { margin: 0 0 1.1rem; }
+.ask { margin: 0 0 1rem; padding: 0; border: 0; }
+.ask legend { padding: 0; margin-bottom: .3rem; font-weight: 600; }
+.ask input { width: auto; min-height: 0; flex: none; }
+.ask label { display: flex; align-items: baseline; gap: .5rem; min-height: 2.75rem; margin: 0; font-weight: 400; }
 label { display: block; margin-bottom: .3rem; font-weight: 600; }
 input { width: 100%; min-height: 2.75rem; padding: .5rem .75rem; border: 1px solid var(--edge); border-radius: 8px; background: var(--paper); color: var(--ink); font: inherit; }
 input[readonly] { background: var(--ground); }

@@ -156,6 +156,33 @@ for (const { name, absent, title } of ENGINES) {
       expect(await desk.json("account list")).toMatchObject({ data: [{ credits: "9.000000000" }] });
     }, 60_000);
 
+    test("a reset ends the password and the sign-ins at once, and its link sets another one", async () => {
+      await using desk = await Desk.at(name);
+      const { id } = await desk.json("account create --email robot@example.org --credit 5");
+      await desk.json("key create --account robot@example.org");
+      const reset = await desk.json("account reset --account robot@example.org --base-url https://robots.example.org");
+      expect(reset).toEqual({
+        account: id,
+        url: expect.stringMatching(/^https:\/\/robots\.example\.org\/welcome\?token=[0-9A-Za-z]{43}$/),
+        expires_at: expect.any(Number),
+        keys: 1,
+      });
+      const again = await desk.json("account reset --account robot@example.org --revoke-keys");
+      expect(again).toMatchObject({ keys: 0 });
+      const store = await desk.store.open();
+      const found = (url: unknown) => {
+        const tokenSha256 = new Uint8Array(new Bun.CryptoHasher("sha256").update(String(url).slice(-43)).digest());
+        return store.people.linkByToken({ tokenSha256, now: Number(reset.expires_at) - 1 });
+      };
+      expect([await found(reset.url), await found(again.url)]).toMatchObject([
+        undefined,
+        { kind: "password", accountId: id },
+      ]);
+      expect(await store.accounts.accountById(String(id))).toMatchObject({
+        password: expect.stringMatching(/^\$argon2id\$/),
+      });
+    }, 60_000);
+
     test("beside a service: keys, credit and limits are its own at once, a revoked key ends within a second", async () => {
       await using desk = await Desk.at(name);
       await Bun.write(desk.program.path("tendon.toml"), '[robot."vendorB/molmoact2:yam"]\ndevice = "echo"\n');

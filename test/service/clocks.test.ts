@@ -167,7 +167,7 @@ for (const { name, absent, title } of ENGINES) {
       const link = await stage.service.people.operatorLink();
       if (typeof link !== "string") throw new Error("no link");
       await stage.jumping(async (when) => {
-        expect([when, await stage.service.people.link(link)]).toEqual([when, { operator: true, email: "" }]);
+        expect([when, await stage.service.people.link(link)]).toEqual([when, { operator: true, email: "", keys: 0 }]);
       });
       const token = await stage.service.people.redeem({ ...person, token: link });
       if (typeof token !== "string") throw new Error(token.text);

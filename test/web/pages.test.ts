@@ -146,10 +146,14 @@ describe("forms", () => {
     expect(formsOf(signUp)).toEqual(["/sign-up: email password"]);
     expect(signUp).toContain('autocomplete="new-password" minlength="12"');
 
-    const welcome = { token: "t0k", email: "a@b.example", ...made };
+    const welcome = { token: "t0k", email: "a@b.example", keys: 0, ...made };
     const fixed = welcomePage({ ...welcome, emailFixed: true, operator: false });
     expect(formsOf(fixed)).toEqual(["/welcome: token email password"]);
     expect(fixed).toMatch(/name="email"[^>]* readonly/);
+    const asking = welcomePage({ ...welcome, keys: 2, emailFixed: true, operator: false });
+    expect(formsOf(asking)).toEqual(["/welcome: token email password keys keys"]);
+    expect(asking).toContain("The account has 2 keys. What becomes of them?");
+    expect(asking).not.toContain("checked");
     const operator = welcomePage({ ...welcome, emailFixed: false, operator: true });
     expect(operator).not.toMatch(/name="email"[^>]* readonly/);
     expect(operator).toMatch(/<h1>[^<]*operator’s account of this service/);
@@ -169,6 +173,7 @@ describe("forms", () => {
       deviceName: "lab-laptop",
       address: "203.0.113.7",
       askedSecondsAgo: 200,
+      askPassword: false,
     });
     expect(formsOf(confirm)).toContain("/device/decide: csrf user_code decision decision");
     expect(confirm).toMatch(/name="decision" value="approve"[\s\S]*name="decision" value="deny"/);
@@ -183,8 +188,13 @@ describe("forms", () => {
       "/account/limit: csrf usd",
       "/account/keys/revoke: csrf prefix",
       "/account/keys: csrf name",
-      "/account/password: csrf current password",
+      "/account/password: csrf current password keys keys",
     ]);
+    const later = accountPage({ ...accountData("arm"), askPassword: true });
+    expect(formsOf(later)).toContain("/account/keys: csrf name confirm");
+    expect(formsOf(accountPage({ ...accountData("arm"), keys: [] }))).toContain(
+      "/account/password: csrf current password",
+    );
     expect(page).toContain('name="prefix" value="tdn_AAAA"');
     expect(page).toContain('revoked <time datetime="2026-11-21T04:03:47Z">2026-11-21 04:03</time>');
   });

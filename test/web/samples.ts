@@ -44,6 +44,7 @@ export function accountData(text: string): AccountPage {
     ],
     today: "2026-11-21",
     passwordCharsMin: 12,
+    askPassword: false,
   };
 }
 
@@ -53,12 +54,20 @@ export function pagesOf(text: string): Readonly<Record<string, string>> {
   const account = accountData(text);
   const nothing = { balance: 0n, held: 0n, available: 0n, paymentMethod: false };
   const made = { passwordCharsMin: 12 };
-  const device = { viewer, userCode: text, deviceName: text, address: text, askedSecondsAgo: 40 };
+  const device = { viewer, userCode: text, deviceName: text, address: text, askedSecondsAgo: 40, askPassword: true };
   return {
     signIn: signInPage({ email: text, next: text, problem: text, signUpOpen: true }),
     signUp: signUpPage({ email: text, problem: text, ...made }),
-    welcome: welcomePage({ token: text, email: text, emailFixed: true, operator: false, problem: text, ...made }),
-    operator: welcomePage({ token: text, email: text, emailFixed: false, operator: true, ...made }),
+    welcome: welcomePage({
+      token: text,
+      email: text,
+      keys: 2,
+      emailFixed: true,
+      operator: false,
+      problem: text,
+      ...made,
+    }),
+    operator: welcomePage({ token: text, email: text, keys: 0, emailFixed: false, operator: true, ...made }),
     deviceEnter: deviceEnterPage({ viewer, userCode: text, problem: text }),
     deviceConfirm: deviceConfirmPage(device),
     deviceApproved: deviceDonePage({ viewer, decision: "approved" }),

@@ -1,7 +1,5 @@
-/** `tendon admin account create`, `list`, `set` and `link`. */
+/** `tendon admin account create`, `list` and `set`. */
 import { readEmail } from "../../account/email.ts";
-import { makeToken, sha256 } from "../../account/secret.ts";
-import { serviceUrl } from "../../client/sign-in.ts";
 import { EXIT, Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
 import { systemClock } from "../../std/clock.ts";
@@ -157,41 +155,6 @@ export const accountSet: Command = {
       const said = { account: account.id, payment_method: after.paymentMethod, verified: after.verified };
       const text = `${account.email}: ${after.paymentMethod ? "a" : "no"} payment method, e-mail ${after.verified ? "" : "not "}confirmed`;
       return answer(given, said, text);
-    });
-  },
-};
-
-export const accountLink: Command = {
-  name: "admin account link",
-  summary: "Makes a one-time link, good for 24 hours, that sets the account's password.",
-  flags: {
-    account: ACCOUNT_FLAG,
-    "base-url": { value: "URL", about: "The service as its user reaches it (default: TENDON_BASE_URL, this machine)." },
-    ...STORE_FLAGS,
-  },
-  async run(given) {
-    const base = serviceUrl(given.text("base-url"), undefined);
-    if (base instanceof Problem) return base;
-    return await withAccount(given, async (store, { id: accountId, email }) => {
-      const token = makeToken();
-      // Links last for seen time, which goes on where a service has stopped.
-      const seen = await store.time.timeBegin({ seconds: now() });
-      if (seen instanceof StoreDown) return notRead(seen);
-      const expiresAt = seen + LIMITS.linkSeconds;
-      // Only the hash is stored: a reader of the database cannot use the link.
-      const link = { tokenSha256: sha256(token), kind: "password", accountId, expiresAt } as const;
-      const added = await store.people.linkAdd(link);
-      if (added instanceof StoreDown) {
-        // Unlike other writes, it need not be looked up: a link that nobody has seen does no harm.
-        const outcome = added.outcomeUnknown ? "it is not known whether a link was made" : "no link was made";
-        return new Problem(`${outcome}: ${added.reason}; once the store works, make another`);
-      }
-      const url = `${base}/welcome?token=${token}`;
-      return answer(
-        given,
-        { url, expires_at: now() + LIMITS.linkSeconds },
-        `${url}\ngood once, within 24 hours, for ${email}`,
-      );
     });
   },
 };

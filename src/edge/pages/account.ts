@@ -44,6 +44,8 @@ const NOTICES = {
   limit: "The spend limit is changed.",
   revoked: "The key is revoked. It ends within a second.",
   password: "The password is changed. Other sign-ins have ended.",
+  passwordAndKeys:
+    "The password is changed. Other sign-ins have ended, and all keys are revoked: they end within a second.",
 } as const;
 
 /** What a form of the page changes: where to go then, what to show, or why it is not done. */
@@ -66,10 +68,13 @@ export function changeAccount(change: Change): (from: FormVisit) => Promise<Repl
 }
 
 /** The new key is shown once, on the page that answers the form. */
-export const createKey: Change = async ({ store, clock }, { accountId }, form) => {
+export const createKey: Change = async ({ store, clock, people }, who, form, network) => {
+  const { accountId } = who;
   const name = form("name").trim();
   const wrong = keyNameProblem(name);
   if (wrong) return new PageRefusal(`The key is not made: ${wrong}.`);
+  const unproved = who.stale ? await people.prove(who, { current: form("confirm"), network }) : undefined;
+  if (unproved) return unproved;
   const key = makeKey();
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name };
   const added = await store.accounts.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
@@ -98,9 +103,13 @@ export const changeLimit: Change = async ({ store }, { accountId }, form) => {
   return changed instanceof StoreDown ? unavailable() : "limit";
 };
 
-export const changePassword: Change = async ({ people }, who, form, network) => {
-  const typed = { current: form("current"), password: form("password"), network };
-  return (await people.changePassword(who, typed)) ?? "password";
+export const changePassword: Change = async ({ people, keys }, who, form, network) => {
+  const typed = { current: form("current"), password: form("password"), keys: form("keys"), network };
+  const changed = await people.changePassword(who, typed);
+  if (changed instanceof PageRefusal) return changed;
+  if (changed === "kept") return "password";
+  await keys.refresh();
+  return "passwordAndKeys";
 };
 
 async function account(deps: PagesDeps, who: Person, said: Said, status = 200): Promise<Reply> {
@@ -125,6 +134,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
   const spent = days.filter(({ day }) => monthOfDay(day) === month).reduce((sum, { cost }) => sum + cost, 0n);
   const html = accountPage({
     viewer: viewer(who),
+    askPassword: who.stale && said.newKey === undefined,
     ...said,
     credit: { balance, held: found.held, available: balance - found.held, paymentMethod: found.paymentMethod },
     month: {

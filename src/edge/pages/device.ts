@@ -1,5 +1,5 @@
 /** `/device`: a person compares the code on the terminal, sees what asks and from where, and decides. */
-import { PageRefusal } from "../../account/people.ts";
+import { PageRefusal, type Person } from "../../account/people.ts";
 import { seenSeconds } from "../../std/seen-clock.ts";
 import { deviceConfirmPage, deviceDonePage, deviceEnterPage } from "../../web/device.ts";
 import type { Reply } from "../http/reply.ts";
@@ -25,7 +25,8 @@ export async function enterCode(from: FormVisit): Promise<Reply> {
   const { login, userCode } = found;
   const askedSecondsAgo = Math.max(0, seenSeconds(from.deps.clock) - login.createdAt);
   const { deviceName, address } = login;
-  return shown(deviceConfirmPage({ viewer: who, userCode, deviceName, address, askedSecondsAgo }));
+  const askPassword = person.stale;
+  return shown(deviceConfirmPage({ viewer: who, userCode, deviceName, address, askedSecondsAgo, askPassword }));
 }
 
 export async function decide(from: FormVisit): Promise<Reply> {
@@ -34,10 +35,21 @@ export async function decide(from: FormVisit): Promise<Reply> {
   const decision = from.form("decision");
   const who = viewer(person);
   const typed = from.form("user_code");
-  const refused =
-    decision === "approve" || decision === "deny"
-      ? await from.deps.deviceLogins.decide(person, typed, from.network, decision === "approve")
-      : new PageRefusal("Choose one of the two buttons.");
+  const refused = await decided(from, person, decision, typed);
   if (refused) return again(deviceEnterPage({ viewer: who, userCode: typed, problem: refused.text }), refused);
   return shown(deviceDonePage({ viewer: who, decision: decision === "approve" ? "approved" : "denied" }));
+}
+
+/** The device gets a key, so approving it asks for what making one asks for. */
+async function decided(
+  { deps, form, network }: FormVisit,
+  person: Person,
+  decision: string,
+  userCode: string,
+): Promise<PageRefusal | undefined> {
+  if (decision !== "approve" && decision !== "deny") return new PageRefusal("Choose one of the two buttons.");
+  const approve = decision === "approve";
+  const proof =
+    approve && person.stale ? await deps.people.prove(person, { current: form("confirm"), network }) : undefined;
+  return proof ?? (await deps.deviceLogins.decide(person, userCode, network, approve));
 }

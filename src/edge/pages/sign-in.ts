@@ -58,9 +58,13 @@ export async function showWelcome({ deps, request }: Visit): Promise<Reply> {
 export async function welcome(from: FormVisit): Promise<Reply> {
   const { form } = from;
   const { people } = from.deps;
-  const typed = { token: form("token"), email: form("email"), password: form("password"), network: from.network };
+  const chosen = { password: form("password"), keys: form("keys") };
+  const typed = { token: form("token"), email: form("email"), ...chosen, network: from.network };
   const signedIn = await people.redeem(typed);
-  if (typeof signedIn === "string") return elsewhere("/account", cookie(from.origin, signedIn));
+  if (typeof signedIn === "string") {
+    if (chosen.keys === "revoke") await from.deps.keys.refresh();
+    return elsewhere("/account", cookie(from.origin, signedIn));
+  }
   const link = await people.link(typed.token);
   if (link instanceof PageRefusal) return message("This link does not work", link);
   const fields = { ...linkFields(link), ...(link.operator ? { email: typed.email } : {}) };
@@ -68,6 +72,6 @@ export async function welcome(from: FormVisit): Promise<Reply> {
   return again(html, signedIn);
 }
 
-function linkFields({ operator, email }: LinkFor) {
-  return { operator, email, emailFixed: !operator };
+function linkFields({ operator, email, keys }: LinkFor) {
+  return { operator, email, keys, emailFixed: !operator };
 }

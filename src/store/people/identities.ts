@@ -40,8 +40,8 @@ export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: st
     if ((yield* accountOf({ issuer, subject })) !== accountId) return "email_taken";
   }
   yield* changes(
-    `INSERT INTO sign_ins (token_sha256, account_id, created_at, expires_at)
-     VALUES ($tokenSha256, $accountId, $createdAt, $expiresAt) ON CONFLICT DO NOTHING`,
+    `INSERT INTO sign_ins (token_sha256, account_id, method, created_at, proved_at, expires_at)
+     VALUES ($tokenSha256, $accountId, $method, $createdAt, $provedAt, $expiresAt) ON CONFLICT DO NOTHING`,
     { ...signIn, accountId },
   );
   return { accountId };

@@ -8,22 +8,30 @@ export function* operatorMissing(): Steps<boolean> {
   return (yield* first<object>("SELECT id FROM accounts WHERE password IS NOT NULL LIMIT 1")) === undefined;
 }
 
-const link = recordOf<Link & { readonly email: string }>("expiresAt");
+interface FoundLink extends Link {
+  readonly email: string;
+  /** Valid keys that an account has whose password is replaced. */
+  readonly keys: number;
+}
 
-export function* linkByToken(use: TokenUse): Steps<(Link & { readonly email: string }) | undefined> {
+const link = recordOf<FoundLink>("expiresAt", "keys");
+
+export function* linkByToken(use: TokenUse): Steps<FoundLink | undefined> {
   const row = yield* first<Row>(
-    `SELECT token_sha256, kind, account_id, expires_at, coalesce(email, '') AS email FROM links LEFT JOIN accounts ON accounts.id = account_id
+    `SELECT token_sha256, kind, links.account_id, expires_at, coalesce(email, '') AS email, CASE WHEN password IS NULL THEN 0 ELSE
+       (SELECT count(*) FROM api_keys WHERE api_keys.account_id = links.account_id AND revoked_at IS NULL) END AS keys
+     FROM links LEFT JOIN accounts ON accounts.id = links.account_id
      WHERE token_sha256 = $tokenSha256 AND expires_at > $now`,
     { ...use },
   );
   return row && link(row);
 }
 
-const signIn = recordOf<SignIn & { readonly email: string }>("createdAt", "expiresAt");
+const signIn = recordOf<SignIn & { readonly email: string }>("createdAt", "provedAt", "expiresAt");
 
 export function* signInByToken(use: TokenUse): Steps<(SignIn & { readonly email: string }) | undefined> {
   const row = yield* first<Row>(
-    `SELECT token_sha256, account_id, email, sign_ins.created_at, expires_at
+    `SELECT token_sha256, account_id, email, method, sign_ins.created_at, proved_at, expires_at
      FROM sign_ins JOIN accounts ON accounts.id = account_id
      WHERE token_sha256 = $tokenSha256 AND expires_at > $now`,
     { ...use },

@@ -13,7 +13,11 @@ export interface Link {
 export interface SignIn {
   readonly tokenSha256: Uint8Array;
   readonly accountId: string;
+  /** How the person signed in. */
+  readonly method: "password" | "provider";
   readonly createdAt: number;
+  /** When the person last proved to be the one. */
+  readonly provedAt: number;
   readonly expiresAt: number;
 }
 
@@ -52,6 +56,25 @@ export interface LinkUse extends TokenUse {
   readonly createdAt: number;
   readonly email: string;
   readonly password: string;
+  /** Whether the account's keys end with its old password. */
+  readonly revokeKeys: boolean;
+}
+
+/** A new password, set by the person who is signed in with `keepSignIn`. */
+export interface PasswordChange {
+  readonly accountId: string;
+  readonly password: string;
+  readonly keepSignIn: Uint8Array;
+  readonly revokeKeys: boolean;
+  readonly now: number;
+}
+
+/** An operator's reset: `password` is nobody's, and the link sets another one. */
+export interface PasswordReset {
+  readonly link: Link & { readonly accountId: string };
+  readonly password: string;
+  readonly revokeKeys: boolean;
+  readonly now: number;
 }
 
 export interface DeviceDecision {

@@ -13,4 +13,12 @@ export const MIGRATIONS: readonly Migration[] = [
   ) STRICT;
   `,
   ],
+  // How a person signed in, and when the person last proved to be the one.
+  [
+    `
+  ALTER TABLE sign_ins ADD COLUMN method TEXT NOT NULL DEFAULT 'password';
+  ALTER TABLE sign_ins ADD COLUMN proved_at INTEGER NOT NULL DEFAULT 0;
+  UPDATE sign_ins SET proved_at = created_at;
+  `,
+  ],
 ];

@@ -1,8 +1,9 @@
 /** Writes of people: links, sign-ins, throttling; those of device logins stand beside it. */
 import { present } from "../../std/assert.ts";
+import { keysRevoke } from "../accounts/writes.ts";
 import { changes, first, type Steps } from "../steps.ts";
 import { linkByToken } from "./reads.ts";
-import type { Link, LinkUse, SignIn } from "./records.ts";
+import type { Link, LinkUse, PasswordChange, PasswordReset, SignIn } from "./records.ts";
 
 export * from "./device-logins.ts";
 export * from "./identities.ts";
@@ -32,6 +33,7 @@ export function* linkRedeem(use: LinkUse): Steps<{ readonly accountId: string } 
   yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", accountId, use.password);
   yield* changes("DELETE FROM sign_ins WHERE account_id = $1", accountId);
   yield* changes("DELETE FROM links WHERE account_id = $1", accountId);
+  if (use.revokeKeys) yield* keysRevoke({ accountId, at: use.createdAt });
   return { accountId };
 }
 
@@ -45,21 +47,32 @@ function* redeemedBefore({ email, password }: LinkUse): Steps<{ readonly account
 function* operatorAccount(use: LinkUse): Steps<string> {
   yield* changes(
     "INSERT INTO accounts (id, email, created_at, verified) VALUES ($newAccountId, $email, $createdAt, 1) ON CONFLICT DO NOTHING",
-    { ...use },
+    { newAccountId: use.newAccountId, email: use.email, createdAt: use.createdAt },
   );
   return present(yield* first<{ id: string }>("SELECT id FROM accounts WHERE email = $1", use.email), "the account").id;
 }
 
-/** Ends the account's other sign-ins, and its links. */
-export function* passwordSet(change: {
-  accountId: string;
-  password: string;
-  keepSignIn: Uint8Array;
-}): Steps<"changed"> {
+/** Ends the account's other sign-ins, its links, and its keys if that was asked for. */
+export function* passwordSet(change: PasswordChange): Steps<"changed"> {
   yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", change.accountId, change.password);
-  yield* changes("DELETE FROM sign_ins WHERE account_id = $accountId AND token_sha256 <> $keepSignIn", change);
+  yield* changes("DELETE FROM sign_ins WHERE account_id = $accountId AND token_sha256 <> $keepSignIn", {
+    accountId: change.accountId,
+    keepSignIn: change.keepSignIn,
+  });
   yield* changes("DELETE FROM links WHERE account_id = $1", change.accountId);
+  if (change.revokeKeys) yield* keysRevoke({ accountId: change.accountId, at: change.now });
   return "changed";
+}
+
+/** At once: whoever knows the old password, or is signed in, is out; the link lets its owner in again. */
+export function* passwordReset({ link, password, revokeKeys, now }: PasswordReset): Steps<"reset"> {
+  const { accountId } = link;
+  yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", accountId, password);
+  yield* changes("DELETE FROM sign_ins WHERE account_id = $1", accountId);
+  yield* changes("DELETE FROM links WHERE account_id = $1", accountId);
+  if (revokeKeys) yield* keysRevoke({ accountId, at: now });
+  yield* linkAdd(link);
+  return "reset";
 }
 
 /** Only as long as `password`, the hash that was verified, is that of the account. */
@@ -67,11 +80,17 @@ export function* signInAdd(signIn: SignIn & { readonly password: string }): Step
   const same = "SELECT id FROM accounts WHERE id = $accountId AND password = $password FOR NO KEY UPDATE";
   if (!(yield* first(same, { ...signIn }))) return "password_changed";
   yield* changes(
-    `INSERT INTO sign_ins (token_sha256, account_id, created_at, expires_at)
-     VALUES ($tokenSha256, $accountId, $createdAt, $expiresAt) ON CONFLICT DO NOTHING`,
+    `INSERT INTO sign_ins (token_sha256, account_id, method, created_at, proved_at, expires_at)
+     VALUES ($tokenSha256, $accountId, $method, $createdAt, $provedAt, $expiresAt) ON CONFLICT DO NOTHING`,
     { ...signIn },
   );
   return "added";
+}
+
+/** The person has proved again to be the one who signed in. */
+export function* signInProve({ tokenSha256, at }: { tokenSha256: Uint8Array; at: number }): Steps<"proved"> {
+  yield* changes("UPDATE sign_ins SET proved_at = $2 WHERE token_sha256 = $1", tokenSha256, at);
+  return "proved";
 }
 
 export function* signInRemove({ tokenSha256 }: { tokenSha256: Uint8Array }): Steps<"removed"> {

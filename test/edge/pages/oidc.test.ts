@@ -100,7 +100,7 @@ describe("somebody whom the provider knows", () => {
     const at = await stand(ANN);
     await at.store.accounts.accountAdd({
       ...{ id: "acct_ann", email: "ann@example.org", createdAt: 0, credit: 0n, spendLimit: undefined },
-      ...{ paymentMethod: false, password: undefined },
+      ...{ paymentMethod: false, verified: true, password: undefined },
     });
     const browser = new Browser(at);
     expect((await comesBack(browser, "ann")).status).toBe(303);

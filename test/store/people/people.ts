@@ -27,6 +27,7 @@ export function peopleTests(engine: EngineName): void {
       newAccountId: "a3",
       email,
       password: "argon",
+      revokeKeys: false,
     });
     expect(await store.people.linkByToken({ tokenSha256: new Uint8Array(32).fill(2), now: 5 })).toMatchObject({
       kind: "operator",
@@ -48,13 +49,84 @@ export function peopleTests(engine: EngineName): void {
     expect([await store.accounts.accountById("a3"), await store.people.operatorMissing()]).toEqual([undefined, false]);
   });
 
+  test("a new password, a link and a reset end sign-ins and links, and the keys where that is chosen", async () => {
+    for (const revokeKeys of [false, true]) {
+      for (const how of ["change", "link", "reset"] as const) {
+        await using at = await place(engine);
+        const store = await at.open();
+        const byte = (n: number) => new Uint8Array(32).fill(n);
+        for (const id of ["a1", "a2"]) {
+          await store.accounts.accountAdd({ ...funded(id, `${id}@example.org`), password: "old" });
+          await store.accounts.keyAdd({ ...key, publicId: id.repeat(6), accountId: id });
+        }
+        const times = { method: "password", createdAt: 1, provedAt: 1, expiresAt: AT } as const;
+        for (const [n, accountId] of [
+          [1, "a1"],
+          [2, "a1"],
+          [3, "a2"],
+        ] as const) {
+          await store.people.signInAdd({ ...times, tokenSha256: byte(n), accountId, password: "old" });
+        }
+        const link = (n: number) =>
+          ({ tokenSha256: byte(n), kind: "password", accountId: "a1", expiresAt: AT }) as const;
+        await store.people.linkAdd(link(8));
+        await store.people.linkAdd(link(9));
+        expect(await store.people.linkByToken({ tokenSha256: byte(8), now: 5 })).toMatchObject({ keys: 1 });
+        const set = { accountId: "a1", password: "new", revokeKeys, now: 5 };
+        const use = { ...set, createdAt: 5, tokenSha256: byte(8), newAccountId: "a9", email: "a1@example.org" };
+        const ways = {
+          change: () => store.people.passwordSet({ ...set, keepSignIn: byte(1) }),
+          link: () => store.people.linkRedeem(use),
+          reset: () => store.people.passwordReset({ ...set, link: link(7) }),
+        };
+        // Once more, as after an answer that was lost.
+        expect(await ways[how]()).toEqual(await ways[how]());
+        const signedIn = async (n: number) =>
+          (await store.people.signInByToken({ tokenSha256: byte(n), now: 5 })) !== undefined;
+        const links = async (n: number) =>
+          (await store.people.linkByToken({ tokenSha256: byte(n), now: 5 })) !== undefined;
+        const valid = async (id: string) => {
+          const found = await store.accounts.keyByPublicId(id.repeat(6));
+          return found && "sha256" in found && found.revokedAt === undefined;
+        };
+        expect([how, await signedIn(1), await signedIn(2), await signedIn(3)]).toEqual([
+          how,
+          how === "change",
+          false,
+          true,
+        ]);
+        expect([how, await links(8), await links(9), await links(7)]).toEqual([how, false, false, how === "reset"]);
+        expect([how, await valid("a1"), await valid("a2")]).toEqual([how, !revokeKeys, true]);
+      }
+    }
+  }, 60_000);
+
+  test("a sign-in has a method, and the time at which the person last proved to be the one", async () => {
+    await using at = await place(engine);
+    const store = await at.open();
+    await store.accounts.accountAdd({ ...funded("a1", "one@example.org"), password: "old" });
+    const tokenSha256 = new Uint8Array(32).fill(1);
+    const times = { createdAt: 3, provedAt: 3, expiresAt: AT };
+    await store.people.signInAdd({ tokenSha256, accountId: "a1", method: "password", ...times, password: "old" });
+    expect(await store.people.signInByToken({ tokenSha256, now: 5 })).toMatchObject({ method: "password", ...times });
+    expect(await store.people.signInProve({ tokenSha256, at: 900 })).toBe("proved");
+    expect(await store.people.signInByToken({ tokenSha256, now: 5 })).toMatchObject({ ...times, provedAt: 900 });
+  });
+
   test("a password link sets the password of its account and ends its sign-ins; sign-ins end with their time", async () => {
     await using at = await place(engine);
     const store = await at.open();
     expect(await store.people.operatorMissing()).toBe(true);
     await store.accounts.accountAdd({ ...funded("a1", "one@example.org"), password: "old" });
     const token = (byte: number) => new Uint8Array(32).fill(byte);
-    const signIn = (byte: number) => ({ tokenSha256: token(byte), accountId: "a1", createdAt: 1, expiresAt: 50 });
+    const signIn = (byte: number) => ({
+      tokenSha256: token(byte),
+      accountId: "a1",
+      method: "password" as const,
+      createdAt: 1,
+      provedAt: 1,
+      expiresAt: 50,
+    });
     const signInAdd = (byte: number, password: string) => store.people.signInAdd({ ...signIn(byte), password });
     expect([await signInAdd(1, "old"), await signInAdd(1, "old"), await signInAdd(4, "other")]).toEqual([
       "added",
@@ -78,6 +150,7 @@ export function peopleTests(engine: EngineName): void {
       newAccountId: "a9",
       email: "one@example.org",
       password: "new",
+      revokeKeys: false,
     };
     expect([await store.people.linkRedeem(use), await store.people.linkRedeem(use)]).toEqual([
       { accountId: "a1" },
@@ -92,7 +165,13 @@ export function peopleTests(engine: EngineName): void {
       "added",
     ]);
     await store.people.linkAdd({ tokenSha256: token(7), kind: "password", accountId: "a1", expiresAt: 50 });
-    await store.people.passwordSet({ accountId: "a1", password: "newer", keepSignIn: token(2) });
+    await store.people.passwordSet({
+      accountId: "a1",
+      password: "newer",
+      keepSignIn: token(2),
+      revokeKeys: false,
+      now: 5,
+    });
     const left = async () =>
       [
         await store.people.signInByToken({ tokenSha256: token(2), now: 5 }),
@@ -120,7 +199,9 @@ export function peopleTests(engine: EngineName): void {
       await store.people.signInAdd({
         tokenSha256: bytes(byte),
         accountId,
+        method: "password",
         createdAt: 1,
+        provedAt: 1,
         expiresAt: AT + 999,
         password,
       });
