@@ -52,6 +52,7 @@ main { margin: 0 auto; padding: 2rem 1rem 5rem; }
 
 .field { margin: 0 0 1.1rem; }
 .ask { margin: 0 0 1rem; padding: 0; border: 0; }
+.ask + .hint { margin-bottom: .9rem; }
 .ask legend { padding: 0; margin-bottom: .3rem; font-weight: 600; }
 .ask input { width: auto; min-height: 0; flex: none; }
 .ask label { display: flex; align-items: baseline; gap: .5rem; min-height: 2.75rem; margin: 0; font-weight: 400; }

@@ -2,6 +2,7 @@
  * A person with a real browser: the first link, the account, a device login of a real `tendon login`, the chart, a revocation.
  * Debian's Chromium, driven by playwright-core. TENDON_TEST_PICTURES=DIR keeps pictures of every page to look at.
  */
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { chromium } from "playwright-core";
 import { testRequirement } from "../../src/config/environment.ts";
@@ -11,6 +12,7 @@ import { Place, requestOf, type Server } from "./program.ts";
 import { footage } from "./robot.ts";
 
 const PASSWORD = "correct horse battery";
+const NEXT_PASSWORD = "staple horse correct";
 
 /** The first line of the program's output that matches. */
 async function said(stream: ReadableStream<Uint8Array>, pattern: RegExp): Promise<string> {
@@ -35,7 +37,8 @@ test.skipIf(CHROMIUM === null && testRequirement() === "none")(
     await using provider = await ScriptedProvider.start();
     const llm = `[llm."llm-a-5.3:superfast"]\nbase_url = "${provider.url}"\nprotocol = "chat"\nmodel = "m"\n`;
     await Bun.write(place.path("tendon.toml"), `[robot."vendorB/molmoact2:yam"]\ndevice = "echo"\n${llm}`);
-    const server = await place.serve(["--config", place.path("tendon.toml")]);
+    const data = place.path("data");
+    const server = await place.serve(["--config", place.path("tendon.toml"), "--data", data]);
     const { url } = server.ready;
     const link = String((server.ready as unknown as Record<string, unknown>).operator_link);
     const notes: string[] = [];
@@ -125,6 +128,40 @@ test.skipIf(CHROMIUM === null && testRequirement() === "none")(
       expect((await place.run(["logout", "--base-url", url], { HOME: home })).code).toBe(0);
       expect((await place.run(["token"], { HOME: home })).code).toBe(3);
       await look(page, "account-revoked");
+
+      // Ten minutes later a key costs the password once more; a new password asks about the keys.
+      using db = new Database(`${data}/tendon.sqlite`);
+      db.run("PRAGMA busy_timeout = 5000");
+      db.run("UPDATE sign_ins SET proved_at = 0");
+      await page.goto("/account");
+      await look(page, "account-later");
+      const makes = page.locator('form[action="/account/keys"]');
+      await makes.locator('input[name="name"]').fill("late arm");
+      await makes.getByLabel("Your password").fill(PASSWORD);
+      await makes.locator("button").click();
+      const late = await page.locator("input[readonly]").first().inputValue();
+      expect((await chunk(server, late, cameras.flat())).status).toBe(200);
+      const changes = page.locator('form[action="/account/password"]');
+      await changes.getByLabel("Current password").fill(PASSWORD);
+      await changes.getByLabel("New password").fill(NEXT_PASSWORD);
+      await changes.getByLabel("Revoke them all").check();
+      await changes.locator("button").click();
+      await page.waitForURL("**/account?done=passwordAndKeys");
+      expect((await chunk(server, late, cameras.flat())).status).toBe(401);
+      await look(page, "account-password");
+
+      // The operator resets it: this browser is out, and the link lets its person in again.
+      const reset = ["admin", "account", "reset", "--account", "dev@localhost", "--base-url", url, "--json"];
+      await place.run(["admin", "key", "create", "--account", "dev@localhost", "--data", data]);
+      const { stdout } = await place.run([...reset, "--data", data]);
+      await page.goto("/account");
+      expect(new URL(page.url()).pathname).toBe("/sign-in");
+      await page.goto(String((JSON.parse(stdout) as { url: string }).url));
+      await look(page, "reset");
+      await page.getByLabel("Password").fill(PASSWORD);
+      await page.getByLabel("It stays").check();
+      await page.keyboard.press("Enter");
+      await page.waitForURL("**/account");
 
       await page.goto("/docs/language-models");
       await look(page, "docs-language-models");
