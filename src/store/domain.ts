@@ -61,7 +61,7 @@ export interface Transfer {
   readonly at: number;
 }
 
-export interface Booking<Argument> {
+interface Booking<Argument> {
   /** With which the write has booked it. */
   readonly outcome: string;
   transfer(argument: Argument): Transfer;
