@@ -1,6 +1,8 @@
 /** Sign-in with an OpenID provider, against a real one: who comes in, as whom, and what somebody may try against it. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { LIMITS } from "../../../src/limits.ts";
 import { present } from "../../../src/std/assert.ts";
+import { funded } from "../../account/fake-store.ts";
 import { CLIENT, type Issuer, type Known, startIssuer } from "../../account/issuer.ts";
 import { type Stage, stage } from "../stage.ts";
 import { Browser, signedIn } from "./browser.ts";
@@ -94,6 +96,16 @@ describe("somebody whom the provider knows", () => {
     const browser = new Browser(at);
     expect(await outcome(await comesBack(browser, "ann"))).toEqual([403, null, expect.stringContaining("no account")]);
     expect([(await browser.get("/account")).status, accounts(at)]).toEqual([303, ["acct_1@example.org"]]);
+  });
+
+  test("makes keys without a password, however long ago the sign-in was: there may be none", async () => {
+    const at = await stand(ANN);
+    await at.store.accounts.accountAdd({ ...funded("acct_ann", "ann@example.org"), password: undefined });
+    const browser = new Browser(at);
+    await comesBack(browser, "ann");
+    at.clock.advance(2 * LIMITS.signInFreshSeconds * 1000);
+    const made = await browser.post("/account/keys", { csrf: await browser.csrf(), name: "arm" });
+    expect([made.status, (await made.text()).includes("Your new key")]).toEqual([200, true]);
   });
 
   test("comes to the operator's account for that e-mail as long as it has no password", async () => {
