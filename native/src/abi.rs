@@ -1,5 +1,5 @@
-//! The C ABI: the only place that reads pointers of the caller. The calls of a run are in `abi/runs.rs`,
-//! those of requests' bodies in `abi/body.rs`.
+//! The C ABI: the only place that reads pointers of the caller. The calls of a frame are in `abi/frames.rs`,
+//! those of a run in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
 //! - They return at once. Each accepted `tendon_load`, `tendon_unload`, `tendon_frame_put` and `tendon_observe` ends in one
@@ -14,6 +14,7 @@
 
 mod body;
 mod connections;
+mod frames;
 mod runs;
 
 use crate::completion::{Completion, count_panic};
@@ -240,34 +241,6 @@ pub unsafe extern "C" fn tendon_instruction_max(handle: *const Engine, model: f6
     answer(|| unsafe {
         Ok(engine(handle)?.instruction_bytes_max(Ticket::from_wire(model))?.min(i32::MAX as usize) as i32)
     })
-}
-
-/// Copies a JPEG of at most `JPEG_BYTES_MAX` bytes and queues its decode; different turns alternate. Returns the frame's ticket, or `Status::Busy`.
-/// The completion says `Ok`, `Image` (refused; the slot still needs `tendon_frame_drop`) or `Cancelled` (dropped meanwhile).
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_frame_put(
-    handle: *const Engine,
-    model: f64,
-    camera: u32,
-    turn: u32,
-    jpeg: *const u8,
-    jpeg_len: u32,
-) -> f64 {
-    // SAFETY: the caller's pointers.
-    ticketed(|| unsafe { engine(handle)?.frame_put(Ticket::from_wire(model), camera, turn, bytes(jpeg, jpeg_len)?) })
-}
-
-/// Frees a frame that no run has taken. A frame that is still queued is not decoded.
-///
-/// # Safety
-/// Pointers as the module's rules say.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_frame_drop(handle: *const Engine, model: f64, frame: f64) -> i32 {
-    // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.frame_drop(Ticket::from_wire(model), Ticket::from_wire(frame))) })
 }
 
 /// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while a run that

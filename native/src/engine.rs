@@ -150,6 +150,11 @@ impl Engine {
         if self.model(model)?.frames.drop_frame(frame) { Ok(()) } else { misuse("stale frame, or it belongs to a run") }
     }
 
+    /// Microseconds that the decode of a frame took.
+    pub fn frame_spent(&self, model: Ticket, frame: Ticket) -> Answer<i32> {
+        self.model(model)?.frames.spent_us(frame).map_or_else(|| misuse("stale frame"), Ok)
+    }
+
     /// Queues a run.
     pub fn observe(&self, request: &ObserveRequest, instruction: &str) -> Answer<Ticket> {
         self.model(Ticket::from_wire(request.model))?.observe(request, instruction)

@@ -14,7 +14,7 @@ use crate::resize::Mode;
 use crate::status::ErrorText;
 use crate::sync::lock;
 use crate::ticket::{FREE, Kind, Ticket, Word};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -69,6 +69,8 @@ struct Slot {
     word: Word,
     data: Mutex<FrameData>,
     error: Mutex<ErrorText>,
+    /// What its last decode took, microseconds.
+    spent_us: AtomicU32,
 }
 
 /// The highest generation of a frame so far, for each place of a model: a ticket of an unloaded model is not valid for the next
@@ -102,6 +104,7 @@ impl FrameSlots {
                         done: now,
                     }),
                     error: Mutex::new(ErrorText::new()),
+                    spent_us: AtomicU32::new(0),
                 })
             })
             .collect::<Result<Vec<_>, String>>()?;
@@ -178,6 +181,12 @@ impl FrameSlots {
     pub fn error(&self, ticket: Ticket) -> Option<MutexGuard<'_, ErrorText>> {
         let slot = self.slot(ticket)?;
         slot.word.state(ticket).map(|_| lock(&slot.error))
+    }
+
+    /// Microseconds that the decode of a frame took.
+    pub fn spent_us(&self, ticket: Ticket) -> Option<i32> {
+        let slot = self.slot(ticket)?;
+        slot.word.state(ticket).map(|_| slot.spent_us.load(Ordering::Relaxed).min(i32::MAX as u32) as i32)
     }
 
     /// Free slots now.

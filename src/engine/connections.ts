@@ -14,7 +14,7 @@ export interface ConnectionId {
 }
 
 /** What is new of one connection. */
-export interface ConnectionNote extends ConnectionId {
+interface ConnectionNote extends ConnectionId {
   /** The peer's, in its own form; empty when it has gone. */
   readonly address: string;
   readonly port: number;

@@ -13,8 +13,7 @@ type Holder = "caller" | "run" | "nobody";
 
 export class NativeFrame implements Frame {
   readonly decoded: Promise<Failure | undefined>;
-  /** The library does not say it yet. */
-  readonly decodeMs = 0;
+  decodeMs = 0;
   private holder: Holder = "caller";
 
   constructor(
@@ -24,7 +23,10 @@ export class NativeFrame implements Frame {
     readonly ticket: number,
   ) {
     this.decoded = new Promise((settle) => {
-      channel.wait(ticket, (status) => settle(status === STATUS.ok ? undefined : this.failed(status)));
+      channel.wait(ticket, (status) => {
+        this.measure(status);
+        settle(status === STATUS.ok ? undefined : this.failed(status));
+      });
     });
   }
 
@@ -40,6 +42,14 @@ export class NativeFrame implements Frame {
   taken(): void {
     assert(this.holder === "caller", "a frame goes into one run");
     this.holder = "run";
+  }
+
+  /** A frame that was dropped meanwhile has no slot any more. */
+  private measure(status: number): void {
+    if ((status !== STATUS.ok && status !== STATUS.image) || this.holder !== "caller" || !this.owner.isLoaded) return;
+    const { calls, engine } = this.channel;
+    const spentUs = calls.tendon_frame_spent(engine, this.model, this.ticket);
+    this.decodeMs = this.channel.expect(spentUs, "frame_spent") / 1000;
   }
 
   private failed(status: number): Failure {

@@ -149,6 +149,21 @@ describe("what is refused", () => {
     expectIdle(cpu);
   });
 
+  test("what a frame's decode took is told, of a right and of a damaged one: it may be unpaid work", async () => {
+    const { given } = await parityOf(cpu.bundle);
+    const file = given.jpegs[0] ?? new Uint8Array();
+    const right = ok(cpu.model.framePut(0, file, 0));
+    expect(right.decodeMs).toBe(0);
+    expect(await right.decoded).toBeUndefined();
+    expect(right.decodeMs).toBeGreaterThan(0);
+    right.drop();
+    // Its end is gone: the decoder finds out at the end of its work.
+    const damaged = ok(cpu.model.framePut(0, file.subarray(0, file.length - 200), 0));
+    expect(await damaged.decoded).toMatchObject({ code: "invalid_image" });
+    expect(damaged.decodeMs).toBeGreaterThan(0);
+    expectIdle(cpu);
+  });
+
   test("more frames than there are slots: busy with Retry-After, and all come back", async () => {
     const { given } = await parityOf(echo.bundle);
     const jpeg = given.jpegs[0] ?? new Uint8Array();

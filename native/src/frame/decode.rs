@@ -7,6 +7,7 @@ use crate::memory::Block;
 use crate::resize::{Mode, Resizer, SLACK};
 use crate::sync::lock;
 use crate::ticket::{FREE, Ticket};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// How one decode ended.
@@ -45,6 +46,7 @@ impl Worker {
         if slot.word.state(ticket) == Some(PENDING) {
             let mut data = lock(&slot.data);
             let FrameData { jpeg, tensor, done, .. } = &mut *data;
+            let begun = Instant::now();
             decoded = match self.tensor(&slots.spec, jpeg, tensor) {
                 Ok(()) => Decoded::Ready,
                 Err(reason) => {
@@ -53,6 +55,7 @@ impl Worker {
                 }
             };
             *done = Instant::now();
+            slot.spent_us.store(done.duration_since(begun).as_micros() as u32, Ordering::Relaxed);
         }
         let next = if decoded == Decoded::Ready { READY } else { FAILED };
         if slots.turn(ticket, PENDING, next) {
