@@ -18,7 +18,9 @@ test("its tables of tendon.toml name providers that serve takes", async () => {
   for (const table of tables) {
     const path = join(folder.path, "tendon.toml");
     await Bun.write(path, table);
-    const config = await serveConfig({ config: path, dev: false, json: false }, { HOME: folder.path });
+    const secrets = [...table.matchAll(/^client_secret_env = "(\w+)"/gm)].map(([, name = ""]) => [name, "a secret"]);
+    const env = { HOME: folder.path, ...Object.fromEntries(secrets) };
+    const config = await serveConfig({ config: path, dev: false, json: false }, env);
     if (config instanceof Problem) throw new Error(config.message);
     expect(planProviders(config, systemClock)).not.toBeInstanceOf(Problem);
   }

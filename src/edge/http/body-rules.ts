@@ -6,7 +6,7 @@ import { type BodyStream, streamBody } from "./body-stream.ts";
 import { type JsonObject, parseObject } from "./json.ts";
 import { scanObject, type Timed, type Wanted } from "./scanned.ts";
 
-export interface RuleContext extends BodyContext {
+interface RuleContext extends BodyContext {
   /** Asked when the body is there: why it is not parsed. */
   readonly refusal: () => Failure | undefined;
   /** Told how much processor time the parsing took, milliseconds. */
