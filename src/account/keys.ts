@@ -10,6 +10,7 @@ import { type Clock, unixSeconds } from "../std/clock.ts";
 import type { AccountStore } from "../store/accounts/accounts.ts";
 import type { KeyRecord } from "../store/accounts/records.ts";
 import { StoreDown } from "../store/store.ts";
+import { keyPublicId } from "./key.ts";
 
 export class Keys {
   private readonly known = new Map<string, KeyRecord>();
@@ -17,6 +18,11 @@ export class Keys {
   private readonly refused = new Map<string, { readonly record: KeyRecord | undefined; readonly untilMs: number }>();
   /** Public ids that were valid when they were last looked up. They outlive the cache, which every revocation empties. */
   private readonly proven = new Set<string>();
+  /** Look-ups on their way, and since when, monotonic ms. */
+  private readonly asking = new Map<
+    string,
+    { readonly sinceMs: number; readonly record: Promise<KeyRecord | undefined | StoreDown> }
+  >();
   /** When each key was last used, Unix seconds; what the store does not have yet. */
   private uses = new Map<string, number>();
   private revision: bigint | undefined;
@@ -41,6 +47,19 @@ export class Keys {
     if (!(recent instanceof StoreDown)) for (const publicId of recent) this.prove(publicId);
   }
 
+  /** This process has made the key: it is no stranger's, also where others of its network send wrong ones. */
+  made(key: string): void {
+    const publicId = keyPublicId(key);
+    if (publicId !== undefined) this.prove(publicId);
+  }
+
+  /** Whether the store is being asked for this key just now: whoever sends it as well costs nothing. */
+  isAsked(publicId: string): boolean {
+    const asked = this.asking.get(publicId);
+    // Not for longer: an answer that was on its way for long may be from before a revocation.
+    return asked !== undefined && this.clock.monotonicMs() - asked.sinceMs < LIMITS.keysAskMs;
+  }
+
   /** A valid key's record. */
   async find(publicId: string): Promise<KeyRecord | undefined | StoreDown> {
     const fresh = this.clock.monotonicMs() - this.checkedMs < LIMITS.keysBelievedMs;
@@ -48,6 +67,21 @@ export class Keys {
     if (known) return known;
     const refused = this.refused.get(publicId);
     if (refused !== undefined && this.clock.monotonicMs() < refused.untilMs) return refused.record;
+    const asked = this.isAsked(publicId) ? this.asking.get(publicId) : undefined;
+    return await (asked?.record ?? this.ask(publicId, fresh));
+  }
+
+  private ask(publicId: string, fresh: boolean): Promise<KeyRecord | undefined | StoreDown> {
+    const asked = { sinceMs: this.clock.monotonicMs(), record: this.read(publicId, fresh) };
+    this.asking.set(publicId, asked);
+    const forget = () => {
+      if (this.asking.get(publicId) === asked) this.asking.delete(publicId);
+    };
+    asked.record.then(forget, forget);
+    return asked.record;
+  }
+
+  private async read(publicId: string, fresh: boolean): Promise<KeyRecord | undefined | StoreDown> {
     const { epoch } = this;
     const record = await this.store.keyByPublicId(publicId);
     if (record instanceof StoreDown) return record;

@@ -24,7 +24,7 @@ import { OAUTH_SCHEMAS, OPERATIONS } from "./operations.ts";
 export interface OauthDeps {
   readonly clock: Clock;
   readonly store: { readonly accounts: Pick<AccountStore, "keyByPublicId" | "keyRevoke"> };
-  readonly keys: Pick<Keys, "refresh">;
+  readonly keys: Pick<Keys, "made" | "refresh">;
   readonly deviceLogins: Pick<DeviceLogins, "begin" | "poll">;
   /** Requests by the network that they come from. */
   readonly tries: Tries;
@@ -96,7 +96,7 @@ async function deviceAuthorization({ deviceLogins }: OauthDeps, call: FormCall):
   });
 }
 
-async function token({ deviceLogins }: OauthDeps, { body }: FormCall): Promise<Reply | Failure> {
+async function token({ deviceLogins, keys }: OauthDeps, { body }: FormCall): Promise<Reply | Failure> {
   const without = missing(body, "grant_type", DEVICE_GRANT);
   if (without) return without;
   if (body("grant_type") !== DEVICE_GRANT) {
@@ -106,7 +106,10 @@ async function token({ deviceLogins }: OauthDeps, { body }: FormCall): Promise<R
   if (withoutCode) return withoutCode;
   const outcome = await deviceLogins.poll(body("device_code"));
   if (outcome instanceof StoreDown) return down(outcome);
-  if (typeof outcome === "object") return done({ access_token: outcome.key, token_type: "Bearer" });
+  if (typeof outcome === "object") {
+    keys.made(outcome.key);
+    return done({ access_token: outcome.key, token_type: "Bearer" });
+  }
   const [error, description] = POLLED[outcome];
   return new Failure(OAUTH[error], description);
 }

@@ -68,7 +68,7 @@ export function changeAccount(change: Change): (from: FormVisit) => Promise<Repl
 }
 
 /** The new key is shown once, on the page that answers the form. */
-export const createKey: Change = async ({ store, clock, people }, who, form, network) => {
+export const createKey: Change = async ({ store, clock, people, keys }, who, form, network) => {
   const { accountId } = who;
   const name = form("name").trim();
   const wrong = keyNameProblem(name);
@@ -78,7 +78,10 @@ export const createKey: Change = async ({ store, clock, people }, who, form, net
   const key = makeKey();
   const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId, name };
   const added = await store.accounts.keyAdd({ ...record, createdAt: Math.floor(clock.unixMs() / 1000) });
-  if (added === "added") return { newKey: { key, name } };
+  if (added === "added") {
+    keys.made(key);
+    return { newKey: { key, name } };
+  }
   if (typeof added === "string" && added !== "id_taken") return new PageRefusal(KEY_REFUSALS[added]);
   return unavailable();
 };

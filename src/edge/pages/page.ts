@@ -25,7 +25,7 @@ export interface PagesDeps {
     readonly accounts: Pick<AccountStore, "accountById" | "keyAdd" | "keyRevoke" | "keysOf" | "spendLimit">;
     readonly charges: Pick<ChargeStore, "usageDays">;
   };
-  readonly keys: Pick<Keys, "flush" | "refresh">;
+  readonly keys: Pick<Keys, "flush" | "made" | "refresh">;
   readonly people: People;
   readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;
   readonly runs: RunsForPages;

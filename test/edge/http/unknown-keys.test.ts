@@ -5,8 +5,10 @@ import { listen } from "../../../src/edge/http/listen.ts";
 import { Problem } from "../../../src/error/problem.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { base62 } from "../../../src/std/base62.ts";
+import { signedIn } from "../pages/browser.ts";
 import { observation, type Stage, stage } from "../stage.ts";
 
+const BAD = makeKey();
 const { unknownKeysMax, unknownKeysSeconds, oauthTriesMax } = LIMITS;
 
 /** `listens`: so that requests come from an address, this machine's, which may name another one. */
@@ -116,4 +118,33 @@ test("/oauth/token: after an address' share slow_down with Retry-After, before b
   }
   at.clock.advance(LIMITS.oauthSeconds * 1_000);
   expect((await post("token")).status).toBe(400);
+});
+
+test("a thousand requests at once with one good key that was not seen yet: one look-up, and none is a guess", async () => {
+  const at = await stage();
+  const answers = await Promise.all(Array.from({ length: 1_000 }, () => at.chat("{}")));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([400]));
+  expect(at.store.keyReads).toBe(1);
+  // With a bad one each counts, though the store is asked once.
+  const bad = await Promise.all(
+    Array.from({ length: unknownKeysMax + 40 }, () => at.chat("{}", { headers: { authorization: `Bearer ${BAD}` } })),
+  );
+  const counts = bad.map(({ status }) => status);
+  expect([counts.filter((status) => status === 401).length, counts.filter((status) => status === 429).length]).toEqual([
+    unknownKeysMax,
+    40,
+  ]);
+  expect(at.store.keyReads).toBe(2);
+});
+
+test("a key that was made a moment ago works where others of its network have used up its share", async () => {
+  const at = await stage();
+  const browser = await signedIn(at);
+  for (let turn = 0; turn < unknownKeysMax + 1; turn += 1) {
+    await at.chat("{}", { headers: { authorization: `Bearer ${makeKey()}` } });
+  }
+  const page = await (await browser.post("/account/keys", { csrf: await browser.csrf(), name: "arm" })).text();
+  const key = /tdn_\w{12}_\w{42}/.exec(page)?.[0];
+  expect((await at.chat("{}", { headers: { authorization: `Bearer ${key}` } })).status).toBe(400);
+  expect((await at.chat("{}", { headers: { authorization: `Bearer ${makeKey()}` } })).status).toBe(429);
 });
