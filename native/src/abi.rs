@@ -14,8 +14,8 @@
 
 mod body;
 mod connections;
-mod frames;
-mod runs;
+pub mod frames;
+pub mod runs;
 
 use crate::completion::{Completion, count_panic};
 use crate::engine::{Engine, InCall};

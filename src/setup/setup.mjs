@@ -18,7 +18,7 @@ step("npm packages", ["package.json", "package-lock.json"], [bun], () =>
   run("npm", ["ci"], { ONNXRUNTIME_NODE_INSTALL: "skip" }),
 );
 step("native library", ["native"], [join(root, "native/target/release/libtendon.so")], () =>
-  run("cargo", ["build", "--release", "--locked", "--workspace"], {}, join(root, "native")),
+  run("cargo", ["build", "--release", "--locked"], {}, join(root, "native")),
 );
 for (const name of folders("models")) {
   const out = join("dist/models", name);
