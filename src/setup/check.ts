@@ -56,6 +56,7 @@ const CHECKS: readonly Check[] = [
     cwd: NATIVE,
     count: (output) => sum(output, /^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored/gm),
   },
+  { name: "fuzz targets in Rust", command: [process.execPath, "test/fuzz/build.ts"] },
   bunTest(),
 ];
 

@@ -1,0 +1,22 @@
+/** What is fuzzed: a piece of code that reads what a stranger sends, and what must hold for whatever that is. */
+
+export interface Target {
+  /** Of its folder in `corpus/`. */
+  readonly name: string;
+  /** Files of `src/` whose lines guide the search. */
+  readonly guides: readonly string[];
+  /** Inputs to begin with, besides the kept ones. */
+  readonly seeds: readonly (string | Uint8Array)[];
+  /** Words that are put into inputs. */
+  readonly words: readonly string[];
+  /**
+   * Throws if something that must hold does not. Returns what came of the input in a few words of ours, not of the input's: an
+   * input that leads to new ones is kept as one is that reaches a new line, since many conditions stand on one line.
+   */
+  run(input: Uint8Array): string | Promise<string>;
+}
+
+/** Fails the input. */
+export function must(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Error(what);
+}
