@@ -14,6 +14,7 @@ import { chunk } from "./chunk.ts";
 import { decode } from "./decode.ts";
 import { diskFaults } from "./disk-faults.ts";
 import { episodes } from "./episodes.ts";
+import { fuzz } from "./fuzz.ts";
 import { hostile } from "./hostile.ts";
 import { interference } from "./interference.ts";
 import { kill } from "./kill.ts";
@@ -36,7 +37,7 @@ import { start } from "./start.ts";
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill],
   ...[money, overhead, interference, llm, llmBeside, llmKill],
-  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults],
+  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {
