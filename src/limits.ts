@@ -211,6 +211,8 @@ export const LIMITS = {
   storeGroupMax: 256,
   /** Newest transfers that a node knows to be durable and looks for after it lost a connection, */
   storeMarksMax: 4_096,
+  /** Older ones are not looked for: retention sums up entries after a day at the earliest. */
+  storeMarkSeconds: 6 * 3_600,
   /** and of them those that it keeps in a file for the next process, */
   storeMarksKept: 256,
   /** written this often; */

@@ -25,10 +25,8 @@ export class LedgerWatch {
   /** For `/readyz`; undefined: nothing was lost. */
   get warning(): string | undefined {
     if (this.lostTransfers === 0) return undefined;
-    return (
-      `the database lost at least ${this.lostTransfers} transfers of the ledger, ${usdText(this.lostAmount)} USD, that it had confirmed; ` +
-      "the log has them by account under 'ledger lost', and says what to do"
-    );
+    // Everybody may read it: how much was lost stands in the log and in the metrics.
+    return "the database lost transfers of the ledger that it had confirmed; the log says under 'ledger lost' which, and what to do";
   }
 
   private changed({ checked, missing, before, now }: LedgerChange): void {
@@ -64,5 +62,6 @@ export class LedgerWatch {
 }
 
 function named(server: ServerIdentity | undefined): string {
-  return `system ${server?.system ?? "unknown"}, timeline ${server?.timeline ?? "unknown"}`;
+  const { system = "unknown", timeline = "unknown", database = "unknown" } = server ?? {};
+  return `system ${system}, timeline ${timeline}, database ${database}`;
 }

@@ -28,6 +28,7 @@ export class StoreDown {
 export interface ServerIdentity {
   readonly system: string | undefined;
   readonly timeline: string | undefined;
+  readonly database: string | undefined;
 }
 
 /** The database came back as another server, or without transfers that it had confirmed as durable. */

@@ -9,7 +9,7 @@
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep } from "../../std/clock.ts";
 import type { Transfer } from "../domain.ts";
-import { first, listed, rows, type Steps } from "../steps.ts";
+import { first, listed, type Steps } from "../steps.ts";
 import type { LedgerChange, ServerIdentity } from "../store.ts";
 import { type Pool, Unanswered } from "./pool.ts";
 
@@ -104,9 +104,12 @@ export class HighWater {
     const found = await this.pool.read(() => present(asked));
     if (found instanceof Unanswered || found === "standby") return false;
     const now = await this.identity();
-    const missing = asked.filter(({ id }) => !found.has(id));
     const before = this.server;
     this.server = now;
+    // What another database lacks, it never had.
+    const isOther = before?.database !== undefined && now?.database !== undefined && before.database !== now.database;
+    const missing = isOther ? [] : asked.filter(({ id, at }) => !found.ids.has(id) && at >= found.since);
+    for (const { id, at } of asked) if (isOther || at < found.since) this.newest.delete(id);
     const replaced = before !== undefined && now !== undefined && !same(before, now);
     if (missing.length === 0 && !replaced) return true;
     for (const { id } of missing) this.newest.delete(id);
@@ -121,8 +124,10 @@ export class HighWater {
   private async identity(): Promise<ServerIdentity | undefined> {
     const system = await this.pool.read(systemId);
     const timeline = await this.pool.read(timelineId);
+    const database = await this.pool.read(databaseId);
     if (system instanceof Unanswered && timeline instanceof Unanswered) return this.server;
     return {
+      database: database instanceof Unanswered ? undefined : database,
       system: system instanceof Unanswered ? undefined : system,
       timeline: timeline instanceof Unanswered ? undefined : timeline,
     };
@@ -138,18 +143,31 @@ export class HighWater {
 }
 
 function same(one: ServerIdentity, other: ServerIdentity): boolean {
-  return one.system === other.system && one.timeline === other.timeline;
+  return one.system === other.system && one.timeline === other.timeline && one.database === other.database;
 }
 
-/** Those that the ledger has. A standby may yet get what it lacks. */
-function* present(transfers: readonly Transfer[]): Steps<ReadonlySet<string> | "standby"> {
-  const state = yield* first<{ standby: boolean }>("SELECT pg_is_in_recovery() AS standby");
-  if (state?.standby !== false) return "standby";
-  const found = yield* rows<{ transfer: string }>(
-    `SELECT transfer FROM entries WHERE book = 'account' AND transfer IN ${listed(1)}`,
+interface Found {
+  readonly ids: ReadonlySet<string>;
+  /** Seen time from which on the ledger has every transfer under its own id. */
+  readonly since: number;
+}
+
+/** Those that the ledger has, in one statement of one server. A standby may yet get what it lacks. */
+function* present(transfers: readonly Transfer[]): Steps<Found | "standby"> {
+  const state = yield* first<{ standby: boolean; seen: bigint | null; ids: readonly string[] }>(
+    `SELECT pg_is_in_recovery() AS standby, (SELECT seconds FROM seen_time) AS seen,
+            ARRAY(SELECT transfer FROM entries WHERE book = 'account' AND transfer IN ${listed(1)}) AS ids`,
     JSON.stringify(transfers.map(({ id }) => id)),
   );
-  return new Set(found.map(({ transfer }) => transfer));
+  if (state?.standby !== false) return "standby";
+  const since = state.seen === null ? Number.NEGATIVE_INFINITY : Number(state.seen) - LIMITS.storeMarkSeconds;
+  return { ids: new Set(state.ids), since };
+}
+
+/** One server has many databases, and none of them gets the number of another one. */
+function* databaseId(): Steps<string | undefined> {
+  const text = "SELECT oid::text AS id FROM pg_database WHERE datname = current_database()";
+  return (yield* first<{ id: string }>(text))?.id;
 }
 
 /** A server made by copying another one has its id; one made from a dump has not. */
