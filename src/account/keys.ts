@@ -44,7 +44,8 @@ export class Keys {
   /** Takes the keys that were used lately as proven, so that a restart does not make strangers of them. */
   async recall(): Promise<void> {
     const recent = await this.store.keysRecent(LIMITS.keysProvenMax);
-    if (!(recent instanceof StoreDown)) for (const publicId of recent) this.prove(publicId);
+    // The one used last comes last, so that it is the last to be dropped.
+    if (!(recent instanceof StoreDown)) for (const publicId of recent.toReversed()) this.prove(publicId);
   }
 
   /** This process has made the key: it is no stranger's, also where others of its network send wrong ones. */

@@ -153,7 +153,7 @@ export class People {
     }
     if (entered !== "email_taken") return token;
     return new PageRefusal(
-      `There is an account for ${identity.email} already, with a password. Sign in with it, then connect it on the page of your account.`,
+      `There is an account for ${identity.email} already. Sign in to it as before, then connect it on its page; if it is not yours, ask the operator of this service.`,
       "forbidden",
     );
   }

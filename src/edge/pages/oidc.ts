@@ -1,6 +1,6 @@
 /** Sign-in with the operator's OpenID provider: the browser is sent there, and comes back with a proof of who the person is. */
 import type { Transaction } from "../../account/oidc.ts";
-import { PageRefusal } from "../../account/people.ts";
+import { PageRefusal, type Person } from "../../account/people.ts";
 import type { Origin } from "../http/origin.ts";
 import type { Reply } from "../http/reply.ts";
 import { cookie, cookieValue, elsewhere, message, nextOf, person, setCookie, type Visit } from "./page.ts";
@@ -24,18 +24,25 @@ interface Kept extends Transaction {
 
 const HEADING = "You are not signed in";
 const NONE = new PageRefusal("This service has no sign-in of that kind.", "notFound");
+const STALE = new PageRefusal(
+  "You signed in more than 10 minutes ago. Sign out, sign in again, and then connect the account.",
+  "forbidden",
+);
 const LOST = new PageRefusal(
   "This browser did not begin a sign-in, or began it more than 15 minutes ago. Sign in again; cookies must be allowed.",
 );
 
 /** `GET /sign-in/oidc?next=…&purpose=…` */
-export async function startOidc({ deps, request, origin, network }: Visit): Promise<Reply> {
+export async function startOidc(from: Visit): Promise<Reply> {
+  const { deps, request, origin, network } = from;
   const { oidc, people } = deps;
   if (!oidc) return message(HEADING, NONE);
   const refused = await people.triedProvider(network);
   if (refused) return message(HEADING, refused);
   const { searchParams } = new URL(request.url);
   const purpose = PURPOSES.find((one) => one === searchParams.get("purpose")) ?? "enter";
+  const who = purpose === "connect" ? await connecting(from, "/account") : undefined;
+  if (who && !("token" in who)) return who;
   const begun = await oidc.begin(backAddress(origin), purpose === "again");
   if (begun instanceof PageRefusal) return message(HEADING, begun);
   const kept: Kept = { ...begun.transaction, next: nextOf(searchParams.get("next") ?? ""), purpose };
@@ -45,18 +52,28 @@ export async function startOidc({ deps, request, origin, network }: Visit): Prom
 
 /** `GET /sign-in/oidc/back`. A repeat of the address signs nobody in: the provider takes its code once. */
 export async function finishOidc(from: Visit): Promise<Reply> {
-  const { deps, request, origin } = from;
+  const { deps, request, origin, network } = from;
   const { oidc, people } = deps;
   if (!oidc) return message(HEADING, NONE);
   const kept = keptBy(from);
   if (!kept) return message(HEADING, LOST);
+  // The cookie may be made up: what comes back costs the provider a request too.
+  const refused = await people.triedProvider(`back ${network}`);
+  if (refused) return message(HEADING, refused);
+  const who = kept.purpose === "connect" ? await connecting(from, kept.next) : undefined;
+  if (who && !("token" in who)) return who;
   const identity = await oidc.finish(cameBack(request, origin), kept);
   if (identity instanceof PageRefusal) return message(HEADING, identity);
-  const who = kept.purpose === "connect" ? await person(from, kept.next) : undefined;
-  if (who && !("token" in who)) return who;
   const token = await people.enter(identity, who);
   if (token instanceof PageRefusal) return message(HEADING, token);
   return elsewhere(kept.next, cookie(origin, token));
+}
+
+/** Whoever is connected comes in from then on: that takes the proof that making a key does. */
+async function connecting(from: Visit, next: string): Promise<Person | Reply> {
+  const who = await person(from, next);
+  if ("token" in who && who.stale) return message("Not connected", STALE);
+  return who;
 }
 
 function backAddress(origin: Origin): string {

@@ -22,7 +22,7 @@ export interface IdentityUse extends IdentityKey {
 
 /**
  * Signs in the account of the identity. Without one: the account that asks for it, or the one of the e-mail where nobody can sign
- * in to it with a password, or a new one. `email_taken`: whoever has the password must connect the account first, since the
+ * in to it yet, or a new one. `email_taken`: whoever has the password must connect the account first, since the
  * provider's word alone must not open an account that somebody else may have made with that e-mail. Repeatable.
  */
 export function* identityEnter(use: IdentityUse): Steps<{ readonly accountId: string } | "email_taken" | "unknown"> {
@@ -52,6 +52,11 @@ function* accountOf({ issuer, subject }: IdentityKey): Steps<string | undefined>
   return (yield* first<{ accountId: string }>(text, issuer, subject))?.accountId;
 }
 
+/** Whoever it is connected with signs in to it: a provider may give an e-mail to another person later. */
+function* isConnected(accountId: string): Steps<boolean> {
+  return (yield* first("SELECT issuer FROM identities WHERE account_id = $1", accountId)) !== undefined;
+}
+
 function* accountFor(use: IdentityUse): Steps<string> {
   const { email, connect, newAccountId, at } = use;
   if (connect !== undefined) return connect;
@@ -59,7 +64,7 @@ function* accountFor(use: IdentityUse): Steps<string> {
     "SELECT id, password FROM accounts WHERE email = $1 FOR NO KEY UPDATE",
     email,
   );
-  if (account) return account.password === null ? account.id : "email_taken";
+  if (account) return account.password === null && !(yield* isConnected(account.id)) ? account.id : "email_taken";
   if (newAccountId === undefined) return "unknown";
   yield* changes(
     "INSERT INTO accounts (id, email, created_at) VALUES ($newAccountId, $email, $at) ON CONFLICT DO NOTHING",

@@ -33,7 +33,7 @@ export function* linkRedeem(use: LinkUse): Steps<{ readonly accountId: string } 
   yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", accountId, use.password);
   yield* changes("DELETE FROM sign_ins WHERE account_id = $1", accountId);
   yield* changes("DELETE FROM links WHERE account_id = $1", accountId);
-  if (use.revokeKeys) yield* keysRevoke({ accountId, at: use.createdAt });
+  if (use.revokeKeys) yield* wayInEnd({ accountId, at: use.createdAt });
   return { accountId };
 }
 
@@ -60,8 +60,14 @@ export function* passwordSet(change: PasswordChange): Steps<"changed"> {
     keepSignIn: change.keepSignIn,
   });
   yield* changes("DELETE FROM links WHERE account_id = $1", change.accountId);
-  if (change.revokeKeys) yield* keysRevoke({ accountId: change.accountId, at: change.now });
+  if (change.revokeKeys) yield* wayInEnd({ accountId: change.accountId, at: change.now });
   return "changed";
+}
+
+/** Who asks to have the keys revoked fears that somebody else was in: what the account was connected with is no way in any more. */
+function* wayInEnd(end: { accountId: string; at: number }): Steps<void> {
+  yield* keysRevoke(end);
+  yield* changes("DELETE FROM identities WHERE account_id = $1", end.accountId);
 }
 
 /** At once: whoever knows the old password, or is signed in, is out; the link lets its owner in again. */
@@ -70,6 +76,8 @@ export function* passwordReset({ link, password, revokeKeys, now }: PasswordRese
   yield* changes("UPDATE accounts SET password = $2 WHERE id = $1", accountId, password);
   yield* changes("DELETE FROM sign_ins WHERE account_id = $1", accountId);
   yield* changes("DELETE FROM links WHERE account_id = $1", accountId);
+  // Whatever becomes of the keys: an operator resets what its owner has lost hold of.
+  yield* changes("DELETE FROM identities WHERE account_id = $1", accountId);
   if (revokeKeys) yield* keysRevoke({ accountId, at: now });
   yield* linkAdd(link);
   return "reset";

@@ -5,7 +5,7 @@ import { present } from "../../../src/std/assert.ts";
 import { funded } from "../../account/fake-store.ts";
 import { CLIENT, type Issuer, type Known, startIssuer } from "../../account/issuer.ts";
 import { type Stage, stage } from "../stage.ts";
-import { Browser, signedIn } from "./browser.ts";
+import { Browser, PASSWORD, signedIn } from "./browser.ts";
 
 const BACK = "http://localhost/sign-in/oidc/back";
 
@@ -126,7 +126,7 @@ describe("somebody whom the provider knows", () => {
     expect(await outcome(await comesBack(stranger, "ann"))).toEqual([
       403,
       null,
-      expect.stringContaining("Sign in with it, then connect it"),
+      expect.stringContaining("Sign in to it as before, then connect it"),
     ]);
     expect((await stranger.get("/account")).status).toBe(303);
     // Also with a sign-in, an account is connected only where that was asked for.
@@ -135,6 +135,32 @@ describe("somebody whom the provider knows", () => {
     const later = new Browser(at);
     expect((await comesBack(later, "ann")).status).toBe(303);
     expect(await (await later.get("/account")).text()).toContain("ann@example.org");
+  });
+
+  test("does not come to an account that another person of the provider is connected with, though it has the e-mail now", async () => {
+    const at = await stand(ANN, { signUpOpen: true });
+    expect((await comesBack(new Browser(at), "ann")).status).toBe(303);
+    issuer.people.set("newcomer", { email: "ann@example.org", email_verified: true });
+    const newcomer = new Browser(at);
+    expect((await comesBack(newcomer, "newcomer")).status).toBe(403);
+    expect((await newcomer.get("/account")).status).toBe(303);
+  });
+
+  test("is connected only within 10 minutes of the sign-in, and is out again after a reset or when the keys are revoked", async () => {
+    const at = await stand(ANN, { signUpOpen: true });
+    const owner = await signedIn(at, "bob@example.org");
+    at.clock.advance(11 * 60_000);
+    const late = await owner.get("/sign-in/oidc?next=%2Faccount&purpose=connect");
+    expect([late.status, late.headers.get("location")]).toEqual([403, null]);
+    const fresh = new Browser(at);
+    await fresh.post("/sign-in", { email: "bob@example.org", password: PASSWORD });
+    expect((await comesBack(fresh, "ann", "?next=%2Faccount&purpose=connect")).status).toBe(303);
+    const csrf = await fresh.csrf();
+    const form = { csrf, current: PASSWORD, password: "another long password", keys: "revoke" };
+    expect((await fresh.post("/account/password", form)).status).toBe(303);
+    const later = new Browser(at);
+    await comesBack(later, "ann");
+    expect(await (await later.get("/account")).text()).not.toContain("bob@example.org");
   });
 
   test("stays in the account that is connected, whoever else asks to connect it", async () => {
@@ -185,6 +211,17 @@ describe("is refused with a sentence, and signs nobody in", () => {
       expect([response.status, response.headers.get("set-cookie")]).toEqual([422, null]);
     }
     expect((await other.get("/account")).status).toBe(303);
+  });
+
+  test("answers that nobody asked for, without end: after the network's share the provider is left alone", async () => {
+    const at = await stand(ANN);
+    const kept = { state: "a", nonce: "a", verifier: "a", again: false, next: "/account", purpose: "enter" };
+    const cookie = `tendon-oidc=${Buffer.from(JSON.stringify(kept)).toString("base64url")}`;
+    const statuses: number[] = [];
+    for (let tries = 0; tries < LIMITS.networkTriesMax + 2; tries += 1) {
+      statuses.push((await at.send("/sign-in/oidc/back?code=x&state=a", { headers: { cookie } })).status);
+    }
+    expect(statuses.slice(-3)).toEqual([401, 429, 429]);
   });
 
   test("a provider that does not answer: 503, asked again soon; the password still works, and so does the service", async () => {
