@@ -8,6 +8,8 @@ import type { Log } from "../std/log.ts";
 export class Renewal {
   private busy = false;
   private changed: string | undefined;
+  /** What was wrong when it was last tried; it is tried again with every look, since rights and other files change as well. */
+  private told: string | undefined;
 
   /** `used`: the version of the files that the listener has begun with. */
   constructor(
@@ -27,10 +29,11 @@ export class Renewal {
       const settled = version === this.changed;
       this.changed = version;
       if (version === this.used || !settled) return;
-      this.used = version;
       const failed = await this.renew();
-      if (failed)
+      if (!failed) this.used = version;
+      else if (failed.message !== this.told)
         this.log.error("certificate not changed", { reason: failed.message, now: "the one before stays in use" });
+      this.told = failed?.message;
     } finally {
       this.busy = false;
     }

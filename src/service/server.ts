@@ -61,7 +61,7 @@ export class Server {
   /** Of the process, if the shutdown must be cut short. */
   private exit: number = EXIT.done;
   private unwatch = () => {};
-  private renewal: Renewal | undefined;
+  private stopRenewing = () => {};
 
   constructor(
     private readonly config: ServeConfig,
@@ -104,7 +104,7 @@ export class Server {
     if (certificate instanceof Problem) return certificate;
     const main = this.listen(publicApp(http, service.surfaces), config.listen, certificate);
     if (main instanceof Problem) return main;
-    if (config.tls && version !== undefined) this.renewal = new Renewal(config.tls, main, core.log, version);
+    if (config.tls && version !== undefined) this.keepCertificate(new Renewal(config.tls, main, core.log, version));
     else if (!LOOPBACK_HOST.test(config.listen.host))
       core.log.info(WITHOUT_TLS, { host: config.listen.host, expected: TLS_ADVICE });
     const ops = this.listen(
@@ -175,6 +175,7 @@ export class Server {
     const { engine } = this;
     this.engine = undefined;
     this.unwatch();
+    this.stopRenewing();
     await Promise.all(this.listeners.map((listener) => listener.stop()));
     await Promise.all([engine?.close(), this.service.http.bodies.close()]);
     for (const provider of this.providers.values()) provider.close();
@@ -207,6 +208,13 @@ export class Server {
     return listener;
   }
 
+  private keepCertificate(renewal: Renewal): void {
+    const { clock, log } = this.service.core;
+    this.stopRenewing = clock.every(LIMITS.certificateLookMs, () => {
+      renewal.look().catch((error: unknown) => log.error("certificate fault", { stack: String(error) }));
+    });
+  }
+
   /** Bounds the connections from here on. Without the watch the server's own time-outs are all there is. */
   private async watch(port: number): Promise<void> {
     const { config, service } = this;
@@ -225,12 +233,8 @@ export class Server {
       connections.look();
       halves.check();
     });
-    const stopRenewing = clock.every(LIMITS.certificateLookMs, () => {
-      this.renewal?.look().catch((error: unknown) => log.error("certificate fault", { stack: String(error) }));
-    });
     this.unwatch = () => {
       stopLooking();
-      stopRenewing();
       watch.close();
     };
   }

@@ -158,6 +158,24 @@ test("a wrong pair leaves the certificate in use, is told once, and the next rig
   expect([logged.slice(1), renewed]).toEqual([["certificate changed"], [right]]);
 });
 
+test("a change that could not be made is tried again although the files stay as they are, and is told once", async () => {
+  await using dir = await temporaryFolder();
+  const [files, second] = await Promise.all(["first", "second"].map((name) => makePair(dir.path, name)));
+  if (!files || !second) throw new Error("two pairs are made");
+  const logged: string[] = [];
+  const log = { info: (event: string) => logged.push(event), error: (event: string) => logged.push(event) };
+  let fails = true;
+  const renew = async () => (fails ? new Problem("no descriptor is free") : undefined);
+  const renewal = new Renewal(files, { port: 1, renew } as never, log as never, await certificateVersion(files));
+  await replacePair(second, files);
+  for (let turn = 0; turn < 4; turn += 1) await renewal.look();
+  expect(logged).toEqual(["certificate not changed"]);
+  fails = false;
+  await renewal.look();
+  await renewal.look();
+  expect(logged).toEqual(["certificate not changed", "certificate changed"]);
+});
+
 test("what is no pair of certificate and key is refused with the file's name", async () => {
   await using dir = await temporaryFolder();
   const [one, other] = await Promise.all(["one", "other"].map((name) => makePair(dir.path, name)));
