@@ -14,7 +14,7 @@ use crate::resize::Mode;
 use crate::status::ErrorText;
 use crate::sync::lock;
 use crate::ticket::{FREE, Kind, Ticket, Word};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -69,8 +69,8 @@ struct Slot {
     word: Word,
     data: Mutex<FrameData>,
     error: Mutex<ErrorText>,
-    /// What its last decode took, microseconds.
-    spent_us: AtomicU32,
+    /// The frame that was decoded last, and what that took, microseconds.
+    spent: Mutex<(Ticket, u32)>,
 }
 
 /// The highest generation of a frame so far, for each place of a model: a ticket of an unloaded model is not valid for the next
@@ -104,7 +104,7 @@ impl FrameSlots {
                         done: now,
                     }),
                     error: Mutex::new(ErrorText::new()),
-                    spent_us: AtomicU32::new(0),
+                    spent: Mutex::new((Ticket(0), 0)),
                 })
             })
             .collect::<Result<Vec<_>, String>>()?;
@@ -183,10 +183,11 @@ impl FrameSlots {
         slot.word.state(ticket).map(|_| lock(&slot.error))
     }
 
-    /// Microseconds that the decode of a frame took.
-    pub fn spent_us(&self, ticket: Ticket) -> Option<i32> {
-        let slot = self.slot(ticket)?;
-        slot.word.state(ticket).map(|_| slot.spent_us.load(Ordering::Relaxed).min(i32::MAX as u32) as i32)
+    /// Microseconds that the decode of a frame took, also of one that was dropped meanwhile; 0 if it was not decoded, and once
+    /// its slot has decoded another one.
+    pub fn spent_us(&self, ticket: Ticket) -> i32 {
+        let spent = self.slot(ticket).map(|slot| *lock(&slot.spent));
+        spent.filter(|(decoded, _)| *decoded == ticket).map_or(0, |(_, us)| us.min(i32::MAX as u32) as i32)
     }
 
     /// Free slots now.

@@ -8,9 +8,9 @@ import { EVERY } from "../error/every-route.ts";
 import { Allowance } from "../std/allowance.ts";
 import type { Clock } from "../std/clock.ts";
 
-/** What the caller can avoid counts as refused; a service without a place or in trouble is no fault of the account. */
-export function isCallersFault({ status, row }: Failure): boolean {
-  return status < 500 && !row.ours;
+/** A service in trouble is no fault of the account. */
+export function isCallersFault({ status }: Failure): boolean {
+  return status < 500;
 }
 
 export class Unpaid {

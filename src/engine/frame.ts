@@ -24,7 +24,7 @@ export class NativeFrame implements Frame {
   ) {
     this.decoded = new Promise((settle) => {
       channel.wait(ticket, (status) => {
-        this.measure(status);
+        this.measure();
         settle(status === STATUS.ok ? undefined : this.failed(status));
       });
     });
@@ -44,9 +44,9 @@ export class NativeFrame implements Frame {
     this.holder = "run";
   }
 
-  /** A frame that was dropped meanwhile has no slot any more. */
-  private measure(status: number): void {
-    if ((status !== STATUS.ok && status !== STATUS.image) || this.holder !== "caller" || !this.owner.isLoaded) return;
+  /** Also of a frame that was dropped while it was decoded. */
+  private measure(): void {
+    if (!this.owner.isLoaded) return;
     const { calls, engine } = this.channel;
     const spentUs = calls.tendon_frame_spent(engine, this.model, this.ticket);
     this.decodeMs = this.channel.expect(spentUs, "frame_spent") / 1000;

@@ -22,8 +22,6 @@ interface Facts {
   readonly event?: string;
   /** The code that clients see, where it is not the name of the row. */
   readonly wire?: string;
-  /** The service has no place for it: not the fault of the caller, whatever the status says. */
-  readonly ours?: true;
   /** Repeating the request unchanged cannot help: the answer has `x-should-retry: false`. */
   readonly final?: true;
   /** On a WebSocket the failure ends the connection, with this close code. */

@@ -205,7 +205,6 @@ export const ROBOT = table({
     http: "No capacity for another session. `Retry-After` says when a slot can come free.",
     socket: [OPEN, "No capacity for another session. Retry in a while."],
     close: 1008,
-    ours: true,
   }),
   model_failure: row(500, {
     http: "The model failed. Step and memory are as before; retry, and if that answers 410, start a new session.",

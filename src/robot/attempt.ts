@@ -107,7 +107,7 @@ class Attempt implements Started {
     const replay = await this.claim();
     if (replay instanceof Failure) return replay;
     if (replay) {
-      held.undo();
+      held.undo("replayed");
       return replayed(replay);
     }
     const { manifest, model } = command.served;

@@ -29,7 +29,7 @@ export class Holdings {
 
   constructor(
     private readonly frames: ObservedFrames,
-    private readonly caller: Pick<Caller, "requestId" | "accountId">,
+    private readonly caller: Pick<Caller, "requestId" | "accountId" | "signal">,
     private readonly deps: { readonly charges: Pick<Charges, "release">; readonly unpaid: Unpaid; readonly log: Log },
   ) {}
 
@@ -43,9 +43,10 @@ export class Holdings {
   }
 
   /** Takes everything back, unless it was kept. The session is free once the engine has let go of the run. */
-  undo(why?: Failure): void {
+  undo(why?: Failure | "replayed"): void {
     if (!this.end()) return;
-    this.unpaid = why !== undefined && isCallersFault(why);
+    // Also of a client that has left: it would else have its frames decoded for nothing.
+    this.unpaid = why === "replayed" || this.caller.signal.aborted || (why !== undefined && isCallersFault(why));
     this.frames.drop();
     const { charge, run } = this;
     if (charge !== undefined) {

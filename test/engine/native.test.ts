@@ -161,6 +161,13 @@ describe("what is refused", () => {
     const damaged = ok(cpu.model.framePut(0, file.subarray(0, file.length - 200), 0));
     expect(await damaged.decoded).toMatchObject({ code: "invalid_image" });
     expect(damaged.decodeMs).toBeGreaterThan(0);
+    // Dropped at once: those that a decoder had by then are decoded to the end, and are told as well.
+    const dropped = Array.from({ length: 8 }, () => ok(cpu.model.framePut(0, file, 0)));
+    await Promise.race(dropped.slice(2).map(({ decoded }) => decoded));
+    for (const frame of dropped) frame.drop();
+    await Promise.all(dropped.map(({ decoded }) => decoded));
+    const spent = dropped.filter(({ decodeMs }) => decodeMs > 0).length;
+    expect(spent).toBeGreaterThan(0);
     expectIdle(cpu);
   });
 

@@ -32,8 +32,8 @@ pub unsafe extern "C" fn tendon_frame_drop(handle: *const Engine, model: f64, fr
     answer(|| unsafe { done(engine(handle)?.frame_drop(Ticket::from_wire(model), Ticket::from_wire(frame))) })
 }
 
-/// Microseconds that the decode of a frame took, whether it came out right or not; to be asked between its completion and
-/// `tendon_frame_drop`.
+/// Microseconds that the decode of a frame took, whether it came out right or not, and also if it was dropped meanwhile; to be asked
+/// at its completion. 0 if it was not decoded.
 ///
 /// # Safety
 /// Pointers as the module's rules say.

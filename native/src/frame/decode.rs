@@ -7,7 +7,6 @@ use crate::memory::Block;
 use crate::resize::{Mode, Resizer, SLACK};
 use crate::sync::lock;
 use crate::ticket::{FREE, Ticket};
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// How one decode ended.
@@ -55,7 +54,7 @@ impl Worker {
                 }
             };
             *done = Instant::now();
-            slot.spent_us.store(done.duration_since(begun).as_micros() as u32, Ordering::Relaxed);
+            *lock(&slot.spent) = (ticket, done.duration_since(begun).as_micros() as u32);
         }
         let next = if decoded == Decoded::Ready { READY } else { FAILED };
         if slots.turn(ticket, PENDING, next) {

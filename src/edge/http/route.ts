@@ -87,7 +87,7 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
       spentMs += ms;
     };
     const ended = (outcome: Outcome) => {
-      if (principal && isUnpaid(outcome)) unpaid.spend(owner, spentMs);
+      if (principal && isUnpaid(outcome, request.signal.aborted)) unpaid.spend(owner, spentMs);
       return outcome;
     };
     let bodyMs: number | undefined;
@@ -111,10 +111,12 @@ export function route<Who extends Principal | undefined, Body>(declared: Declare
   return { ...facts, keyed: key.needed, readsBody: body.reads, run };
 }
 
-function isUnpaid(outcome: Outcome): boolean {
+/** `left`: the client has gone, and whatever it had begun came to nothing for no money. */
+function isUnpaid(outcome: Outcome, left: boolean): boolean {
   if (outcome === "upgraded") return false;
-  if (outcome instanceof Failure) return isCallersFault(outcome);
-  return "failure" in outcome ? isCallersFault(outcome.failure) : outcome.unpaid === true;
+  const failure = outcome instanceof Failure ? outcome : "failure" in outcome ? outcome.failure : undefined;
+  if (failure) return left || isCallersFault(failure);
+  return "unpaid" in outcome && outcome.unpaid === true;
 }
 
 function shuttingDown({ unavailable }: Answers): Failure {

@@ -68,7 +68,8 @@ async function chunk(
       const outcome = await answered(deps, started, chunkCompletion);
       return outcome instanceof Failure ? outcome : outcome.printed;
     };
-    return { status: 200, body: completionEvents(deps.robot.clock, generation, finish, leave), headers };
+    const body = completionEvents(deps.robot.clock, generation, finish, leave);
+    return { status: 200, body, headers, ...(started.replayed && { unpaid: true }) };
   }
   const plain = await answered(deps, started, (answer) => ({
     body: completionText(chunkCompletion(answer)),
