@@ -31,7 +31,7 @@ export type BodyFault = "syntax" | "depth" | "values" | "closed";
 /** A body as it came. */
 export interface SentBody {
   /** In their order; copied once the library is open. */
-  readonly parts: readonly Uint8Array[];
+  readonly parts: Uint8Array[];
   /** Of all parts, bytes. */
   readonly length: number;
   readonly turn: number;
@@ -68,7 +68,8 @@ export class Bodies {
       // Closing has freed it.
       if (!this.closed) expectOk(calls.tendon_body_free(handle, body), "free");
     };
-    for (const part of parts) expectOk(calls.tendon_body_write(handle, body, part, part.length), "write");
+    // Taken out one by one: a request may wait for long, and its bytes should be in memory once.
+    for (const part of parts.splice(0)) expectOk(calls.tendon_body_write(handle, body, part, part.length), "write");
     this.setRules(bounds);
     const ended = new Promise<number>((done) => this.waiting.set(body, done));
     expectOk(calls.tendon_body_scan(handle, body, turn, new Uint8Array(this.rules.buffer)), "scan");

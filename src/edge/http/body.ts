@@ -5,8 +5,8 @@ import { announcedLength, streamBody } from "./body-stream.ts";
 import type { HttpDeps } from "./deps.ts";
 
 export interface Body {
-  /** In the order in which they came. */
-  readonly parts: readonly Uint8Array[];
+  /** In the order in which they came; empty once native memory has a copy. */
+  readonly parts: Uint8Array[];
   /** Of all parts. */
   readonly length: number;
   /** Gives its share of the budget back; call once, when the bytes are not needed any more. */

@@ -3,6 +3,7 @@ import { type JsonObject, parseObject } from "../../../src/edge/http/json.ts";
 import { boundsOf, scanObject } from "../../../src/edge/http/scanned.ts";
 import { Bodies } from "../../../src/engine/bodies.ts";
 import { LongText } from "../../../src/engine/found-body.ts";
+import { LIMITS } from "../../../src/limits.ts";
 import { Dice, damagedText, randomJson } from "./random-json.ts";
 
 const bodies = new Bodies();
@@ -16,7 +17,7 @@ async function scanned(bytes: Uint8Array): Promise<JsonObject | string> {
   const cut = Math.floor(bytes.length / 3);
   const parts = [bytes.subarray(0, cut), bytes.subarray(cut)];
   const read = async (wanted: "texts" | "images") => {
-    const found = await scanObject(bodies, { parts, length: bytes.length, turn: 0 }, wanted, atOnce);
+    const found = await scanObject(bodies, { parts: [...parts], length: bytes.length, turn: 0 }, wanted, atOnce);
     if (found === undefined) throw new Error("the scanner is closed");
     if (typeof found === "string") return found;
     const value = wanted === "texts" ? found.value : allRead(found.value);
@@ -161,6 +162,14 @@ describe("what is parsed on the event loop is short", () => {
       }
     }
   });
+});
+
+test("the bytes of a body that native memory has are kept by nobody else", async () => {
+  const body = new TextEncoder().encode(JSON.stringify({ note: "x".repeat(LIMITS.parsedBodyBytesMax) }));
+  const parts = [body.subarray(0, 9), body.subarray(9)];
+  const found = await scanObject(bodies, { parts, length: body.length, turn: 0 }, "images", atOnce);
+  expect([typeof found, parts]).toEqual(["object", []]);
+  if (typeof found === "object") found.release();
 });
 
 test("a body that is not released is not read after its bodies are closed, and none is scanned any more", async () => {
