@@ -17,34 +17,24 @@ import type { Holder } from "../../robot/session/table.ts";
 import { present } from "../../std/assert.ts";
 import type { JsonObject } from "../http/json.ts";
 import { principalOf } from "../http/principal.ts";
+import { type Arrived, Backlog } from "./backlog.ts";
 import { discard, readFrame } from "./frames.ts";
 import { FrameIntake } from "./intake.ts";
-import { echoedId, isObservation, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
+import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
 import { answerObservation, type Client, type OpenSession, type ReceivedObservation } from "./observe.ts";
 import type { Outbox } from "./outbox.ts";
 import { Presence } from "./presence.ts";
 import { closedText, errorText, noSession, openedText, tooMuch } from "./print.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
+import { Spent } from "./spent.ts";
 import { Pending, Turns } from "./turns.ts";
-
-/** A message as it came. */
-interface Arrived {
-  readonly message: string | Uint8Array;
-  /** Size of the message; of a text as UTF-8. */
-  readonly bytes: number;
-  /** Monotonic ms. */
-  readonly arrivedMs: number;
-}
 
 /** Close codes that are no error: the client has closed its session, the service shuts down. */
 type Goodbye = 1000 | 1001;
 
 export class Episode implements Holder {
   private session: OpenSession | undefined;
-  /** Messages that came while the session was being opened; until they are worked on. */
-  private waiting: Arrived[] | undefined;
-  /** They have waited, and are worked on one after another. */
-  private backlog: Arrived[] = [];
+  private readonly backlog: Backlog;
   private readonly pending = new Pending();
   private readonly turns: Turns;
   /** The client has sent `session.close`. */
@@ -54,8 +44,7 @@ export class Episode implements Holder {
   private over = false;
   /** The client has left, and the observation that runs is finished and kept for a repeat. */
   private goesOn = false;
-  /** Processor time of the messages since the last answer, milliseconds. */
-  private spentMs = 0;
+  private readonly spent: Spent;
   private readonly left = new AbortController();
   private readonly presence: Presence;
 
@@ -66,6 +55,8 @@ export class Episode implements Holder {
     private readonly onEnd: () => void,
   ) {
     this.presence = new Presence(service.clock, () => outbox.ping());
+    this.spent = new Spent(service.clock, service.unpaid, client.accountId);
+    this.backlog = new Backlog(service.clock, (arrived) => this.waited(arrived));
     this.turns = new Turns(service, client.accountId, this.pending, {
       answer: (observation) => this.answer(observation),
       close: () => this.goodbye("session_close", 1000),
@@ -78,37 +69,38 @@ export class Episode implements Holder {
   receive(message: string | Uint8Array): void {
     this.presence.heard();
     const bytes = typeof message === "string" ? Buffer.byteLength(message) : message.length;
-    this.take({ message, bytes, arrivedMs: this.service.clock.monotonicMs() });
+    const arrived = { message, bytes, arrivedMs: this.service.clock.monotonicMs() };
+    this.take(() => (this.backlog.waits ? this.wait(arrived) : this.handle(arrived)));
   }
 
-  private take(arrived: Arrived): void {
+  private take(work: () => void): void {
     if (this.over || this.closing) return;
     try {
-      const { clock, unpaid } = this.service;
-      const refused = unpaid.refusal(this.client.accountId);
-      if (refused) {
-        this.fail(refused);
-        return;
-      }
-      const beginMs = clock.monotonicMs();
-      this.handle(arrived);
-      this.spentMs += clock.monotonicMs() - beginMs;
+      const refused = this.service.unpaid.refusal(this.client.accountId);
+      if (refused) this.fail(refused);
+      else this.spent.work(work);
     } catch (error) {
       this.fault(error);
     }
   }
 
   private handle(arrived: Arrived): void {
-    if (this.waiting) this.wait(arrived, this.waiting);
-    else if (typeof arrived.message === "string") this.text(arrived.message, arrived);
+    if (typeof arrived.message === "string") this.text(arrived.message, arrived);
     else this.frame(arrived.message);
   }
 
   /** Queues a message while the session is being opened. */
-  private wait(arrived: Arrived, waiting: Arrived[]): void {
+  private wait(arrived: Arrived): void {
     if (!this.pend(arrived.bytes)) return;
-    if (this.service.ingress.take(this.client.accountId, arrived.bytes)) waiting.push(arrived);
+    if (this.service.ingress.take(this.client.accountId, arrived.bytes)) this.backlog.push(arrived);
     else this.fail(tooMuch());
+  }
+
+  /** The turn of a message that has waited has come. */
+  private waited(arrived: Arrived): void {
+    this.pending.give(arrived.bytes, 1);
+    this.service.ingress.give(this.client.accountId, arrived.bytes);
+    this.take(() => this.handle(arrived));
   }
 
   /** The connection is gone. */
@@ -118,7 +110,7 @@ export class Episode implements Holder {
 
   /** The service shuts down: observations that have arrived are still answered. */
   drain(): void {
-    if (this.turns.outstanding === 0 && !this.waiting) this.goodbye("shutdown", 1001);
+    if (this.turns.outstanding === 0 && !this.backlog.waits) this.goodbye("shutdown", 1001);
   }
 
   get gone(): boolean {
@@ -156,11 +148,24 @@ export class Episode implements Holder {
 
   private text(text: string, arrived: Arrived): void {
     const message = lengthFault(text, this.session !== undefined) ?? parseMessage(text);
-    if (message instanceof Failure) this.fail(message);
+    if (message instanceof Failure) this.refuse(message);
     else if (message.type === "session.open") this.open(message.body);
     else if (!this.session) this.fail(noSession(), echoedId(message.body));
     else if (message.type === "session.close") this.close();
     else this.observation(message.body, arrived);
+  }
+
+  /** A refused text message drops the pending frames: they may be those of an observation that could not be read. */
+  private refuse(failure: Failure): void {
+    this.fail(failure);
+    this.dropFrames();
+  }
+
+  private dropFrames(): void {
+    if (!this.session) return;
+    const { frames, bytes, messages } = this.session.intake.take();
+    this.pending.give(bytes, messages);
+    discard(frames, this.service, this.client);
   }
 
   private open(body: JsonObject): void {
@@ -174,16 +179,16 @@ export class Episode implements Holder {
         ? shuttingDown()
         : readOpening(body, catalog);
     if (opening instanceof Failure) {
-      this.fail(opening);
+      this.refuse(opening);
       return;
     }
-    this.waiting = [];
+    this.backlog.hold();
     this.guard(this.hold(opening));
   }
 
   private async hold(opening: Opening): Promise<void> {
     const { manifest, slots, model } = opening.served;
-    const { sessions, ingress, lifecycle } = this.service;
+    const { sessions, lifecycle } = this.service;
     const { accountId } = this.client;
     const principal = await principalOf(this.service, this.client.authorization);
     const held =
@@ -199,12 +204,6 @@ export class Episode implements Holder {
               slots,
               unpayable: () => this.unpayable(opening, model),
             });
-    this.backlog = present(this.waiting, "messages wait while a session is opened");
-    this.waiting = undefined;
-    for (const { bytes } of this.backlog) {
-      this.pending.give(bytes, 1);
-      ingress.give(accountId, bytes);
-    }
     if (held instanceof Failure) this.fail(held);
     else if (held !== "gone") {
       const intake = new FrameIntake(this.service, accountId, opening.served);
@@ -213,7 +212,7 @@ export class Episode implements Holder {
       if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
       else this.say(openedText(opening.served, held));
     }
-    for (let next = this.backlog.shift(); next; next = this.backlog.shift()) this.take(next);
+    await this.backlog.release();
     if (lifecycle.draining) this.drain();
   }
 
@@ -279,8 +278,8 @@ export class Episode implements Holder {
       return;
     }
     this.count(200);
-    this.spentMs = 0;
-    for (const part of answer) this.say(part);
+    this.spent.settle(answer.replayed ? "unpaid" : "paid");
+    for (const part of answer.sent) this.say(part);
   }
 
   private rest(): void {
@@ -300,8 +299,7 @@ export class Episode implements Holder {
       });
     }
     this.count(failure.status);
-    if (isCallersFault(failure)) service.unpaid.spend(client.accountId, this.spentMs);
-    this.spentMs = 0;
+    this.spent.settle(isCallersFault(failure) ? "unpaid" : "paid");
     // A robot whose first frame cannot be read is set up wrongly (specification).
     const first = failure.row === ROBOT.invalid_image && this.session?.step === 0;
     const code = failure.close ?? (first ? 1008 : undefined);
@@ -314,8 +312,7 @@ export class Episode implements Holder {
   /** Takes back what runs, if the model has not started, and counts the observations that get no answer. */
   private unanswered(running: "answered" | undefined): number {
     this.left.abort();
-    const waiting = [...(this.waiting ?? []), ...this.backlog].filter(({ message }) => isObservation(message));
-    return this.turns.outstanding - (running === "answered" || this.goesOn ? 1 : 0) + waiting.length;
+    return this.turns.outstanding - (running === "answered" || this.goesOn ? 1 : 0) + this.backlog.observations;
   }
 
   private goodbye(reason: string, code: Goodbye): void {
@@ -338,7 +335,7 @@ export class Episode implements Holder {
     this.presence.end();
     // A client that sent session.close will not resume the session.
     this.letGo(this.closing ? "end" : "stay");
-    if (this.session) discard(this.session.intake.take().frames, this.service, this.client);
+    this.dropFrames();
     for (const { frames } of this.turns.drop()) discard(frames, this.service, this.client);
     this.outbox.close(code, reason);
     this.onEnd();

@@ -50,12 +50,18 @@ interface Asker {
   readonly goesOn: () => void;
 }
 
+export interface Answered {
+  readonly sent: Sent;
+  /** It is an earlier chunk again, which nobody pays for. */
+  readonly replayed: boolean;
+}
+
 /** Gives the frames back, whatever becomes of the observation; the session's step moves on with its chunk. */
 export async function answerObservation(
   { service, client, holder, signal, goesOn }: Asker,
   session: OpenSession,
   received: ReceivedObservation,
-): Promise<Sent | Failure> {
+): Promise<Answered | Failure> {
   let command: ObserveCommand | Failure | undefined;
   try {
     command = await readCommand(service, client, session, received);
@@ -77,7 +83,7 @@ export async function answerObservation(
   if (outcome instanceof Failure) return outcome;
   if (outcome.times) service.starts.episode.add(outcome.times.startMs);
   if (!replayed) session.step += 1;
-  return outcome.printed;
+  return { sent: outcome.printed, replayed };
 }
 
 async function readCommand(

@@ -208,6 +208,8 @@ interface Fault {
   readonly close?: number;
   /** The error is about this observation. */
   readonly id?: string;
+  /** Whether the pending frames go with it: it is a text. */
+  readonly text?: true;
   /** Observations that get no answer, where it is not the queued one alone. */
   readonly dropped?: number;
   readonly stage?: Parameters<typeof stage>[0];
@@ -219,12 +221,12 @@ const says = (text: string) => (one: Peer) => one.episode.receive(text);
 const shows = (camera: number, file: Uint8Array) => (one: Peer) => one.frames([camera], file);
 
 const FAULTS: readonly Fault[] = [
-  { name: "no JSON", code: "invalid_json", send: says("{") },
-  { name: "a list", code: "invalid_body", send: says("[1]") },
-  { name: "no type", code: "type_missing", send: says("{}") },
-  { name: "another type", code: "unknown_type", send: says('{"type":"x"}') },
-  { name: "too long a text", code: "message_too_large", send: says(LONG) },
-  { name: "a second session", code: "session_open", send: (one) => one.sayOpen({ session_id: "t" }) },
+  { name: "no JSON", code: "invalid_json", send: says("{"), text: true },
+  { name: "a list", code: "invalid_body", send: says("[1]"), text: true },
+  { name: "no type", code: "type_missing", send: says("{}"), text: true },
+  { name: "another type", code: "unknown_type", send: says('{"type":"x"}'), text: true },
+  { name: "too long a text", code: "message_too_large", send: says(LONG), text: true },
+  { name: "a second session", code: "session_open", send: (one) => one.sayOpen({ session_id: "t" }), text: true },
   { name: "an empty frame", code: "invalid_frame", send: (one) => one.episode.receive(new Uint8Array(0)) },
   { name: "a frame of no camera", code: "invalid_camera", send: shows(3, jpeg()) },
   { name: "too large a frame", code: "image_too_large", send: shows(0, jpeg(LIMITS.jpegBytesMax + 1)) },
@@ -273,15 +275,16 @@ const FAULTS: readonly Fault[] = [
 ];
 
 describe("messages at fault while one observation runs and another waits", () => {
-  for (const { name, code, send, close, id, dropped = 1, stage: options } of FAULTS) {
-    const how = close === undefined ? "closing false, both are answered" : `closing, ${close}, what runs is kept`;
+  for (const { name, code, send, close, id, text, dropped = 1, stage: options } of FAULTS) {
+    const goesOn = `closing false, both are answered, pending frames ${text ? "go" : "stay"}`;
+    const how = close === undefined ? goesOn : `closing, ${close}, what runs is kept`;
     test(`${code}, ${name}: ${how}`, async () => {
       const one = await peer(options);
       await one.open({ session_id: "s" });
       const next = gate(one.at);
       for (const id of ["running", "queued"]) one.sayObserve({ observation_id: id });
       await settle();
-      // What is pending for the observation after them stays so.
+      // Pending for the observation after them.
       one.frames([0, 1]);
       send(one);
       const error = {
@@ -296,7 +299,7 @@ describe("messages at fault while one observation runs and another waits", () =>
       await next();
       if (close === undefined) {
         await next();
-        one.sayObserve({ observation_id: "after" }, [2]);
+        one.sayObserve({ observation_id: "after" }, text ? [0, 1, 2] : [2]);
         await settle();
         await next();
         expect(ids(one).slice(2)).toEqual(["running", "queued", "after"]);
