@@ -3,7 +3,7 @@
 
 mod compute;
 mod fill;
-mod prove;
+pub(crate) mod prove;
 
 use crate::completion::count_panic;
 use crate::fault::{Fault, is_device_failure};
@@ -71,11 +71,17 @@ impl Replica {
         let closing = || model.closing.load(Ordering::Acquire);
         let cancelled = |ticket| closing() || model.runs.cancelled(ticket);
         let begun = running.begin(taken, &mut self.gone, cancelled);
+        let out = !begun && running.lost().is_some();
+        let refused = if out {
+            (Status::Lost, "the replica of the run is out")
+        } else {
+            (Status::Cancelled, "the run was cancelled before it began")
+        };
         for &ticket in &self.gone {
-            model.end(ticket, Err((Status::Cancelled, "the run was cancelled before it began")));
+            model.end(ticket, Err(refused));
         }
         if !begun {
-            return true;
+            return !out;
         }
         let batch = taken.as_slice();
         if batch.iter().any(|&ticket| model.runs.job(ticket).is_some_and(|job| job.fault == Fault::Die)) {
@@ -116,7 +122,6 @@ impl Replica {
                 encoded.as_ref().map(|&clamped| clamped).map_err(|(status, text)| (*status, text.as_str())),
             );
         }
-        running.ended();
-        true
+        running.ended()
     }
 }

@@ -42,14 +42,16 @@ impl<S: Stop> Running<S> {
         self.stop.as_ref()
     }
 
-    /// Begins a batch with those of `taken` that are not cancelled; the others go to `gone`. False if none is left.
+    /// Begins a batch with those of `taken` that are not cancelled; the others go to `gone`. False if none is left. All of them
+    /// are gone once the replica is out: nobody watches it any more.
     ///
     /// One step under the lock: a cancel comes before it, and the run is among the gone, or after it, and stops the batch.
     pub fn begin(&self, taken: &mut Vec<Ticket>, gone: &mut Vec<Ticket>, cancelled: impl Fn(Ticket) -> bool) -> bool {
         gone.clear();
         let mut inner = lock(&self.inner);
+        let out = inner.lost.is_some();
         taken.retain(|&ticket| {
-            let live = !cancelled(ticket);
+            let live = !out && !cancelled(ticket);
             if !live {
                 gone.push(ticket);
             }
@@ -72,11 +74,19 @@ impl<S: Stop> Running<S> {
         inner.lost.is_none()
     }
 
-    /// Every run of the batch has ended.
-    pub fn ended(&self) {
+    /// Every run of the batch has ended. False once the replica is out, which may have been while the batch was encoded: it must
+    /// not take another one, whose end nobody watches.
+    pub fn ended(&self) -> bool {
         let mut inner = lock(&self.inner);
         inner.owed.clear();
         inner.since = None;
+        inner.lost.is_none()
+    }
+
+    /// The process did not run for so long before `now`: its batch is taken to have begun later, but not later than `now`.
+    pub fn excuse(&self, paused: Duration, now: Instant) {
+        let mut inner = lock(&self.inner);
+        inner.since = inner.since.map(|since| since.max((since + paused).min(now)));
     }
 
     /// Stops the batch if it has this run and all its runs are cancelled.
@@ -186,11 +196,37 @@ mod tests {
     }
 
     #[test]
+    fn time_in_which_the_process_did_not_run_is_not_held_against_a_batch() {
+        let (running, _, mut tickets) = replica();
+        let (most, paused) = (Duration::from_secs(15), Duration::from_secs(16));
+        assert!(running.begin(&mut tickets, &mut Vec::new(), |_| false));
+        let resumed = Instant::now() + paused;
+        running.excuse(paused, resumed);
+        assert_eq!(running.lose_overdue(resumed, most), None);
+        // A batch that began after the pause is not excused beyond now.
+        running.excuse(paused, resumed);
+        assert_eq!(running.lose_overdue(resumed + most, most), None);
+        assert!(running.lose_overdue(resumed + most + Duration::from_millis(1), most).is_some());
+    }
+
+    #[test]
+    fn a_replica_that_goes_out_while_it_encodes_begins_no_other_batch() {
+        let (running, _, tickets) = replica();
+        assert!(running.begin(&mut tickets.clone(), &mut Vec::new(), |_| false));
+        assert!(running.computed());
+        assert_eq!(running.lose("it hung".into()), Some(tickets.clone()));
+        assert!(!running.ended());
+        let (mut taken, mut gone) = (tickets.clone(), Vec::new());
+        assert!(!running.begin(&mut taken, &mut gone, |_| false));
+        assert_eq!((taken, gone), (Vec::new(), tickets));
+    }
+
+    #[test]
     fn what_has_ended_is_not_owed() {
         let (running, _, mut tickets) = replica();
         assert!(running.begin(&mut tickets, &mut Vec::new(), |_| false));
         assert!(running.computed());
-        running.ended();
+        assert!(running.ended());
         assert_eq!(running.lose("its thread ended".into()), Some(Vec::new()));
     }
 }

@@ -92,9 +92,14 @@ impl Model {
     /// The work of the watchdog's thread, until every replica's thread has ended or is out.
     pub fn watch(&self) {
         let tick = (self.run_max / 8).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        let mut last = Instant::now();
         while self.wait(Some(tick)) {
             let now = Instant::now();
+            // From tick to tick, so that a pause is seen wherever this thread was.
+            let late = lateness(last, tick, now);
+            last = now;
             for (replica, running) in self.running.iter().enumerate() {
+                running.excuse(late, now);
                 if let Some(owed) = running.lose_overdue(now, self.run_max) {
                     self.clear_out(replica, owed);
                 }
@@ -119,5 +124,26 @@ impl Model {
             (false, _) => {}
         }
         waits
+    }
+}
+
+/// How much longer than a tick it was from one tick to the next. The process was stopped, its container paused or its machine
+/// stunned then: its replicas did not run either, and are not to be taken for hung. Some milliseconds of a busy machine count too.
+fn lateness(last: Instant, tick: Duration, now: Instant) -> Duration {
+    now.saturating_duration_since(last).saturating_sub(tick)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_late_by_what_it_took_beyond_its_time() {
+        let (last, tick) = (Instant::now(), Duration::from_millis(250));
+        assert_eq!(lateness(last, tick, last + Duration::from_secs(16)), Duration::from_millis(15_750));
+        for early in [Duration::ZERO, Duration::from_millis(3), tick] {
+            assert_eq!(lateness(last, tick, last + early), Duration::ZERO);
+        }
+        assert_eq!(lateness(last + tick, tick, last), Duration::ZERO);
     }
 }

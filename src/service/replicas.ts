@@ -1,13 +1,12 @@
 /** What follows when replicas of the loaded models are out: they are logged, their sessions end, and the service when none is left. */
 import type { LostReplica, Model } from "../engine/engine.ts";
-import type { Catalog } from "../robot/catalog.ts";
+import type { Catalog, Served } from "../robot/catalog.ts";
 import type { Sessions } from "../robot/exclusive.ts";
 import type { Log } from "../std/log.ts";
 
 export class Replicas {
-  private readonly models: Model[] = [];
   private readonly over = Promise.withResolvers<void>();
-  /** Resolves when no replica of any model is left. */
+  /** Resolves when no replica of any model is left, and none is still loading. */
   readonly noneLeft = this.over.promise;
 
   constructor(
@@ -18,9 +17,8 @@ export class Replicas {
     },
   ) {}
 
-  /** From a model's loading on. */
+  /** From a model's loading on, once the catalog has it. */
   watch(model: Model): void {
-    this.models.push(model);
     model.whenLost((lost) => this.lost(model, lost));
     // A replica may have been lost between its first run and this.
     for (const lost of model.lost) this.lost(model, lost);
@@ -33,6 +31,11 @@ export class Replicas {
     const slots = catalog.models.get(id)?.slots;
     slots?.lose(replica);
     if (slots) sessions.loseSlots(slots);
-    if (this.models.every(({ lost, replicas }) => lost.length === replicas)) this.over.resolve();
+    // A model that still loads may be healthy. The catalog is looked at again with whatever is lost after its load.
+    if ([...catalog.models.values()].every(isOut)) this.over.resolve();
   }
+}
+
+function isOut({ model }: Served): boolean {
+  return model !== undefined && model.lost.length === model.replicas;
 }

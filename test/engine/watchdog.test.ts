@@ -3,6 +3,7 @@
  * with an error, once each, and the others go on.
  */
 import { afterAll, expect, test } from "bun:test";
+import { join } from "node:path";
 import type { Fault, LostReplica, Run } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import type { Failure } from "../../src/error/core.ts";
@@ -67,6 +68,44 @@ for (const [fault, reason] of FAULTS) {
     expect({ framesFree, chunksFree }).toEqual({ framesFree: LIMITS.framesMax, chunksFree: LIMITS.chunksMax });
   });
 }
+
+/** A process of its own, since it is stopped: says when its only replica hangs, then after how many ms that was taken out. */
+const HANGS = `
+  const { openEngine } = await import("./src/engine/native.ts");
+  const { freshBundle } = await import("./test/bundle/built.ts");
+  const { Opened, ok } = await import("./test/engine/opened.ts");
+  const engine = ok(await openEngine({ decodeThreads: 2 }));
+  const one = await Opened.with(engine, await freshBundle(), { device: "echo", runMsMax: ${RUN_MS_MAX.echo} });
+  const observation = await one.observation({ fault: "hang" });
+  one.model.whenLost(() => {
+    console.log(performance.now() - begun);
+    process.exit(0);
+  });
+  const begun = performance.now();
+  ok(one.model.observe(observation));
+  console.log("hangs");
+  // The engine alone does not keep a process.
+  setTimeout(() => {}, ${LONG_MS});
+`;
+
+test("time in which the whole process is stopped does not count as time of a run", async () => {
+  const pauseMs = 2 * RUN_MS_MAX.echo;
+  const cwd = join(import.meta.dir, "../..");
+  await using child = Bun.spawn([process.execPath, "-e", HANGS], { cwd, stdout: "pipe", stderr: "inherit" });
+  let said = "";
+  for await (const bytes of child.stdout) {
+    const begins = said === "";
+    said += new TextDecoder().decode(bytes);
+    if (!begins) continue;
+    child.kill("SIGSTOP");
+    await Bun.sleep(pauseMs);
+    child.kill("SIGCONT");
+  }
+  const [hangs, lostMs] = said.trim().split("\n");
+  expect(hangs).toBe("hangs");
+  // Both clocks are rounded, and the pause begins and ends a little after it is asked for.
+  expect(Number(lostMs)).toBeGreaterThan(pauseMs + RUN_MS_MAX.echo - 100);
+});
 
 test("the whole batch of a hung replica ends, what is queued behind it too, and the next run is refused at once", async () => {
   const one = await on("echo", 1);

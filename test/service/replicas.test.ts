@@ -1,7 +1,7 @@
 /** A replica that is out takes no more work; its sessions end, `/readyz` tells, and the service ends when none is left (contract section 2). */
 import { beforeEach, expect, test } from "bun:test";
 import { Replicas } from "../../src/service/replicas.ts";
-import { statefulManifest } from "../edge/manifests.ts";
+import { manifest, statefulManifest } from "../edge/manifests.ts";
 import { CARTESIAN, MODEL, observation, RATES, STATEFUL, type Stage, stage } from "../edge/stage.ts";
 
 let at: Stage;
@@ -88,4 +88,27 @@ test("the service ends when no replica of any model is left, and not before", as
   }
   at.engine.lose(CARTESIAN, 0, "its thread ended");
   await replicas.noneLeft;
+});
+
+test("a lost model does not end the service while another one loads, but then if that one is lost too", async () => {
+  const { catalog, sessions } = at.service.robot;
+  catalog.models.clear();
+  const [broken, late] = [at.engine.model(statefulManifest()), at.engine.model(manifest())];
+  catalog.add(late.manifest, RATES);
+  catalog.add(broken.manifest, RATES, broken);
+  const watching = new Replicas({ catalog, sessions, log: at.service.core.log });
+  let over = false;
+  watching.noneLeft.then(() => {
+    over = true;
+  });
+  watching.watch(broken);
+  for (const replica of [0, 1]) at.engine.lose(STATEFUL, replica, "its thread ended");
+  await Bun.sleep(0);
+  expect(over).toBe(false);
+  catalog.add(late.manifest, RATES, late);
+  watching.watch(late);
+  await Bun.sleep(0);
+  expect(over).toBe(false);
+  for (let replica = 0; replica < late.replicas; replica += 1) at.engine.lose(MODEL, replica, "its thread ended");
+  await watching.noneLeft;
 });

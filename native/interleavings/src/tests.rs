@@ -156,3 +156,21 @@ fn a_batch_is_ended_by_the_replica_or_by_the_watchdog() {
         assert!(computed || owned.load(Ordering::SeqCst) == 1);
     });
 }
+
+/// A replica that goes out between two batches, or while it encodes the first, begins a second one only if the watchdog ends it.
+#[test]
+fn a_replica_that_is_out_begins_no_batch_that_nobody_ends() {
+    loom::model(|| {
+        let running = loom::sync::Arc::new(Running::<Flag>::new(1, None));
+        let [first, second] = [0, 1].map(|index| Ticket::new(Kind::Chunk, 1, index));
+        assert!(running.begin(&mut vec![first], &mut Vec::new(), |_| false));
+        let other = running.clone();
+        let watchdog = thread::spawn(move || other.lose("it hung".into()));
+        let goes_on = running.computed() && running.ended();
+        let (mut taken, mut gone) = (vec![second], Vec::new());
+        let begun = goes_on && running.begin(&mut taken, &mut gone, |_| false);
+        let owed = watchdog.join().expect("no panic").expect("it was not out");
+        assert!(!begun || owed.contains(&second));
+        assert!(begun || !goes_on || gone == [second]);
+    });
+}

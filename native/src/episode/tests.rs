@@ -1,6 +1,7 @@
 //! Slots of episode memory: what is kept, what is not, and that slots do not overlap.
 
 use super::*;
+use crate::replica::prove::ProofSlot;
 
 /// Slots of one cache `[2, tokens, 3]`, window 5 of 2 tokens, first 1, later 2.
 fn episodes(slots: usize) -> Episodes {
@@ -85,4 +86,20 @@ fn slots_and_caches_do_not_overlap() {
     run(&mut episodes, 1, 50.0, true);
     run(&mut episodes, 1, 60.0, true);
     assert_eq!(episodes.look(2).unwrap().1, before);
+}
+
+/// A panic in the proof on one device must not have the next one refused.
+#[test]
+fn a_panic_in_a_proof_leaves_its_slot_free_and_empty() {
+    let mut episodes = episodes(1);
+    run(&mut episodes, 0, 1.0, true);
+    let proof = || {
+        let _slot = ProofSlot::of(&episodes).unwrap();
+        assert!(episodes.take(0));
+        episodes.stage(0, episodes.plan(0).unwrap());
+        std::panic::resume_unwind(Box::new("in the run"));
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(proof)).is_err());
+    assert_eq!(episodes.look(0).unwrap().0, 0);
+    assert!(ProofSlot::of(&episodes).is_some());
 }

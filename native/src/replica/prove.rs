@@ -2,21 +2,36 @@
 
 use super::Replica;
 use super::fill::Inputs;
-use crate::episode::Entry;
+use crate::episode::{Entry, Episodes};
 use crate::layout::STATE_VALUES_MAX;
 use crate::model::NO_MEMORY;
 use crate::parity::{Difference, Vectors};
+
+/// Slot 0 of a replica's memory while it is proved. It stands for all: they differ in their addresses alone. No session has it
+/// yet. However the proof ends, with a panic too, the next device that is tried finds the slot empty.
+pub(crate) struct ProofSlot<'a>(&'a Episodes);
+
+impl<'a> ProofSlot<'a> {
+    /// None while a run has it.
+    pub(crate) fn of(episodes: &'a Episodes) -> Option<ProofSlot<'a>> {
+        episodes.forget(0).then_some(ProofSlot(episodes))
+    }
+}
+
+impl Drop for ProofSlot<'_> {
+    fn drop(&mut self) {
+        self.0.settle(0, false);
+        self.0.forget(0);
+    }
+}
 
 impl Replica {
     /// The largest difference of each parity vector; the error is a sentence. Nothing of it stays in the memory.
     pub(super) fn prove(&mut self, vectors: &Vectors) -> Result<Vec<f32>, String> {
         self.warm_up()?;
         let differences = if let Some(episodes) = self.model.episodes.get(self.index).cloned() {
-            // Slot 0 stands for all: they differ in their addresses alone. No session has it yet.
-            if !episodes.forget(0) {
-                return Err("its memory is in use before it is ready".into());
-            }
-            let outcome = (0..vectors.episode.len())
+            let _slot = ProofSlot::of(&episodes).ok_or("its memory is in use before it is ready")?;
+            (0..vectors.episode.len())
                 .map(|index| {
                     episodes.take(0);
                     episodes.begin(0);
@@ -24,9 +39,7 @@ impl Replica {
                     episodes.settle(0, difference.is_ok());
                     difference
                 })
-                .collect::<Result<Vec<_>, _>>();
-            episodes.forget(0);
-            outcome?
+                .collect::<Result<Vec<_>, _>>()?
         } else {
             (0..vectors.episode.len()).map(|index| self.batched(vectors, index)).collect::<Result<Vec<_>, _>>()?
         };

@@ -171,7 +171,9 @@ export class SessionTable implements Sessions {
       entry.left = Promise.withResolvers();
       entry.ids = new SeenIds();
     }
-    const idle = before ? await this.openAgain(key, entry, request) : await this.openNew(entry, sessionId, request);
+    const opened = before ? await this.openAgain(key, entry, request) : await this.openNew(entry, sessionId, request);
+    // Lost meanwhile. The id is on record, so that a retry could not open it on another replica: the client needs a new one.
+    const idle = opened instanceof Failure || opened === "gone" || !hasLostSlot(entry) ? opened : machine.ended();
     if (idle instanceof Failure || idle === "gone") {
       if (!before) this.discard(key, entry);
       return idle;
@@ -217,9 +219,9 @@ export class SessionTable implements Sessions {
     if (entry && entry.state !== LOOKING) this.settle(key, entry, machine.end(entry.state));
   }
 
-  /** A request that runs is answered first; the next one finds that the session has ended. */
+  /** A request that runs is answered first; the next one finds that the session has ended. What is being opened is left to `hold`. */
   loseSlots(slots: SessionSlots): void {
-    const isLost = ({ slot, slots: own }: Entry) => own === slots && slot !== undefined && slots.isLost(slot);
+    const isLost = (entry: Entry) => entry.slots === slots && entry.state !== LOOKING && hasLostSlot(entry);
     for (const [key, entry] of [...this.live]) if (isLost(entry)) this.settle(key, entry, machine.end(entry.state));
   }
 
@@ -293,17 +295,11 @@ export class SessionTable implements Sessions {
   }
 
   /** The state of an id without a live session. */
-  private async past(session: {
-    accountId: string;
-    model: string;
-    sessionId: string;
-  }): Promise<machine.SessionState | Failure> {
+  private async past(session: SessionKey): Promise<machine.SessionState | Failure> {
     // An assigned id was given to a session that is over, on whichever node.
     if (isAnonId(session.sessionId)) return { kind: "expired" };
     const lastAt = await this.store.sessionLastAt(session);
-    if (lastAt instanceof StoreDown) {
-      return recordDown(lastAt);
-    }
+    if (lastAt instanceof StoreDown) return recordDown(lastAt);
     // The record is deleted a day after the session's end (retention.ts).
     return lastAt === undefined ? { kind: "new" } : { kind: "expired" };
   }
@@ -388,6 +384,10 @@ function recordDown({ reason, outcomeUnknown }: StoreDown): Failure {
     retryAfterSeconds: 1,
     detail: `store: ${reason}`,
   });
+}
+
+function hasLostSlot({ slot, slots }: Entry): boolean {
+  return slot !== undefined && slots?.isLost(slot) === true;
 }
 
 /** A connection that holds the session was told its step when it opened it; whoever just sends a request was not. */

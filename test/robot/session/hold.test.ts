@@ -32,13 +32,15 @@ class Connection implements Holder {
 /** A table beside a store that answers when it is let, and remembers which sessions there were. */
 class Stand {
   readonly clock = new FakeClock();
-  readonly slots = new SlotPool({ slots: 1, replicas: 1, sessionDrop: () => {} });
+  readonly slots: SlotPool;
   readonly table: SessionTable;
   /** The store's answers that wait; undefined: it answers at once. */
   waiting: (() => void)[] | undefined;
   private readonly opened = new Set<string>();
 
-  constructor() {
+  /** One slot on each replica. */
+  constructor(replicas = 1) {
+    this.slots = new SlotPool({ slots: replicas, replicas, sessionDrop: () => {} });
     const answer = <T>(work: () => T) =>
       new Promise<T>((resolve) => {
         const say = () => resolve(work());
@@ -57,8 +59,9 @@ class Stand {
     this.table = new SessionTable({ clock: this.clock, store });
   }
 
-  async open(holder: Holder) {
-    const held = await this.table.hold({ ...name, instruction: "fold", holder, slots: this.slots, unpayable });
+  async open(holder: Holder, sessionId = name.sessionId) {
+    const { slots } = this;
+    const held = await this.table.hold({ ...name, sessionId, instruction: "fold", holder, slots, unpayable });
     return held instanceof Failure ? held.code : held;
   }
 
@@ -164,4 +167,37 @@ test("in a session that began without a connection the store is asked about ever
   const connection = new Connection();
   expect(await stand.open(connection)).toMatchObject({ step: 1 });
   expect(stand.table.isFirst(name, "o")).toBe(false);
+});
+
+test("a session whose replica is lost while its opening is recorded ends before it begins, and a new one has another replica", async () => {
+  const stand = new Stand(2);
+  stand.waiting = [];
+  const connection = new Connection();
+  const opening = stand.open(connection);
+  await stand.answer();
+  expect(stand.slots.freeCount).toBe(1);
+  // Each new session goes to the replica with the most free slots: the first to replica 0.
+  stand.slots.lose(0);
+  stand.table.loseSlots(stand.slots);
+  await stand.answer();
+  expect(await opening).toBe("session_expired");
+  expect([stand.table.size, stand.slots.freeCount, connection.ended]).toEqual([0, 1, false]);
+  stand.waiting = undefined;
+  expect(await stand.open(connection)).toBe("session_expired");
+  expect(await stand.open(connection, "t")).toEqual({ sessionId: "t", step: 0 });
+});
+
+test("a session whose connection dropped and whose replica was lost before it was open has ended for the next connection", async () => {
+  const stand = new Stand(2);
+  stand.waiting = [];
+  const [a, b] = [new Connection(), new Connection()];
+  const first = stand.open(a);
+  await stand.answer();
+  stand.drop(a);
+  stand.slots.lose(0);
+  stand.table.loseSlots(stand.slots);
+  const second = stand.open(b);
+  for (let answer = 0; answer < 4; answer += 1) await stand.answer();
+  expect([await first, await second]).toEqual(["session_expired", "session_expired"]);
+  expect([stand.table.size, stand.slots.freeCount]).toEqual([0, 1]);
 });
