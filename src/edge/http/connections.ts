@@ -1,6 +1,6 @@
 /**
  * The bounds of open connections, in all and of one network. Bun accepts whatever comes, so what is too much is ended as soon as it
- * is seen, the youngest first: who was there before stays. A connection that sends no request is ended by Bun itself after some
+ * is seen, the youngest of the network first that has most: who was there before stays, and nobody keeps all others out. A connection that sends no request is ended by Bun itself after some
  * seconds, however slowly it sends the headers (`connectionIdleSeconds`).
  */
 import type { ConnectionId, ConnectionWatch } from "../../engine/connections.ts";
@@ -36,6 +36,8 @@ export function peerName(address: string, port: number): string {
 export class Connections {
   private readonly open = new Map<string, Connection>();
   private readonly byNetwork = new Map<string, Set<Connection>>();
+  /** Those that are being ended. */
+  private readonly ending = new Set<Connection>();
   private ended = 0;
 
   constructor(
@@ -79,15 +81,28 @@ export class Connections {
     const own = this.byNetwork.get(connection.network) ?? new Set();
     this.byNetwork.set(connection.network, own.add(connection));
     const tooMany = own.size > this.bounds.networkMax && !this.deps.proxies.has(address);
-    if (tooMany || this.open.size > this.bounds.max) {
-      this.watch.end(connection);
-      this.ended += 1;
-    }
+    if (tooMany) this.end(connection);
+    else if (this.open.size - this.ending.size > this.bounds.max) this.end(this.youngestOfTheLargest() ?? connection);
     return connection;
+  }
+
+  /** It is open until the kernel has taken it down, which the next look sees. */
+  private end(connection: Connection): void {
+    this.ending.add(connection);
+    this.watch.end(connection);
+    this.ended += 1;
+  }
+
+  /** Some networks that hold all there is must not keep every newcomer out: who has most gives one back. */
+  private youngestOfTheLargest(): Connection | undefined {
+    let largest: ReadonlySet<Connection> | undefined;
+    for (const own of this.byNetwork.values()) if (own.size > (largest?.size ?? 0)) largest = own;
+    return [...(largest ?? [])].findLast((one) => !this.ending.has(one));
   }
 
   private forget(name: string, connection: Connection): void {
     this.open.delete(name);
+    this.ending.delete(connection);
     const own = this.byNetwork.get(connection.network);
     own?.delete(connection);
     if (own?.size === 0) this.byNetwork.delete(connection.network);
