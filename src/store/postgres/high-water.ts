@@ -126,10 +126,11 @@ export class HighWater {
     const timeline = await this.pool.read(timelineId);
     const database = await this.pool.read(databaseId);
     if (system instanceof Unanswered && timeline instanceof Unanswered) return this.server;
+    // A server that is just coming back answers one question and not the next one: it is no other one for that.
     return {
-      database: database instanceof Unanswered ? undefined : database,
-      system: system instanceof Unanswered ? undefined : system,
-      timeline: timeline instanceof Unanswered ? undefined : timeline,
+      database: database instanceof Unanswered ? this.server?.database : database,
+      system: system instanceof Unanswered ? this.server?.system : system,
+      timeline: timeline instanceof Unanswered ? this.server?.timeline : timeline,
     };
   }
 
@@ -154,14 +155,15 @@ interface Found {
 
 /** Those that the ledger has, in one statement of one server. A standby may yet get what it lacks. */
 function* present(transfers: readonly Transfer[]): Steps<Found | "standby"> {
-  const state = yield* first<{ standby: boolean; seen: bigint | null; ids: readonly string[] }>(
+  const state = yield* first<{ standby: boolean; seen: bigint | null; ids: string | null }>(
     `SELECT pg_is_in_recovery() AS standby, (SELECT seconds FROM seen_time) AS seen,
-            ARRAY(SELECT transfer FROM entries WHERE book = 'account' AND transfer IN ${listed(1)}) AS ids`,
+            (SELECT string_agg(transfer, ' ') FROM entries WHERE book = 'account' AND transfer IN ${listed(1)}) AS ids`,
     JSON.stringify(transfers.map(({ id }) => id)),
   );
   if (state?.standby !== false) return "standby";
   const since = state.seen === null ? Number.NEGATIVE_INFINITY : Number(state.seen) - LIMITS.storeMarkSeconds;
-  return { ids: new Set(state.ids), since };
+  // Ids have no spaces.
+  return { ids: new Set(state.ids?.split(" ")), since };
 }
 
 /** One server has many databases, and none of them gets the number of another one. */

@@ -12,7 +12,8 @@ const AT = 1_700_000_000;
 /** A server that has `ids`, has seen time until `seen`, and whose database has the number `database`. */
 async function changes(ids: readonly string[], seen: number | null, database: string, kept: Mark) {
   const answer = ({ text }: Statement) => {
-    if (text.includes("pg_is_in_recovery")) return [{ standby: false, seen: seen === null ? null : BigInt(seen), ids }];
+    if (text.includes("pg_is_in_recovery"))
+      return [{ standby: false, seen: seen === null ? null : BigInt(seen), ids: ids.join(" ") || null }];
     if (text.includes("pg_database")) return [{ id: database }];
     return [{ id: text.includes("system_identifier") ? "7" : "00000001" }];
   };
