@@ -6,8 +6,9 @@ import { expect, test } from "bun:test";
 import { mkdir } from "node:fs/promises";
 import { chromium } from "playwright-core";
 import { testRequirement } from "../../src/config/environment.ts";
-import { look, PlayerPage } from "../edge/pages/player-page.ts";
+import { PlayerPage } from "../edge/pages/player-page.ts";
 import { drawVideo, episode, expectedRow, logOf } from "../web/runs/episode.ts";
+import { look } from "./looking.ts";
 import { Place } from "./program.ts";
 
 const CHROMIUM = Bun.which("chromium");

@@ -6,8 +6,6 @@ import { Problem } from "../../../src/error/problem.ts";
 import type { ShownRow } from "../../web/runs/episode.ts";
 import type { Stage } from "../stage.ts";
 
-const PICTURES = process.env.TENDON_TEST_PICTURES;
-
 /** Mean differences of two pictures' bytes: of one frame through two decoders, and of two frames. */
 export const NEAR = 6;
 export const FAR = 12;
@@ -96,19 +94,5 @@ export class PlayerPage {
       actionRow: await fact("Action row"),
       joint: await this.page.locator("#joints tr").nth(1).locator("th, td.number").allTextContents(),
     };
-  }
-}
-
-/** At both widths, light and dark; nothing may be wider than the window. */
-export async function look(page: Page, name: string): Promise<void> {
-  for (const width of [390, 1280]) {
-    await page.setViewportSize({ width, height: 900 });
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.emulateMedia({ colorScheme });
-      const picture = await page.screenshot({ fullPage: true, animations: "disabled" });
-      // A PNG's width stands at byte 16.
-      expect([name, picture.readUInt32BE(16)]).toEqual([name, width]);
-      if (PICTURES !== undefined) await Bun.write(`${PICTURES}/${name}-${width}-${colorScheme}.png`, picture);
-    }
   }
 }

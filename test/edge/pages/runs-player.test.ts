@@ -7,9 +7,10 @@ import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Browser, chromium } from "playwright-core";
 import { testRequirement } from "../../../src/config/environment.ts";
+import { look } from "../../program/looking.ts";
 import { drawFrames, drawVideo, type Episode, episode, expectedRow, frameOf, logOf } from "../../web/runs/episode.ts";
 import { signedIn } from "./browser.ts";
-import { distance, FAR, look, NEAR, opened, PlayerPage } from "./player-page.ts";
+import { distance, FAR, NEAR, opened, PlayerPage } from "./player-page.ts";
 import { type RunsStage, runsStage } from "./runs-stage.ts";
 
 const CHROMIUM = Bun.which("chromium");
