@@ -9,19 +9,14 @@
  *
  * The robot sends again as soon as it has its chunk, so caches and cores are warm. The proof `episodes` has 64 robots at 30 Hz.
  */
-import { frameMessage } from "../src/client/episode-messages.ts";
-import { EpisodeSocket } from "../src/client/episode-socket.ts";
 import type { Service } from "../src/client/http.ts";
 import { Problem } from "../src/error/problem.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
-import { CAPTURE_AHEAD_MS } from "../src/measure/episode/loop-robot.ts";
-import { repeatable } from "../src/measure/episode/robot-sockets.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
-import { systemClock } from "../src/std/clock.ts";
 import { startServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
+import { FRAMES_SENT, type FramesSent, SocketTurns } from "./socket-turns.ts";
 
 /** The start times are those of the last 1024 observations: as many as are measured after the warm-up. */
 const SIZES = {
@@ -35,8 +30,7 @@ const START_P50_MS = 1;
 const START_P99_MS = 3;
 
 const ARMS = {
-  early: `socket, frames ${CAPTURE_AHEAD_MS} ms before`,
-  together: "socket, frames right before",
+  ...FRAMES_SENT,
   http: "HTTP",
 } as const;
 type Arm = keyof typeof ARMS;
@@ -133,22 +127,13 @@ async function onSocket(
   service: Service,
   plan: Plan,
   frames: readonly Uint8Array[],
-  arm: Exclude<Arm, "http">,
+  arm: FramesSent,
 ): Promise<readonly number[] | Problem> {
-  const socket = await EpisodeSocket.connect(service);
-  if (socket instanceof Problem) return socket;
-  const opened = await socket.open({ model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, format: "json" });
-  if (opened instanceof Problem) return opened;
-  const messages = frames.map((jpeg, camera) => frameMessage(camera, jpeg));
-  const times: number[] = [];
-  for (let n = 0; n < plan.warmup + plan.chunks; n += 1) {
-    for (const message of messages) socket.frame(message);
-    if (arm === "early") await Bun.sleep(CAPTURE_AHEAD_MS);
-    const beforeMs = systemClock.monotonicMs();
-    const chunk = await socket.observe({ robot_state: SAMPLE_STATE, ...repeatable(n) });
-    if (chunk instanceof Problem) return chunk;
-    if (n >= plan.warmup) times.push(systemClock.monotonicMs() - beforeMs);
-  }
-  await socket.close();
+  const robot = await SocketTurns.open(service, frames);
+  if (robot instanceof Problem) return robot;
+  const warm = await robot.drive(plan.warmup, arm);
+  if (warm instanceof Problem) return warm;
+  const times = await robot.drive(plan.chunks, arm);
+  await robot.close();
   return times;
 }

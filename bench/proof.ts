@@ -17,7 +17,7 @@ export interface Figure {
   readonly least?: number;
 }
 
-interface Outcome {
+export interface Outcome {
   /** For people: a table and what it means, without a heading. */
   readonly text: string;
   readonly rows: readonly Figure[];
@@ -28,7 +28,9 @@ interface Outcome {
 export interface Proof {
   readonly name: string;
   readonly question: string;
-  run(size: Size): Promise<Outcome | Problem>;
+  /** What may stand behind its name. */
+  readonly argument?: string;
+  run(size: Size, argument?: string): Promise<Outcome | Problem>;
 }
 
 /** The figures as a table between two texts, judged by their limits. */

@@ -1,5 +1,6 @@
 /**
- * Runs one proof: `npm run prove NAME` (full size) or `npm run prove NAME -- --small`. Without NAME it lists them.
+ * Runs one proof: `npm run prove NAME` (full size) or `npm run prove NAME -- --small`. Without NAME it lists them. Some take one word
+ * behind their name.
  *
  * The figures of a full run replace this machine's earlier ones in bench/results/<machine>.csv. Exit 1 when a limit is not kept.
  */
@@ -9,6 +10,7 @@ import { dirname, join } from "node:path";
 import { print, printNote } from "../src/cli/frame/print.ts";
 import { EXIT, Problem } from "../src/error/problem.ts";
 import { origin } from "../src/measure/origin.ts";
+import { ab } from "./ab.ts";
 import { arrival } from "./arrival.ts";
 import { chunk } from "./chunk.ts";
 import { decode } from "./decode.ts";
@@ -35,17 +37,18 @@ import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 
 export const PROOFS: readonly Proof[] = [
-  ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill],
+  ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill, ab],
   ...[money, overhead, interference, llm, llmBeside, llmKill],
   ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {
-  const [name, ...rest] = argv.filter((word) => word !== "--small");
+  const [name, argument, ...rest] = argv.filter((word) => word !== "--small");
   const size: Size = argv.includes("--small") ? "small" : "full";
   const proof = PROOFS.find((one) => one.name === name);
-  if (proof === undefined || rest.length > 0) {
-    const list = PROOFS.map((one) => `  ${one.name.padEnd(12)} ${one.question}`).join("\n");
+  if (proof === undefined || rest.length > 0 || (argument !== undefined && proof.argument === undefined)) {
+    const named = PROOFS.map((one) => ({ ...one, words: `${one.name} ${one.argument ?? ""}` }));
+    const list = named.map(({ words, question }) => `  ${words.padEnd(14)} ${question}`).join("\n");
     await print(`npm run prove NAME [-- --small], where NAME is:\n${list}`);
     return name === undefined ? EXIT.done : EXIT.usage;
   }
@@ -54,7 +57,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const { cpu, cores } = from.machine;
   const load = loadavg()[0]?.toFixed(2);
   await print(`${from.date}, commit ${from.commit}, ${cpu}, ${cores} cores, load before ${load}, size ${size}\n`);
-  const outcome = await proof.run(size);
+  const outcome = await proof.run(size, argument);
   if (outcome instanceof Problem) {
     await printNote(`error: ${outcome.message}`);
     return outcome.exit;

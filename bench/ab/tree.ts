@@ -1,0 +1,56 @@
+/** A commit as a program that can be started: a worktree of its own, set up as a user would, kept for the next comparison. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { Problem } from "../../src/error/problem.ts";
+import type { Child, ChildOptions } from "../../src/measure/child.ts";
+
+const ROOT = resolve(import.meta.dir, "../..");
+
+export interface Tree {
+  /** Short hash; with `+` for a checkout whose files differ from it. */
+  readonly commit: string;
+  /** Starts its service in a fresh process. */
+  start(options: ChildOptions): Promise<Child | Problem>;
+}
+
+/** The commit that `revision` names. Builds it, which takes minutes, unless that was done before. */
+export async function treeOf(revision: string): Promise<Tree | Problem> {
+  const hash = await output(["git", "rev-parse", "--verify", "--quiet", `${revision}^{commit}`]);
+  if (hash instanceof Problem) return new Problem(`'${revision}' is no commit of this repository`);
+  const commit = hash.slice(0, 7);
+  const folder = join(ROOT, "dist/ab", commit);
+  if (!existsSync(join(folder, "package.json"))) {
+    // A folder that was removed by hand is still on git's list.
+    const added = await output(["git", "worktree", "add", "--force", "--detach", folder, hash]);
+    if (added instanceof Problem) return added;
+  }
+  const built = await output(["node", "src/setup/setup.mjs"], folder);
+  return built instanceof Problem ? built : await treeIn(folder, commit);
+}
+
+/** This checkout, with whatever is changed in it. */
+export async function ownTree(commit: string): Promise<Tree> {
+  return await treeIn(ROOT, commit);
+}
+
+/** The service is started by the commit's own code, because flags and configuration are those of the commit. */
+async function treeIn(folder: string, commit: string): Promise<Tree> {
+  const { startChild }: typeof import("../../src/measure/child.ts") = await import(
+    join(folder, "src/measure/child.ts")
+  );
+  return {
+    commit,
+    start: async (options) => {
+      const child = await startChild(options);
+      // A problem of that commit is of another class than ours.
+      return "service" in child ? child : new Problem(`${commit}: ${child.message}`);
+    },
+  };
+}
+
+async function output(words: readonly string[], cwd = ROOT): Promise<string | Problem> {
+  const child = Bun.spawn([...words], { cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  if (code === 0) return text.trim();
+  return new Problem(`'${words.join(" ")}' in ${cwd} ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
+}
