@@ -119,6 +119,8 @@ export const LIMITS = {
   connectionsLookMs: 100,
   /** Between two looks whether the files of the certificate have changed. */
   certificateLookMs: 1_000,
+  /** Unread bytes of a connection in the kernel, which keeps up to 1.6 times this: as long as Bun reads 490 KiB at once it does nothing else. */
+  receivedBytesMax: 256 * KiB,
   /** How long the former listening socket still accepts what was on its way to it: a slow handshake of TCP. */
   certificateHandoverMs: 3_000,
   /** Largest `chunk_seconds`: within it a waiting robot keeps its connection. */

@@ -202,6 +202,13 @@ pub fn prefer_last(port: u16) -> bool {
     set(one, libc::SO_ATTACH_REUSEPORT_CBPF, &program)
 }
 
+/// Bytes that the kernel keeps for a connection of the port that is accepted from here on, until they are read. Returns how many listen.
+pub fn receive_at_most(port: u16, bytes: i32) -> usize {
+    let mut count = 0;
+    for_each_listener(port, |fd| count += usize::from(set(fd, libc::SO_RCVBUF, &bytes)));
+    count
+}
+
 fn for_each_listener(port: u16, mut found: impl FnMut(i32)) {
     for_each_descriptor(|fd| {
         let listens = option::<i32>(fd, libc::SOL_SOCKET, libc::SO_ACCEPTCONN) == Some(1);

@@ -38,6 +38,7 @@ const CALLS = {
   tendon_connection_received: { args: [u32, u32, u32, ptr], returns: i32 },
   tendon_connection_end: { args: [u32, u32, u32], returns: i32 },
   tendon_listener_share: { args: [u32, u32], returns: i32 },
+  tendon_listener_receive: { args: [u32, u32], returns: i32 },
   tendon_listener_prefer_last: { args: [u32], returns: i32 },
 } as const;
 

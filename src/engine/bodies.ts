@@ -5,6 +5,7 @@
 import { JSCallback, type Pointer, ptr } from "bun:ffi";
 import { Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
+import { pause } from "../std/slices.ts";
 import { BodyFound, BodyRules, STATUS } from "./abi.ts";
 import { type BodyCalls, bindBodies } from "./binding.ts";
 import { FoundBody } from "./found-body.ts";
@@ -24,6 +25,9 @@ export interface BodyBounds {
   /** Bytes of a JPEG that is decoded. */
   readonly imageBytesMax: number;
 }
+
+/** What is copied at once. */
+const PIECE_BYTES = 256 * 1024;
 
 /** What is wrong with a body. `closed`: it cannot be scanned, now or at all. */
 export type BodyFault = "syntax" | "depth" | "values" | "closed";
@@ -68,8 +72,17 @@ export class Bodies {
       // Closing has freed it.
       if (!this.closed) expectOk(calls.tendon_body_free(handle, body), "free");
     };
-    // Taken out one by one: a request may wait for long, and its bytes should be in memory once.
-    for (const part of parts.splice(0)) expectOk(calls.tendon_body_write(handle, body, part, part.length), "write");
+    // Taken out: a request may wait for long, and its bytes should be in memory once.
+    let copied = 0;
+    for (const piece of pieces(parts.splice(0))) {
+      expectOk(calls.tendon_body_write(handle, body, piece, piece.length), "write");
+      copied += piece.length;
+      if (copied < PIECE_BYTES) continue;
+      copied = 0;
+      // Copying megabytes takes milliseconds, which others would wait for.
+      await pause();
+      if (this.closed) return "closed";
+    }
     this.setRules(bounds);
     const ended = new Promise<number>((done) => this.waiting.set(body, done));
     expectOk(calls.tendon_body_scan(handle, body, turn, new Uint8Array(this.rules.buffer)), "scan");
@@ -129,6 +142,12 @@ export class Bodies {
     this.rules.setUint32(BodyRules.escaped_bytes_max, escapedBytesMax, true);
     this.rules.setUint32(BodyRules.image_bytes_max, imageBytesMax, true);
     this.rules.setUint32(BodyRules.texts, wanted === "texts" ? 1 : 0, true);
+  }
+}
+
+function* pieces(parts: readonly Uint8Array[]): Generator<Uint8Array> {
+  for (const part of parts) {
+    for (let at = 0; at < part.length; at += PIECE_BYTES) yield part.subarray(at, at + PIECE_BYTES);
   }
 }
 

@@ -38,6 +38,8 @@ export interface ConnectionWatch {
 export interface Listeners {
   /** Whether another socket of this user may listen on the port too. */
   share(on: boolean): void;
+  /** What the kernel keeps of a connection that is accepted from now on, until the event loop reads it. */
+  receiveAtMost(bytes: number): void;
   /** New connections go to the socket that joined last; what waits at the others is still given. False where the kernel cannot. */
   preferLast(): boolean;
 }
@@ -53,6 +55,9 @@ export async function listenersOf(port: number): Promise<Listeners | Problem> {
   return {
     share: (on) => {
       native.tendon_listener_share(port, on ? 1 : 0);
+    },
+    receiveAtMost: (bytes) => {
+      native.tendon_listener_receive(port, bytes);
     },
     preferLast: () => native.tendon_listener_prefer_last(port) === 1,
   };

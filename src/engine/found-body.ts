@@ -40,7 +40,7 @@ export class FoundBody {
 
   /** The long string of a placeholder; undefined for every other value. */
   longText(value: unknown): LongText | undefined {
-    if (typeof value !== "string" || value.charCodeAt(0) !== TAG) return undefined;
+    if (typeof value !== "string" || !this.isLong(value)) return undefined;
     const index = Number(value.slice(1));
     assert(index < this.texts, "a placeholder names a text of its body");
     return new LongText(this, index);
@@ -48,11 +48,16 @@ export class FoundBody {
 
   /** The same of a body whose texts are wanted, as a string; thousands of them may be read. */
   text(value: string): string {
-    if (value.charCodeAt(0) !== TAG) return value;
+    if (!this.isLong(value)) return value;
     const index = Number(value.slice(1));
     const start = this.field(index, BodyText.start);
     const from = this.field(index, BodyText.form) === BODY_TEXT.narrow ? this.narrow : this.wide;
     return from.slice(start, start + this.field(index, BodyText.len));
+  }
+
+  /** Whether it is the placeholder of a long text. */
+  isLong(value: string): boolean {
+    return value.charCodeAt(0) === TAG;
   }
 
   field(index: number, offset: number): number {

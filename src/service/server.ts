@@ -11,7 +11,7 @@ import { type Certificate, certificateVersion, readCertificate } from "../edge/h
 import { Connections } from "../edge/http/connections.ts";
 import { type Listener, listen } from "../edge/http/listen.ts";
 import { opsApp } from "../edge/ops/metrics.ts";
-import { watchConnections } from "../engine/connections.ts";
+import { listenersOf, watchConnections } from "../engine/connections.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error/problem.ts";
@@ -219,6 +219,8 @@ export class Server {
   private async watch(port: number): Promise<void> {
     const { config, service } = this;
     const { clock, log, lifecycle } = service.core;
+    const sockets = await listenersOf(port);
+    if (!(sockets instanceof Problem)) sockets.receiveAtMost(LIMITS.receivedBytesMax);
     const watch = await watchConnections(port);
     if (watch instanceof Problem) return log.error("connections are not watched", { reason: watch.message });
     if (lifecycle.draining) return watch.close();

@@ -3,29 +3,38 @@
  *
  * Hashed is not JSON text but each value with its type and length before it, so that a large string is hashed without a copy.
  */
+import { atOnce, type Steps } from "./slices.ts";
 
-/** SHA-256, 32 bytes. Equal values of different scopes have different digests. */
+/** SHA-256, 32 bytes. Equal values of different scopes have different digests. For values that are known to be small. */
 export function canonicalDigest(scope: string, value: unknown): Uint8Array {
+  return atOnce(canonicalSteps(scope, value));
+}
+
+/** The same, step by step. */
+export function* canonicalSteps(scope: string, value: unknown): Steps<Uint8Array> {
   const hasher = new Bun.CryptoHasher("sha256");
   addText(hasher, scope);
-  add(hasher, value);
+  yield* add(hasher, value);
   return new Uint8Array(hasher.digest());
 }
 
-function add(hasher: Bun.CryptoHasher, value: unknown): void {
+function* add(hasher: Bun.CryptoHasher, value: unknown): Steps<void> {
   if (typeof value === "string") addText(hasher, value);
   else if (Array.isArray(value)) {
     hasher.update(`[${value.length}:`);
-    for (const item of value) add(hasher, item);
+    for (const item of value) yield* add(hasher, item);
   } else if (typeof value === "object" && value !== null) {
     const fields = Object.entries(value).filter(([, field]) => field !== null);
+    yield;
     fields.sort(([one], [other]) => (one < other ? -1 : 1));
+    yield;
     hasher.update(`{${fields.length}:`);
     for (const [key, field] of fields) {
       addText(hasher, key);
-      add(hasher, field);
+      yield* add(hasher, field);
     }
   } else hasher.update(`(${value})`);
+  yield;
 }
 
 function addText(hasher: Bun.CryptoHasher, text: string): void {

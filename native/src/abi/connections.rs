@@ -90,6 +90,13 @@ pub extern "C" fn tendon_listener_share(port: u32, on: u32) -> i32 {
     answer(|| Ok(connections::share(port_of(port)?, on != 0) as i32))
 }
 
+/// Connections of the port that are accepted from here on keep about so many bytes that were not read. Returns how many sockets listen.
+#[unsafe(no_mangle)]
+pub extern "C" fn tendon_listener_receive(port: u32, bytes: u32) -> i32 {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    answer(|| Ok(connections::receive_at_most(port_of(port)?, bytes) as i32))
+}
+
 /// New connections go to the one of this process' listening sockets that joined last. Returns 1, or 0 where the kernel refuses.
 #[unsafe(no_mangle)]
 pub extern "C" fn tendon_listener_prefer_last(port: u32) -> i32 {

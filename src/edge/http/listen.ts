@@ -49,6 +49,7 @@ export function listen(app: AnyElysia, address: Address, options: ListenOptions 
         const before = current;
         current = next;
         former.push(before);
+        sockets.receiveAtMost(LIMITS.receivedBytesMax);
         sockets.preferLast();
         // Handshakes that have begun end at the socket where they began, and what waits there is still accepted.
         await sleep(systemClock, LIMITS.certificateHandoverMs);

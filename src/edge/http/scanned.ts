@@ -5,6 +5,7 @@
 import type { Bodies, BodyBounds, SentBody } from "../../engine/bodies.ts";
 import type { FoundBody } from "../../engine/found-body.ts";
 import { LIMITS } from "../../limits.ts";
+import { inSlices, pause, type Steps } from "../../std/slices.ts";
 import { isObject, type JsonObject, WRONG } from "./json.ts";
 
 /** `texts`: every string is one of JavaScript. `images`: long strings stay outside as `LongText`, JPEGs of data URLs decoded. */
@@ -28,7 +29,10 @@ export async function scanObject(
 ): Promise<Scanned | string | undefined> {
   const found = await bodies.scan(sent, boundsOf(sent.length, wanted));
   if (typeof found === "string") return found === "closed" ? undefined : WRONG[found];
-  const parsed = timed(() => filled(JSON.parse(found.skeleton), found, wanted));
+  const skeleton: unknown = timed(() => JSON.parse(found.skeleton));
+  const parsed = found.texts === 0 ? skeleton : await inSlices(filled(skeleton, found, wanted), timed);
+  // Parsing it took milliseconds; so will whatever is done next.
+  if (found.skeleton.length > LIMITS.parsedBodyBytesMax) await pause();
   const release = () => found.release();
   if (wanted === "texts" || !isObject(parsed)) release();
   return isObject(parsed) ? { value: parsed, release } : WRONG.kind;
@@ -49,39 +53,51 @@ export function boundsOf(length: number, wanted: Wanted): BodyBounds {
   };
 }
 
+/** Values between two places where the work may pause. */
+const STEP_VALUES = 32;
+
 /** The value with its long strings in the place of their placeholders. */
-function filled(value: unknown, found: FoundBody, wanted: Wanted): unknown {
-  if (found.texts === 0) return value;
+function* filled(value: unknown, found: FoundBody, wanted: Wanted): Steps<unknown> {
   const images = wanted === "images";
   // Whoever wants images reads fields by their names, and none of these is long.
   const keys = found.keys && !images;
-  const fill = (one: unknown): unknown => {
-    if (typeof one === "string") return images ? (found.longText(one) ?? one) : found.text(one);
-    if (typeof one !== "object" || one === null) return one;
+  const text = (one: string) => (images ? (found.longText(one) ?? one) : found.text(one));
+  const fill = function* (one: unknown): Steps<unknown> {
+    if (typeof one !== "object" || one === null) return typeof one === "string" ? text(one) : one;
     if (Array.isArray(one)) {
-      for (let at = 0; at < one.length; at += 1) one[at] = fill(one[at]);
+      for (let at = 0; at < one.length; at += 1) {
+        const before = one[at];
+        one[at] = typeof before === "string" ? text(before) : yield* fill(before);
+        if (at % STEP_VALUES === 0) yield;
+      }
       return one;
     }
     const object = one as Record<string, unknown>;
     const names = Object.keys(object);
-    for (const name of names) {
+    for (const [at, name] of names.entries()) {
       const before = object[name];
-      const after = fill(before);
+      const after = typeof before === "string" ? text(before) : yield* fill(before);
       // `__proto__` is a field of its own here, as JSON.parse makes it, and stays one when it is written.
       if (after !== before) object[name] = after;
+      if (at % STEP_VALUES === 0) yield;
     }
-    return keys && names.some((name) => found.text(name) !== name) ? renamed(object, names, found) : object;
+    return keys && names.some((name) => found.isLong(name)) ? yield* renamed(object, names, found) : object;
   };
-  return fill(value);
+  return yield* fill(value);
 }
 
 /** Equal keys become one, in the place of the first and with the value of the last, as in the parser. */
-function renamed(object: Record<string, unknown>, names: readonly string[], found: FoundBody): Record<string, unknown> {
+function* renamed(
+  object: Record<string, unknown>,
+  names: readonly string[],
+  found: FoundBody,
+): Steps<Record<string, unknown>> {
   const out: Record<string, unknown> = {};
-  for (const name of names) {
+  for (const [at, name] of names.entries()) {
     const key = found.text(name);
     if (key !== "__proto__") out[key] = object[name];
     else Object.defineProperty(out, key, { value: object[name], writable: true, enumerable: true, configurable: true });
+    if (at % STEP_VALUES === 0) yield;
   }
   return out;
 }

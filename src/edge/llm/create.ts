@@ -5,8 +5,9 @@ import { LIMITS } from "../../limits.ts";
 import type { LlmDeps } from "../../llm/deps.ts";
 import { isBackground, type LlmId } from "../../llm/models.ts";
 import { respond } from "../../llm/respond.ts";
-import { canonicalDigest } from "../../std/canonical.ts";
+import { canonicalSteps } from "../../std/canonical.ts";
 import { makeId } from "../../std/ids.ts";
+import { inSlices } from "../../std/slices.ts";
 import type { JsonObject } from "../http/json.ts";
 import { failedWith } from "../http/reply.ts";
 import type { Call, Outcome } from "../http/route.ts";
@@ -20,7 +21,7 @@ export async function create(deps: LlmDeps, call: Call<Principal, JsonObject>): 
   if (key instanceof Failure) return request instanceof Failure ? request : key;
   if (request instanceof Failure) return failedWith(request, { "idempotency-key": key });
   const { accountId } = principal;
-  const digest = canonicalDigest("response", body);
+  const digest = await inSlices(canonicalSteps("response", body));
   // A model may think for long before its first word; the limits of time are the provider's.
   server?.timeout(http, 0);
   const responded = await respond(deps, { request, digest, accountId, requestId, key });

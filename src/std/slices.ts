@@ -1,0 +1,39 @@
+/** Long work on the event loop in slices, so that whoever else waits for it has a turn in between. */
+import { systemClock } from "./clock.ts";
+
+/** A robot's message waits this long for a slice, in milliseconds. */
+const SLICE_MS = 2;
+
+/** Work that yields wherever it may pause; from one yield to the next it should take microseconds. */
+export type Steps<T> = Generator<undefined, T, undefined>;
+
+/** Does the work to its end. `timed` does each slice of it. */
+export async function inSlices<T>(steps: Steps<T>, timed: <S>(slice: () => S) => S = (slice) => slice()): Promise<T> {
+  for (;;) {
+    const end = timed(() => slice(steps));
+    if (end) return end.value;
+    await pause();
+  }
+}
+
+function slice<T>(steps: Steps<T>): { readonly value: T } | undefined {
+  const untilMs = systemClock.monotonicMs() + SLICE_MS;
+  do {
+    const { done, value } = steps.next();
+    if (done === true) return { value };
+  } while (systemClock.monotonicMs() < untilMs);
+  return undefined;
+}
+
+/** Does the work without a pause. */
+export function atOnce<T>(steps: Steps<T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** Resolves when what has arrived meanwhile was handled. */
+export function pause(): Promise<void> {
+  return new Promise((soon) => setImmediate(soon));
+}
