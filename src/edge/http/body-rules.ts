@@ -9,7 +9,7 @@ import { scanObject, type Timed, type Wanted } from "./scanned.ts";
 interface RuleContext extends BodyContext {
   /** Asked when the body is there: why it is not parsed. */
   readonly refusal: () => Failure | undefined;
-  /** Told how much processor time the parsing took, milliseconds. */
+  /** Told how much processor time reading and parsing took, milliseconds. */
   readonly spent: (ms: number) => void;
 }
 
@@ -23,6 +23,9 @@ interface Read<Body> {
   /** Gives its share of the memory for bodies back; called once, after the handler. */
   release(): void;
 }
+
+/** Processor time of the event loop until a body is in native memory: 12.8 ms for 8 MiB (two cores of an AMD EPYC, 2026-11-22). */
+const READ_MS_PER_BYTE = 12.8 / (8 * 2 ** 20);
 
 const keepsNothing = () => {};
 
@@ -59,6 +62,7 @@ function objectBody(bytesMax: number, smaller: string, { mayBeEmpty, wanted }: O
     read: async (request, context) => {
       const body = await readBody(request, { ...context, bytesMax, smaller });
       if (body instanceof Failure) return body;
+      context.spent(body.length * READ_MS_PER_BYTE);
       if (mayBeEmpty && body.length === 0) return { value: {}, release: () => body.release() };
       const read = await readObject(body, context, wanted);
       if (read instanceof Failure) body.release();

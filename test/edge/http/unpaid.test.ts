@@ -13,9 +13,9 @@ import { FakeClock } from "../../std/fake-clock.ts";
 import { FAKE, fakeSurface, kit } from "./kit.ts";
 
 /** A service whose route takes `ms` of processor time before it answers `outcome`. */
-async function stand(method: "POST" | "GET" = "POST") {
+async function stand(method: "POST" | "GET" = "POST", unpaidSeconds = 5) {
   const clock = new FakeClock();
-  const at = await kit({ clock, unpaidSeconds: 5 });
+  const at = await kit({ clock, unpaidSeconds });
   const asked = {
     ms: 1_000,
     outcome: new Failure(FAKE.fake_missing, "no such thing") as Outcome,
@@ -27,7 +27,7 @@ async function stand(method: "POST" | "GET" = "POST") {
     path: "/v1/things",
     name: "things",
     key: KEY,
-    body: method === "POST" ? json(100) : NO_BODY,
+    body: method === "POST" ? json(2 ** 20) : NO_BODY,
     // The declared type of a route has one body; here it is not looked at.
     handle: () => {
       asked.handled += 1;
@@ -36,12 +36,12 @@ async function stand(method: "POST" | "GET" = "POST") {
     },
   } as Parameters<typeof route>[0]);
   const app = appOf(at.deps, [fakeSurface([one])]);
-  const send = async () => {
+  const send = async (body = "{}") => {
     const stream = new ReadableStream<Uint8Array>(
       {
         pull(controller) {
           asked.bodies += 1;
-          controller.enqueue(new TextEncoder().encode("{}"));
+          controller.enqueue(new TextEncoder().encode(body));
           controller.close();
         },
       },
@@ -75,6 +75,17 @@ describe("unpaid work", () => {
     expect((await send()).status).toBe(429);
     clock.advance(1_000);
     expect((await send()).status).toBe(404);
+  });
+
+  test("reading a body is work as well, also of one that is no JSON: 12.8 ms for 8 MiB", async () => {
+    const { asked, send } = await stand("POST", 0.002);
+    // 0.1 ms each; a larger one is read on other threads, whose time counts as it is.
+    const body = "{".repeat(2 ** 16);
+    let refused = 0;
+    while ((await send(body)).status === FAKE.body_malformed.status) refused += 1;
+    expect(refused).toBeWithin(19, 22);
+    expect([asked.handled, asked.bodies]).toEqual([0, refused]);
+    expect(await send(body)).toMatchObject({ status: 429, code: "rate_limited" });
   });
 
   test("what is paid, and what fails for no fault of the account, does not count", async () => {
