@@ -33,8 +33,6 @@ const ANSWER_MS = 15_000;
 /** After the disk is in order; an upload whose end could not be recorded is free at the next sweep. */
 const BACK_MS = 40_000;
 const PAUSE_MS = 25;
-/** `/readyz` is asked at one lasting failure in so many: its durable write comes once a second at most. */
-const PROBED = 5;
 
 const TEXT = "some bytes of a run ".repeat(50);
 
@@ -153,17 +151,6 @@ class FailingService {
     must(status === 503 && CODES.includes(code ?? ""), `${what}: a chunk on a failing disk is ${status} ${said}`);
     const alive = await within(ANSWER_MS, what, fetch(`${this.running.ready.url}/healthz`));
     must(alive.status === 200, `${what}: /healthz is ${alive.status}`);
-    if (this.counts.faults % PROBED === 0) await this.expectNotReady(what);
-  }
-
-  private async expectNotReady(what: string): Promise<void> {
-    const start = performance.now();
-    for (;;) {
-      const { status } = await fetch(`${this.running.ready.url}/readyz`);
-      if (status === 503) return;
-      must(performance.now() - start < ANSWER_MS, `${what}: /readyz is ${status} while every write fails`);
-      await Bun.sleep(PAUSE_MS);
-    }
   }
 
   /** The disk is in order: the service is ready again, or says that it must be started again. The request has its answer then. */
