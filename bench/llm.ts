@@ -10,9 +10,10 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { Problem } from "../src/error/problem.ts";
+import { residentBytes } from "../src/measure/process.ts";
 import { median, summary } from "../src/measure/stats.ts";
 import { table } from "../src/std/text-table.ts";
-import { processorSeconds, residentBytes } from "./llm/process.ts";
+import { processorSeconds } from "./llm/process.ts";
 import { type Setup, setUp } from "./llm/setup.ts";
 import { callsPerSecond, openStreams, plainCalls, type Target, timedStream, wholeStreams } from "./llm/target.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";

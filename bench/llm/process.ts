@@ -10,9 +10,3 @@ export async function processorSeconds(pid: number): Promise<number> {
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) * TICK_SECONDS;
 }
-
-/** Resident memory in bytes. */
-export async function residentBytes(pid: number): Promise<number> {
-  const status = await Bun.file(`/proc/${pid}/status`).text();
-  return 1024 * Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]);
-}

@@ -1,6 +1,7 @@
-/** Processor time of a running process, by thread, as Linux counts it: nanoseconds on a core. */
+/** What Linux says about a running process: processor time by thread, resident memory. */
 import { readdir, readFile } from "node:fs/promises";
 
+/** Time on a core, as the scheduler counts it in nanoseconds; a thread that waits costs nothing. */
 export interface ProcessorTime {
   /** Of all threads that live. */
   readonly allMs: number;
@@ -22,4 +23,10 @@ async function threadMs(pid: number, thread: string): Promise<number> {
 
 export function since(before: ProcessorTime, now: ProcessorTime): ProcessorTime {
   return { allMs: now.allMs - before.allMs, loopMs: now.loopMs - before.loopMs };
+}
+
+/** Resident memory; NaN for a process that has ended. */
+export async function residentBytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "");
+  return 1024 * Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]);
 }
