@@ -1,51 +1,60 @@
 /**
- * `tendon bench SUITE`: `chunk`, where the time of a chunk goes; `episode`, whether a robot's control loop ever lacks a row.
- * At 1 robot and at 8, against the echo device and the bundle on the CPU. Not a load test: robots send no faster than they play.
+ * `tendon bench SUITE`: measures this program as robots meet it, each suite one question (bench/suites.ts), and writes what it found as a
+ * table, CSV, JSON and a page. Services of its own run in fresh processes; the load comes from this one.
  */
 import { rename } from "node:fs/promises";
 import { EpisodeWriter } from "../client/episode-log/write.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { chunkReport } from "../measure/chunk/report.ts";
-import { runChunkSuite } from "../measure/chunk/suite.ts";
-import { episodeReport } from "../measure/episode/report.ts";
-import { runEpisodeSuite } from "../measure/episode/suite.ts";
-import { origin } from "../measure/origin.ts";
 import type { Report } from "../measure/report.ts";
-import type { BenchTarget } from "../measure/target.ts";
+import { LENGTH_FLAGS, SUITE_NAMES, SUITES, type SuiteName, type SuitePlan } from "./bench/suites.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
 import { print, printJson, printNote } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";
 
-const ROBOTS_MAX = 64;
+const NAMES = SUITE_NAMES.join(", ");
+/** Flags that name a file, and what of the report goes there. */
+const FORMS = ["json", "csv", "html"] as const;
+const RATE_MAX = 10_000;
 
-/** The suites, each with the flag that says how long a measurement is. */
-const SUITES = {
-  chunk: { flag: "chunks", usual: 500, max: 10_000_000, run: chunkSuite },
-  // The lateness of every tick is kept until the end: 7 million numbers with 64 robots.
-  episode: { flag: "seconds", usual: 10, max: 3_600, run: episodeSuite },
-} as const;
-type SuiteName = keyof typeof SUITES;
-const NAMES = Object.keys(SUITES).join(" or ");
+/** `Length of one measurement: http 1 to 3600 (default 10), …`. */
+function lengthAbout(flag: (typeof LENGTH_FLAGS)[number], what: string): string {
+  const users = SUITE_NAMES.filter((name) => SUITES[name].flag === flag);
+  const ranges = users.map((name) => `${name} 1 to ${SUITES[name].max} (default ${SUITES[name].usual})`);
+  return `${what}: ${ranges.join(", ")}.`;
+}
 
 export const bench: Command = {
   name: "bench",
-  summary: `Measure a chunk station by station, or robots' control loops. SUITE is: ${NAMES}.`,
+  summary: `Measure robots' latency, cost and memory on this machine. SUITE is one of: ${NAMES}.`,
+  details: SUITE_NAMES.map((name) => `${name.padEnd(12)} ${SUITES[name].about}`),
   positionals: "SUITE",
   flags: {
     url: {
       value: "URL",
-      about: "Measure this running service, with the key in use (its account pays), instead of fresh ones of its own.",
+      about:
+        "Measure this running service, with the key in use (its account pays), instead of fresh ones of its own; for " +
+        `${SUITE_NAMES.filter((name) => !SUITES[name].ownService).join(", ")}.`,
     },
-    robots: { value: "N", about: `Robots at once, 1 to ${ROBOTS_MAX} (default: 1, then 8).` },
-    chunks: {
+    robots: {
       value: "N",
-      about: `chunk: how many in one measurement, over all robots, 1 to ${SUITES.chunk.max} (default ${SUITES.chunk.usual}).`,
+      about:
+        "Robots at once (default: 1, then 8; burst: 8, then 64). chunk, episode: 1 to 64; http, burst: 1 to 256; " +
+        "scale: 1, 2, 4 and so on up to N, at most 256 (default 64).",
     },
-    seconds: {
+    chunks: { value: "N", about: lengthAbout("chunks", "Chunks in one measurement, over all robots") },
+    seconds: { value: "N", about: lengthAbout("seconds", "Length of one measurement") },
+    bursts: { value: "N", about: lengthAbout("bursts", "Bursts in one measurement") },
+    rounds: { value: "N", about: lengthAbout("rounds", "Rounds, each with fresh services") },
+    sessions: { value: "N", about: lengthAbout("sessions", "Idle sessions of a batch") },
+    rate: {
       value: "N",
-      about: `episode: length of one measurement, 1 to ${SUITES.episode.max} (default ${SUITES.episode.usual}).`,
+      about: `http: requests a second of the open loop, 1 to ${RATE_MAX} (default: several, one after the other).`,
     },
-    device: { value: "NAME", about: "Only this device: echo or cpu (default: both); not with --url." },
+    device: {
+      value: "NAME",
+      about:
+        "Only this device: echo or cpu (default: chunk, episode both; start cpu; the others echo); not with --url.",
+    },
     frames: {
       value: "DIR",
       about: "JPEG frames to send instead of drawn ones: its files by name, three per observation.",
@@ -58,7 +67,8 @@ export const bench: Command = {
         "(then by default of 1 robot, cpu).",
     },
     json: { value: "FILE", about: "Write all figures as JSON; '-' for standard output instead of the table." },
-    csv: { value: "FILE", about: "Write all figures as CSV, a line per station or loop; '-' as for --json." },
+    csv: { value: "FILE", about: "Write all figures as CSV, a line per measurement; '-' as for --json." },
+    html: { value: "FILE", about: "Write a page with the figures and pictures of them; '-' as for --json." },
   },
   async run(given) {
     const plan = planOf(given);
@@ -68,65 +78,53 @@ export const bench: Command = {
     const report = await SUITES[plan.suite].run({ ...plan, recording });
     const lost = await recording?.end();
     if (report instanceof Problem) return report;
-    const written = await writeFiles(given, JSON.stringify(report.json, null, 2), report.csv);
+    const written = await writeFiles(given, report);
     if (written instanceof Problem) return written;
-    if (given.text("json") === "-") await printJson(report.json);
-    else await print(given.text("csv") === "-" ? report.csv : report.text);
+    const shown = FORMS.find((form) => given.text(form) === "-") ?? "text";
+    if (shown === "json") await printJson(report.json);
+    else await print(report[shown]);
     return lost ?? EXIT.done;
   },
 };
 
-interface Plan extends BenchTarget {
+interface Plan extends SuitePlan {
   readonly suite: SuiteName;
-  /** Chunks or seconds. */
-  readonly length: number;
   readonly record: string | undefined;
-  readonly recording?: EpisodeWriter | undefined;
-}
-
-async function chunkSuite(plan: Plan): Promise<Report | Problem> {
-  const measurements = await runChunkSuite({ ...plan, chunks: plan.length });
-  return measurements instanceof Problem ? measurements : chunkReport(await origin(), measurements);
-}
-
-async function episodeSuite(plan: Plan): Promise<Report | Problem> {
-  const measurements = await runEpisodeSuite({ ...plan, seconds: plan.length });
-  return measurements instanceof Problem ? measurements : episodeReport(await origin(), measurements);
 }
 
 function planOf(given: Given): Plan | Problem {
   const [name, ...more] = given.positionals;
   if (name === undefined || more.length > 0) return usageProblem(bench, `expected one suite: ${NAMES}`);
   if (!isSuite(name)) return usageProblem(bench, `unknown suite '${name}', there is: ${NAMES}`);
+  const suite = SUITES[name];
   const length = lengthOf(given, name);
   if (length instanceof Problem) return length;
-  const robots = wholeNumber(bench, given, "robots", [1, ROBOTS_MAX]);
-  if (robots instanceof Problem) return robots;
-  const [url, device] = [given.text("url"), given.text("device")];
+  const [url, device, record] = [given.text("url"), given.text("device"), given.text("record")];
+  if (url !== undefined && suite.ownService)
+    return usageProblem(bench, `${name} measures services of its own, no --url`);
   if (url !== undefined && device !== undefined)
     return usageProblem(bench, "--device cannot be set for a running service");
-  if (given.text("json") === "-" && given.text("csv") === "-")
-    return usageProblem(bench, "--json and --csv cannot both go to standard output; name a file for one");
   if (device !== undefined && device !== "echo" && device !== "cpu") {
     return usageProblem(bench, `--device is '${device}', expected echo or cpu`);
   }
-  const record = given.text("record");
+  if (FORMS.filter((form) => given.text(form) === "-").length > 1) {
+    return usageProblem(
+      bench,
+      "only one of --json, --csv and --html can go to standard output; name a file for another",
+    );
+  }
   if (record !== undefined && name !== "episode") return usageProblem(bench, `--record is not for ${name}`);
+  if (given.text("rate") !== undefined && name !== "http") return usageProblem(bench, `--rate is not for ${name}`);
+  const rate = wholeNumber(bench, given, "rate", [1, RATE_MAX]);
+  if (rate instanceof Problem) return rate;
   // A run is one episode, so there is one measurement: the first number and the last device of the usual ones.
-  const [robotsUsual, devicesUsual] =
-    record === undefined
-      ? [
-          [1, 8],
-          ["echo", "cpu"],
-        ]
-      : [[1], ["cpu"]];
+  const robots = robotsOf(given, name, record === undefined ? undefined : 1);
+  if (robots instanceof Problem) return robots;
+  if (device !== undefined && suite.devices === undefined) return usageProblem(bench, `--device is not for ${name}`);
+  const devicesUsual = record === undefined ? (suite.devices ?? ["echo"]) : ["cpu"];
   return {
-    suite: name,
-    length,
-    robots: robots === undefined ? robotsUsual : [robots],
+    ...{ suite: name, length, rate, robots, record, url },
     devices: device === undefined ? devicesUsual : [device],
-    record,
-    url,
     frames: given.text("frames"),
     models: given.text("models"),
     progress: printNote,
@@ -137,23 +135,30 @@ function isSuite(name: string): name is SuiteName {
   return Object.hasOwn(SUITES, name);
 }
 
-function lengthOf(given: Given, suite: SuiteName): number | Problem {
-  const { flag, usual, max } = SUITES[suite];
-  const foreign = Object.values(SUITES).find((other) => other.flag !== flag && given.text(other.flag) !== undefined);
-  if (foreign !== undefined) return usageProblem(bench, `--${foreign.flag} is not for ${suite}, its flag is --${flag}`);
+function robotsOf(given: Given, name: SuiteName, usual: number | undefined): readonly number[] | Problem {
+  const { robots } = SUITES[name];
+  if (robots === undefined) {
+    return given.text("robots") === undefined ? [1] : usageProblem(bench, `--robots is not for ${name}`);
+  }
+  const asked = wholeNumber(bench, given, "robots", [1, robots.max]);
+  return asked instanceof Problem ? asked : robots.usual(asked ?? usual);
+}
+
+function lengthOf(given: Given, name: SuiteName): number | Problem {
+  const { flag, usual, max } = SUITES[name];
+  const foreign = LENGTH_FLAGS.find((other) => other !== flag && given.text(other) !== undefined);
+  if (foreign !== undefined) return usageProblem(bench, `--${foreign} is not for ${name}, its flag is --${flag}`);
   return wholeNumber(bench, given, flag, [1, max]) ?? usual;
 }
 
-async function writeFiles(given: Given, json: string, csv: string): Promise<Problem | undefined> {
-  const files = [
-    { path: given.text("json"), text: `${json}\n` },
-    { path: given.text("csv"), text: csv },
-  ];
-  for (const { path, text } of files) {
+async function writeFiles(given: Given, { json, csv, html }: Report): Promise<Problem | undefined> {
+  const texts = { json: `${JSON.stringify(json, null, 2)}\n`, csv, html };
+  for (const form of FORMS) {
+    const path = given.text(form);
     if (path === undefined || path === "-") continue;
     try {
       // Renamed when complete: an interrupted run must not leave half a table.
-      await Bun.write(`${path}.partial`, text);
+      await Bun.write(`${path}.partial`, texts[form]);
       await rename(`${path}.partial`, path);
     } catch (error) {
       return new Problem(`cannot write '${path}': ${(error as Error).message}`);

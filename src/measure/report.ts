@@ -7,6 +7,8 @@ export interface Report {
   readonly json: object;
   readonly csv: string;
   readonly text: string;
+  /** A page that needs nothing beside it. */
+  readonly html: string;
 }
 
 /** The report for people. `block`: a measurement's length, such as `8 s`, and its figures; `meaning` explains them below. */
@@ -17,18 +19,32 @@ export function reportText<M extends Measurement>(
   block: (measurement: M) => { readonly length: string; readonly lines: readonly string[] },
   meaning: readonly string[],
 ): string {
+  const parts = headLines(suite, from);
+  for (const one of measurements) {
+    const { length, lines } = block(one);
+    parts.push("", `${nameOf(one)}: robots ${one.robots}, ${length}`, ...lines);
+  }
+  return `${[...parts, "", ...meaning].join("\n")}\n`;
+}
+
+/** Where the figures come from: the first lines of every report for people. */
+export function headLines(suite: string, from: Origin): string[] {
   const { machine } = from;
-  const parts = [
+  return [
     `tendon bench ${suite}   ${from.date}   commit ${from.commit}`,
     versionsText(from),
     `machine: ${machine.cpu}, ${machine.cores} cores, ${machine.memory_gib} GiB, GPU ${machine.gpu}`,
   ];
-  for (const one of measurements) {
-    const { length, lines } = block(one);
-    const note = one.reference ? ", marked reference (random weights, or no model)" : "";
-    parts.push("", `${one.model} on ${one.device}${note}: robots ${one.robots}, ${length}`, ...lines);
-  }
-  return `${[...parts, "", ...meaning].join("\n")}\n`;
+}
+
+/** What was measured, and whether its rows mean anything. */
+export function nameOf({ model, device, reference }: Measurement): string {
+  return `${model} on ${device}${reference ? ", marked reference (random weights, or no model)" : ""}`;
+}
+
+/** Names a measurement within its report: `echo, 8 robots`. */
+export function shortNameOf({ device, robots }: Pick<Measurement, "device" | "robots">): string {
+  return `${device}, ${robots} ${robots === 1 ? "robot" : "robots"}`;
 }
 
 /** CSV whose lines begin with origin, model, device and robots; `rows` are the other cells of each measurement's lines. */

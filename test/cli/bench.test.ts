@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
+import { SUITE_NAMES, SUITES } from "../../src/cli/bench/suites.ts";
 import { bench } from "../../src/cli/bench.ts";
-import { given } from "../../src/cli/frame/command.ts";
+import { given, helpText } from "../../src/cli/frame/command.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
 
 test("wrong use of bench exits with 2", async () => {
@@ -23,10 +24,32 @@ test("wrong use of bench exits with 2", async () => {
     ["episode", "--robots", "65"],
     ["episode", "--json", "-", "--csv", "-"],
     ["chunk", "--record", "run"],
+    ["http", "--robots", "257"],
+    ["http", "--rate", "0"],
+    ["http", "--rate", "10001"],
+    ["http", "--csv", "-", "--html", "-"],
+    ["chunk", "--rate", "10"],
+    ["scale", "--url", "http://x"],
+    ["scale", "--robots", "257"],
+    ["scale", "--bursts", "2"],
+    ["burst", "--bursts", "0"],
+    ["start", "--robots", "2"],
+    ["start", "--url", "http://x"],
+    ["start", "--rounds", "101"],
+    ["memory", "--robots", "2"],
+    ["memory", "--sessions", "1001"],
   ]) {
     const parsed = given(bench, argv);
     const end = parsed instanceof Problem ? parsed : await bench.run(parsed);
     expect(end).toMatchObject({ exit: EXIT.usage });
+  }
+});
+
+test("the page of bench tells of every suite what it measures, and of its flag what is usual", () => {
+  const page = helpText(bench);
+  for (const name of SUITE_NAMES) {
+    expect(page).toMatch(new RegExp(`^  ${name} +\\S`, "m"));
+    expect(page).toContain(`${name} 1 to ${SUITES[name].max} (default ${SUITES[name].usual})`);
   }
 });
 

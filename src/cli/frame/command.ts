@@ -23,6 +23,8 @@ export interface Command {
   readonly name: string;
   /** One line for `tendon --help`. */
   readonly summary: string;
+  /** Further lines of its own page. */
+  readonly details?: readonly string[];
   /** Positional arguments as shown in the usage line, for example `DIR`. */
   readonly positionals?: string;
   readonly flags: Readonly<Record<string, Flag>>;
@@ -112,6 +114,7 @@ export function helpText(command: Command): string {
     command.summary,
     "",
   ];
+  if (command.details !== undefined) lines.push(...command.details.map((line) => `  ${line}`), "");
   lines.push(...flagLines(command.flags));
   lines.push(`  ${"--help".padEnd(26)} Show this page.`);
   return `${lines.join("\n")}\n`;

@@ -1,7 +1,10 @@
 /** The figures of `tendon bench episode` as a table for people, as JSON and as CSV. */
 import { type Align, table } from "../../std/text-table.ts";
+import { Histogram } from "../histogram.ts";
 import type { Origin } from "../origin.ts";
-import { type Report, reportCsv, reportText } from "../report.ts";
+import { distributionFigure } from "../page/distribution.ts";
+import { reportPage, type Section, tableOf } from "../page/page.ts";
+import { nameOf, type Report, reportCsv, reportText, shortNameOf } from "../report.ts";
 import { summary } from "../stats.ts";
 import type { Measurement } from "../target.ts";
 import { CAPTURE_AHEAD_MS, COMMAND_HZ, type LoopFigures, MARGIN_ROWS, PERIOD_MS } from "./loop-robot.ts";
@@ -29,6 +32,8 @@ const MEANING = [
   "what is late in it is the machine's own.",
 ];
 
+const QUESTION = "Does a robot's 30 Hz control loop always have a row to command?";
+
 const ALIGN: Align[] = ["left", "right", "right"];
 
 export function episodeReport(from: Origin, measurements: readonly EpisodeMeasurement[]): Report {
@@ -54,6 +59,40 @@ export function episodeReport(from: Origin, measurements: readonly EpisodeMeasur
       }),
       MEANING,
     ),
+    html: reportPage({
+      ...{ suite: "episode", question: QUESTION, from, meaning: MEANING },
+      sections: [distributions(measurements), ...told.map(loops)],
+    }),
+  };
+}
+
+function distributions(measurements: readonly EpisodeMeasurement[]): Section {
+  const of = (read: (figures: LoopFigures) => readonly number[]) =>
+    measurements.map((one) => ({ name: shortNameOf(one), latency: Histogram.of(read(one.service)) }));
+  return {
+    heading: "Distributions",
+    note: "Read upwards from a percentile: so many chunks, or rows, had at most that value.",
+    content: [
+      distributionFigure(
+        "Chunk latency: from sending the observation until its rows are read",
+        of(({ latenciesMs }) => latenciesMs),
+      ),
+      distributionFigure(
+        "Observation age: from the capture of the frames behind a row to its command",
+        of(({ observationAgesMs }) => observationAgesMs),
+      ),
+    ],
+  };
+}
+
+function loops(
+  one: Omit<EpisodeMeasurement, "service" | "control"> & Record<"service" | "control", LoopSummary>,
+): Section {
+  const [head = [], ...lines] = loopLines(one.service, one.control);
+  return {
+    heading: shortNameOf(one),
+    note: `${nameOf(one)}: ${one.seconds} s`,
+    content: [tableOf(head, lines, ALIGN)],
   };
 }
 

@@ -1,0 +1,80 @@
+/**
+ * Robots over HTTP for load: each has a session of its own and sends observation after observation. What comes back is read whole, but
+ * only judged, not kept: the client shares the machine with the service that it measures.
+ */
+import { contentOf } from "../../client/chunk.ts";
+import { CHAT_ROUTE, isReference } from "../../client/description.ts";
+import { ErrorReply, NoAnswer, post, type Service } from "../../client/http.ts";
+import { requestBody } from "../../client/request.ts";
+import { Problem } from "../../error/problem.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
+import type { Scenes } from "../sample/scenes.ts";
+
+const WARM_AT_ONCE = 8;
+
+/** Why a request brought no chunk. */
+export interface Refusal {
+  /** The code of the service's error, `no_answer`, or the status of a reply without a code. */
+  readonly code: string;
+  readonly problem: Problem;
+}
+
+export interface Sender {
+  /** Sends the next observation of a robot, 0 and up; undefined when its chunk is read. One at a time for each robot. */
+  send(robot: number): Promise<Refusal | undefined>;
+}
+
+export class Robots implements Sender {
+  /** Some chunk came from random weights, or from no model. */
+  reference = false;
+  /** Of each scene: the request without its session. The frames are most of it, and the same for all robots. */
+  private readonly tails: readonly string[];
+  private readonly sent: number[] = [];
+
+  constructor(
+    private readonly service: Service,
+    scenes: Scenes,
+    /** Beginning of the session ids; another one for each measurement against the same service. */
+    private readonly sessionPrefix: string,
+  ) {
+    const request = { model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, state: SAMPLE_STATE };
+    this.tails = scenes.map((frames) => JSON.stringify(requestBody({ ...request, frames })).slice(1));
+  }
+
+  async send(robot: number): Promise<Refusal | undefined> {
+    const step = this.sent[robot] ?? 0;
+    this.sent[robot] = step + 1;
+    const tail = this.tails[(step + robot) % this.tails.length] ?? "}";
+    const answer = await post(this.service, CHAT_ROUTE, `{"session_id":"${this.sessionPrefix}-${robot}",${tail}`);
+    if (answer instanceof Problem) return { code: codeOf(answer), problem: answer };
+    if (contentOf(answer.body) === undefined) {
+      return { code: "no_chunk", problem: new Problem("the service answered without an action chunk") };
+    }
+    this.reference ||= isReference(answer.headers);
+    return undefined;
+  }
+
+  /**
+   * So many observations of each robot, not measured: connections, sessions, caches and compilers warm up. A few robots at a time, so that
+   * nothing is refused before the measurement.
+   */
+  async warmUp(robots: number, each: number): Promise<Problem | undefined> {
+    let next = 0;
+    let problem: Problem | undefined;
+    const work = async (): Promise<void> => {
+      while (next < robots && problem === undefined) {
+        const robot = next;
+        next += 1;
+        for (let sent = 0; sent < each && problem === undefined; sent += 1)
+          problem ??= (await this.send(robot))?.problem;
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(robots, WARM_AT_ONCE) }, work));
+    return problem;
+  }
+}
+
+function codeOf(problem: Problem): string {
+  if (problem instanceof ErrorReply) return problem.code ?? String(problem.status);
+  return problem instanceof NoAnswer ? "no_answer" : "other";
+}

@@ -1,0 +1,84 @@
+/** What came of a load: latencies of the chunks, how many came in time, errors by code. */
+import { Problem } from "../../error/problem.ts";
+import { Histogram } from "../histogram.ts";
+import type { Refusal } from "./robots.ts";
+
+/**
+ * A chunk plays for a second: one that comes later than that after it was due is of no use to a robot that moves. Goodput counts the
+ * others alone.
+ */
+export const GOOD_MS = 1_000;
+
+export class Tally {
+  /** Of the chunks: from the moment at which each request was due until its reply was read. */
+  readonly latency = new Histogram();
+  /** From the moment at which each request was due until the load generator sent it: its own lateness, a part of the latency. */
+  readonly sendLateness = new Histogram();
+  /** Replies that brought no chunk, by code. */
+  readonly errors = new Map<string, number>();
+  /** All that were due. */
+  requests = 0;
+  private good = 0;
+  private firstProblem: Problem | undefined;
+  private lastMs: number;
+
+  /** Monotonic time at which the measurement begins. */
+  constructor(private readonly fromMs: number) {
+    this.lastMs = fromMs;
+  }
+
+  sent(dueMs: number, nowMs: number): void {
+    this.requests += 1;
+    this.sendLateness.record(nowMs - dueMs);
+  }
+
+  answered(dueMs: number, nowMs: number, refusal: Refusal | undefined): void {
+    this.lastMs = Math.max(this.lastMs, nowMs);
+    if (refusal !== undefined) {
+      this.firstProblem ??= refusal.problem;
+      this.errors.set(refusal.code, (this.errors.get(refusal.code) ?? 0) + 1);
+      return;
+    }
+    this.latency.record(nowMs - dueMs);
+    if (nowMs - dueMs <= GOOD_MS) this.good += 1;
+  }
+
+  /** The figures of a load during which requests were due for `seconds`; a problem when not one chunk came. */
+  figures(seconds: number): LoadFigures | Problem {
+    const { latency, sendLateness, requests, errors, fromMs, lastMs, good, firstProblem } = this;
+    if (latency.count === 0) return firstProblem ?? new Problem("no request was due in the measured time");
+    return {
+      latency,
+      sendLateness,
+      requests,
+      chunks: latency.count,
+      chunksPerSecond: (1000 * latency.count) / (lastMs - fromMs),
+      goodPerSecond: good / seconds,
+      errors: Object.fromEntries([...errors].toSorted(([a], [b]) => a.localeCompare(b, "en"))),
+      seconds,
+    };
+  }
+}
+
+export interface LoadFigures {
+  readonly latency: Histogram;
+  readonly sendLateness: Histogram;
+  /** Requests that were due in the measured time. */
+  readonly requests: number;
+  /** Of these, answered with a chunk. */
+  readonly chunks: number;
+  /** From the beginning until the last answer was read. */
+  readonly chunksPerSecond: number;
+  /** Of the chunks that came within `GOOD_MS` of the moment at which they were due, over the measured time. */
+  readonly goodPerSecond: number;
+  readonly errors: Readonly<Record<string, number>>;
+  /** The measured time: for so long requests were due. */
+  readonly seconds: number;
+}
+
+/** `engine_unavailable ×3, no_answer ×1`; empty for none. */
+export function errorsText(errors: LoadFigures["errors"]): string {
+  return Object.entries(errors)
+    .map(([code, count]) => `${code} ×${count}`)
+    .join(", ");
+}

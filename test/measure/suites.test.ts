@@ -1,0 +1,118 @@
+/** Every suite of `tendon bench`, small, against a service of its own: nothing is judged by the clock. */
+import { expect, test } from "bun:test";
+import { Problem } from "../../src/error/problem.ts";
+import { burstReport } from "../../src/measure/burst/report.ts";
+import { runBurstSuite } from "../../src/measure/burst/suite.ts";
+import { chunkReport } from "../../src/measure/chunk/report.ts";
+import { runChunkSuite } from "../../src/measure/chunk/suite.ts";
+import { httpReport } from "../../src/measure/http/report.ts";
+import { runHttpSuite } from "../../src/measure/http/suite.ts";
+import { memoryReport } from "../../src/measure/memory/report.ts";
+import { runMemorySuite } from "../../src/measure/memory/suite.ts";
+import type { Report } from "../../src/measure/report.ts";
+import { scaleReport } from "../../src/measure/scale/report.ts";
+import { doublings, runScaleSuite } from "../../src/measure/scale/suite.ts";
+import { startReport } from "../../src/measure/start/report.ts";
+import { runStartSuite } from "../../src/measure/start/suite.ts";
+import { from } from "./origin.ts";
+
+const echo = { devices: ["echo"], robots: [1] };
+
+function measured<T>(outcome: T | Problem): T {
+  if (outcome instanceof Problem) throw new Error(outcome.message);
+  return outcome;
+}
+
+interface Told {
+  readonly suite: string;
+  readonly measurements: readonly Record<string, unknown>[];
+}
+
+/** What all forms of a report must have in common; its measurements as JSON has them. */
+function checked(report: Report): Told["measurements"] {
+  const { suite, measurements } = JSON.parse(JSON.stringify(report.json)) as Told;
+  const [head, ...lines] = report.csv.trimEnd().split("\n");
+  const cells = (line = "") => line.replace(/"[^"]*"/g, "x").split(",");
+  expect(lines.length).toBeGreaterThanOrEqual(measurements.length);
+  for (const line of lines) expect(cells(line)).toHaveLength(cells(head).length);
+  expect(new Set(cells(head)).size).toBe(cells(head).length);
+  for (const part of [`tendon bench ${suite}`, "abc1234", "2 cores", "utside the window"]) {
+    expect(report.text).toContain(part);
+  }
+  for (const line of report.text.split("\n")) expect(line.length).toBeLessThanOrEqual(180);
+  expect(report.html).toStartWith("<!doctype html>");
+  // Nothing is fetched and nothing runs.
+  expect(report.html).not.toMatch(/<script|<link|<img|https?:|url\(|NaN|Infinity|undefined/);
+  expect(report.html).toContain("abc1234");
+  return measurements;
+}
+
+test("http: closed and open loops have latencies, rates and a distribution each", async () => {
+  const plan = { ...echo, robots: [2], seconds: 0.3, rates: [20], warmupRequests: 2 };
+  const told = checked(httpReport(from, measured(await runHttpSuite(plan))));
+  expect(told).toMatchObject([
+    { loop: "closed", robots: 2, due_per_second: null, errors: "", reference: true },
+    { loop: "open", due_per_second: 20, requests: 6, errors: "" },
+  ]);
+  for (const one of told) {
+    for (const name of ["p50_ms", "p99_ms", "p99.9_ms", "max_ms", "chunks_per_second", "good_per_second"]) {
+      expect(one[name], name).toBeGreaterThan(0);
+    }
+    expect((one.latency as object[]).at(-1)).toMatchObject({ share: 1 });
+  }
+}, 60_000);
+
+test("scale: each number of robots has the processor time of a chunk, that of the event loop a part of it", async () => {
+  const plan = { ...echo, robots: doublings(2), seconds: 0.3, warmupRequests: 2 };
+  const told = checked(scaleReport(from, measured(await runScaleSuite(plan))));
+  expect(told.map(({ robots }) => robots)).toEqual([1, 2]);
+  for (const one of told) {
+    expect(one.loop_ms_per_chunk).toBeGreaterThan(0);
+    expect(one.processor_ms_per_chunk).toBeGreaterThan(Number(one.loop_ms_per_chunk));
+    expect(one.resident_mib).toBeGreaterThan(1);
+  }
+}, 60_000);
+
+test("scale goes by doublings up to the number that was asked for", () => {
+  expect(doublings(1)).toEqual([1]);
+  expect(doublings(6)).toEqual([1, 2, 4, 6]);
+  expect(doublings(64)).toEqual([1, 2, 4, 8, 16, 32, 64]);
+});
+
+test("burst: the first answer is before the last", async () => {
+  const plan = { ...echo, robots: [4], bursts: 2, silenceMs: 1, warmupRequests: 2 };
+  const [one] = checked(burstReport(from, measured(await runBurstSuite(plan))));
+  expect(one).toMatchObject({ robots: 4, bursts: 2, errors: "" });
+  expect(one?.first_ms).toBeGreaterThan(0);
+  expect(one?.all_ms).toBeGreaterThanOrEqual(Number(one?.first_ms));
+}, 60_000);
+
+test("start: cold and warm, ready and the first requests", async () => {
+  const plan = { ...echo, rounds: 1, requests: 12 };
+  const told = checked(startReport(from, measured(await runStartSuite(plan))));
+  expect(told.map(({ start }) => start)).toEqual(["cold", "warm"]);
+  for (const one of told) {
+    for (const name of ["ready_ms", "first_ms", "tenth_ms", "last_ms", "first_to_last"])
+      expect(one[name], name).toBeGreaterThan(0);
+  }
+}, 60_000);
+
+test("memory: batches of sockets and of HTTP sessions, each from where the one before ended", async () => {
+  const plan = { ...echo, sessions: 5, requestsBefore: 2, readingMs: 1 };
+  const told = checked(memoryReport(from, measured(await runMemorySuite(plan))));
+  expect(told.map(({ kind, batch }) => `${kind} ${batch}`)).toEqual([
+    "socket first",
+    "socket second",
+    "http control: one session",
+    "http first",
+    "http second",
+  ]);
+  for (const one of told) expect(one.each_kb).toBeNumber();
+  expect(told[1]?.before_mib).toBe(told[0]?.after_mib);
+}, 60_000);
+
+test("chunk: the page has a waterfall of the median and of the slowest request", async () => {
+  const { html } = chunkReport(from, measured(await runChunkSuite({ ...echo, chunks: 5 })));
+  for (const part of ["Median request: ", "Slowest request: ", ">decode<", ">rest<"]) expect(html).toContain(part);
+  expect(html).not.toMatch(/<script|https?:|NaN/);
+}, 60_000);
