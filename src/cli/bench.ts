@@ -46,6 +46,8 @@ export const bench: Command = {
     bursts: { value: "N", about: lengthAbout("bursts", "Bursts in one measurement") },
     rounds: { value: "N", about: lengthAbout("rounds", "Rounds, each with fresh services") },
     sessions: { value: "N", about: lengthAbout("sessions", "Idle sessions of a batch") },
+    calls: { value: "N", about: lengthAbout("calls", "Calls of each kind") },
+    files: { value: "N", about: lengthAbout("files", "Files of each size") },
     rate: {
       value: "N",
       about: `http: requests a second of the open loop, 1 to ${RATE_MAX} (default: several, one after the other).`,
@@ -53,7 +55,8 @@ export const bench: Command = {
     device: {
       value: "NAME",
       about:
-        "Only this device: echo or cpu (default: chunk, episode both; start cpu; the others echo); not with --url.",
+        "Only this device: echo or cpu (default: chunk, episode both; start cpu; the others echo); not with --url, " +
+        "nor for llm and runs, where no model takes part.",
     },
     frames: {
       value: "DIR",

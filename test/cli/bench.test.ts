@@ -38,6 +38,11 @@ test("wrong use of bench exits with 2", async () => {
     ["start", "--rounds", "101"],
     ["memory", "--robots", "2"],
     ["memory", "--sessions", "1001"],
+    ["interference", "--robots", "2"],
+    ["llm", "--device", "cpu"],
+    ["llm", "--calls", "0"],
+    ["runs", "--files", "1901"],
+    ["runs", "--url", "http://x"],
   ]) {
     const parsed = given(bench, argv);
     const end = parsed instanceof Problem ? parsed : await bench.run(parsed);

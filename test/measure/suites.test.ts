@@ -7,9 +7,16 @@ import { chunkReport } from "../../src/measure/chunk/report.ts";
 import { runChunkSuite } from "../../src/measure/chunk/suite.ts";
 import { httpReport } from "../../src/measure/http/report.ts";
 import { runHttpSuite } from "../../src/measure/http/suite.ts";
+import { KIND_NAMES } from "../../src/measure/interference/kinds.ts";
+import { interferenceReport } from "../../src/measure/interference/report.ts";
+import { runInterferenceSuite } from "../../src/measure/interference/suite.ts";
+import { llmReport } from "../../src/measure/llm/report.ts";
+import { runLlmSuite } from "../../src/measure/llm/suite.ts";
 import { memoryReport } from "../../src/measure/memory/report.ts";
 import { runMemorySuite } from "../../src/measure/memory/suite.ts";
 import type { Report } from "../../src/measure/report.ts";
+import { runsReport } from "../../src/measure/runs/report.ts";
+import { runRunsSuite } from "../../src/measure/runs/suite.ts";
 import { scaleReport } from "../../src/measure/scale/report.ts";
 import { doublings, runScaleSuite } from "../../src/measure/scale/suite.ts";
 import { startReport } from "../../src/measure/start/report.ts";
@@ -109,6 +116,45 @@ test("memory: batches of sockets and of HTTP sessions, each from where the one b
   ]);
   for (const one of told) expect(one.each_kb).toBeNumber();
   expect(told[1]?.before_mib).toBe(told[0]?.after_mib);
+}, 60_000);
+
+test("interference: the robot alone twice and beside each kind of work, none of which fails", async () => {
+  const plan = { ...echo, rounds: 1, armSeconds: 0.3, warmupRequests: 2, settleMs: 1 };
+  const told = checked(interferenceReport(from, measured(await runInterferenceSuite(plan))));
+  expect(told.map(({ beside }) => beside)).toEqual(["alone", "alone again", ...KIND_NAMES]);
+  for (const one of told) {
+    expect(one.p99_to_alone).toBeGreaterThan(0);
+    if (String(one.beside).startsWith("alone")) continue;
+    expect(one.work_per_second).toBeGreaterThan(0);
+    expect(one.work_failed, String(one.beside)).toBe(0);
+  }
+}, 60_000);
+
+test("llm: calls to the provider itself and through the service, plain and as a stream", async () => {
+  const told = checked(llmReport(from, measured(await runLlmSuite({ ...echo, calls: 3, warmupCalls: 1 }))));
+  expect(told.map(({ form, path }) => `${form} ${path}`)).toEqual([
+    "plain direct",
+    "plain through",
+    "stream direct",
+    "stream through",
+  ]);
+  for (const one of told) {
+    expect(one.calls).toBe(3);
+    expect(one.first_p50_ms).toBeGreaterThan(0);
+    expect(one.max_ms).toBeGreaterThanOrEqual(Number(one.first_p50_ms));
+    expect(one.first_added_ms === null).toBe(one.path === "direct");
+  }
+}, 60_000);
+
+test("runs: files of each size, one at a time and four at once", async () => {
+  const told = checked(runsReport(from, measured(await runRunsSuite({ ...echo, files: 4, fileBytes: [4096] }))));
+  expect(told).toMatchObject([
+    { file_bytes: 4096, at_once: 1, files: 4 },
+    { file_bytes: 4096, at_once: 4, files: 4 },
+  ]);
+  for (const one of told) {
+    for (const name of ["mb_per_second", "p50_ms", "processor_ms_per_mb"]) expect(one[name], name).toBeGreaterThan(0);
+  }
 }, 60_000);
 
 test("chunk: the page has a waterfall of the median and of the slowest request", async () => {

@@ -9,10 +9,16 @@ import { episodeReport } from "../../measure/episode/report.ts";
 import { runEpisodeSuite } from "../../measure/episode/suite.ts";
 import { httpReport } from "../../measure/http/report.ts";
 import { RATES, runHttpSuite } from "../../measure/http/suite.ts";
+import { interferenceReport } from "../../measure/interference/report.ts";
+import { runInterferenceSuite } from "../../measure/interference/suite.ts";
+import { llmReport } from "../../measure/llm/report.ts";
+import { runLlmSuite } from "../../measure/llm/suite.ts";
 import { memoryReport } from "../../measure/memory/report.ts";
 import { runMemorySuite } from "../../measure/memory/suite.ts";
 import { type Origin, origin } from "../../measure/origin.ts";
 import type { Report } from "../../measure/report.ts";
+import { runsReport } from "../../measure/runs/report.ts";
+import { runRunsSuite } from "../../measure/runs/suite.ts";
 import { scaleReport } from "../../measure/scale/report.ts";
 import { doublings, runScaleSuite } from "../../measure/scale/suite.ts";
 import { startReport } from "../../measure/start/report.ts";
@@ -29,7 +35,7 @@ export interface SuitePlan extends BenchTarget {
 }
 
 /** The flags that say how long a measurement is. */
-export const LENGTH_FLAGS = ["chunks", "seconds", "bursts", "rounds", "sessions"] as const;
+export const LENGTH_FLAGS = ["chunks", "seconds", "bursts", "rounds", "sessions", "calls", "files"] as const;
 
 interface Suite {
   readonly about: string;
@@ -49,7 +55,18 @@ interface Suite {
 
 const oneAndEight = (asked: number | undefined): readonly number[] => (asked === undefined ? [1, 8] : [asked]);
 
-export const SUITE_NAMES = ["chunk", "episode", "http", "scale", "burst", "start", "memory"] as const;
+export const SUITE_NAMES = [
+  "chunk",
+  "episode",
+  "http",
+  "scale",
+  "burst",
+  "start",
+  "memory",
+  "interference",
+  "llm",
+  "runs",
+] as const;
 export type SuiteName = (typeof SUITE_NAMES)[number];
 
 export const SUITES: Readonly<Record<SuiteName, Suite>> = {
@@ -126,6 +143,36 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     robots: undefined,
     devices: ["echo"],
     run: (plan) => reported(runMemorySuite({ ...plan, sessions: plan.length }), memoryReport),
+  },
+  interference: {
+    about: "a robot beside uploads, streams of language models, people who sign in, pages",
+    flag: "rounds",
+    usual: 4,
+    max: 100,
+    ownService: true,
+    robots: undefined,
+    devices: ["echo"],
+    run: (plan) => reported(runInterferenceSuite({ ...plan, rounds: plan.length }), interferenceReport),
+  },
+  llm: {
+    about: "what the service adds to a call of a language model",
+    flag: "calls",
+    usual: 300,
+    max: 100_000,
+    ownService: true,
+    robots: undefined,
+    devices: undefined,
+    run: (plan) => reported(runLlmSuite({ ...plan, calls: plan.length }), llmReport),
+  },
+  runs: {
+    about: "files of a robot's run into run storage: speed and cost",
+    flag: "files",
+    usual: 30,
+    max: 1_900,
+    ownService: true,
+    robots: undefined,
+    devices: undefined,
+    run: (plan) => reported(runRunsSuite({ ...plan, files: plan.length }), runsReport),
   },
 };
 
