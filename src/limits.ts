@@ -17,6 +17,8 @@ export const LIMITS = {
   actionHorizonMax: 30,
   inferenceStepsMax: 4,
   sessionIdleMs: 60_000,
+  /** Bounds of `deadline_ms`. */
+  deadlineMs: { min: 1, max: 240_000 },
   seedMax: Number.MAX_SAFE_INTEGER,
   // Sign-in and device login (contract section 6)
   /** Body of a page's form or of an OAuth route. */
@@ -392,6 +394,7 @@ assert(8 * LIMITS.runBodies.accountMax <= LIMITS.runBodies.max, "many accounts c
 assert(LIMITS.runIdleMs < 1_000 * LIMITS.runConnectionIdleSeconds, "an upload that pauses is answered");
 assert(1_000 * LIMITS.runLeftSeconds > LIMITS.runBodyMs, "a file that still comes is not taken to be left");
 assert(LIMITS.runPartBytes <= LIMITS.runFileBytesMax, "a part fits into one request");
+assert(LIMITS.deadlineMs.max === 1_000 * LIMITS.chunkSecondsMax, "a robot waits no longer than a service may");
 // The largest idle time that Bun accepts is 255 s.
 assert(LIMITS.chunkSecondsMax + 10 < 255, "the server can be told to wait for the slowest chunk");
 assert(LIMITS.clientAnswerMs > 1_000 * LIMITS.chunkSecondsDefault, "a client waits for a chunk of the default time");

@@ -35,6 +35,10 @@ export const act: Command = {
     session: { value: "ID", about: "Continue or begin this session." },
     socket: { about: "Send it over a WebSocket, as an episode does, instead of over HTTP." },
     seed: { value: "N", about: "Seed of the noise, 0 to 2^53 - 1 (default 0)." },
+    "deadline-ms": {
+      value: "MS",
+      about: "Refuse the chunk, free of charge, if it is not ready so long after it was asked for.",
+    },
     "base-url": BASE_URL_FLAG,
     url: { value: "URL", about: "The same as --base-url." },
     plot: { value: "FILE.svg", about: "Also draw the traces over time." },
@@ -83,6 +87,9 @@ function wantedOf(given: Given) {
   if (cameras.length === 0) return usageProblem(act, "--image is missing, one per camera frame");
   const seed = wholeNumber(act, given, "seed", [0, LIMITS.seedMax]);
   if (seed instanceof Problem) return seed;
+  const { min, max } = LIMITS.deadlineMs;
+  const deadlineMs = wholeNumber(act, given, "deadline-ms", [min, max]);
+  if (deadlineMs instanceof Problem) return deadlineMs;
   return {
     model: given.required("model"),
     instruction: given.required("instruction"),
@@ -90,6 +97,7 @@ function wantedOf(given: Given) {
     stateFile: given.required("state"),
     sessionId: given.text("session"),
     seed,
+    deadlineMs,
   };
 }
 

@@ -9,6 +9,8 @@ export interface RobotRequest {
   readonly state: object;
   readonly sessionId?: string | undefined;
   readonly seed?: number | undefined;
+  /** From the request's arrival on, milliseconds: later the chunk is worthless. */
+  readonly deadlineMs?: number | undefined;
 }
 
 /** The JSON body of `POST /v1/chat/completions`. */
@@ -23,5 +25,6 @@ export function requestBody(request: RobotRequest): object {
     robot_state: request.state,
     ...(request.sessionId === undefined ? {} : { session_id: request.sessionId }),
     ...(request.seed === undefined ? {} : { seed: request.seed }),
+    ...(request.deadlineMs === undefined ? {} : { deadline_ms: request.deadlineMs }),
   };
 }

@@ -62,10 +62,10 @@ export const ROBOT = table({
     socket: [OPEN],
   }),
   invalid_parameter: row(400, {
-    http: "`stream` or `handoff` is not a boolean, or `seed` is out of range.",
+    http: "`stream` or `handoff` is not a boolean, or `seed` or `deadline_ms` is out of range.",
     socket: [
       OPEN,
-      "`handoff` is not a boolean, `seed` is out of range, or `actions_format` is neither `json` nor `f32`.",
+      "`handoff` is not a boolean, `seed` is out of range, or `actions_format` is neither `json` nor `f32`. Also in answer to an observation whose `deadline_ms` is out of range.",
     ],
   }),
   handoff_unavailable: row(400, { http: "`handoff` is `true`.", socket: [OPEN] }),
@@ -219,10 +219,10 @@ export const ROBOT = table({
     close: 1011,
   }),
   engine_unavailable: row(503, {
-    http: `The model is not reachable, still loading, full, or took longer than the service allows for a chunk (${LIMITS.chunkSecondsDefault} s unless its operator sets another time). Nothing was charged; retry after \`Retry-After\` seconds.`,
+    http: `The model is not reachable, still loading, full, or could not make the chunk within the request's \`deadline_ms\` or the time that the service allows (${LIMITS.chunkSecondsDefault} s unless its operator sets another one). Nothing was charged; retry after \`Retry-After\` seconds.`,
     socket: [
       CONNECTION,
-      "The model is loading, full, not reachable or too slow, too much waits in the service, or it is shutting down. Nothing was charged: connect again with backoff.",
+      "The model is loading, full, not reachable or too slow, also for the observation's `deadline_ms`, too much waits in the service, or it is shutting down. Nothing was charged: connect again with backoff.",
     ],
     // A robot that is told to come back must know when.
     close: 1011,

@@ -16,6 +16,7 @@ import { makeId } from "../std/ids.ts";
 import { StoreDown } from "../store/store.ts";
 import { type Answer, answerOf, fromStored, toStored, usageOf } from "./answer.ts";
 import type { Caller, ObserveCommand } from "./command.ts";
+import { Deadline } from "./deadline.ts";
 import type { RobotDeps } from "./deps.ts";
 import { observationDigest } from "./digest.ts";
 import { firstBad, type PutFrame } from "./frames.ts";
@@ -116,13 +117,11 @@ class Attempt implements Started {
     const ticket = await this.openSession();
     if (ticket instanceof Failure) return ticket;
     held.ticket = ticket;
-    held.interruptions = new Interruptions(
-      deps.clock,
-      deps.chunkMs,
-      this.caller.signal,
-      deps.lifecycle.over,
-      this.caller.goesOn,
-    );
+    const deadline = this.deadline();
+    const { signal: client, goesOn } = this.caller;
+    const { clock, chunkMs, lifecycle } = deps;
+    const times = { clock, chunkMs, deadline, retryAfterSeconds: () => 1 };
+    held.interruptions = new Interruptions({ ...times, client, service: lifecycle.over, goesOn });
     const failure = stateFault(manifest.state.kind, command.state) ?? (await this.admitted());
     if (failure) return failure;
     // Before the decode, so that the statement is sent before the decoders occupy the cores.
@@ -177,13 +176,21 @@ class Attempt implements Started {
     );
   }
 
+  private deadline(): Deadline | undefined {
+    const { command, caller, deps } = this;
+    if (command.deadlineMs === undefined) return undefined;
+    return new Deadline(deps.clock, caller.arrivedMs, command.deadlineMs);
+  }
+
   /** Waits until there are slots for the run and its frames. */
   private async admitted(): Promise<Failure | undefined> {
+    const { interruptions } = this;
+    if (interruptions.leftMs <= 0) return interruptions.stopped();
     const { accountId, model } = this.key();
     const permit = this.deps.admission.take(accountId, model, this.command.frames.slotsMissing);
     if (permit instanceof Failure) return permit;
     this.held.permit = permit;
-    return await this.interruptions.race(permit.granted);
+    return await interruptions.race(permit.granted);
   }
 
   /** Holds the most that the run can cost. */
@@ -255,7 +262,10 @@ class Attempt implements Started {
     return undefined;
   }
 
-  /** A client's disconnect cancels the run before the model starts. Afterwards the chunk is finished and stored for a repeat. */
+  /**
+   * A client's disconnect cancels the run before the model starts. Afterwards the chunk is finished and stored for a repeat. Its
+   * deadline cancels the run at any time.
+   */
   private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
     const run = present(this.held.run, "a run that the engine has taken on");
     this.interruptions.onLeave = () => run.withdraw();
@@ -264,7 +274,8 @@ class Attempt implements Started {
     const { result, timing } = computed;
     const generation = { id: this.generationId, created: this.created };
     const wrong = uncorrelated(this.command, result);
-    return wrong ?? { result, answer: answerOf(this.command, this.ticket, result, generation, timing) };
+    const ended = wrong ?? this.interruptions.settle();
+    return ended ?? { result, answer: answerOf(this.command, this.ticket, result, generation, timing) };
   }
 
   /** The result, after the delay of a drill if there is one; `timing` is to be called when the answer is made. */

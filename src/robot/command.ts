@@ -20,6 +20,8 @@ export interface ObserveCommand {
   /** Accepted and compared, read by no model. */
   readonly inferenceSteps: number | undefined;
   readonly seed: number;
+  /** From `arrivedMs` on, milliseconds: later its chunk is worthless. Undefined: only the service's own time counts. */
+  readonly deadlineMs: number | undefined;
 }
 
 /** Who sends an observation. */

@@ -1,6 +1,6 @@
 /**
  * What makes two observations the same one (contract section 2): their content, whatever transport carries it. `stream` and
- * `actions_format` say only how the answer is printed.
+ * `actions_format` say only how the answer is printed, `deadline_ms` until when it is of use.
  */
 import { canonicalDigest } from "../std/canonical.ts";
 import type { ObserveCommand } from "./command.ts";

@@ -45,8 +45,9 @@ export class Holdings {
   /** Takes everything back, unless it was kept. The session is free once the engine has let go of the run. */
   undo(why?: Failure | "replayed"): void {
     if (!this.end()) return;
-    // Also of a client that has left: it would else have its frames decoded for nothing.
-    this.unpaid = why === "replayed" || this.caller.signal.aborted || (why !== undefined && isCallersFault(why));
+    // Also of a client that has left or has set a deadline too short: it would else have its frames decoded for nothing.
+    const gone = this.caller.signal.aborted || this.interruptions?.missed === true;
+    this.unpaid = why === "replayed" || gone || (why !== undefined && isCallersFault(why));
     this.frames.drop();
     const { charge, run } = this;
     if (charge !== undefined) {

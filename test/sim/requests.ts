@@ -57,6 +57,7 @@ export class Requests {
       robot_state: history.stateOf(mark),
       seed: mark,
       stream: history.below(3) === 0,
+      ...(history.below(6) === 0 ? { deadline_ms: 1 + history.below(12_000) } : {}),
       ...(robot.sessionId === undefined ? {} : { session_id: robot.sessionId }),
       ...(named ? { observation_id: `o${mark}` } : {}),
       ...(history.below(2) > 0 ? { expected_step: robot.step } : {}),

@@ -39,5 +39,9 @@ async function oneChunk(socket: EpisodeSocket, observation: Observation): Promis
   for (const [camera, jpegs] of observation.cameras.entries()) {
     for (const jpeg of jpegs) socket.frame(frameMessage(camera, jpeg));
   }
-  return await socket.observe({ robot_state: observation.state });
+  const { state, deadlineMs } = observation;
+  return await socket.observe({
+    robot_state: state,
+    ...(deadlineMs === undefined ? {} : { deadline_ms: deadlineMs }),
+  });
 }

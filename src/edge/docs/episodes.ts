@@ -49,6 +49,7 @@ const EPISODE_LIMITS: Readonly<Record<string, string>> = {
   answer: seconds(LIMITS.socketAnswerMs),
   idle: seconds(LIMITS.sessionIdleMs),
   chunk: `${LIMITS.chunkSecondsDefault} s`,
+  deadline: `${LIMITS.deadlineMs.min} to ${whole(LIMITS.deadlineMs.max)}`,
   horizon: `1 to the model's rows, at most ${LIMITS.actionHorizonMax}`,
   steps: `1 to ${LIMITS.inferenceStepsMax}`,
   sessionId: whole(LIMITS.sessionIdCharsMax),

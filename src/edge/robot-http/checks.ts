@@ -24,6 +24,7 @@ const EVERY_REQUEST: readonly Check<ChatDraft>[] = [
   { field: ["stream", FIELDS.stream], run: (draft) => check.flag(draft, "stream") },
   { field: ["handoff", FIELDS.handoff], run: (draft) => check.flag(draft, "handoff") },
   { field: ["seed", FIELDS.seed], run: check.seed },
+  { field: ["deadline_ms", FIELDS.deadline_ms], run: check.deadline },
   { run: check.noHandoff },
   { run: sessionMissing },
   { field: ["session_id", FIELDS.session_id], run: check.sessionId },
@@ -65,7 +66,7 @@ export function readChat(body: JsonObject, catalog: Catalog): DescribeCommand | 
 
 /** After all checks passed. */
 function observeRequest(draft: ChatDraft, stream: boolean): ObserveRequest {
-  const { model, instruction, sessionId, observationId, expectedStep, inferenceSteps, seed } = draft;
+  const { model, instruction, sessionId, observationId, expectedStep, inferenceSteps, seed, deadlineMs } = draft;
   return {
     kind: "observe",
     served: model,
@@ -78,6 +79,7 @@ function observeRequest(draft: ChatDraft, stream: boolean): ObserveRequest {
     rows: draft.rows ?? model.manifest.action.rows,
     inferenceSteps,
     seed,
+    deadlineMs,
     stream,
   };
 }

@@ -79,6 +79,18 @@ export const FIELDS = {
     Type.Boolean({ default: false, description: "Must not be `true`: this service hands no session over." }),
   ),
   seed: optional(Seed),
+  deadline_ms: optional(
+    Type.Number({
+      minimum: LIMITS.deadlineMs.min,
+      maximum: LIMITS.deadlineMs.max,
+      description:
+        "For how long the chunk is of use, milliseconds from the arrival of the request's last byte. An observation that cannot be " +
+        "answered in that time is refused at once; one that is not ready when it has passed is taken back, also if the model is at " +
+        "it. Both are `engine_unavailable` with `Retry-After`, cost nothing, and leave the step as it was; a repeat of the " +
+        "`observation_id` runs anew. A chunk whose record is just being made durable then is answered and charged. A longer time " +
+        "than the service allows for a chunk changes nothing. A repeat may have another one.",
+    }),
+  ),
   session_id: optional(
     Type.String({
       pattern: sessionIdPattern.source,
@@ -123,7 +135,7 @@ export const FIELDS = {
         "Makes the request safe to repeat. The same id with the same observation (model, session, instruction, frames, state, " +
         "`expected_step`, `action_horizon`, `num_inference_steps`, `seed`; over HTTP or on a socket) returns the first answer " +
         "with no new execution and no charge, and says `Idempotent-Replayed: true`; with another observation it is " +
-        "`idempotency_conflict`. `stream` may differ. The replay comes before the session's " +
+        "`idempotency_conflict`. `stream` and `deadline_ms` may differ. The replay comes before the session's " +
         "checks, so an old step can be replayed after the session has moved on. A failed run frees the id. Results are kept " +
         `for at least ${LIMITS.replyKeptMs / 60_000} minutes after the session ends, ids for ${ENDED_HOURS} hours. Scoped to account, model and session.`,
     }),

@@ -39,8 +39,8 @@ const CHAT = [
     "answer is kept durably before it leaves. An answered request is charged once, an unanswered one at most once; if it was " +
     "charged, its repeat returns the stored answer at no charge.",
   "**Leaving and time.** A client that leaves before the model has started takes its request back. After that the chunk is " +
-    "finished, committed, charged, and kept under its `observation_id`. A chunk that is not ready in time is stopped, not only " +
-    "given up: `engine_unavailable`, nothing charged.",
+    "finished, committed, charged, and kept under its `observation_id`. A chunk that is not ready in time (the service's, or the " +
+    "request's own `deadline_ms`) is stopped, not only given up: `engine_unavailable`, nothing charged.",
   "**Content type.** The body is read as JSON in UTF-8 whatever `Content-Type` says.",
 ].join("\n\n");
 

@@ -101,6 +101,7 @@ const OPENING: readonly Check<OpeningDraft>[] = [
 ];
 
 const OBSERVATION: readonly Check<check.FieldDraft>[] = [
+  { run: check.deadline },
   { run: check.robotState },
   { run: check.horizon },
   { run: check.inferenceSteps },
@@ -148,5 +149,6 @@ export function readObservation(
     rows: draft.rows ?? session.rows,
     inferenceSteps: draft.inferenceSteps ?? session.inferenceSteps,
     seed: session.seed,
+    deadlineMs: draft.deadlineMs,
   };
 }

@@ -20,6 +20,7 @@ export class FieldDraft {
   rows: number | undefined;
   inferenceSteps: number | undefined;
   seed = 0;
+  deadlineMs: number | undefined;
 
   constructor(
     readonly body: JsonObject,
@@ -108,6 +109,17 @@ export function seed(draft: FieldDraft): Failure | undefined {
     return new Failure(ROBOT.invalid_parameter, message, { param: "seed" });
   }
   draft.seed = seed;
+  return undefined;
+}
+
+export function deadline(draft: FieldDraft): Failure | undefined {
+  const ms = draft.optional("deadline_ms");
+  const { min, max } = LIMITS.deadlineMs;
+  if (ms !== undefined && !(typeof ms === "number" && ms >= min && ms <= max)) {
+    const message = `deadline_ms must be a number of milliseconds from ${min} to ${max}; send for how long the chunk is of use, or leave it out`;
+    return new Failure(ROBOT.invalid_parameter, message, { param: "deadline_ms" });
+  }
+  draft.deadlineMs = ms;
   return undefined;
 }
 

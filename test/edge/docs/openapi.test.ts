@@ -199,7 +199,7 @@ describe("bodies", () => {
     const { chat } = await stage();
     const free = {
       ...{ stream: null, handoff: null, seed: null, session_id: null, action_horizon: null },
-      ...{ num_inference_steps: null, expected_step: null, observation_id: null },
+      ...{ num_inference_steps: null, expected_step: null, observation_id: null, deadline_ms: null },
     };
     const state = { joint_position: Array(12).fill(-3.402823e38), gripper_position: [0, 1], extra: 1 };
     const cartesian = { ...cartesianState, joint_position: null };
@@ -207,6 +207,8 @@ describe("bodies", () => {
       observation({ ...free, temperature: 0.5, nested: { a: [1] } }),
       observation({ session_id: "😀".repeat(128), seed: Number.MAX_SAFE_INTEGER, handoff: false }),
       observation({ observation_id: "a".repeat(128), action_horizon: 30, num_inference_steps: 4, expected_step: 0 }),
+      observation({ deadline_ms: 240_000 }),
+      observation({ deadline_ms: 1 }),
       observation({ robot_state: state }),
       observation({ robot_state: cartesian, model: CARTESIAN, session_id: "räume 7" }),
       withContent([textPart(), imagePart(imageUrl(jpeg(262_144))), imagePart(), imagePart()]),
@@ -243,7 +245,7 @@ describe("bodies", () => {
 
   const FIELDS = [
     ...["session_id", "observation_id", "expected_step", "seed", "handoff", "action_horizon", "num_inference_steps"],
-    ...["stream", "robot_state", "messages", "model", "extra"],
+    ...["stream", "robot_state", "messages", "model", "deadline_ms", "extra"],
   ];
 
   test("schema and server accept and refuse the same 1,500 mutations of the examples", async () => {
@@ -251,7 +253,15 @@ describe("bodies", () => {
     const cartesian = { ...EXAMPLE, model: CARTESIAN, robot_state: cartesianState, session_id: "a" };
     const bases = [
       EXAMPLE,
-      { ...EXAMPLE, seed: 7, stream: false, action_horizon: 30, num_inference_steps: 4, expected_step: 0 },
+      {
+        ...EXAMPLE,
+        seed: 7,
+        stream: false,
+        action_horizon: 30,
+        num_inference_steps: 4,
+        expected_step: 0,
+        deadline_ms: 33.5,
+      },
       cartesian,
       question,
     ];

@@ -69,6 +69,7 @@ const ROWS: readonly Row[] = [
   row(400, "instruction_too_long", "messages[0].content", content(textPart("fold ".repeat(2_000)), ...images)),
   row(400, "invalid_parameter", "stream", { stream: 1 }),
   row(400, "invalid_parameter", "handoff", { handoff: "no" }),
+  row(400, "invalid_parameter", "deadline_ms", { deadline_ms: 0, handoff: true }),
   row(400, "handoff_unavailable", "handoff", { handoff: true }),
   row(400, "session_missing", "session_id", { model: STATEFUL, session_id: undefined }),
   row(400, "invalid_session_id", "session_id", { session_id: " s" }),

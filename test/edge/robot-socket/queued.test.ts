@@ -52,6 +52,7 @@ const ROWS: readonly Row[] = [
   { code: "image_count_mismatch", frames: [0, 1, 2, 2] },
   { code: "image_count_mismatch", frames: [0, 1, 1] },
   { code: "image_count_mismatch", frames: [] },
+  { code: "invalid_parameter", fields: { deadline_ms: "soon", robot_state: undefined } },
   { code: "state_missing", fields: { robot_state: undefined } },
   { code: "state_shape_mismatch", fields: { robot_state: { joint_position: [1], gripper_position: [0, 0] } } },
   { code: "action_horizon_invalid", fields: { action_horizon: "x" } },

@@ -42,6 +42,7 @@ export const socket: Target = {
     '"session_id":"s",',
     '"actions_format":"f32",',
     '"seed":',
+    '"deadline_ms":1,',
     "null",
     "{}",
   ],
