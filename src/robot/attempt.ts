@@ -19,6 +19,7 @@ import type { Caller, ObserveCommand } from "./command.ts";
 import { Deadline } from "./deadline.ts";
 import type { RobotDeps } from "./deps.ts";
 import { observationDigest } from "./digest.ts";
+import type { Asked } from "./forecast.ts";
 import { firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
 import { Interruptions } from "./interruptions.ts";
@@ -120,7 +121,8 @@ class Attempt implements Started {
     const deadline = this.deadline();
     const { signal: client, goesOn } = this.caller;
     const { clock, chunkMs, lifecycle } = deps;
-    const times = { clock, chunkMs, deadline, retryAfterSeconds: () => 1 };
+    const retryAfterSeconds = () => deps.forecast.retryAfterSeconds(this.asked);
+    const times = { clock, chunkMs, deadline, retryAfterSeconds };
     held.interruptions = new Interruptions({ ...times, client, service: lifecycle.over, goesOn });
     const failure = stateFault(manifest.state.kind, command.state) ?? (await this.admitted());
     if (failure) return failure;
@@ -182,10 +184,13 @@ class Attempt implements Started {
     return new Deadline(deps.clock, caller.arrivedMs, command.deadlineMs);
   }
 
-  /** Waits until there are slots for the run and its frames. */
+  /** Waits until there are slots for the run and its frames. Refused at once where it could not be answered in time. */
   private async admitted(): Promise<Failure | undefined> {
     const { interruptions } = this;
     if (interruptions.leftMs <= 0) return interruptions.stopped();
+    const place = this.deps.forecast.enter(this.asked, interruptions.leftMs);
+    if (place instanceof Failure) return place;
+    this.held.place = place;
     const { accountId, model } = this.key();
     const permit = this.deps.admission.take(accountId, model, this.command.frames.slotsMissing);
     if (permit instanceof Failure) return permit;
@@ -272,6 +277,7 @@ class Attempt implements Started {
     const computed = await this.interruptions.race(this.timed(run.result));
     if (computed instanceof Failure) return computed;
     const { result, timing } = computed;
+    this.held.place?.computed(startMs(this.observedMs, result.micros));
     const generation = { id: this.generationId, created: this.created };
     const wrong = uncorrelated(this.command, result);
     const ended = wrong ?? this.interruptions.settle();
@@ -347,6 +353,11 @@ class Attempt implements Started {
 
   private key(): { accountId: string; model: string } {
     return { accountId: this.caller.accountId, model: this.command.served.manifest.id };
+  }
+
+  private get asked(): Asked {
+    const { model } = this.command.served;
+    return { ...this.key(), replicas: model ? Math.max(1, model.replicas - model.lost.length) : 1 };
   }
 
   /** Accounts take turns in the engine; two whose ids have the same checksum share a turn. */

@@ -8,6 +8,7 @@ import type { Log } from "../std/log.ts";
 import type { RobotStore } from "../store/robot/robot.ts";
 import type { Catalog } from "./catalog.ts";
 import type { RunSlots, Sessions } from "./exclusive.ts";
+import type { Forecast } from "./forecast.ts";
 import type { Replays } from "./replay.ts";
 
 export interface RobotDeps {
@@ -18,6 +19,8 @@ export interface RobotDeps {
   readonly catalog: Catalog;
   readonly sessions: Sessions;
   readonly replays: Replays;
+  /** How long an observation would wait. */
+  readonly forecast: Forecast;
   readonly admission: RunSlots;
   readonly charges: Charges;
   /** The budget of work that nobody pays for, by account. */

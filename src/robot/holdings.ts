@@ -1,5 +1,5 @@
 /**
- * What one attempt holds: frames, the claim on its observation_id, its session, admission slots, money, the run. Every way out
+ * What one attempt holds: frames, the claim on its observation_id, its session, its place in the forecast, admission slots, money, the run. Every way out
  * of an attempt ends here, once, in `keep` or in `undo`; nothing else gives any of it back.
  */
 import type { Charge, Charges } from "../charge/charges.ts";
@@ -10,6 +10,7 @@ import { present } from "../std/assert.ts";
 import type { Log } from "../std/log.ts";
 import type { Permit } from "./admission.ts";
 import type { Caller } from "./command.ts";
+import type { Place } from "./forecast.ts";
 import type { ObservedFrames } from "./frames.ts";
 import type { Interruptions } from "./interruptions.ts";
 import type { Claim } from "./replay.ts";
@@ -19,6 +20,7 @@ export class Holdings {
   claim: Claim | undefined;
   ticket: Ticket | undefined;
   interruptions: Interruptions | undefined;
+  place: Place | undefined;
   permit: Permit | undefined;
   /** The money for the run, once it was asked for. */
   charge: Promise<Charge | Failure> | undefined;
@@ -82,6 +84,7 @@ export class Holdings {
       // Slots of frames are free when no decoder is at one any more.
       this.inBackground(this.frames.close().then(() => this.framesClosed()));
       this.claim?.release();
+      this.place?.leave();
     }
   }
 

@@ -41,6 +41,7 @@ import { Admission, type AdmissionLimits } from "../robot/admission.ts";
 import { Catalog } from "../robot/catalog.ts";
 import type { RobotDeps } from "../robot/deps.ts";
 import { LocalIds } from "../robot/exclusive.ts";
+import { Forecast } from "../robot/forecast.ts";
 import { Replays } from "../robot/replay.ts";
 import { SessionTable } from "../robot/session/table.ts";
 import { Blobs } from "../runs/blob/blobs.ts";
@@ -157,6 +158,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     catalog: new Catalog(),
     sessions: new SessionTable({ clock, store: store.robot, ...sessionsMax }),
     replays: new Replays(store.robot, new LocalIds()),
+    forecast: new Forecast(clock),
     admission: new Admission(bounds.admission),
     records: store.robot,
   };
@@ -198,7 +200,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const people = new People({ store, clock, signUpOpen, ...(operatorEmail === undefined ? {} : { operatorEmail }) });
   const oidc = settings.oidc && new OidcProvider(settings.oidc, clock, log);
   const deviceLogins = new DeviceLogins(store, people, clock);
-  const { sessions, admission, catalog } = robot;
+  const { sessions, admission, forecast, catalog } = robot;
   const ledger = new LedgerWatch(log, store);
   return {
     core,
@@ -208,7 +210,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     llm: { deps: llmDeps, jobs, owners: new Owners(llmDeps) },
     runs: runDeps,
     socket,
-    ops: { metrics: core.metrics, sessions, admission, ingress, ledger, sockets: socket.sockets },
+    ops: { metrics: core.metrics, sessions, admission, forecast, ingress, ledger, sockets: socket.sockets },
     surfaces: [
       robotHttp({ robot, starts: starts.chat }),
       robotSocket(socket, bounds.socketSilentSeconds),

@@ -72,7 +72,7 @@ export async function checkEnd(history: History, clean: Model): Promise<void> {
   assert(clock.armed === 0, "no timer is left");
   assert(service.http.ingress.bytes === 0 && service.robot.replays.size === 0, "no body and no claim is left");
   assert(
-    service.robot.admission.held === 0 && service.robot.admission.waiting === 0,
+    service.robot.admission.held === 0 && service.robot.admission.waiting === 0 && service.robot.forecast.inside === 0,
     "no slot and no place in its queue is left",
   );
   assert(

@@ -3,6 +3,7 @@ import type { LedgerWatch } from "../../charge/ledger-watch.ts";
 import type { EngineStats } from "../../engine/engine.ts";
 import { ROBOT_ANSWERS } from "../../error/robot.ts";
 import type { RunSlots, Sessions } from "../../robot/exclusive.ts";
+import type { Forecast } from "../../robot/forecast.ts";
 import { Metrics } from "../../std/metrics.ts";
 import { appOf } from "../app.ts";
 import { NO_BODY } from "../http/body-rules.ts";
@@ -21,6 +22,7 @@ export interface OpsDeps {
   readonly sockets: Pick<Sockets, "size">;
   readonly ingress: Pick<Ingress, "bytes">;
   readonly admission: Pick<RunSlots, "held" | "waiting">;
+  readonly forecast: Pick<Forecast, "shed">;
   readonly ledger: Pick<LedgerWatch, "lostTransfers" | "lostAmount">;
 }
 
@@ -44,6 +46,13 @@ async function metrics(service: OpsDeps, stats: EngineStats | undefined): Promis
   const { held, waiting } = service.admission;
   now.reading("gauge", "tendon_admission_held", "Observations that hold frame and run slots.", held);
   now.reading("gauge", "tendon_admission_waiting", "Observations that wait for slots.", waiting);
+  const { shed } = service.forecast;
+  now.reading(
+    "total",
+    "tendon_shed_total",
+    "Observations refused at once: they would have been answered too late.",
+    shed,
+  );
   const { lostTransfers, lostAmount } = service.ledger;
   const lost = "that the database had confirmed and lost; the log names them.";
   now.reading("total", "tendon_ledger_lost_total", `Transfers of the ledger ${lost}`, lostTransfers);

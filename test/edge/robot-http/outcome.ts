@@ -20,7 +20,7 @@ export async function expectClean(at: Stage, step: number): Promise<void> {
   const { ingress } = service.http;
   const { admission } = service.robot;
   expect([engine.framesHeld, engine.runsHeld, clock.armed, ingress.bytes]).toEqual([0, 0, 0, 0]);
-  expect([admission.held, admission.waiting]).toEqual([0, 0]);
+  expect([admission.held, admission.waiting, service.robot.forecast.inside]).toEqual([0, 0, 0]);
   const account = await at.store.accounts.accountById("acct_1");
   expect(account).toMatchObject({ held: 0n });
   const response = await at.chat(session);

@@ -1,0 +1,159 @@
+/**
+ * How long an observation would wait for its model, and its refusal where its chunk could not be ready in time.
+ *
+ * The estimate of a model: the observations that would be answered before this one (accounts take turns, so of another account as
+ * many as of its own and one more), times what an answer has taken lately. It is not asked while a replica is free: then whoever
+ * comes is let in, and its answer corrects an estimate that was wrong. Old answers count less and less, and after some silence none
+ * do. Goal: past capacity the work goes into chunks that are of use. Not a goal: the last per cent of capacity.
+ */
+import { Failure } from "../error/core.ts";
+import { ROBOT } from "../error/robot.ts";
+import type { Clock } from "../std/clock.ts";
+
+/** After the time of so many answers, */
+const HALF_LIFE_ANSWERS = 8;
+/** and no less than this, milliseconds, an answer counts half. */
+const HALF_LIFE_MS_MIN = 250;
+/** With fewer answers, weighted so, nothing is known, */
+const ANSWERS_MIN = 3;
+/** nor after such a time without one. */
+const FORGOTTEN_MS = 10_000;
+/** Of the time that is left: an estimate is a mean, and who is let in on the edge is too late every other time, in vain. */
+const SHARE_MAX = 0.8;
+
+/** Who asks which model. */
+export interface Asked {
+  readonly accountId: string;
+  readonly model: string;
+  /** Runs that the model makes at once: its replicas that work. */
+  readonly replicas: number;
+}
+
+/** An observation that is being answered. */
+export interface Place {
+  /** Its chunk is there; the model has started on it at `startedMs`, monotonic. */
+  computed(startedMs: number): void;
+  /** It is answered or refused; later calls do nothing. */
+  leave(): void;
+}
+
+export class Forecast {
+  private readonly paces = new Map<string, Pace>();
+  private refused = 0;
+
+  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
+
+  /** Observations that are being answered. */
+  get inside(): number {
+    return [...this.paces.values()].reduce((sum, { count }) => sum + count, 0);
+  }
+
+  /** Observations that were refused so far. */
+  get shed(): number {
+    return this.refused;
+  }
+
+  /** A place, or the refusal of an observation that could not be answered within `leftMs`: `engine_unavailable`. */
+  enter(asked: Asked, leftMs: number): Place | Failure {
+    const pace = this.paceOf(asked.model);
+    const { waitMs, runMs } = pace.estimate(asked);
+    if (waitMs === 0 || waitMs + runMs <= SHARE_MAX * leftMs) return pace.enter(asked);
+    this.refused += 1;
+    const [wait, left] = [waitMs + runMs, leftMs].map((ms) => Math.round(ms));
+    const message =
+      `too much is asked of this model: the chunk would be ready in about ${wait} ms and is of use for ${left} ms; ` +
+      "nothing ran, retry with a fresh observation";
+    return new Failure(ROBOT.engine_unavailable, message, { retryAfterSeconds: secondsOf(waitMs) });
+  }
+
+  /** Whole seconds until an observation of this account would no longer have to wait; at least 1. */
+  retryAfterSeconds(asked: Asked): number {
+    return secondsOf(this.paceOf(asked.model).estimate(asked).waitMs);
+  }
+
+  private paceOf(model: string): Pace {
+    const pace = this.paces.get(model) ?? new Pace(this.clock);
+    this.paces.set(model, pace);
+    return pace;
+  }
+}
+
+function secondsOf(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1_000));
+}
+
+/** Of one model. */
+class Pace {
+  /** Observations inside, by account. */
+  private readonly accounts = new Map<string, number>();
+  count = 0;
+  /** Weighted sums over the answers so far: their number, */
+  private answers = 0;
+  /** the time between one and the next, as far as all replicas were busy, */
+  private betweenMs = 0;
+  /** and from the model's start to the answer. */
+  private runMs = 0;
+  /** When the last one was added. */
+  private addedMs = 0;
+  /** The last answer, or the begin of work after a rest. */
+  private sinceMs = 0;
+  /** As the last observation that was let in knew it. */
+  private replicas = 1;
+
+  constructor(private readonly clock: Pick<Clock, "monotonicMs">) {}
+
+  enter({ accountId, replicas }: Asked): Place {
+    this.replicas = replicas;
+    if (this.count === 0) this.sinceMs = this.clock.monotonicMs();
+    this.add(accountId, 1);
+    let startedMs: number | undefined;
+    let isInside = true;
+    return {
+      computed: (ms) => {
+        startedMs = ms;
+      },
+      leave: () => {
+        if (!isInside) return;
+        isInside = false;
+        if (startedMs !== undefined) this.answered(startedMs);
+        this.add(accountId, -1);
+      },
+    };
+  }
+
+  /** The wait for the model's start, 0 where a replica is free or nothing is known, and the time from there to the answer. */
+  estimate({ accountId, replicas }: Asked): { readonly waitMs: number; readonly runMs: number } {
+    const waiting = Math.max(0, this.before(accountId) + 1 - replicas);
+    const isKnown = this.answers >= ANSWERS_MIN && this.clock.monotonicMs() - this.addedMs < FORGOTTEN_MS;
+    if (waiting === 0 || !isKnown) return { waitMs: 0, runMs: 0 };
+    return { waitMs: (waiting * this.betweenMs) / this.answers, runMs: this.runMs / this.answers };
+  }
+
+  /** How many are answered before an observation of this account that comes now. */
+  private before(accountId: string): number {
+    const own = this.accounts.get(accountId) ?? 0;
+    let before = own;
+    for (const [other, count] of this.accounts) if (other !== accountId) before += Math.min(count, own + 1);
+    return before;
+  }
+
+  private answered(startedMs: number): void {
+    const nowMs = this.clock.monotonicMs();
+    const meanMs = this.answers === 0 ? 0 : this.betweenMs / this.answers;
+    const weight = 2 ** (-(nowMs - this.addedMs) / Math.max(HALF_LIFE_MS_MIN, HALF_LIFE_ANSWERS * meanMs));
+    // With fewer observations than replicas the answers come more slowly than they could.
+    const busy = Math.min(1, this.count / this.replicas);
+    this.answers = this.answers * weight + 1;
+    this.betweenMs = this.betweenMs * weight + (nowMs - this.sinceMs) * busy;
+    this.runMs = this.runMs * weight + Math.max(0, nowMs - startedMs);
+    this.addedMs = nowMs;
+    this.sinceMs = nowMs;
+  }
+
+  private add(accountId: string, change: 1 | -1): void {
+    this.count += change;
+    const own = (this.accounts.get(accountId) ?? 0) + change;
+    if (own > 0) this.accounts.set(accountId, own);
+    else this.accounts.delete(accountId);
+  }
+}

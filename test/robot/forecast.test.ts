@@ -1,0 +1,218 @@
+/** Who is refused because its chunk would come too late, and how an estimate comes about, is forgotten and heals. */
+import { describe, expect, test } from "bun:test";
+import { Failure } from "../../src/error/core.ts";
+import { type Asked, Forecast, type Place } from "../../src/robot/forecast.ts";
+import { RandomStream } from "../../src/std/random.ts";
+import { FakeClock } from "../std/fake-clock.ts";
+
+const ONE: Asked = { accountId: "a", model: "m", replicas: 1 };
+const other = (accountId: string, replicas = 1): Asked => ({ ...ONE, accountId, replicas });
+
+/** Longer than any wait. */
+const LONG_MS = 1e9;
+
+class Line {
+  readonly clock = new FakeClock();
+  readonly forecast = new Forecast(this.clock);
+
+  enter(asked: Asked = ONE, leftMs = LONG_MS): Place {
+    const place = this.forecast.enter(asked, leftMs);
+    if (place instanceof Failure) throw new Error(place.message);
+    return place;
+  }
+
+  /** `count` observations, one after the other, each of which the model answers in `ms`. */
+  answer(count: number, ms: number, asked: Asked = ONE): void {
+    for (let n = 0; n < count; n += 1) {
+      const place = this.enter(asked);
+      this.run(place, ms);
+    }
+  }
+
+  /** The model works on the observation for `ms`. */
+  run(place: Place, ms: number): void {
+    const startedMs = this.clock.monotonicMs();
+    this.clock.advance(ms);
+    place.computed(startedMs);
+    place.leave();
+  }
+
+  /** Whether an observation is refused that has so much time; it does not stay. */
+  refuses(leftMs: number, asked: Asked = ONE): boolean {
+    const place = this.forecast.enter(asked, leftMs);
+    if (!(place instanceof Failure)) place.leave();
+    return place instanceof Failure;
+  }
+
+  /** The shortest time with which an observation is let in, to a hundredth of a millisecond. */
+  needs(asked: Asked = ONE): number {
+    let [low, high] = [0, 1e6];
+    while (high - low > 0.01) {
+      const middle = (low + high) / 2;
+      if (this.refuses(middle, asked)) low = middle;
+      else high = middle;
+    }
+    return high;
+  }
+}
+
+/** Who waits for so long, its own run included, needs a quarter more. */
+const withMargin = (ms: number) => ms / 0.8;
+
+describe("an observation is refused", () => {
+  test("never while nothing is inside, however little time it has", () => {
+    const line = new Line();
+    expect(line.refuses(1)).toBe(false);
+    line.answer(10, 500);
+    expect(line.refuses(1)).toBe(false);
+    expect(line.forecast.shed).toBe(0);
+  });
+
+  test("never before some answers are known", () => {
+    const line = new Line();
+    line.answer(1, 5_000);
+    const inside = Array.from({ length: 50 }, () => line.enter());
+    expect(line.refuses(1)).toBe(false);
+    for (const place of inside) place.leave();
+  });
+
+  test("when those before it and its own run take longer than it has", () => {
+    const line = new Line();
+    line.answer(20, 100);
+    const inside = [1, 2, 3].map(() => line.enter());
+    expect(line.needs()).toBeCloseTo(withMargin(3 * 100 + 100), 1);
+    const refusal = line.forecast.enter(ONE, 200);
+    if (!(refusal instanceof Failure)) throw new Error("it was let in");
+    expect([refusal.code, refusal.retryAfterSeconds, refusal.message]).toEqual([
+      "engine_unavailable",
+      1,
+      "too much is asked of this model: the chunk would be ready in about 400 ms and is of use for 200 ms; nothing ran, retry with a fresh observation",
+    ]);
+    for (const place of inside) place.leave();
+    expect([line.forecast.inside, line.refuses(1)]).toEqual([0, false]);
+  });
+
+  test("with the wait as Retry-After, in whole seconds, rounded up", () => {
+    const line = new Line();
+    line.answer(20, 700);
+    for (let n = 0; n < 3; n += 1) line.enter();
+    const refusal = line.forecast.enter(ONE, 10);
+    expect(refusal instanceof Failure && refusal.retryAfterSeconds).toBe(3);
+    expect([line.forecast.retryAfterSeconds(ONE), line.forecast.retryAfterSeconds(other("b"))]).toEqual([3, 1]);
+    expect(line.forecast.retryAfterSeconds({ ...ONE, model: "unheard of" })).toBe(1);
+  });
+});
+
+describe("who is before whom", () => {
+  test("accounts take turns: of another one as many as of its own and one more", () => {
+    const line = new Line();
+    line.answer(20, 100);
+    for (let n = 0; n < 50; n += 1) line.enter();
+    expect(line.needs()).toBeCloseTo(withMargin(5_100), 1);
+    expect(line.needs(other("b"))).toBeCloseTo(withMargin(200), 1);
+    for (let n = 0; n < 2; n += 1) line.enter(other("b"));
+    // Two of its own, three of the other, and itself.
+    expect(line.needs(other("b"))).toBeCloseTo(withMargin(600), 1);
+    expect(line.needs(other("c"))).toBeCloseTo(withMargin(300), 1);
+  });
+
+  test("each model has its own line", () => {
+    const line = new Line();
+    line.answer(20, 100);
+    for (let n = 0; n < 50; n += 1) line.enter();
+    expect(line.refuses(1, { ...ONE, model: "n" })).toBe(false);
+  });
+
+  test("as long as a replica is free nobody waits; one robot alone does not make several replicas look slow", () => {
+    const line = new Line();
+    line.answer(20, 100, other("a", 4));
+    for (let n = 0; n < 3; n += 1) line.enter(other("a", 4));
+    expect(line.refuses(1, other("a", 4))).toBe(false);
+    line.enter(other("a", 4));
+    // One answer each 25 ms, and the run itself.
+    expect(line.needs(other("a", 4))).toBeCloseTo(withMargin(125), 1);
+    // A replica is lost: more of them wait, for fewer.
+    expect(line.needs(other("a", 3))).toBeCloseTo(withMargin(150), 1);
+  });
+});
+
+describe("the estimate", () => {
+  test("is that of a batch: several answers at once count each for its part of the time", () => {
+    const line = new Line();
+    for (let round = 0; round < 10; round += 1) {
+      const batch = Array.from({ length: 8 }, () => line.enter());
+      const startedMs = line.clock.monotonicMs();
+      line.clock.advance(80);
+      for (const place of batch) {
+        place.computed(startedMs);
+        place.leave();
+      }
+    }
+    for (let n = 0; n < 8; n += 1) line.enter();
+    expect(line.needs()).toBeCloseTo(withMargin(8 * 10 + 80), 1);
+  });
+
+  test("takes no notice of what was refused, withdrawn or failed, nor of rests", () => {
+    const line = new Line();
+    line.answer(20, 100);
+    const waits = line.enter();
+    line.clock.advance(40);
+    waits.leave();
+    line.clock.advance(500);
+    line.answer(5, 100);
+    line.enter();
+    expect(line.needs()).toBeCloseTo(withMargin(200), 1);
+  });
+
+  test("follows a model that has become slower, and one that has become faster, within twenty answers or a second", () => {
+    const line = new Line();
+    line.answer(1_000, 5);
+    line.answer(20, 100);
+    const first = line.enter();
+    expect(line.needs()).toBeGreaterThan(withMargin(150));
+    first.leave();
+    line.answer(200, 5);
+    line.enter();
+    expect(line.needs()).toBeLessThan(withMargin(20));
+  });
+
+  test("heals from one answer that took very long: the next ones are let in as the line empties", () => {
+    const line = new Line();
+    line.answer(20, 10);
+    line.answer(1, 5_000);
+    line.answer(200, 10);
+    line.enter();
+    expect(line.needs()).toBeLessThan(100);
+  });
+
+  test("is forgotten after a rest", () => {
+    const line = new Line();
+    line.answer(20, 100);
+    line.clock.advance(60_000);
+    for (let n = 0; n < 50; n += 1) line.enter();
+    expect(line.refuses(1)).toBe(false);
+  });
+});
+
+test("whatever comes and goes, nobody stays inside, and at rest everybody is let in", () => {
+  const random = new RandomStream("forecast");
+  const below = (limit: number) => random.word() % limit;
+  for (let history = 0; history < 50; history += 1) {
+    const line = new Line();
+    const inside: Place[] = [];
+    for (let step = 0; step < 300; step += 1) {
+      line.clock.advance(below(50));
+      if (below(2) === 0) {
+        const place = line.forecast.enter(other(`account ${below(4)}`, 1 + below(3)), below(500));
+        if (!(place instanceof Failure)) inside.push(place);
+        continue;
+      }
+      const [place] = inside.splice(below(inside.length + 1), 1);
+      if (below(3) > 0) place?.computed(line.clock.monotonicMs() - below(20));
+      place?.leave();
+      place?.leave();
+    }
+    for (const place of inside) place.leave();
+    expect([line.forecast.inside, line.refuses(0)]).toEqual([0, false]);
+  }
+});
