@@ -98,7 +98,7 @@ export async function otherKey(
 }
 
 /** One whole observation with frames that cost next to nothing to decode, without a session. */
-async function smallRequest(): Promise<object> {
+export async function smallRequest(): Promise<object> {
   const background = { r: 90, g: 120, b: 150 };
   const jpeg = await sharp({ create: { width: EDGE_PX, height: EDGE_PX, channels: 3, background } })
     .jpeg()

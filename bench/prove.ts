@@ -28,6 +28,7 @@ import { memory } from "./memory.ts";
 import { money } from "./money.ts";
 import { nativeMemory } from "./native-memory.ts";
 import { overhead } from "./overhead.ts";
+import { overload } from "./overload.ts";
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
 import { runs } from "./runs.ts";
@@ -38,7 +39,7 @@ import { start } from "./start.ts";
 
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill, ab],
-  ...[money, overhead, interference, llm, llmBeside, llmKill],
+  ...[money, overhead, overload, interference, llm, llmBeside, llmKill],
   ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz],
 ];
 
