@@ -35,7 +35,7 @@ export async function openModel(options: { decodeThreads: number; device: string
 export async function oneChunk(model: Model, frames: readonly Uint8Array[], step: number): Promise<void> {
   const put = frames.map((jpeg, camera) => model.framePut(camera, jpeg, 0));
   const taken = put.filter((frame): frame is Frame => !(frame instanceof Failure));
-  const refused = (await Promise.all(taken.map((frame) => frame.decoded))).find((end) => end instanceof Failure);
+  const refused = (await Promise.all(taken.map((frame) => frame.decoded()))).find((end) => end instanceof Failure);
   if (taken.length < put.length || refused) throw new Error(`a frame was refused: ${refused?.message ?? "no slot"}`);
   const state = new Float32Array(model.manifest.state.columns.length).fill(0.1);
   const run = model.observe({ frames: taken, instruction: SAMPLE_INSTRUCTION, state, step, seed: 0, turn: 0 });

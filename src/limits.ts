@@ -395,7 +395,6 @@ assert(LIMITS.runIdleMs < 1_000 * LIMITS.runConnectionIdleSeconds, "an upload th
 assert(1_000 * LIMITS.runLeftSeconds > LIMITS.runBodyMs, "a file that still comes is not taken to be left");
 assert(LIMITS.runPartBytes <= LIMITS.runFileBytesMax, "a part fits into one request");
 assert(LIMITS.deadlineMs.max === 1_000 * LIMITS.chunkSecondsMax, "a robot waits no longer than a service may");
-// The largest idle time that Bun accepts is 255 s.
-assert(LIMITS.chunkSecondsMax + 10 < 255, "the server can be told to wait for the slowest chunk");
+assert(LIMITS.chunkSecondsMax + 10 < 255, "Bun, whose longest idle time is 255 s, waits for the slowest chunk");
 assert(LIMITS.clientAnswerMs > 1_000 * LIMITS.chunkSecondsDefault, "a client waits for a chunk of the default time");
 assert(LIMITS.drainMs + 2 * LIMITS.flushMs < LIMITS.shutdownMs, "draining, last answers and closing fit into shutdown");

@@ -49,6 +49,7 @@ export class FakeEngine implements Engine {
   framesHeld = 0;
   /** Runs that are neither committed nor aborted. */
   runsHeld = 0;
+  /** Those of runs whose frames were decoded. */
   readonly observations: Observation[] = [];
   readonly cameras: number[] = [];
   commits = 0;
@@ -82,6 +83,8 @@ export class FakeEngine implements Engine {
   /** Of each model, whose slots they share. */
   replicasPerModel = 1;
   private readonly manifests = new WeakMap<Observation, Manifest>();
+  /** Of each frame: gives it to a run, which waits for its decode. */
+  private readonly taken = new WeakMap<Frame, () => Promise<Failure | undefined>>();
   private readonly losses = new Map<string, (lost: LostReplica) => void>();
 
   async load({ bundle, device }: LoadOptions): Promise<Model> {
@@ -195,7 +198,19 @@ export class FakeEngine implements Engine {
       // As the native engine: the decode of a dropped frame ends.
       dropped.resolve(new Failure(ROBOT.engine_unavailable, "the frame was dropped before its decode"));
     };
-    return { decoded: Promise.race([work, dropped.promise]), decodeMs: this.decodeMs, drop };
+    const taken = () => {
+      release();
+      frame.decodeMs = 0;
+      return work;
+    };
+    const frame = {
+      decoded: () => Promise.race([work, dropped.promise]),
+      decodeMs: this.decodeMs,
+      drop,
+      freed: async () => {},
+    };
+    this.taken.set(frame, taken);
+    return frame;
   }
 
   private observe(manifest: Manifest, observation: Observation, slot: FakeSlot | undefined): Run | Failure {
@@ -203,14 +218,19 @@ export class FakeEngine implements Engine {
     if (refusal) return refusal;
     if (slot?.running) throw new Error("a slot takes one run at a time");
     this.manifests.set(observation, manifest);
-    this.observations.push(observation);
-    for (const frame of observation.frames) frame.drop();
+    const frames = observation.frames.map((frame) => present(this.taken.get(frame), "a frame of this engine")());
     this.runsHeld += 1;
     if (slot) slot.running = true;
     const cancelled = Promise.withResolvers<Failure>();
     const released = Promise.withResolvers<void>();
     let [settled, started, ended] = [false, false, false];
-    const work = this.script.start(observation).then(() => {
+    const work = Promise.all(frames).then(async (failures) => {
+      const bad = failures.findIndex((failure) => failure !== undefined);
+      if (bad >= 0) run.badFrame = bad;
+      const failure = failures[bad];
+      if (failure) return failure;
+      if (!settled) this.observations.push(observation);
+      await this.script.start(observation);
       started = true;
       return settled ? this.chunk(observation) : this.script.run(observation);
     });
@@ -233,8 +253,10 @@ export class FakeEngine implements Engine {
       // As the native engine: the result settles at once, whatever still runs.
       cancelled.resolve(new Failure(ROBOT.engine_unavailable, "the run was cancelled"));
     };
-    return {
+    const run: Run & { badFrame: number | undefined } = {
       result,
+      badFrame: undefined,
+      decodeMs: frames.length * this.decodeMs,
       released: released.promise,
       cancel,
       withdraw: () => {
@@ -253,6 +275,7 @@ export class FakeEngine implements Engine {
         if (slot) slot.staged = undefined;
       },
     };
+    return run;
   }
 }
 

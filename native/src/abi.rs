@@ -2,8 +2,8 @@
 //! those of a run in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
-//! - They return at once. Each accepted `tendon_load`, `tendon_unload`, `tendon_frame_put` and `tendon_observe` ends in one
-//!   completion `(ticket, status)`, called on any native thread, or on the caller's own during `tendon_unload`,
+//! - They return at once. Each accepted `tendon_load`, `tendon_unload` and `tendon_observe` ends in one completion
+//!   `(ticket, status)`, and a frame where `tendon_frame_watch` or `tendon_frame_drop` says so, called on any native thread, or on the caller's own during `tendon_unload`,
 //!   `tendon_cancel` and `tendon_withdraw`. The completion must not call the engine on that thread, and must stay valid until
 //!   `tendon_close` returns.
 //! - They may be made from one thread at a time, any thread; a call while another thread is in one is `Status::Misuse`.

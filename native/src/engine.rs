@@ -4,6 +4,7 @@ mod load;
 
 use crate::allocator;
 use crate::completion::{Completion, Completions, panics};
+use crate::frame::Dropped;
 use crate::jpeg::Library;
 use crate::layout::{
     ERROR_TEXT_BYTES, FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX, MemoryState, ObserveRequest, OpenOptions, Stats,
@@ -71,15 +72,10 @@ impl Engine {
         let library = Library::open(jpeg).map_err(fail)?;
         let frames_max = options.frames_max as usize;
         let completions = Arc::new(Completions::new(done));
-        let pool = Pool::start(&library, options.decode_threads as usize, frames_max * MODELS_MAX, &completions)
-            .map_err(fail)?;
-        let host = Arc::new(Host {
-            runtime: runtime.to_path_buf(),
-            jpeg: library,
-            runs: Arc::new(RunSlots::new(options.chunks_max as usize)),
-            frames_max,
-            completions,
-        });
+        let runs = Arc::new(RunSlots::new(options.chunks_max as usize));
+        let threads = options.decode_threads as usize;
+        let pool = Pool::start(&library, threads, frames_max * MODELS_MAX, &runs, &completions).map_err(fail)?;
+        let host = Arc::new(Host { runtime: runtime.to_path_buf(), jpeg: library, runs, frames_max, completions });
         let slot = |index| ModelSlot {
             word: Word::new(Kind::Model, 0, index),
             place: Mutex::new(Place::Free),
@@ -145,9 +141,21 @@ impl Engine {
         Ok(ticket)
     }
 
-    /// Frees a frame.
-    pub fn frame_drop(&self, model: Ticket, frame: Ticket) -> Answer<()> {
-        if self.model(model)?.frames.drop_frame(frame) { Ok(()) } else { misuse("stale frame, or it belongs to a run") }
+    /// Frees a frame: 0 if that is done, 1 if its completion comes.
+    pub fn frame_drop(&self, model: Ticket, frame: Ticket) -> Answer<i32> {
+        let dropped = self.model(model)?.frames.drop_frame(frame);
+        dropped.map_or_else(
+            || misuse("stale frame, or it belongs to a run"),
+            |dropped| Ok(i32::from(dropped == Dropped::Later)),
+        )
+    }
+
+    /// Asks for a frame's completion: 1 if it comes, otherwise the status of the frame.
+    pub fn frame_watch(&self, model: Ticket, frame: Ticket) -> Answer<i32> {
+        match self.model(model)?.frames.watch(frame) {
+            Some(status) => Ok(status.map_or(1, |status| status as i32)),
+            None => misuse("stale frame, or it was dropped or belongs to a run"),
+        }
     }
 
     /// Microseconds that the decode of a frame took.

@@ -1,29 +1,25 @@
-//! Frame slots: each decodes one JPEG to a normalised tensor in page-locked memory.
-//!
-//! A slot is free → pending (queued or decoding) → ready or failed → free. A drop while it is pending takes effect when
-//! the decode thread takes it from the queue. Each put gets exactly one completion.
+//! Frame slots: each decodes one JPEG to a normalised tensor in page-locked memory. `state.rs` has their states.
 
 mod decode;
+mod state;
 
-pub use decode::{Decoded, Worker};
+pub use decode::Worker;
+pub use state::Dropped;
 
 use crate::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
 use crate::manifest::{Image, Resize};
 use crate::memory::Block;
 use crate::resize::Mode;
-use crate::status::ErrorText;
+use crate::status::{ErrorText, Status};
 use crate::sync::lock;
-use crate::ticket::{FREE, Kind, Ticket, Word};
+use crate::ticket::{Kind, Ticket};
+use state::State;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-const PENDING: u8 = 1;
-const READY: u8 = 2;
-const FAILED: u8 = 3;
-const DROPPED: u8 = 4;
-/// Taken over by a run.
-const CLAIMED: u8 = 5;
+/// Who is told that a decode has ended.
+pub type Told = state::Told<Status>;
 
 /// How an image becomes the model's tensor.
 pub struct FrameSpec {
@@ -66,11 +62,9 @@ pub struct FrameData {
 }
 
 struct Slot {
-    word: Word,
+    state: State<Status>,
     data: Mutex<FrameData>,
     error: Mutex<ErrorText>,
-    /// The frame that was decoded last, and what that took, microseconds.
-    spent: Mutex<(Ticket, u32)>,
 }
 
 /// The highest generation of a frame so far, for each place of a model: a ticket of an unloaded model is not valid for the next
@@ -96,7 +90,7 @@ impl FrameSlots {
         let slots = (0..count)
             .map(|index| {
                 Ok(Slot {
-                    word: Word::new(Kind::Frame, generation, base + index),
+                    state: State::new(generation, base + index),
                     data: Mutex::new(FrameData {
                         jpeg: Vec::with_capacity(JPEG_BYTES_MAX),
                         tensor: Block::locked(spec.values())?,
@@ -104,7 +98,6 @@ impl FrameSlots {
                         done: now,
                     }),
                     error: Mutex::new(ErrorText::new()),
-                    spent: Mutex::new((Ticket(0), 0)),
                 })
             })
             .collect::<Result<Vec<_>, String>>()?;
@@ -117,13 +110,13 @@ impl FrameSlots {
         assert!(jpeg.len() <= JPEG_BYTES_MAX, "the caller has checked the length");
         let index = lock(&self.free).pop()? as usize;
         let slot = &self.slots[index];
-        let ticket = slot.word.next()?;
+        let ticket = slot.state.next()?;
         GENERATIONS[self.base / FRAMES_MAX].fetch_max(ticket.generation(), Ordering::AcqRel);
         let mut data = lock(&slot.data);
         data.jpeg.clear();
         data.jpeg.extend_from_slice(jpeg);
         data.put = Instant::now();
-        slot.word.open(ticket, PENDING);
+        slot.state.open(ticket);
         Some(ticket)
     }
 
@@ -132,62 +125,101 @@ impl FrameSlots {
         self.slots.get(ticket.index(Kind::Frame)?.checked_sub(self.base)?)
     }
 
-    /// Changes the state of a frame; a slot that becomes free can be taken again. False for a stale ticket or another state.
-    fn turn(&self, ticket: Ticket, from: u8, to: u8) -> bool {
-        let turned = self.slot(ticket).is_some_and(|slot| slot.word.turn(ticket, from, to));
-        if turned && to == FREE {
-            let index = ticket.index(Kind::Frame).expect("a frame's ticket") - self.base;
-            lock(&self.free).push(index as u16);
+    /// The slot can be taken again.
+    fn freed(&self, ticket: Ticket) {
+        let index = ticket.index(Kind::Frame).expect("a frame's ticket") - self.base;
+        lock(&self.free).push(index as u16);
+    }
+
+    /// Frees the slot, now or when its decode ends. None for a stale ticket, and for a frame that was dropped or belongs to a run.
+    pub fn drop_frame(&self, ticket: Ticket) -> Option<Dropped> {
+        let dropped = self.slot(ticket)?.state.drop_frame(ticket)?;
+        if dropped == Dropped::Free {
+            self.freed(ticket);
         }
-        turned
+        Some(dropped)
     }
 
-    /// Frees the slot, now or when its decode ends. False for a stale ticket and for a frame that belongs to a run.
-    pub fn drop_frame(&self, ticket: Ticket) -> bool {
-        // A decode that ends meanwhile makes the frame ready or failed, once.
-        self.turn(ticket, PENDING, DROPPED) || self.turn(ticket, READY, FREE) || self.turn(ticket, FAILED, FREE)
+    /// As `State::watch`.
+    pub fn watch(&self, ticket: Ticket) -> Option<Option<Status>> {
+        self.slot(ticket)?.state.watch(ticket)
     }
 
-    /// Frees a frame that is not decoded: the queue was full, the engine closes, or the decode panicked.
+    /// Frees a pending frame whose decode was not queued.
     pub fn refuse(&self, ticket: Ticket) {
-        let _ = self.turn(ticket, PENDING, FREE) || self.turn(ticket, DROPPED, FREE);
-    }
-
-    /// Takes a ready frame for a run. False for any other.
-    pub fn claim(&self, ticket: Ticket) -> bool {
-        self.turn(ticket, READY, CLAIMED)
-    }
-
-    /// Undoes the claims of a refused run.
-    pub fn unclaim(&self, tickets: &[Ticket]) {
-        for &ticket in tickets {
-            self.turn(ticket, CLAIMED, READY);
+        if self.slot(ticket).is_some_and(|slot| slot.state.refuse(ticket)) {
+            self.freed(ticket);
         }
+    }
+
+    /// As `State::is_claimable`.
+    pub fn is_claimable(&self, ticket: Ticket) -> bool {
+        self.slot(ticket).is_some_and(|slot| slot.state.is_claimable(ticket))
+    }
+
+    /// As `State::claim`.
+    pub fn claim(&self, ticket: Ticket, run: Ticket, place: usize) -> bool {
+        self.slot(ticket).expect("a claimable frame").state.claim(ticket, run, place)
+    }
+
+    /// The run that awaits a frame.
+    pub fn awaited_by(&self, ticket: Ticket) -> Option<Ticket> {
+        self.slot(ticket)?.state.awaited_by(ticket)
+    }
+
+    /// A frame that is not decoded: the engine closes, or its run was cancelled.
+    pub fn give_up(&self, ticket: Ticket) -> Told {
+        self.ended(ticket, Status::Cancelled, 0)
+    }
+
+    /// The decode of a frame panicked.
+    pub fn panicked(&self, ticket: Ticket) -> Told {
+        if let Some(slot) = self.slot(ticket) {
+            lock(&slot.error).set(format_args!("the native decoder panicked"));
+        }
+        self.ended(ticket, Status::Decoder, 0)
+    }
+
+    fn ended(&self, ticket: Ticket, status: Status, spent_us: u32) -> Told {
+        let Some(slot) = self.slot(ticket) else { return Told::Nobody };
+        let told = slot.state.ended(ticket, status == Status::Ok, status, spent_us);
+        if told == Told::Dropped {
+            self.freed(ticket);
+        }
+        told
+    }
+
+    /// How the decode of a run's frame went: its place in the run, its status, and the microseconds that it took.
+    pub fn of_run(&self, ticket: Ticket) -> Option<(usize, Status, u32)> {
+        let state = &self.slot(ticket)?.state;
+        state.last(ticket).map(|last| (state.place(), last.status, last.spent_us))
     }
 
     /// The data of a claimed frame.
     pub fn claimed(&self, ticket: Ticket) -> Option<MutexGuard<'_, FrameData>> {
         let slot = self.slot(ticket)?;
         let data = lock(&slot.data);
-        (slot.word.state(ticket) == Some(CLAIMED)).then_some(data)
+        slot.state.is_claimed(ticket).then_some(data)
     }
 
     /// Frees a claimed frame after the run has read it; a second call does nothing.
     pub fn finish(&self, ticket: Ticket) {
-        self.turn(ticket, CLAIMED, FREE);
+        if self.slot(ticket).is_some_and(|slot| slot.state.finish(ticket)) {
+            self.freed(ticket);
+        }
     }
 
     /// The text of a failed frame.
     pub fn error(&self, ticket: Ticket) -> Option<MutexGuard<'_, ErrorText>> {
         let slot = self.slot(ticket)?;
-        slot.word.state(ticket).map(|_| lock(&slot.error))
+        slot.state.is_of(ticket).then(|| lock(&slot.error))
     }
 
     /// Microseconds that the decode of a frame took, also of one that was dropped meanwhile; 0 if it was not decoded, and once
     /// its slot has decoded another one.
     pub fn spent_us(&self, ticket: Ticket) -> i32 {
-        let spent = self.slot(ticket).map(|slot| *lock(&slot.spent));
-        spent.filter(|(decoded, _)| *decoded == ticket).map_or(0, |(_, us)| us.min(i32::MAX as u32) as i32)
+        let last = self.slot(ticket).and_then(|slot| slot.state.last(ticket));
+        last.map_or(0, |last| last.spent_us.min(i32::MAX as u32) as i32)
     }
 
     /// Free slots now.

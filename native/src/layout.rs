@@ -10,7 +10,7 @@ use crate::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -167,6 +167,10 @@ abi_struct! {
         encode_us: u32,
         /// Observations that ran in the same batch, this one included.
         batch: u32,
+        /// What the decodes of its frames took, microseconds; also of a run that failed.
+        frames_us: u32,
+        /// Of a run that ended with `Image` or `Decoder`: the place of the first frame that could not be decoded.
+        bad_frame: u32,
         /// Row-major values in robot units.
         values: [f32; 2048],
     }
@@ -370,6 +374,8 @@ impl ChunkResult {
         denoise_us: 0,
         encode_us: 0,
         batch: 0,
+        frames_us: 0,
+        bad_frame: 0,
         values: [0.0; CHUNK_VALUES_MAX],
     };
 }

@@ -15,7 +15,7 @@ use crate::layout::{NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest};
 use crate::manifest::Manifest;
 use crate::prompt::Prompt;
 use crate::queue::Queue;
-use crate::run::RunSlots;
+use crate::run::{Job, RunSlots};
 use crate::running::Running;
 use crate::status::{Failure, Status};
 use crate::sync::lock;
@@ -196,27 +196,20 @@ impl Model {
                 self.manifest.state.columns.len()
             )));
         }
-        let instruction = self.prompt.instruction(instruction).ok_or_else(too_long)?;
-        let episode = home.map(|(replica, slot)| (self.episodes[replica].clone(), slot));
-        if episode.as_ref().is_some_and(|(episodes, slot)| !episodes.take(*slot)) {
-            return Err(misuse("another run has the slot".into()));
-        }
-        let give_back = |claimed: &[Ticket]| {
-            self.frames.unclaim(claimed);
-            if let Some((replica, slot)) = home {
-                self.episodes[replica].settle(slot, false);
-            }
-        };
         let mut tickets = [Ticket(0); OBSERVATION_FRAMES_MAX];
         for (ticket, &frame) in tickets.iter_mut().zip(&request.frames[..count]) {
             *ticket = Ticket::from_wire(frame);
         }
         let frames = &tickets[..count];
-        for (claimed, &frame) in frames.iter().enumerate() {
-            if !self.frames.claim(frame) {
-                give_back(&frames[..claimed]);
-                return Err(misuse(format!("frame {claimed} is not decoded, already taken or stale")));
+        for (place, &frame) in frames.iter().enumerate() {
+            if !self.frames.is_claimable(frame) || frames[..place].contains(&frame) {
+                return Err(misuse(format!("frame {place} is dropped, watched, already taken or stale")));
             }
+        }
+        let instruction = self.prompt.instruction(instruction).ok_or_else(too_long)?;
+        let episode = home.map(|(replica, slot)| (self.episodes[replica].clone(), slot));
+        if episode.as_ref().is_some_and(|(episodes, slot)| !episodes.take(*slot)) {
+            return Err(misuse("another run has the slot".into()));
         }
         let opened = self.runs.open(|job| {
             job.model = Some(self.clone());
@@ -230,28 +223,46 @@ impl Model {
             job.fault = fault;
             job.episode = episode;
             job.submitted = Instant::now();
+            job.turn = request.turn;
+            job.bad = None;
+            job.frames_us = 0;
+            // One more, so that it does not begin before all are claimed.
+            job.awaited = count + 1;
         });
-        let busy = |text: &str| {
-            give_back(frames);
-            Failure::new(Status::Busy, text)
-        };
-        let ticket = opened.ok_or_else(|| busy("every result slot is taken"))?;
-        self.queue(home.map_or(0, |(replica, _)| replica)).push(request.turn, ticket).map_err(|ticket| {
-            self.runs.withdraw(ticket);
-            let full = busy("the model's queue is full");
-            // The queue of a replica that has gone out meanwhile is closed.
-            if out(home) { lost() } else { full }
+        let ticket = opened.ok_or_else(|| {
+            if let Some((replica, slot)) = home {
+                self.episodes[replica].settle(slot, false);
+            }
+            Failure::new(Status::Busy, "every result slot is taken")
         })?;
+        for (place, &frame) in frames.iter().enumerate() {
+            if !self.frames.claim(frame, ticket, place) {
+                self.runs.arrived(ticket, &self.frames, frame);
+            }
+        }
+        self.runs.claimed(ticket);
         Ok(ticket)
     }
 
-    /// Cancels a run that no replica has taken yet. False if one has.
-    pub fn take_back(&self, ticket: Ticket) -> bool {
-        let waited = self.queues.iter().any(|queue| queue.remove(|&waiting| waiting == ticket).is_some());
-        if waited {
-            self.end(ticket, Err((Status::Cancelled, "the run was taken back before it began")));
-        }
-        waited
+    /// Puts a run whose frames are decoded into its replica's queue. Otherwise why it cannot run.
+    pub fn enqueue(&self, job: &Job, ticket: Ticket) -> Result<(), (Status, &'static str)> {
+        let replica = job
+            .episode
+            .as_ref()
+            .and_then(|(episodes, _)| self.episodes.iter().position(|own| Arc::ptr_eq(own, episodes)));
+        // A queue has room for every run that there can be; it is closed with its model, or with its last replica.
+        self.queue(replica.unwrap_or(0)).push(job.turn, ticket).map_err(|_| {
+            if self.closing.load(Ordering::Acquire) {
+                (Status::Cancelled, "the model is being unloaded")
+            } else {
+                (Status::Lost, "the replica of the run is out")
+            }
+        })
+    }
+
+    /// Takes a run out of its queue. False if a replica has taken it.
+    pub fn unqueue(&self, ticket: Ticket) -> bool {
+        self.queues.iter().any(|queue| queue.remove(|&waiting| waiting == ticket).is_some())
     }
 
     /// Stops the batch of a run if all its runs are cancelled.

@@ -1,9 +1,10 @@
 //! The decode pool: threads that decode the frames of all models.
 
 use crate::completion::{Completions, count_panic};
-use crate::frame::{Decoded, FrameSlots, Worker};
+use crate::frame::{FrameSlots, Told, Worker};
 use crate::jpeg::{Decoder, Library};
 use crate::queue::Queue;
+use crate::run::RunSlots;
 use crate::status::Status;
 use crate::sync::lock;
 use crate::thread;
@@ -42,6 +43,7 @@ impl Pool {
         library: &Arc<Library>,
         threads: usize,
         frames_max: usize,
+        runs: &Arc<RunSlots>,
         completions: &Arc<Completions>,
     ) -> Result<Pool, String> {
         let queue = Arc::new(Queue::<Work>::new(frames_max));
@@ -51,9 +53,9 @@ impl Pool {
         for index in 0..threads {
             let worker = Worker::new(Decoder::new(library)?)?;
             let (queue, closing, stats) = (queue.clone(), closing.clone(), stats.clone());
-            let completions = completions.clone();
+            let listeners = Listeners { runs: runs.clone(), completions: completions.clone() };
             handles.push(thread::spawn(&format!("tendon-jpeg-{index}"), move || {
-                run(worker, &queue, &closing, &stats, &completions)
+                run(worker, &queue, &closing, &stats, &listeners)
             })?);
         }
         Ok(Pool { queue, closing, threads: Mutex::new(handles), stats })
@@ -75,30 +77,39 @@ impl Pool {
     }
 }
 
-fn run(mut worker: Worker, queue: &Queue<Work>, closing: &AtomicBool, stats: &PoolStats, done: &Completions) {
+/// Who is told of decodes.
+struct Listeners {
+    runs: Arc<RunSlots>,
+    completions: Arc<Completions>,
+}
+
+fn run(mut worker: Worker, queue: &Queue<Work>, closing: &AtomicBool, stats: &PoolStats, listeners: &Listeners) {
+    let Listeners { runs, completions } = listeners;
     while let Some(Work { slots, ticket }) = queue.pop() {
-        if closing.load(Ordering::Acquire) {
-            slots.refuse(ticket);
-            done.tell(ticket, Status::Cancelled);
-            continue;
-        }
-        let decoded = catch_unwind(AssertUnwindSafe(|| worker.decode(&slots, ticket)));
-        let status = match decoded {
-            Ok(Decoded::Ready) => {
-                stats.decoded.fetch_add(1, Ordering::Relaxed);
-                Status::Ok
-            }
-            Ok(Decoded::Refused) => {
-                stats.refused.fetch_add(1, Ordering::Relaxed);
-                Status::Image
-            }
-            Ok(Decoded::Dropped) => Status::Cancelled,
-            Err(_) => {
-                count_panic();
-                slots.refuse(ticket);
-                Status::Panic
+        let given_up = || slots.awaited_by(ticket).is_some_and(|run| runs.cancelled(run));
+        let told = if closing.load(Ordering::Acquire) || given_up() {
+            slots.give_up(ticket)
+        } else {
+            match catch_unwind(AssertUnwindSafe(|| worker.decode(&slots, ticket))) {
+                Ok((status, told)) => {
+                    match status {
+                        Status::Ok => stats.decoded.fetch_add(1, Ordering::Relaxed),
+                        Status::Image => stats.refused.fetch_add(1, Ordering::Relaxed),
+                        _ => 0,
+                    };
+                    told
+                }
+                Err(_) => {
+                    count_panic();
+                    slots.panicked(ticket)
+                }
             }
         };
-        done.tell(ticket, status);
+        match told {
+            Told::Nobody => {}
+            Told::Caller(status) => completions.tell(ticket, status),
+            Told::Dropped => completions.tell(ticket, Status::Cancelled),
+            Told::Run(run) => runs.arrived(run, &slots, ticket),
+        }
     }
 }

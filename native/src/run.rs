@@ -1,11 +1,13 @@
 //! Result slots: one run each, from `observe` until its caller has read the result and committed or aborted it.
 //!
-//! A slot is free → queued (and running) → done → closed (committed or aborted) → free. Each run gets exactly one completion: that
+//! A slot is free → queued (and running) → done → closed (committed or aborted) → free. A run whose frames are still at the decoders
+//! goes into its model's queue with the last of them. Each run gets exactly one completion: that
 //! of whoever turns it from queued to done. A run is written to under the lock of its job, while it is queued: a thread that
 //! hung until others have ended its run finds that it is not, whoever uses the slot by then.
 
 use crate::episode::Episodes;
 use crate::fault::Fault;
+use crate::frame::FrameSlots;
 use crate::layout::{ChunkResult, NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::Model;
 use crate::status::{ErrorText, Status};
@@ -43,6 +45,24 @@ pub struct Job {
     pub episode: Option<(Arc<Episodes>, usize)>,
     /// When it was submitted.
     pub submitted: Instant,
+    /// Its turn in the queue.
+    pub turn: u32,
+    /// Frames whose decode it waits for, and 1 while they are being claimed.
+    pub awaited: usize,
+    /// The first frame that could not be decoded, and why.
+    pub bad: Option<(usize, Status)>,
+    /// What the decodes of its frames took, microseconds.
+    pub frames_us: u32,
+}
+
+impl Job {
+    /// Counts a frame whose decode has ended.
+    pub fn count(&mut self, place: usize, status: Status, spent_us: u32) {
+        self.frames_us = self.frames_us.saturating_add(spent_us);
+        if status != Status::Ok && self.bad.is_none_or(|(first, _)| place < first) {
+            self.bad = Some((place, status));
+        }
+    }
 }
 
 struct Slot {
@@ -99,6 +119,10 @@ impl RunSlots {
                 fault: Fault::None,
                 episode: None,
                 submitted: now,
+                turn: 0,
+                awaited: 0,
+                bad: None,
+                frames_us: 0,
             }),
             result: Mutex::new(Box::new(ChunkResult::ZERO)),
             error: Mutex::new(ErrorText::new()),
@@ -130,10 +154,63 @@ impl RunSlots {
         slot.word.state(ticket).map(|_| slot)
     }
 
-    /// Cancels a run that no replica has taken yet. False if one has taken it, or if it has ended.
+    /// Cancels a run that no replica has taken yet. False if one has taken it, or if it has ended. A run whose frames are at the decoders
+    /// ends with the last of them.
     pub fn take_back(&self, ticket: Ticket) -> bool {
-        let Some(model) = self.job(ticket).and_then(|job| job.model.clone()) else { return false };
-        model.take_back(ticket)
+        let Some(slot) = self.slot(ticket) else { return false };
+        let Some(job) = self.job(ticket) else { return false };
+        let Some(model) = job.model.clone() else { return false };
+        if job.awaited > 0 {
+            slot.cancelled.store(true, Ordering::Release);
+            return true;
+        }
+        // Under the lock of its job: it is not on its way into the queue.
+        let waited = model.unqueue(ticket);
+        drop(job);
+        if waited {
+            model.end(ticket, Err((Status::Cancelled, "the run was taken back before it began")));
+        }
+        waited
+    }
+
+    /// The decode of a frame that the run awaited has ended: the last of them starts it.
+    pub fn arrived(&self, ticket: Ticket, frames: &FrameSlots, frame: Ticket) {
+        let Some((place, status, spent_us)) = frames.of_run(frame) else { return };
+        self.advance(ticket, |job| job.count(place, status, spent_us));
+    }
+
+    /// Its frames have all been claimed.
+    pub fn claimed(&self, ticket: Ticket) {
+        self.advance(ticket, |_| {});
+    }
+
+    fn advance(&self, ticket: Ticket, note: impl FnOnce(&mut Job)) {
+        let Some(mut job) = self.job(ticket) else { return };
+        note(&mut job);
+        job.awaited -= 1;
+        if job.awaited > 0 {
+            return;
+        }
+        let Some(model) = job.model.clone() else { return };
+        let refused = if self.cancelled_now(ticket) {
+            Some((Status::Cancelled, "the run was cancelled before it began"))
+        } else if let Some((_, status)) = job.bad {
+            Some((status, ""))
+        } else {
+            // Still under the lock of its job, so that it is in the queue for whoever takes it back.
+            model.enqueue(&job, ticket).err()
+        };
+        let bad = job.bad.map(|(place, _)| job.frames[place]);
+        drop(job);
+        if let Some((status, text)) = refused {
+            let frame = bad.filter(|_| status != Status::Cancelled);
+            let reason = frame.and_then(|frame| model.frames.error(frame).map(|text| text.to_text()));
+            model.end(ticket, Err((status, reason.as_deref().unwrap_or(text))));
+        }
+    }
+
+    fn cancelled_now(&self, ticket: Ticket) -> bool {
+        self.slot(ticket).is_none_or(|slot| slot.cancelled.load(Ordering::Acquire))
     }
 
     /// Asks the run to stop. True for a live ticket, whatever its state.
@@ -183,6 +260,10 @@ impl RunSlots {
                 lock(&slot.error).set(format_args!("{text}"));
             }
         }
+        let mut result = lock(&slot.result);
+        result.frames_us = job.frames_us;
+        result.bad_frame = job.bad.map_or(0, |(place, _)| place as u32);
+        drop(result);
         slot.whole.store(outcome.is_ok(), Ordering::Release);
         job.model = None;
         job.instruction = None;
@@ -205,16 +286,6 @@ impl RunSlots {
     /// Frees a closed slot. False for any other state.
     pub fn free(&self, ticket: Ticket) -> bool {
         self.release(ticket, CLOSED)
-    }
-
-    /// Frees the slot of a run that was refused: the queue was full.
-    pub fn withdraw(&self, ticket: Ticket) {
-        if let Some(mut job) = self.job(ticket) {
-            job.model = None;
-            job.instruction = None;
-            job.episode = None;
-        }
-        self.release(ticket, QUEUED);
     }
 
     fn release(&self, ticket: Ticket, from: u8) -> bool {

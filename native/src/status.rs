@@ -35,6 +35,8 @@ pub enum Status {
     Depth = -12,
     /// The body has too many values.
     Values = -13,
+    /// The decoder of a frame panicked: our own bug.
+    Decoder = -14,
 }
 
 impl Status {
@@ -54,6 +56,7 @@ impl Status {
         ("syntax", Status::Syntax),
         ("depth", Status::Depth),
         ("values", Status::Values),
+        ("decoder", Status::Decoder),
     ];
 }
 
@@ -95,6 +98,11 @@ impl ErrorText {
     /// The text.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
+    }
+
+    /// A copy of the text.
+    pub fn to_text(&self) -> String {
+        String::from_utf8_lossy(self.as_bytes()).into_owned()
     }
 }
 

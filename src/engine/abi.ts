@@ -1,6 +1,6 @@
 /** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 3;
+export const ABI_VERSION = 4;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;
@@ -29,6 +29,7 @@ export const STATUS = {
   syntax: -11,
   depth: -12,
   values: -13,
+  decoder: -14,
 } as const;
 
 /** Ticket kinds. */
@@ -101,7 +102,7 @@ export const ObserveRequest = {
 } as const;
 
 export const ChunkResult = {
-  size: 8240,
+  size: 8248,
   /** u32 */
   rows: 0,
   /** u32 */
@@ -126,8 +127,12 @@ export const ChunkResult = {
   encode_us: 40,
   /** u32 */
   batch: 44,
+  /** u32 */
+  frames_us: 48,
+  /** u32 */
+  bad_frame: 52,
   /** f32[] */
-  values: 48,
+  values: 56,
 } as const;
 
 export const Stats = {

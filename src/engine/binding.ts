@@ -19,6 +19,7 @@ const CALLS = {
   tendon_instruction_max: { args: [ptr, ticket], returns: i32 },
   tendon_frame_put: { args: [ptr, ticket, u32, u32, ptr, u32], returns: ticket },
   tendon_frame_spent: { args: [ptr, ticket, ticket], returns: i32 },
+  tendon_frame_watch: { args: [ptr, ticket, ticket], returns: i32 },
   tendon_frame_drop: { args: [ptr, ticket, ticket], returns: i32 },
   tendon_observe: { args: [ptr, ptr, ptr, u32], returns: ticket },
   tendon_cancel: { args: [ptr, ticket], returns: i32 },

@@ -41,12 +41,17 @@ export function runMsMaxOf(chunkSeconds: number): number {
 
 /** One JPEG that becomes a normalised tensor in page-locked memory. */
 export interface Frame {
-  /** Undefined once decoded; `invalid_image` with the decoder's reason otherwise. A failed frame needs no drop. */
-  readonly decoded: Promise<Failure | undefined>;
-  /** Processor time that its decode took, milliseconds; 0 until it has ended. */
+  /**
+   * Undefined once decoded; `invalid_image` with the decoder's reason otherwise. A failed frame needs no drop. To be asked only where the
+   * answer is needed: `observe` waits for its frames by itself, without waking this thread. Once asked it must be awaited before `observe`.
+   */
+  decoded(): Promise<Failure | undefined>;
+  /** Processor time that its decode took, milliseconds; 0 until that is known, and of a frame that a run has taken. */
   readonly decodeMs: number;
-  /** Frees the slot of a frame that goes into no run. Allowed at any time before `observe`; a second call does nothing. */
+  /** Frees the slot of a frame that no run has taken. Allowed at any time; a second call does nothing. */
   drop(): void;
+  /** After `drop`: resolves when the slot is free. A decoder may still be at the frame. */
+  freed(): Promise<void>;
 }
 
 /**
@@ -63,7 +68,7 @@ export interface LostReplica {
 }
 
 export interface Observation {
-  /** Decoded frames, camera-major, oldest first. They belong to the run from here on. */
+  /** Camera-major, oldest first. They belong to the run from here on, which starts when all are decoded. */
   readonly frames: readonly Frame[];
   readonly instruction: string;
   /** The model's state vector in robot units, in the order of the manifest's state columns. */
@@ -111,7 +116,12 @@ export interface ChunkResult {
 
 /** One run. Exactly one of `commit` and `abort` must be called after `result` has settled. */
 export interface Run {
+  /** `invalid_image`, with the decoder's reason, if one of its frames cannot be decoded. */
   readonly result: Promise<ChunkResult | Failure>;
+  /** The place of the first frame that cannot be decoded, once `result` says so. */
+  readonly badFrame: number | undefined;
+  /** Processor time that the decodes of its frames took, milliseconds; final once `released` has resolved. */
+  readonly decodeMs: number;
   /** Resolves when the run has ended in the engine and `commit` or `abort` is done: the session's next run may start. */
   readonly released: Promise<void>;
   /** Cancels the run if the model has not started on it, and returns whether it did. */

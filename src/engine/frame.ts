@@ -2,7 +2,7 @@
 import { Failure } from "../error/core.ts";
 import { EVERY } from "../error/every-route.ts";
 import { ROBOT } from "../error/robot.ts";
-import { assert } from "../std/assert.ts";
+import { assert, present } from "../std/assert.ts";
 import { STATUS } from "./abi.ts";
 import { busy, unloading } from "./busy.ts";
 import type { Channel } from "./channel.ts";
@@ -11,37 +11,68 @@ import type { Frame } from "./engine.ts";
 /** Who has to free the native frame slot. */
 type Holder = "caller" | "run" | "nobody";
 
+/** What the native side returns when the completion of a frame comes later. */
+const LATER = 1;
+
 export class NativeFrame implements Frame {
-  readonly decoded: Promise<Failure | undefined>;
   decodeMs = 0;
   private holder: Holder = "caller";
+  private asked: Promise<Failure | undefined> | undefined;
+  private free: Promise<void> | undefined;
 
   constructor(
     private readonly channel: Channel,
     private readonly owner: { readonly isLoaded: boolean },
     private readonly model: number,
     readonly ticket: number,
-  ) {
-    this.decoded = new Promise((settle) => {
-      channel.wait(ticket, (status) => {
-        this.measure();
-        settle(status === STATUS.ok ? undefined : this.failed(status));
-      });
-    });
+  ) {}
+
+  decoded(): Promise<Failure | undefined> {
+    this.asked ??= this.watch();
+    return this.asked;
   }
 
   drop(): void {
-    if (this.holder !== "caller") return;
-    this.holder = "nobody";
-    if (!this.owner.isLoaded) return;
-    const { calls, engine } = this.channel;
-    this.channel.expect(calls.tendon_frame_drop(engine, this.model, this.ticket), "frame_drop");
+    this.free ??= this.freeing();
+  }
+
+  freed(): Promise<void> {
+    return present(this.free, "a frame that was dropped, or that a run has taken");
   }
 
   /** A run has taken the slot. */
   taken(): void {
     assert(this.holder === "caller", "a frame goes into one run");
     this.holder = "run";
+    this.free = Promise.resolve();
+  }
+
+  private watch(): Promise<Failure | undefined> {
+    assert(this.holder !== "run", "the run of a frame tells how it was decoded");
+    if (this.free !== undefined) return this.free.then(() => dropped());
+    if (!this.owner.isLoaded) return Promise.resolve(unloading());
+    const { calls, engine } = this.channel;
+    const status = calls.tendon_frame_watch(engine, this.model, this.ticket);
+    if (status !== LATER) return Promise.resolve(this.ended(status));
+    return new Promise((settle) => this.channel.wait(this.ticket, (late) => settle(this.ended(late))));
+  }
+
+  private freeing(): Promise<void> {
+    this.holder = "nobody";
+    if (!this.owner.isLoaded) return Promise.resolve();
+    const { calls, engine } = this.channel;
+    const later = this.channel.expect(calls.tendon_frame_drop(engine, this.model, this.ticket), "frame_drop");
+    if (later !== LATER) {
+      this.measure();
+      return Promise.resolve();
+    }
+    if (this.asked !== undefined) return this.asked.then(() => undefined);
+    return new Promise((done) =>
+      this.channel.wait(this.ticket, () => {
+        this.measure();
+        done();
+      }),
+    );
   }
 
   /** Also of a frame that was dropped while it was decoded. */
@@ -52,26 +83,30 @@ export class NativeFrame implements Frame {
     this.decodeMs = this.channel.expect(spentUs, "frame_spent") / 1000;
   }
 
-  private failed(status: number): Failure {
-    if (status === STATUS.cancelled) return busy("the frame was dropped before its decode");
+  private ended(status: number): Failure | undefined {
+    this.measure();
+    if (status === STATUS.ok) return undefined;
+    if (status === STATUS.cancelled) return dropped();
     if (!this.owner.isLoaded) return unloading();
-    if (status === STATUS.panic) {
-      // The native side has freed the slot.
-      this.holder = "nobody";
-      return new Failure(
-        EVERY.internal_error,
-        "the frame could not be decoded because of a bug; report the request's id",
-        {
-          detail: "the native decoder panicked",
-        },
-      );
-    }
-    assert(status === STATUS.image, `a decode ends as decoded, refused or dropped, not ${status}`);
-    const reason = this.channel.errorText(this.ticket, this.model);
+    const failure = undecodable(status, () => this.channel.errorText(this.ticket, this.model));
     this.drop();
-    return new Failure(
-      ROBOT.invalid_image,
-      `the frame cannot be decoded: ${reason}; send a whole baseline or progressive JPEG, 8 bits, grayscale or YCbCr`,
-    );
+    return failure;
   }
+}
+
+function dropped(): Failure {
+  return busy("the frame was dropped before its decode");
+}
+
+/** Why a frame is not decoded; `reason` is the decoder's. */
+export function undecodable(status: number, reason: () => string): Failure {
+  if (status === STATUS.decoder) {
+    const message = "the frame could not be decoded because of a bug; report the request's id";
+    return new Failure(EVERY.internal_error, message, { detail: reason() });
+  }
+  assert(status === STATUS.image, `a decode ends as decoded, refused or dropped, not ${status}`);
+  return new Failure(
+    ROBOT.invalid_image,
+    `the frame cannot be decoded: ${reason()}; send a whole baseline or progressive JPEG, 8 bits, grayscale or YCbCr`,
+  );
 }

@@ -19,8 +19,7 @@ export class ResultSlots {
 
   /** The result of a run; its `actions` are a copy, since the caller may keep it until after the engine's end. */
   read(ticket: number): Chunk {
-    assert(this.channel.isOpen, "the memory of a closed engine is not read");
-    const slot = present(this.slots[ticket % TICKET_INDEX_COUNT], "a result slot");
+    const slot = this.slot(ticket);
     const field = (offset: number) => slot.getUint32(offset, true);
     const [rows, columns] = [field(ChunkResult.rows), field(ChunkResult.columns)];
     return {
@@ -39,5 +38,20 @@ export class ResultSlots {
         encode: field(ChunkResult.encode_us),
       },
     };
+  }
+
+  /** Processor time of the decodes of a run's frames, however the run has ended. */
+  decodeMs(ticket: number): number {
+    return this.slot(ticket).getUint32(ChunkResult.frames_us, true) / 1000;
+  }
+
+  /** Of a run that ended because a frame could not be decoded. */
+  badFrame(ticket: number): number {
+    return this.slot(ticket).getUint32(ChunkResult.bad_frame, true);
+  }
+
+  private slot(ticket: number): DataView {
+    assert(this.channel.isOpen, "the memory of a closed engine is not read");
+    return present(this.slots[ticket % TICKET_INDEX_COUNT], "a result slot");
   }
 }

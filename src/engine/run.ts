@@ -6,6 +6,7 @@ import { STATUS } from "./abi.ts";
 import { cancelled, replicaOut } from "./busy.ts";
 import type { Channel } from "./channel.ts";
 import type { ChunkResult, Run } from "./engine.ts";
+import { undecodable } from "./frame.ts";
 import type { ResultSlots } from "./result.ts";
 
 export class NativeRun implements Run {
@@ -13,6 +14,8 @@ export class NativeRun implements Run {
   readonly result = this.outcome.promise;
   private readonly over = Promise.withResolvers<void>();
   readonly released = this.over.promise;
+  badFrame: number | undefined;
+  decodeMs = 0;
   private native: "running" | "done" = "running";
   private settled = false;
   /** The result is a chunk. */
@@ -61,6 +64,8 @@ export class NativeRun implements Run {
 
   private ended(status: number): void {
     this.native = "done";
+    // The memory of a closed engine is not read.
+    if (this.channel.isOpen) this.decodeMs = this.results.decodeMs(this.ticket);
     if (this.settled) {
       if (this.verdict !== undefined) this.release("abort");
       return;
@@ -77,6 +82,10 @@ export class NativeRun implements Run {
   private failed(status: number): Failure {
     if (status === STATUS.cancelled) return cancelled();
     if (status === STATUS.lost) return replicaOut();
+    if (status === STATUS.image || status === STATUS.decoder) {
+      this.badFrame = this.results.badFrame(this.ticket);
+      return undecodable(status, () => this.channel.errorText(this.ticket));
+    }
     const known = status === STATUS.model || status === STATUS.panic;
     assert(known, `a run ends as done, cancelled, lost or failed, not ${status}`);
     // The native text names tensors and graph nodes: it is for the log, not for a client.

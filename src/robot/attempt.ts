@@ -20,7 +20,7 @@ import { Deadline } from "./deadline.ts";
 import type { RobotDeps } from "./deps.ts";
 import { observationDigest } from "./digest.ts";
 import type { Asked } from "./forecast.ts";
-import { firstBad, type PutFrame } from "./frames.ts";
+import { at, firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
 import { Interruptions } from "./interruptions.ts";
 import { notRecorded, outcomeUnknown, REASONS, uncorrelated } from "./no-answer.ts";
@@ -130,8 +130,10 @@ class Attempt implements Started {
     held.charge = this.hold(model);
     // `paid` awaits it, after the decode. Without this, an earlier error would be an unhandled rejection.
     held.charge.catch(() => {});
-    const refused = (await this.decoded(model)) ?? (await this.paid()) ?? ticket.admit() ?? this.run(model);
-    return refused ?? this;
+    const refused = this.put(model) ?? (await this.before()) ?? ticket.admit();
+    // A bad image is told before a lack of money or of a slot. A run tells it by itself.
+    if (refused) return (await this.badImage()) ?? refused;
+    return this.run(model) ?? this;
   }
 
   async answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure> {
@@ -223,7 +225,7 @@ class Attempt implements Started {
     });
   }
 
-  private async decoded(model: Model): Promise<Failure | undefined> {
+  private put(model: Model): Failure | undefined {
     const { command, ticket, turn, deps, caller } = this;
     // Asked again: other requests of the account may have been refused while this one waited.
     const refused = deps.unpaid.refusal(caller.accountId);
@@ -234,10 +236,17 @@ class Attempt implements Started {
     const frames = command.frames.put(model, ticket.step === 0 ? first : later, turn);
     if (frames instanceof Failure) return frames;
     this.frames = frames;
-    return await this.interruptions.race(firstBad(frames));
+    return undefined;
   }
 
-  private async paid(): Promise<Failure | undefined> {
+  private async badImage(): Promise<Failure | undefined> {
+    return await this.interruptions.race(firstBad(this.frames));
+  }
+
+  /** What the run waits for, apart from its images. */
+  private async before(): Promise<Failure | undefined> {
+    const bad = this.caller.streams ? await this.badImage() : undefined;
+    if (bad) return bad;
     const charge = await this.interruptions.race(present(this.held.charge, "a charge that was asked for"));
     return charge instanceof Failure ? charge : undefined;
   }
@@ -275,7 +284,7 @@ class Attempt implements Started {
     const run = present(this.held.run, "a run that the engine has taken on");
     this.interruptions.onLeave = () => run.withdraw();
     const computed = await this.interruptions.race(this.timed(run.result));
-    if (computed instanceof Failure) return computed;
+    if (computed instanceof Failure) return at(computed, this.frames[run.badFrame ?? -1]?.param);
     const { result, timing } = computed;
     this.held.place?.computed(startMs(this.observedMs, result.micros));
     const generation = { id: this.generationId, created: this.created };

@@ -37,6 +37,8 @@ export interface Caller {
   readonly goesOn?: () => void;
   /** The connection that holds the session, where one does. */
   readonly holder?: Holder;
+  /** The transport begins its answer before the chunk is there: a bad image is told before, not in the answer. */
+  readonly streams?: boolean;
   /** When the observation was there, monotonic ms: the last byte of its body, or its text message. */
   readonly arrivedMs: number;
 }

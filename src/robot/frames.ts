@@ -11,7 +11,7 @@ export interface FrameImage {
   readonly param: string;
 }
 
-/** A frame that the decoders have. */
+/** A frame that the decoders have, or had. */
 export interface PutFrame {
   readonly frame: Frame;
   /** Where the client sent it, for its error. */
@@ -23,7 +23,7 @@ export interface ObservedFrames {
   readonly counts: number | readonly number[];
   /** Frame slots that it still needs. */
   readonly slotsMissing: number;
-  /** Processor time that their decodes took, milliseconds; final once `close` has resolved. */
+  /** Processor time that decodes of frames took that no run has taken, milliseconds; final once `close` has resolved. */
   readonly decodeMs: number;
   /** Whether they came in one body with their observation. */
   readonly inBody: boolean;
@@ -81,19 +81,20 @@ export class BodyFrames implements ObservedFrames {
   async close(): Promise<void> {
     this.drop();
     // A frame that is dropped while it is queued keeps its slot until a decode thread takes it from the queue.
-    await Promise.allSettled(this.taken.map(({ frame }) => frame.decoded));
+    await Promise.all(this.taken.map(({ frame }) => frame.freed()));
   }
 }
 
-/** Waits for all decoders; the first bad frame in the order of the model. */
+/** Waits for the decoders of frames that no run has taken; the first bad one in the order of the model. */
 export async function firstBad(frames: readonly PutFrame[]): Promise<Failure | undefined> {
-  const failures = await Promise.all(frames.map(({ frame }) => frame.decoded));
+  const failures = await Promise.all(frames.map(({ frame }) => frame.decoded()));
   const index = failures.findIndex((failure) => failure !== undefined);
   const failure = failures[index];
   return failure ? at(failure, frames[index]?.param) : undefined;
 }
 
-function at(failure: Failure, param: string | undefined): Failure {
+/** A frame's failure, which names the frame. */
+export function at(failure: Failure, param: string | undefined): Failure {
   return failure.row === ROBOT.invalid_image && param !== undefined
     ? new Failure(failure.row, failure.message, { param })
     : failure;

@@ -90,7 +90,8 @@ export class Holdings {
 
   private framesClosed(): void {
     this.permit?.release();
-    if (this.unpaid) this.deps.unpaid.spend(this.caller.accountId, this.frames.decodeMs);
+    if (!this.unpaid) return;
+    this.deps.unpaid.spend(this.caller.accountId, this.frames.decodeMs + (this.run?.decodeMs ?? 0));
   }
 
   /** Nobody waits for this work: a fault in it goes to the log. */

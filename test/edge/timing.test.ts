@@ -133,7 +133,8 @@ describe("on a socket", () => {
     const at = await stage();
     const decode = gate();
     at.engine.script.decode = decode.wait;
-    native(at, 500, 500);
+    // The engine has the run from the start: it waits there for its frames.
+    native(at, 500, 6_500);
     const one = new Peer(at);
     await one.open();
     one.frames();

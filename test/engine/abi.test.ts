@@ -1,124 +1,34 @@
 /** The C ABI itself: the generated layout, and every call's answer to right and wrong use. */
 
-import { JSCallback, type Pointer, ptr } from "bun:ffi";
+import { type Pointer, toArrayBuffer } from "bun:ffi";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import * as abi from "../../src/engine/abi.ts";
-import { bindLibrary, type Calls, errorText, lastError, staticText } from "../../src/engine/binding.ts";
-import { type Installed, locateLibraries } from "../../src/engine/library.ts";
-import { freshBundle, parityOf } from "../bundle/built.ts";
-import { ok } from "./opened.ts";
+import { errorText, lastError, staticText } from "../../src/engine/binding.ts";
+import { present } from "../../src/std/assert.ts";
+import {
+  calls,
+  completion,
+  decoded,
+  early,
+  engine,
+  free,
+  instruction,
+  jpegs,
+  LATER,
+  model,
+  open,
+  put,
+  request,
+  start,
+  stop,
+  watched,
+} from "./raw-calls.ts";
 
 const { STATUS, KIND } = abi;
 
-let installed: Installed;
-let calls: Calls;
-let engine: Pointer;
-let model: number;
-let jpegs: readonly Uint8Array[];
-let state: number[];
-const waiting = new Map<number, (status: number) => void>();
-const early = new Map<number, number>();
-const callback = new JSCallback(
-  (ticket: number, status: number) => {
-    const done = waiting.get(ticket);
-    if (done) done(status);
-    else early.set(ticket, status);
-    waiting.delete(ticket);
-  },
-  { args: ["f64", "i32"], returns: "void", threadsafe: true },
-);
-
-/** The status of a ticket's one completion. */
-function completion(ticket: number): Promise<number> {
-  expect(ticket).toBeGreaterThan(0);
-  const status = early.get(ticket);
-  early.delete(ticket);
-  return status === undefined ? new Promise((done) => waiting.set(ticket, done)) : Promise.resolve(status);
-}
-
-function open(changes: Record<string, number> = {}, paths: { runtime?: string; jpeg?: string } = {}) {
-  const options = new DataView(new ArrayBuffer(abi.OpenOptions.size));
-  const values = { abi_version: abi.ABI_VERSION, decode_threads: 2, chunks_max: 4, frames_max: 16, ...changes };
-  for (const [name, value] of Object.entries(values)) {
-    options.setUint32(abi.OpenOptions[name as keyof typeof values], value, true);
-  }
-  const [runtime, jpeg] = [Buffer.from(paths.runtime ?? installed.runtime), Buffer.from(paths.jpeg ?? installed.jpeg)];
-  const out = new BigUint64Array(1);
-  const status = calls.tendon_open(
-    new Uint8Array(options.buffer),
-    runtime,
-    runtime.length,
-    jpeg,
-    jpeg.length,
-    callback.ptr as Pointer,
-    ptr(out),
-  );
-  return { status, handle: Number(out[0]) as Pointer };
-}
-
-function request(frames: readonly number[], changes: Record<string, number> = {}): Uint8Array {
-  const view = new DataView(new ArrayBuffer(abi.ObserveRequest.size));
-  const { model: of = model, ...rest } = changes;
-  view.setFloat64(abi.ObserveRequest.model, of, true);
-  const values = {
-    slot: abi.NO_SLOT,
-    step: 0,
-    fail_step: abi.NO_STEP,
-    frames_len: frames.length,
-    state_len: state.length,
-    ...rest,
-  };
-  for (const [name, value] of Object.entries(values)) {
-    view.setUint32(abi.ObserveRequest[name as "slot"], value, true);
-  }
-  for (const [index, frame] of frames.entries()) view.setFloat64(abi.ObserveRequest.frames + 8 * index, frame, true);
-  for (const [index, value] of state.entries()) view.setFloat32(abi.ObserveRequest.state + 4 * index, value, true);
-  return new Uint8Array(view.buffer);
-}
-
-const instruction = Buffer.from("pick up the block");
-
-async function decoded(): Promise<number[]> {
-  const frames = jpegs.map((jpeg, camera) => calls.tendon_frame_put(engine, model, camera, 0, jpeg, jpeg.length));
-  for (const frame of frames) expect(await completion(frame)).toBe(STATUS.ok);
-  return frames;
-}
-
-function free(run: number): void {
-  expect(calls.tendon_commit(engine, run)).toBe(STATUS.ok);
-  expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.ok);
-}
-
-beforeAll(async () => {
-  installed = ok(await locateLibraries());
-  calls = ok(bindLibrary(installed.library));
-  const opened = open();
-  expect(opened.status).toBe(STATUS.ok);
-  engine = opened.handle;
-  const bundle = await freshBundle();
-  const plan = Buffer.from(
-    JSON.stringify({
-      manifest: bundle.manifest,
-      files: Object.fromEntries(bundle.paths),
-      device: "echo",
-      replicas: 1,
-      threads: 1,
-      slots: null,
-      run_ms_max: 15_000,
-    }),
-  );
-  model = calls.tendon_load(engine, plan, plan.length);
-  expect(await completion(model)).toBe(STATUS.ok);
-  const { given } = await parityOf(bundle);
-  jpegs = given.jpegs;
-  state = [...given.state];
-});
-
-afterAll(() => {
-  expect(calls.tendon_close(engine)).toBe(STATUS.ok);
-  callback.close();
-});
+beforeAll(start);
+afterAll(stop);
 
 /** abi.ts as a table: its names are data here. */
 const generated: Record<string, unknown> = { ...abi };
@@ -177,18 +87,20 @@ describe("frames", () => {
   test("a refused frame has a text and still needs its drop", async () => {
     const bad = Buffer.from([0xff, 0xd8, 0xff, 0x00]);
     const frame = calls.tendon_frame_put(engine, model, 0, 0, bad, bad.length);
-    expect(await completion(frame)).toBe(STATUS.image);
+    expect(await watched(frame)).toBe(STATUS.image);
+    expect(calls.tendon_frame_watch(engine, model, frame)).toBe(STATUS.image);
     expect(errorText(calls, engine, model, frame)).toContain("truncated");
     expect(calls.tendon_frame_drop(engine, model, frame)).toBe(STATUS.ok);
   });
 
-  test("a frame dropped while it is pending completes as cancelled or as decoded, and its slot comes back", async () => {
+  test("a frame dropped while it is pending completes as cancelled, and its slot comes back", async () => {
     const jpeg = jpegs[0] ?? new Uint8Array();
     for (let round = 0; round < 50; round++) {
       const frame = calls.tendon_frame_put(engine, model, 0, 0, jpeg, jpeg.length);
       const dropped = calls.tendon_frame_drop(engine, model, frame);
-      expect(dropped).toBe(STATUS.ok);
-      expect([STATUS.cancelled, STATUS.ok]).toContain((await completion(frame)) as 0);
+      expect(calls.tendon_frame_drop(engine, model, frame)).toBe(STATUS.misuse);
+      if (dropped === LATER) expect(await completion(frame)).toBe(STATUS.cancelled);
+      else expect(dropped).toBe(STATUS.ok);
     }
     for (const frame of await decoded()) expect(calls.tendon_frame_drop(engine, model, frame)).toBe(STATUS.ok);
   });
@@ -204,6 +116,71 @@ describe("frames", () => {
 });
 
 describe("runs", () => {
+  test("a run waits for its frames by itself: one completion, and none of a frame", async () => {
+    const frames = put();
+    const run = calls.tendon_observe(engine, request(frames), instruction, instruction.length);
+    expect(await completion(run)).toBe(STATUS.ok);
+    expect(frames.filter((frame) => early.has(frame))).toEqual([]);
+    free(run);
+  });
+
+  test("a frame that cannot be decoded ends its run, whether it was known before or not; the first one is named", async () => {
+    const bad = Buffer.from([0xff, 0xd8, 0xff, 0x00]);
+    for (const known of [true, false]) {
+      const [file = new Uint8Array()] = jpegs;
+      const first = calls.tendon_frame_put(engine, model, 0, 0, file, file.length);
+      const second = calls.tendon_frame_put(engine, model, 1, 0, bad, bad.length);
+      const third = calls.tendon_frame_put(engine, model, 2, 0, bad, bad.length);
+      for (const frame of known ? [second, third] : []) expect(await watched(frame)).toBe(STATUS.image);
+      const run = calls.tendon_observe(engine, request([first, second, third]), instruction, instruction.length);
+      expect(await completion(run)).toBe(STATUS.image);
+      expect(errorText(calls, engine, model, run)).toContain("truncated");
+      const result = new DataView(
+        toArrayBuffer(
+          present(calls.tendon_result(engine, run % abi.TICKET_INDEX_COUNT), "a result"),
+          0,
+          abi.ChunkResult.size,
+        ),
+      );
+      expect(result.getUint32(abi.ChunkResult.bad_frame, true)).toBe(1);
+      expect(result.getUint32(abi.ChunkResult.frames_us, true)).toBeGreaterThan(0);
+      expect(calls.tendon_commit(engine, run)).toBe(STATUS.misuse);
+      expect(calls.tendon_abort(engine, run)).toBe(STATUS.ok);
+      expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.ok);
+    }
+  });
+
+  test("a run whose frames are at the decoders is taken back or cancelled, and ends with the last of them", async () => {
+    for (let round = 0; round < 50; round++) {
+      const frames = put();
+      const run = calls.tendon_observe(engine, request(frames), instruction, instruction.length);
+      const ended = round % 2 === 0 ? calls.tendon_withdraw(engine, run) : calls.tendon_cancel(engine, run);
+      const status = await completion(run);
+      // What had started by then is not taken back.
+      if (status === STATUS.ok) expect(ended).toBe(0);
+      else expect(status).toBe(STATUS.cancelled);
+      expect(calls.tendon_abort(engine, run)).toBe(STATUS.ok);
+      expect(calls.tendon_slot_free(engine, run)).toBe(STATUS.ok);
+    }
+    for (const frame of await decoded()) expect(calls.tendon_frame_drop(engine, model, frame)).toBe(STATUS.ok);
+  });
+
+  test("a frame that is watched cannot be observed before its completion", async () => {
+    const frames = put();
+    const [first = 0] = frames;
+    const status = calls.tendon_frame_watch(engine, model, first);
+    if (status === LATER) {
+      const refused = calls.tendon_observe(engine, request(frames), instruction, instruction.length);
+      expect(refused).toBe(STATUS.misuse);
+      expect(lastError(calls)).toContain("watched");
+      expect(await completion(first)).toBe(STATUS.ok);
+    }
+    const run = calls.tendon_observe(engine, request(frames), instruction, instruction.length);
+    expect(await completion(run)).toBe(STATUS.ok);
+    expect(calls.tendon_frame_watch(engine, model, first)).toBe(STATUS.misuse);
+    free(run);
+  });
+
   test("observe, commit, slot_free: each once and in order; the result lies at its fixed address", async () => {
     const run = calls.tendon_observe(engine, request(await decoded()), instruction, instruction.length);
     expect(Math.floor(run / abi.TICKET_KIND_STEP)).toBe(KIND.chunk);
@@ -313,6 +290,7 @@ describe("the rest", () => {
       calls.tendon_instruction_max(none, 1),
       calls.tendon_frame_put(none, 1, 0, 0, one, 1),
       calls.tendon_frame_drop(none, 1, 1),
+      calls.tendon_frame_watch(none, 1, 1),
       calls.tendon_observe(none, request([]), one, 1),
       calls.tendon_cancel(none, 1),
       calls.tendon_commit(none, 1),
@@ -321,7 +299,7 @@ describe("the rest", () => {
       calls.tendon_session_drop(none, 1, 0),
       calls.tendon_error_text(none, 0, 1, bytes, 8),
       calls.tendon_stats(none, new Uint8Array(abi.Stats.size)),
-    ]).toEqual(Array(16).fill(STATUS.misuse));
+    ]).toEqual(Array(17).fill(STATUS.misuse));
     expect(calls.tendon_result(none, 0)).toBeNull();
   });
 
@@ -341,7 +319,7 @@ describe("the rest", () => {
     expect(stats.getUint32(abi.Stats.frames_free, true)).toBe(16);
     expect(stats.getUint32(abi.Stats.chunks_free, true)).toBe(4);
     expect(stats.getBigUint64(abi.Stats.frames_decoded, true)).toBeGreaterThan(10n);
-    expect(stats.getBigUint64(abi.Stats.frames_refused, true)).toBe(1n);
+    expect(stats.getBigUint64(abi.Stats.frames_refused, true)).toBe(5n);
     expect(stats.getBigUint64(abi.Stats.chunks_run, true)).toBeGreaterThan(5n);
   });
 });

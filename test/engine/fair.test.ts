@@ -51,7 +51,7 @@ test("frames take turns too: one account's many do not hold up another's", async
   const put = (turn: number, name: string) => {
     const frame = cpu.model.framePut(0, jpeg, turn);
     if (frame instanceof Failure) throw new Error(frame.message);
-    return frame.decoded.then(() => {
+    return frame.decoded().then(() => {
       order.push(name);
       frame.drop();
     });

@@ -10,7 +10,7 @@ test("frames of two models put in one turn of the event loop are told apart", as
   const other = ok(await engine.load({ bundle, device: "echo", replicas: 1, threads: 1, slots: undefined }));
   const { given } = await parityOf(bundle);
   const frames = [model, other].map((one) => given.jpegs.map((jpeg, camera) => ok(one.framePut(camera, jpeg, 0))));
-  for (const frame of frames.flat()) expect(await frame.decoded).toBeUndefined();
+  for (const frame of frames.flat()) expect(await frame.decoded()).toBeUndefined();
   const { instruction, seed, step } = given;
   const state = new Float32Array(given.state);
   const runs = [model, other].map((one, index) =>

@@ -46,7 +46,7 @@ export class Opened implements AsyncDisposable {
   async frames(jpegs: readonly Uint8Array[], turn = 0): Promise<Frame[]> {
     const perCamera = jpegs.length / this.bundle.manifest.cameras.length;
     const frames = jpegs.map((jpeg, index) => ok(this.model.framePut(Math.floor(index / perCamera), jpeg, turn)));
-    for (const frame of frames) ok(await frame.decoded);
+    for (const frame of frames) ok(await frame.decoded());
     return frames;
   }
 

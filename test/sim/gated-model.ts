@@ -88,7 +88,7 @@ export class GatedModel implements Model {
       queueMicrotask(() => {
         this.decoding = undefined;
       });
-      this.decoded = this.gates.hold("decode", () => Promise.all(frames.map((frame) => frame.decoded)));
+      this.decoded = this.gates.hold("decode", () => Promise.all(frames.map((frame) => frame.decoded())));
     }
     this.decoding.push(inner);
     this.framesHeld += 1;
@@ -98,7 +98,7 @@ export class GatedModel implements Model {
       held = false;
     };
     const decoded = this.decoded
-      .then(() => inner.decoded)
+      .then(() => inner.decoded())
       .then((failure) => {
         if (failure) taken();
         return failure;
@@ -107,7 +107,7 @@ export class GatedModel implements Model {
       taken();
       inner.drop();
     };
-    return { inner, jpeg, decoded, decodeMs: 0, drop, taken };
+    return { inner, jpeg, decoded: () => decoded, decodeMs: 0, drop, freed: () => inner.freed(), taken };
   }
 
   observe(observation: Observation): Run {
@@ -129,6 +129,8 @@ export class GatedModel implements Model {
 class GatedRun implements Run {
   readonly result: Promise<ChunkResult | Failure>;
   readonly released: Promise<void>;
+  readonly decodeMs = 0;
+  badFrame: number | undefined;
   private readonly settled = Promise.withResolvers<ChunkResult | Failure>();
   private readonly over = Promise.withResolvers<void>();
   private readonly frames: readonly GatedFrame[];
@@ -145,7 +147,22 @@ class GatedRun implements Run {
     this.released = this.over.promise;
     this.frames = observation.frames as readonly GatedFrame[];
     for (const frame of this.frames) frame.taken();
-    inBackground(gates.hold("start", async () => {}).then(() => this.start()));
+    inBackground(this.wait());
+  }
+
+  /** Its frames, then its turn. */
+  private async wait(): Promise<void> {
+    const failures = await Promise.all(this.frames.map((frame) => frame.decoded()));
+    const bad = failures.findIndex((failure) => failure !== undefined);
+    const failure = failures[bad];
+    if (failure) {
+      if (this.outcome === undefined) this.badFrame = bad;
+      for (const frame of this.frames) frame.drop();
+      this.settle(failure);
+      return;
+    }
+    await this.gates.hold("start", async () => {});
+    this.start();
   }
 
   cancel(): void {

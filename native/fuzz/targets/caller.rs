@@ -2,7 +2,7 @@
 
 use crate::completions::{self, Wire};
 use crate::plan::{FRAMES_MAX, SLOTS, plan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -30,6 +30,8 @@ pub struct Caller<'a> {
     runs: Vec<Wire>,
     /// Completions that must have come at the end, by the bits of their tickets.
     owed: BTreeMap<u64, usize>,
+    /// Frames that have had, or will have, a completion.
+    promised: BTreeSet<u64>,
 }
 
 impl<'a> Caller<'a> {
@@ -64,6 +66,7 @@ impl<'a> Caller<'a> {
             frames: vec![],
             runs: vec![],
             owed: BTreeMap::new(),
+            promised: BTreeSet::new(),
         };
         // What the inputs before have left behind would show here.
         static FIRST: OnceLock<u64> = OnceLock::new();
@@ -133,11 +136,13 @@ impl<'a> Caller<'a> {
             1..=3 => self.frame_put(),
             4 => {
                 let (model, frame) = self.frame();
+                let call = [tendon_frame_watch, tendon_frame_drop][self.byte() % 2];
                 // SAFETY: an open engine.
-                unsafe {
+                let status = unsafe {
                     tendon_frame_spent(self.engine.cast(), model, frame);
-                    tendon_frame_drop(self.engine.cast(), model, frame)
+                    call(self.engine.cast(), model, frame)
                 };
+                self.promise(frame, status == 1);
             }
             5..=7 => self.observe(),
             8 => {
@@ -176,6 +181,13 @@ impl<'a> Caller<'a> {
 
     fn accepted(&mut self, ticket: Wire) {
         *self.owed.entry(ticket.to_bits()).or_default() += 1;
+    }
+
+    /// A frame has one completion, however often it is said to come.
+    fn promise(&mut self, frame: Wire, later: bool) {
+        if later && self.promised.insert(frame.to_bits()) {
+            self.accepted(frame);
+        }
     }
 
     fn load(&mut self) {
@@ -231,7 +243,6 @@ impl<'a> Caller<'a> {
         let frame =
             unsafe { tendon_frame_put(self.engine.cast(), model, camera, turn, jpeg.as_ptr(), jpeg.len() as u32) };
         if frame > 0.0 {
-            self.accepted(frame);
             self.frames.push((model, frame));
         }
     }
@@ -335,11 +346,14 @@ impl<'a> Caller<'a> {
     /// Gives all back; then nothing is held.
     pub fn tidy(&mut self) {
         self.wait();
+        for (model, frame) in self.frames.clone() {
+            // SAFETY: an open engine.
+            let later = unsafe { tendon_frame_drop(self.engine.cast(), model, frame) } == 1;
+            self.promise(frame, later);
+        }
+        self.wait();
         // SAFETY: an open engine, in all of these.
         unsafe {
-            for &(model, frame) in &self.frames {
-                tendon_frame_drop(self.engine.cast(), model, frame);
-            }
             for &run in &self.runs {
                 tendon_abort(self.engine.cast(), run);
                 tendon_slot_free(self.engine.cast(), run);

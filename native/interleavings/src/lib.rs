@@ -8,6 +8,8 @@
 // What the tests do not call, the engine does.
 #![allow(dead_code)]
 
+#[path = "../../src/frame/state.rs"]
+mod frame;
 #[path = "../../src/queue.rs"]
 mod queue;
 #[path = "../../src/running.rs"]

@@ -1,5 +1,6 @@
 //! Each test is run once per interleaving of its threads.
 
+use crate::frame::{Dropped, State, Told};
 use crate::queue::Queue;
 use crate::running::{Running, Stop};
 use crate::ticket::{FREE, Kind, Ticket, Word};
@@ -172,5 +173,49 @@ fn a_replica_that_is_out_begins_no_batch_that_nobody_ends() {
         let owed = watchdog.join().expect("no panic").expect("it was not out");
         assert!(!begun || owed.contains(&second));
         assert!(begun || !goes_on || gone == [second]);
+    });
+}
+
+fn frame() -> (loom::sync::Arc<State<u8>>, Ticket) {
+    let state = loom::sync::Arc::new(State::new(0, 0));
+    let ticket = state.next().expect("the first ticket");
+    state.open(ticket);
+    (state, ticket)
+}
+
+/// Frames: a run claims a frame while its decode ends. The run counts it, or is told of it by the decoder: once.
+#[test]
+fn a_run_learns_of_each_of_its_frames_exactly_once() {
+    loom::model(|| {
+        let (state, ticket) = frame();
+        let run = Ticket::new(Kind::Chunk, 1, 3);
+        let other = state.clone();
+        let decoder = thread::spawn(move || other.ended(ticket, true, 1, 2));
+        let awaited = state.claim(ticket, run, 5);
+        let told = decoder.join().expect("no panic");
+        assert_eq!(told, if awaited { Told::Run(run) } else { Told::Nobody });
+        assert!(state.is_claimed(ticket) && state.place() == 5);
+        assert_eq!(state.last(ticket).map(|last| (last.status, last.spent_us)), Some((1, 2)));
+    });
+}
+
+/// Frames: a frame that is watched and then dropped while its decode ends has the completions that it was said to have, and its
+/// slot is free once.
+#[test]
+fn a_frame_that_is_watched_and_dropped_has_one_completion() {
+    loom::model(|| {
+        let (state, ticket) = frame();
+        let other = state.clone();
+        let decoder = thread::spawn(move || other.ended(ticket, false, 7, 0));
+        let watched = state.watch(ticket).expect("its user");
+        let dropped = state.drop_frame(ticket).expect("its user");
+        let told = decoder.join().expect("no panic");
+        match (watched, dropped) {
+            (Some(7), Dropped::Free) => assert_eq!(told, Told::Nobody),
+            (None, Dropped::Free) => assert_eq!(told, Told::Caller(7)),
+            (None, Dropped::Later) => assert_eq!(told, Told::Dropped),
+            other => panic!("{other:?} cannot be"),
+        }
+        assert!(!state.is_of(ticket));
     });
 }

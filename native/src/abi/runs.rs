@@ -6,8 +6,9 @@ use crate::layout::ObserveRequest;
 use crate::status::{Failure, Status};
 use crate::ticket::Ticket;
 
-/// Queues one run on decoded frames. Returns the run's ticket; its remainder by `TICKET_INDEX_COUNT` is the index for `tendon_result`. The
-/// frames belong to the run from here on. `Busy` and `TooLong` leave them with the caller.
+/// Queues one run, which starts once its frames are decoded. Returns the run's ticket; its remainder by `TICKET_INDEX_COUNT` is the index for
+/// `tendon_result`. The frames belong to the run from here on; with a failure they stay with the caller. A frame that cannot be
+/// decoded ends the run with `Image`, or with `Decoder`; `bad_frame` of its result is the first one, whose reason is the run's text.
 ///
 /// # Safety
 /// Pointers as the module's rules say.

@@ -1,24 +1,14 @@
 //! Decodes a pending frame: JPEG → RGB → resized, normalised tensor in the frame's slot.
 
-use super::{DROPPED, FAILED, FrameData, FrameSlots, FrameSpec, PENDING, READY};
+use super::{FrameData, FrameSlots, FrameSpec, Told};
 use crate::jpeg::{self, Decoder, Header};
 use crate::layout::JPEG_EDGE_MAX;
 use crate::memory::Block;
 use crate::resize::{Mode, Resizer, SLACK};
+use crate::status::Status;
 use crate::sync::lock;
-use crate::ticket::{FREE, Ticket};
+use crate::ticket::Ticket;
 use std::time::Instant;
-
-/// How one decode ended.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Decoded {
-    /// The tensor is ready.
-    Ready,
-    /// It cannot be decoded; the slot's error text says why.
-    Refused,
-    /// It was dropped meanwhile; the slot is free.
-    Dropped,
-}
 
 /// What a decode thread owns.
 pub struct Worker {
@@ -38,30 +28,25 @@ impl Worker {
         Ok(Worker { decoder, resizer: Resizer::new(), rgb: Block::lazy(edge * edge * 3 + SLACK)? })
     }
 
-    /// Decodes the pending frame of `ticket`.
-    pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> Decoded {
-        let Some(slot) = slots.slot(ticket) else { return Decoded::Dropped };
-        let mut decoded = Decoded::Dropped;
-        if slot.word.state(ticket) == Some(PENDING) {
-            let mut data = lock(&slot.data);
-            let FrameData { jpeg, tensor, done, .. } = &mut *data;
-            let begun = Instant::now();
-            decoded = match self.tensor(&slots.spec, jpeg, tensor) {
-                Ok(()) => Decoded::Ready,
-                Err(reason) => {
-                    lock(&slot.error).set(format_args!("{reason}"));
-                    Decoded::Refused
-                }
-            };
-            *done = Instant::now();
-            *lock(&slot.spent) = (ticket, done.duration_since(begun).as_micros() as u32);
-        }
-        let next = if decoded == Decoded::Ready { READY } else { FAILED };
-        if slots.turn(ticket, PENDING, next) {
-            return decoded;
-        }
-        slots.turn(ticket, DROPPED, FREE);
-        Decoded::Dropped
+    /// Decodes the pending frame of `ticket`, unless it was dropped. Whether it came out right, and who is told.
+    pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> (Status, Told) {
+        let pending = slots.slot(ticket).filter(|slot| slot.state.is_pending(ticket));
+        let Some(slot) = pending else { return (Status::Cancelled, slots.give_up(ticket)) };
+        let mut data = lock(&slot.data);
+        let FrameData { jpeg, tensor, done, .. } = &mut *data;
+        let begun = Instant::now();
+        let status = match self.tensor(&slots.spec, jpeg, tensor) {
+            Ok(()) => Status::Ok,
+            Err(reason) => {
+                lock(&slot.error).set(format_args!("{reason}"));
+                Status::Image
+            }
+        };
+        *done = Instant::now();
+        let spent_us = done.duration_since(begun).as_micros() as u32;
+        // A run reads what it is told of.
+        drop(data);
+        (status, slots.ended(ticket, status, spent_us))
     }
 
     /// JPEG → RGB → resized, normalised `[3, height, width]`. The error is a sentence part.

@@ -55,6 +55,7 @@ async function chunk(
     keyId,
     arrivedMs: bodyMs,
     signal: left.signal,
+    streams: command.stream,
   });
   if (started instanceof Failure) return started;
   const { manifest } = command.served;

@@ -141,7 +141,7 @@ export class FrameGroup implements ObservedFrames {
     this.drop();
     this.giveBytes();
     // A frame that is dropped while it is queued keeps its slot until a decode thread takes it from the queue.
-    await Promise.allSettled(this.all().map(({ frame }) => frame?.decoded));
+    await Promise.all(this.all().map(({ frame }) => frame?.freed()));
     this.early?.release();
   }
 

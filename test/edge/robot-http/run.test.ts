@@ -25,6 +25,15 @@ test("an undecodable JPEG is invalid_image with the image's field; the other fra
   await expectClean(at, 1);
 });
 
+test("a bad image of a stream is told before the stream begins: 400, and no event", async () => {
+  const at = await stage();
+  at.engine.script.decode = async () => new Failure(ROBOT.invalid_image, "truncated file");
+  const response = await at.chat({ ...session, stream: true });
+  expect(response.headers.get("content-type")).toStartWith("application/json");
+  expect(await failure(response)).toMatchObject({ status: 400, code: "invalid_image" });
+  expect([at.engine.runsHeld, at.engine.cancels]).toEqual([0, 0]);
+});
+
 test("no frame slot left: 503 engine_unavailable with Retry-After, and the frames put so far are dropped", async () => {
   const at = await stage();
   let puts = 0;
@@ -115,15 +124,16 @@ test("a fault of our own while frames are decoded is that request's 500 and nobo
   await expectClean(at, 0);
 });
 
-test("passing the deadline while frames are decoded drops them", async () => {
+test("passing the deadline while frames are decoded cancels their run", async () => {
   const at = await stage();
   const { decode } = at.engine.script;
   at.engine.script.decode = () => new Promise(() => {});
   const pending = at.chat(session);
   await settle();
-  expect(at.engine.framesHeld).toBe(3);
+  expect([at.engine.runsHeld, at.engine.observations.length]).toEqual([1, 0]);
   at.clock.advance(10_000);
   expect(await failure(await pending)).toMatchObject({ status: 503, code: "engine_unavailable" });
+  expect(at.engine.cancels).toBe(1);
   at.engine.script.decode = decode;
   await expectClean(at, 0);
 });
@@ -138,7 +148,7 @@ test("a client that leaves before the model has started cancels: free, step unmo
   await settle();
   client.abort();
   await pending;
-  expect(at.engine.observations.length).toBe(1);
+  expect([at.engine.observations.length, at.engine.cancels]).toEqual([1, 1]);
   at.engine.script.decode = decode;
   await expectClean(at, 1);
 });

@@ -163,11 +163,14 @@ test("frames of a client that left hold their slots until a decoder comes to the
   const served = present(at.service.robot.catalog.models.get(MODEL), "the served model");
   const model = present(served.model, "the loaded model");
   const decoder = Promise.withResolvers<undefined>();
+  const { decode } = at.engine.script;
+  at.engine.script.decode = () => decoder.promise;
   const slow: typeof model = {
     ...model,
-    framePut: (...put) => {
-      const frame = model.framePut(...put);
-      return "drop" in frame ? { drop: () => frame.drop(), decoded: decoder.promise, decodeMs: 0 } : frame;
+    observe: (observation) => {
+      const run = model.observe(observation);
+      // As the native engine: a run that was cancelled ends when no decoder is at its frames any more.
+      return "result" in run ? { ...run, released: Promise.all([run.released, decoder.promise]).then(() => {}) } : run;
     },
   };
   at.service.robot.catalog.models.set(MODEL, { ...served, model: slow });
@@ -178,5 +181,6 @@ test("frames of a client that left hold their slots until a decoder comes to the
   await pending;
   expect([at.engine.framesHeld, at.service.robot.admission.held]).toEqual([0, 1]);
   decoder.resolve(undefined);
+  at.engine.script.decode = decode;
   await expectClean(at, 0);
 });
