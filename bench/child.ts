@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { parseJson } from "../src/client/json.ts";
 import { childEnvironment } from "../src/config/environment.ts";
 import { Problem } from "../src/error/problem.ts";
 
@@ -13,24 +14,30 @@ interface Command {
   readonly cwd?: string;
 }
 
-/** One value per line of its standard output. */
-export async function reportsOf<S extends TSchema>(command: Command, schema: S): Promise<Static<S>[] | Problem> {
-  const { name, words, environment = {}, cwd } = command;
+/** Its standard output. */
+export async function textOf({ name, words, environment = {}, cwd }: Command): Promise<string | Problem> {
   try {
     const options = { env: childEnvironment(environment), stdout: "pipe", stderr: "pipe" } as const;
     const child = Bun.spawn([...words], cwd === undefined ? options : { ...options, cwd });
     const [text, said, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
-    if (code !== 0) return new Problem(`${name} ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
-    const reports: Static<S>[] = [];
-    for (const line of text.trim().split("\n")) {
-      const report: unknown = JSON.parse(line);
-      if (!Value.Check(schema, report)) return new Problem(`${name} printed something else than its figures`);
-      reports.push(report);
-    }
-    return reports;
+    return code === 0 ? text : new Problem(`${name} ended with ${code}: ${said.trim().split("\n").at(-1) ?? ""}`);
   } catch (error) {
     return new Problem(`${name} could not be run: ${(error as Error).message}`);
   }
+}
+
+/** One value per line of its standard output. */
+export async function reportsOf<S extends TSchema>(command: Command, schema: S): Promise<Static<S>[] | Problem> {
+  const text = await textOf(command);
+  if (text instanceof Problem) return text;
+  const strange = new Problem(`${command.name} printed something else than its figures`);
+  const reports: Static<S>[] = [];
+  for (const line of text.trim().split("\n")) {
+    const report = parseJson(line);
+    if (!Value.Check(schema, report)) return strange;
+    reports.push(report);
+  }
+  return reports;
 }
 
 /** What a file of this folder prints, run in a process of its own. */

@@ -15,6 +15,7 @@ export interface Setup extends AsyncDisposable {
   readonly provider: Target;
   /** Its base address. */
   readonly providerUrl: string;
+  readonly providerPid: number;
   readonly plain: Target;
   readonly stream: Target;
 }
@@ -44,6 +45,7 @@ export async function setUp(): Promise<Setup | Problem> {
     child,
     provider: direct(url),
     providerUrl: url,
+    providerPid: provider.pid,
     plain: through(child.service, PLAIN_ID),
     stream: through(child.service, STREAM_ID),
     [Symbol.asyncDispose]: async () => {

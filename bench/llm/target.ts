@@ -6,20 +6,21 @@ export interface Target {
   /** For a plain call and a stream. */
   readonly url: string;
   readonly apiKey: string;
+  readonly headers?: Readonly<Record<string, string>>;
   /** Of the body: `max` tokens, with a pause between them in ms where one is wanted. */
   body(stream: boolean, max: number, gapMs?: number): object;
 }
 
-/** The provider itself. */
-export function direct(url: string): Target {
+/** The provider itself, or a gateway that speaks its protocol, by the model's name there. */
+export function direct(url: string, model = "m", headers: Readonly<Record<string, string>> = {}): Target {
   const body: Target["body"] = (stream, max, gapMs) => ({
-    model: "m",
+    model,
     messages: [{ role: "user", content: "Say hello." }],
     max_tokens: max,
     stream,
     ...(gapMs === undefined ? {} : { user: `gap=${gapMs}` }),
   });
-  return { url: `${url}/chat/completions`, apiKey: "none", body };
+  return { url: `${url}/chat/completions`, apiKey: "none", headers, body };
 }
 
 export function through({ url, apiKey }: { readonly url: string; readonly apiKey: string }, model: string): Target {
@@ -34,7 +35,7 @@ export function through({ url, apiKey }: { readonly url: string; readonly apiKey
 }
 
 async function send(target: Target, body: string): Promise<Response> {
-  const headers = { authorization: `Bearer ${target.apiKey}`, "content-type": "application/json" };
+  const headers = { ...target.headers, authorization: `Bearer ${target.apiKey}`, "content-type": "application/json" };
   const response = await fetch(target.url, { method: "POST", headers, body });
   if (response.status !== 200) throw new Error(`${response.status}: ${(await response.text()).slice(0, 300)}`);
   return response;
@@ -77,7 +78,7 @@ export interface StreamTimes {
 const TIME = /\d{13}\.\d{3}/g;
 
 /** One stream; a token is the time at which it was sent. */
-export async function timedStream(target: Target, tokens: number, gapMs: number): Promise<StreamTimes> {
+export async function timedStream(target: Target, tokens: number, gapMs?: number): Promise<StreamTimes> {
   const before = performance.now();
   const response = await send(target, JSON.stringify(target.body(true, tokens, gapMs)));
   const decoder = new TextDecoder();
