@@ -29,6 +29,7 @@ import { money } from "./money.ts";
 import { nativeMemory } from "./native-memory.ts";
 import { overhead } from "./overhead.ts";
 import { overload } from "./overload.ts";
+import { peers } from "./peers.ts";
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
 import { runs } from "./runs.ts";
@@ -38,7 +39,7 @@ import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 
 export const PROOFS: readonly Proof[] = [
-  ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill, ab],
+  ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill, ab, peers],
   ...[money, overhead, overload, interference, llm, llmBeside, llmKill],
   ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz],
 ];

@@ -1,0 +1,76 @@
+/**
+ * A robot of tendon's: `bun bench/peers/robot-child.ts http|socket URL KEY FOLDER NAME`. Each line of standard input is a number of
+ * observations; the answer is the milliseconds of each as JSON. The session lasts as long as the process.
+ *
+ * Over HTTP: from handing the ready request text to HTTP until the reply is read, as in src/measure/chunk/load.ts. On a socket: from
+ * the first frame until the chunk is read; frames and observation go out right after each other.
+ */
+import { createInterface } from "node:readline";
+import { chunkOf } from "../../src/client/chunk.ts";
+import { CHAT_ROUTE } from "../../src/client/description.ts";
+import { frameMessage } from "../../src/client/episode-messages.ts";
+import { EpisodeSocket } from "../../src/client/episode-socket.ts";
+import { post, type Service } from "../../src/client/http.ts";
+import { requestBody } from "../../src/client/request.ts";
+import { Problem } from "../../src/error/problem.ts";
+import { repeatable } from "../../src/measure/episode/robot-sockets.ts";
+import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../src/measure/sample/observation.ts";
+import { scenesIn } from "../../src/measure/sample/scenes.ts";
+
+/** One observation; its number is its id. */
+type Observe = (sent: number) => Promise<Problem | undefined>;
+
+function overHttp(service: Service, frames: readonly Uint8Array[], sessionId: string): Observe {
+  const request = { model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, state: SAMPLE_STATE, sessionId, frames };
+  const rest = JSON.stringify(requestBody(request)).slice(1);
+  return async (sent) => {
+    const answer = await post(service, CHAT_ROUTE, `{"observation_id":"${sent}","expected_step":${sent},${rest}`);
+    if (answer instanceof Problem) return answer;
+    return chunkOf(answer.body) === undefined ? new Problem("the service answered without an action chunk") : undefined;
+  };
+}
+
+async function onSocket(service: Service, frames: readonly Uint8Array[]): Promise<Observe | Problem> {
+  const socket = await EpisodeSocket.connect(service);
+  if (socket instanceof Problem) return socket;
+  const opened = await socket.open({ model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, format: "json" });
+  if (opened instanceof Problem) return opened;
+  const messages = frames.map((jpeg, camera) => frameMessage(camera, jpeg));
+  return async (sent) => {
+    for (const message of messages) socket.frame(message);
+    const chunk = await socket.observe({ robot_state: SAMPLE_STATE, ...repeatable(sent) });
+    return chunk instanceof Problem ? chunk : undefined;
+  };
+}
+
+async function robot(words: readonly string[]): Promise<Observe | Problem> {
+  const [way, url = "", apiKey = "", folder = "", name = ""] = words;
+  const scenes = await scenesIn(folder);
+  if (scenes instanceof Problem) return scenes;
+  const service = { url, apiKey };
+  const [frames = []] = scenes;
+  return way === "socket" ? await onSocket(service, frames) : overHttp(service, frames, name);
+}
+
+async function main(): Promise<Problem | undefined> {
+  const observe = await robot(process.argv.slice(2));
+  if (observe instanceof Problem) return observe;
+  process.stdout.write("ready\n");
+  let sent = 0;
+  for await (const line of createInterface({ input: process.stdin })) {
+    const ms: number[] = [];
+    for (let left = Number(line); left > 0; left -= 1) {
+      const before = performance.now();
+      const problem = await observe(sent);
+      ms.push(performance.now() - before);
+      if (problem !== undefined) return problem;
+      sent += 1;
+    }
+    process.stdout.write(`${JSON.stringify(ms)}\n`);
+  }
+  return undefined;
+}
+
+const problem = await main();
+if (problem !== undefined) process.stderr.write(`${problem.message}\n`);
+process.exit(problem === undefined ? 0 : 1);
