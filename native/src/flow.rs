@@ -7,8 +7,8 @@ mod roles;
 
 use self::roles::{EntryRoles, NO_PORTS, Owner, Roles, bound};
 use crate::episode::{Entry, Episodes, Pass};
-use crate::graph::{Changed, Graph, Memory, Reach, Tensor, Terminator, Variants};
-use crate::manifest::{Flow, Graph as GraphSpec, Guided, Manifest, Role};
+use crate::graph::{Changed, Graph, Memory, Reach, Tensor, Terminator};
+use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Role};
 use ort::session::Session;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct Network {
     extend: Option<Graph>,
     denoise: Graph,
     tensors: Vec<Tensor>,
+    /// What the runs differ in, the largest last; with memory one for each session slot, all alike.
+    variants: Vec<Extent>,
     at: Roles,
     flow: Flow,
     branches: usize,
@@ -74,7 +76,8 @@ impl Network {
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
     ) -> Result<Network, String> {
-        let batch = manifest.batch;
+        let variants = variants(manifest, reach, episodes.as_ref().map(|episodes| episodes.len()));
+        let most = *variants.last().ok_or("it has no session slot")?;
         let graphs = &manifest.graphs;
         // Each graph's own tensors. Blocks and memories belong to the episodes; extend writes to the outputs of prefill.
         let mut owned: Vec<(Owner, Tensor)> = Vec::new();
@@ -86,17 +89,16 @@ impl Network {
             (Owner::Denoise, &graphs.denoise.outputs),
         ] {
             for port in ports.iter().filter(|port| port.from.is_none() && port.role != Role::Block) {
-                owned.push((owner, Tensor::new(port, batch)?));
+                owned.push((owner, Tensor::new(port, most)?));
             }
         }
-        let variants = episodes.as_ref().map_or(Variants::Batches(batch), |episodes| Variants::Slots(episodes.len()));
         let graph = |session: Session, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
-            let bind = |port| bound(port, owner, batch, &owned, episodes.as_deref());
+            let bind = |port| bound(port, owner, most, &owned, episodes.as_deref());
             let inputs = spec.inputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
             let outputs = spec.outputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
             // SAFETY: graphs, tensors and episodes end up in one Network, whose fields drop in order; blocks never move. The
             // replica's thread is the only one to run graphs, on slots that their runs have taken.
-            unsafe { Graph::bind(session, options.clone(), reach, variants, &inputs, &outputs) }
+            unsafe { Graph::bind(session, options.clone(), reach, &variants, &inputs, &outputs) }
         };
         let Graphs { prefill, extend, denoise } = sessions;
         let prefill = graph(prefill, &graphs.prefill, Owner::Prefill)?;
@@ -105,7 +107,7 @@ impl Network {
             (Some(session), Some(spec)) => Some(graph(session, spec, Owner::Extend)?),
             _ => None,
         };
-        let at = Roles::find(manifest, &owned)?;
+        let at = Roles::find(manifest, most.batch, &owned)?;
         let video = roles::video(manifest, &owned)?;
         let guide = |what: Guided| {
             manifest
@@ -119,6 +121,7 @@ impl Network {
             extend,
             denoise,
             tensors: owned.into_iter().map(|(_, tensor)| tensor).collect(),
+            variants,
             at,
             flow: Flow { ..manifest.flow },
             branches: manifest.branches(),
@@ -135,20 +138,37 @@ impl Network {
         }
     }
 
-    /// Row `row` of the images of a graph, `[cameras · frames, 3, height, width]`.
-    pub fn images(&mut self, entry: Entry, row: usize, batch: usize) -> &mut [f32] {
-        let at = self.entry(entry).images;
-        part(self.tensors[at].floats(), row, batch)
+    /// Rows of its largest run.
+    pub fn rows_max(&self) -> usize {
+        self.variants.last().map_or(1, |extent| extent.batch)
     }
 
-    /// Row `row` of the tokens and of their mask, for one branch.
-    pub fn prompt(&mut self, entry: Entry, row: usize, batch: usize, branch: usize) -> (&mut [i64], &mut [u8]) {
+    /// The variants of a model without memory, which differ in shape.
+    pub fn variants(&self) -> &[Extent] {
+        &self.variants
+    }
+
+    /// The smallest variant of a model without memory for `rows` rows whose longest prompt has `tokens` tokens.
+    pub fn variant(&self, rows: usize, tokens: usize) -> usize {
+        let holds = |extent: &Extent| extent.batch >= rows && extent.prompt >= tokens;
+        self.variants.iter().position(holds).unwrap_or(self.variants.len() - 1)
+    }
+
+    /// Row `row` of the images of a graph, `[cameras · frames, 3, height, width]`.
+    pub fn images(&mut self, entry: Entry, row: usize) -> &mut [f32] {
+        let (at, rows) = (self.entry(entry).images, self.rows_max());
+        part(self.tensors[at].floats(), row, rows)
+    }
+
+    /// Row `row` of the tokens and of their mask, for one branch, as long as the longest prompt. A run on a shorter variant, which
+    /// has one row, reads its beginning.
+    pub fn prompt(&mut self, entry: Entry, row: usize, branch: usize) -> (&mut [i64], &mut [u8]) {
         let EntryRoles { tokens, token_mask, .. } = self.entry(entry);
-        let branches = self.branches;
+        let (branches, rows) = (self.branches, self.rows_max());
         let [tokens, mask] = self.tensors.get_disjoint_mut([tokens, token_mask]).expect("two roles are two tensors");
         match (&mut tokens.memory, &mut mask.memory) {
             (Memory::I64(tokens), Memory::Bool(mask)) => {
-                (part(part(tokens, row, batch), branch, branches), part(part(mask, row, batch), branch, branches))
+                (part(part(tokens, row, rows), branch, branches), part(part(mask, row, rows), branch, branches))
             }
             _ => panic!("tokens are i64 and their mask is bool"),
         }
@@ -160,15 +180,17 @@ impl Network {
     }
 
     /// Writes row `row` of every state tensor.
-    pub fn state(&mut self, row: usize, batch: usize, mut write: impl FnMut(&mut [f32])) {
+    pub fn state(&mut self, row: usize, mut write: impl FnMut(&mut [f32])) {
+        let rows = self.rows_max();
         for &at in &self.at.states {
-            write(part(self.tensors[at].floats(), row, batch));
+            write(part(self.tensors[at].floats(), row, rows));
         }
     }
 
     /// Row `row` of the latent, `[rows, width]`: noise before the loop, the chunk after it.
-    pub fn latent(&mut self, row: usize, batch: usize) -> &mut [f32] {
-        part(self.tensors[self.at.latent].floats(), row, batch)
+    pub fn latent(&mut self, row: usize) -> &mut [f32] {
+        let rows = self.rows_max();
+        part(self.tensors[self.at.latent].floats(), row, rows)
     }
 
     /// The latent of the predicted frames, on a model that has one.
@@ -202,15 +224,9 @@ impl Network {
         }
     }
 
-    /// All flow steps of a variant, which has the first `rows` of `batch` rows. `go_on` is asked before each step; false ends
-    /// the loop early and is what is returned.
-    pub fn denoise(
-        &mut self,
-        variant: usize,
-        rows: usize,
-        batch: usize,
-        mut go_on: impl FnMut(u32) -> bool,
-    ) -> Result<bool, String> {
+    /// All flow steps of a variant. `go_on` is asked before each step; false ends the loop early and is what is returned.
+    pub fn denoise(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
+        let (rows, most) = (self.variants[variant].batch, self.rows_max());
         for step in 0..self.flow.steps {
             if !go_on(step) {
                 return Ok(false);
@@ -223,7 +239,7 @@ impl Network {
                 .run(variant, changed, &mut self.tensors)
                 .map_err(|error| format!("denoise step {step}: {error}"))?;
             let dt = (next - t) as f32;
-            let used = self.tensors[self.at.latent].len() / batch * rows;
+            let used = self.tensors[self.at.latent].len() / most * rows;
             self.advance(self.at.latent, self.at.velocity, self.guide_action, used, dt);
             if let Some(Video { latent, velocity, guide }) = self.video {
                 self.advance(latent, velocity, guide, self.tensors[latent].len(), dt);
@@ -245,6 +261,22 @@ impl Network {
             }
             None => latent.iter_mut().zip(conditional).for_each(|(x, v)| *x += dt * v),
         }
+    }
+}
+
+/// What the runs of a model differ in, the largest last.
+///
+/// On a CPU a batch of two takes as long as two runs: the first of them would wait for nothing. A lone run then has the length of
+/// its own prompt and nobody else's, so that its bits do not depend on its neighbours. Elsewhere what waits together runs together,
+/// at the one length.
+fn variants(manifest: &Manifest, reach: Reach, slots: Option<usize>) -> Vec<Extent> {
+    let longest = manifest.prompt.tokens_max;
+    match slots {
+        Some(slots) => vec![manifest.extent(1, longest); slots],
+        None if reach == Reach::InPlace => {
+            manifest.prompt.buckets.iter().chain([&longest]).map(|&prompt| manifest.extent(1, prompt)).collect()
+        }
+        None => (1..=manifest.batch).map(|rows| manifest.extent(rows, longest)).collect(),
     }
 }
 

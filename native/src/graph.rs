@@ -6,7 +6,7 @@ mod tensor;
 
 pub use tensor::{Memory, Tensor, port_len};
 
-use crate::manifest::{Dim, Dtype, Port, Role};
+use crate::manifest::{Dtype, Extent, Port, Role};
 use crate::memory::Block;
 use crate::running::Stop;
 use ort::AsPointer;
@@ -22,27 +22,6 @@ pub struct Bound<'a> {
     pub port: &'a Port,
     /// Address of its first value, for each variant of the binding.
     pub address: Box<dyn Fn(usize) -> *mut c_void + 'a>,
-}
-
-/// What the runs of a graph differ in: the number of rows, or the session slot.
-#[derive(Clone, Copy)]
-pub enum Variants {
-    /// Variant i is a batch of i + 1 rows.
-    Batches(usize),
-    /// Variant i is slot i.
-    Slots(usize),
-}
-
-impl Variants {
-    fn count(self) -> usize {
-        match self {
-            Variants::Batches(count) | Variants::Slots(count) => count,
-        }
-    }
-
-    fn rows(self, variant: usize) -> usize {
-        if let Variants::Batches(_) = self { variant + 1 } else { 1 }
-    }
 }
 
 /// How a device reads the memory that a graph's inputs are bound to.
@@ -154,16 +133,16 @@ impl Shadow {
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Binds `inputs` and `outputs` for every variant.
+    /// Binds `inputs` and `outputs` for every variant: runs differ in their sizes, or in the session slot.
     ///
     /// # Safety
-    /// Each address is that of memory for the port's type and shape, which outlives the graph; nobody may access it during
-    /// `run` of that variant.
+    /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph; nobody may access
+    /// it during `run` of that variant.
     pub unsafe fn bind(
         session: Session,
         options: Arc<Terminator>,
         reach: Reach,
-        variants: Variants,
+        variants: &[Extent],
         inputs: &[Bound<'_>],
         outputs: &[Bound<'_>],
     ) -> Result<Graph, String> {
@@ -178,16 +157,14 @@ impl Graph {
                 sys::OrtMemType::OrtMemTypeDefault,
                 &mut memory_info,
             ))?;
-            let result = (0..variants.count()).try_for_each(|variant| {
+            let result = variants.iter().enumerate().try_for_each(|(variant, &extent)| {
                 let mut binding = null_mut();
                 check((api.CreateIoBinding)(graph.session.ptr().cast_mut(), &mut binding))?;
                 graph.bindings.push(binding);
                 let mut copied = Vec::new();
                 for (bind, ports, given) in [(api.BindInput, inputs, true), (api.BindOutput, outputs, false)] {
                     for Bound { port, address } in ports {
-                        let shape: Vec<i64> = (port.shape.iter())
-                            .map(|dim| if let Dim::Fixed(size) = dim { *size } else { variants.rows(variant) } as i64)
-                            .collect();
+                        let shape: Vec<i64> = port.shape.iter().map(|dim| dim.size(extent) as i64).collect();
                         let (kind, size) = element(port.dtype);
                         let bytes = shape.iter().product::<i64>() as usize * size;
                         let mut start = address(variant);

@@ -4,7 +4,7 @@
 mod graphs;
 mod norm;
 
-pub use graphs::{Dim, Dtype, Graph, Graphs, Port, Role};
+pub use graphs::{Dim, Dtype, Extent, Graph, Graphs, Port, Role};
 pub use norm::{ColumnStats, NormStats};
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
@@ -116,6 +116,8 @@ pub struct StateColumn {
 #[allow(missing_docs)]
 pub struct Prompt {
     pub tokens_max: usize,
+    #[serde(default)]
+    pub buckets: Vec<usize>,
     pub pad_id: u32,
     pub parts: Vec<PromptPart>,
 }
@@ -221,6 +223,11 @@ impl Manifest {
         if self.guidance.is_some() { 2 } else { 1 }
     }
 
+    /// The sizes of a run of `batch` rows whose prompts are padded to `prompt` tokens.
+    pub fn extent(&self, batch: usize, prompt: usize) -> Extent {
+        Extent { batch, prompt, prefix: self.cameras.len() * self.frames.later * self.image.tokens + prompt }
+    }
+
     /// Values of one frame's tensor.
     pub fn frame_values(&self) -> usize {
         3 * self.image.width * self.image.height
@@ -238,6 +245,13 @@ impl Manifest {
         bound("action columns", self.action.columns.len(), self.action.width)?;
         bound("action columns", self.action.columns.len(), COLUMNS_MAX)?;
         bound("batch", self.batch, 16)?;
+        let lengths: Vec<usize> = self.prompt.buckets.iter().copied().chain([self.prompt.tokens_max]).collect();
+        if !lengths.is_sorted_by(|one, next| one < next) || lengths[0] == 0 {
+            return Err("the lengths of a prompt do not ascend".into());
+        }
+        if self.memory.is_some() && lengths.len() > 1 {
+            return Err("a model with memory has one length of prompts".into());
+        }
         bound("flow steps", self.flow.steps as usize, 1000)?;
         bound("state width", self.state.width, STATE_VALUES_MAX)?;
         bound("state columns", self.state.columns.len(), self.state.width)?;

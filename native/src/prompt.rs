@@ -144,8 +144,8 @@ impl Prompt {
         text + parts.sum::<usize>()
     }
 
-    /// Writes one row: `tokens` i64 and `mask` (1 where a token stands), both `tokens_max` long.
-    pub fn write(&self, instruction: &[u32], state: &[f32], tokens: &mut [i64], mask: &mut [u8]) {
+    /// Writes one row: `tokens` i64 and `mask` (1 where a token stands), both `tokens_max` long. Returns how many tokens stand there.
+    pub fn write(&self, instruction: &[u32], state: &[f32], tokens: &mut [i64], mask: &mut [u8]) -> usize {
         let mut at = 0;
         let mut put = |id: u32| {
             tokens[at] = i64::from(id);
@@ -168,6 +168,7 @@ impl Prompt {
         tokens[at..].fill(i64::from(self.pad_id));
         mask[..at].fill(1);
         mask[at..].fill(0);
+        at
     }
 
     /// Writes the normalised state, then zeros.

@@ -31,14 +31,18 @@ pub struct Replica {
     gone: Vec<Ticket>,
     /// Rows of the batch that have failed by themselves, and how.
     failed: Vec<Option<(Status, String)>>,
+    /// Tokens of the batch's longest prompt.
+    prompt: usize,
+    /// Runs that it takes at once.
+    most: usize,
 }
 
 impl Replica {
     /// A replica that has not run yet.
     pub fn new(model: Arc<Model>, index: usize, network: Option<Network>) -> Replica {
-        let most = model.manifest.batch;
+        let most = network.as_ref().map_or(model.manifest.batch, Network::rows_max);
         let (taken, gone) = (Vec::with_capacity(most), Vec::with_capacity(most));
-        Replica { model, index, network, taken, gone, failed: vec![None; most] }
+        Replica { model, index, network, taken, gone, failed: vec![None; most], prompt: 0, most }
     }
 
     /// Runs the vectors, reports their differences, waits until it may serve, then works until the model is closed or the replica
@@ -55,7 +59,7 @@ impl Replica {
         if !presence.ready {
             return;
         }
-        let most = self.model.manifest.batch;
+        let most = self.most;
         let mut taken = std::mem::take(&mut self.taken);
         while model.queue(self.index).take(&mut taken, most) {
             if !self.run(&mut taken) {

@@ -112,7 +112,15 @@ function checkColumns({ state, action }: Manifest): string | undefined {
   return undefined;
 }
 
-function checkPrompt({ prompt, state }: Manifest): string | undefined {
+/** Lengths of the prompt. A model with memory has one: what it remembers is of one shape. */
+function checkBuckets(buckets: readonly number[], most: number, remembers: boolean): string | undefined {
+  if (remembers && buckets.length > 0) return fault("/prompt/buckets", buckets, "nothing, with memory");
+  const at = buckets.findIndex((length, index) => length >= (buckets[index + 1] ?? most));
+  if (at < 0) return undefined;
+  return fault(`/prompt/buckets/${at}`, buckets[at], `less than ${buckets[at + 1] ?? `tokens_max, ${most}`}`);
+}
+
+function checkPrompt({ prompt, state, memory }: Manifest): string | undefined {
   const instructions = prompt.parts.filter(({ kind }) => kind === "instruction" || kind === "template").length;
   if (instructions !== 1) return fault("/prompt/parts", `${instructions} instructions`, "one");
   let fixed = 0;
@@ -123,7 +131,7 @@ function checkPrompt({ prompt, state }: Manifest): string | undefined {
   }
   if (fixed >= prompt.tokens_max)
     return fault("/prompt/tokens_max", prompt.tokens_max, `more than the ${fixed} tokens without instruction`);
-  return undefined;
+  return checkBuckets(prompt.buckets ?? [], prompt.tokens_max, memory !== null);
 }
 
 /** Every file that the manifest names is in `files` once, and no path leads out of the folder. */

@@ -40,7 +40,7 @@ export function show(manifest: Manifest): string {
     ["source", manifest.source],
     ["export", manifest.export_id],
     ["image", `${image.width} x ${image.height}, ${image.resize}, ${image.filter}, ${image.tokens} tokens a frame`],
-    ["prompt", `${prompt.tokens_max} tokens at most, state tokens included`],
+    ["prompt", `${prompt.tokens_max} tokens at most, state tokens included${paddedTo(prompt.buckets)}`],
     ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
     ["batch", `${manifest.batch} observations at most`],
     ...manifest.action.columns.map((column, index): [string, string] => [index === 0 ? "limits" : "", limits(column)]),
@@ -62,6 +62,10 @@ function wireArrays({ state }: Manifest): string[] {
     const ordered = columns.toSorted((one, other) => one.index - other.index);
     return `${name}: ${columns.length} ${columns.length === 1 ? "value" : "values"} (${columnList(ordered)})`;
   });
+}
+
+function paddedTo(buckets: readonly number[] | undefined): string {
+  return buckets === undefined ? "" : `; padded to ${buckets.join(", ")} or that`;
 }
 
 /** `left_joint_1 [rad]: -2.6 to 3.1, row 0 at most 2 from the state, 3 from row to row`. */

@@ -1,8 +1,9 @@
 /** Flow expert of a flow-vla: noisy action rows, time and prefix cache to a velocity; adaptive RMSNorm by the time, as in pi0.5. */
 import type { Architecture, Facts } from "./architecture.ts";
+import { flowStep, flowTimes } from "./flow-times.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
-import { headsOf, type KeyValue, keyValue, query } from "./language.ts";
-import { attend, gatedMlp, linear, maskScores, rmsScale, rotation, SLIGHT, swish, tiedOut } from "./layers.ts";
+import { headsOf, type KeyValue, queryKeyValue } from "./language.ts";
+import { attend, gatedMlp, linear, maskScores, rmsScale, rotationAt, SLIGHT, swish, tiedOut } from "./layers.ts";
 import { geometric } from "./weights.ts";
 
 /** Wavelengths of the time embedding, in units of t: the shortest one of this family, and the longest of all. */
@@ -14,6 +15,17 @@ export const FINAL_PARTS = [1, 0] as const;
 /** Makes a state token as strong as the rows, although most of its values are padding. */
 const STATE_GAIN = 1.5;
 
+/**
+ * What depends on the time alone, for every time that a graph is asked at. The times are fixed, so that ONNX Runtime computes all of it
+ * once, when it loads the graph, and a step reads a row.
+ */
+export interface Condition {
+  /** f32 [times, time width]. */
+  readonly table: Value;
+  /** The row of the time that is asked at, i64 []; undefined where there is one row. */
+  readonly row: Value | undefined;
+}
+
 export interface Flow {
   /** f32 [B, rows, width]. */
   readonly latent: Value;
@@ -21,8 +33,9 @@ export interface Flow {
   readonly time: Value;
   /** f32 [B, width]: normalised state, one token before the rows. */
   readonly state: Value | undefined;
-  /** bool [B, S]. */
+  /** bool [B, S], S at most `prefixMax`. */
   readonly prefixMask: Value;
+  readonly prefixMax: number;
   /** Per layer, [B, K, S, D]. */
   readonly caches: readonly KeyValue[];
 }
@@ -35,11 +48,12 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
   const { state } = flow;
   const tokens = rows + (state ? 1 : 0);
   return graph.within("expert", () => {
-    const condition = timeCondition(graph, flow.time, architecture.expert.time_width);
+    const condition = flowCondition(graph, flow.time, facts.flow, architecture.expert.time_width);
     // Every action row attends to the whole valid prefix and to every action row: scores [B, 1, 1, S + rows].
     const prefixScores = maskScores(graph, flow.prefixMask);
     const scores = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, tokens]), graph.scalar(0)]);
-    const angles = rotation(graph, rowPositions(graph, flow.prefixMask, tokens), heads.headDim);
+    const positions = rowPositions(graph, flow.prefixMask, tokens);
+    const angles = rotationAt(graph, positions, flow.prefixMax + tokens, heads.headDim);
 
     let x = linear(graph, "action_in", flow.latent, { from: actionWidth, to: width, bias: true });
     if (state) {
@@ -51,11 +65,10 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
         const modulations = modulation(graph, condition, architecture.expert, BLOCK_PARTS);
         const [scale1, shift1, gate1, scale2, shift2, gate2] = modulations;
         const normed = graph.op("Add", [rmsScale(graph, x, scale1), shift1]);
-        const own = keyValue(graph, normed, width, heads, angles);
+        const { q, ...own } = queryKeyValue(graph, normed, width, heads, angles);
         const k = graph.op("Concat", [cache.k, own.k], { axis: 2 });
         const v = graph.op("Concat", [cache.v, own.v], { axis: 2 });
-        const q = query(graph, normed, width, heads, angles);
-        const mixed = attend(graph, { q, k, v, scores }, heads, tokens);
+        const mixed = attend(graph, { q, k, v, scores }, heads);
         const attended = linear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, graph.op("Mul", [attended, gate1])]);
         const fed = graph.op("Add", [rmsScale(graph, middle, scale2), shift2]);
@@ -74,11 +87,28 @@ export function stateIn(graph: GraphBuilder, state: Value, facts: Facts, width: 
   return linear(graph, "state_in", state, { from: facts.state.width, to: width, bias: true, gain: STATE_GAIN });
 }
 
-/** `time_in` and `time_out` over sine and cosine of t at geometric periods from `shortest` on; f32 [1, time width]. */
-export function timeCondition(graph: GraphBuilder, time: Value, width: number, shortest = PERIOD_MIN): Value {
+/** The condition of a flow that is asked at `time` f32 [1], one of its own times. */
+export function flowCondition(
+  graph: GraphBuilder,
+  time: Value,
+  flow: Facts["flow"],
+  width: number,
+  shortest = PERIOD_MIN,
+): Condition {
+  return {
+    table: timeTable(graph, flowTimes(flow).slice(0, -1), width, shortest),
+    row: flowStep(graph, time, flow),
+  };
+}
+
+/** `time_in` and `time_out` over sine and cosine of each t at geometric periods from `shortest` on; f32 [times, time width]. */
+export function timeTable(graph: GraphBuilder, times: readonly number[], width: number, shortest: number): Value {
   const periods = geometric(PERIOD_MAX / shortest, width / 2);
   const frequencies = Float32Array.from(periods, (factor) => (2 * Math.PI) / (shortest * factor));
-  const angles = graph.op("Mul", [time, graph.floats("time.frequencies", [1, width / 2], frequencies)]);
+  const angles = graph.op("Mul", [
+    graph.floats("time.times", [times.length, 1], Float32Array.from(times)),
+    graph.floats("time.frequencies", [1, width / 2], frequencies),
+  ]);
   const embedding = graph.op("Concat", [graph.op("Sin", [angles]), graph.op("Cos", [angles])], { axis: 1 });
   const dense = { from: width, to: width, bias: true, gain: 1.5 };
   const hidden = swish(graph, linear(graph, "time_in", embedding, dense));
@@ -88,7 +118,7 @@ export function timeCondition(graph: GraphBuilder, time: Value, width: number, s
 /** The condition as one vector [width] per part, by `adaptive.weight` [time width, parts · width] and bias; pi0.5's `1 + scale` is in it. */
 export function modulation<Parts extends readonly number[]>(
   graph: GraphBuilder,
-  condition: Value,
+  condition: Condition,
   size: { readonly width: number; readonly time_width: number },
   parts: Parts,
 ): { [Part in keyof Parts]: Value } {
@@ -96,15 +126,16 @@ export function modulation<Parts extends readonly number[]>(
   return graph.within("adaptive", () => {
     const weight = graph.weight("weight", [size.time_width, width], { fanIn: size.time_width, gain: 0.5 });
     const bias = graph.weight("bias", [width], { ...SLIGHT, offsets: parts });
-    const dense = graph.op("Add", [graph.op("MatMul", [condition, weight]), bias]);
+    const table = graph.op("Add", [graph.op("MatMul", [condition.table, weight]), bias]);
+    const { row } = condition;
+    const dense = row === undefined ? graph.reshape(table, [width]) : graph.op("Gather", [table, row], { axis: 0 });
     const sizes = parts.map(() => size.width);
-    return graph.split(graph.reshape(dense, [width]), 0, sizes) as { [Part in keyof Parts]: Value };
+    return graph.split(dense, 0, sizes) as { [Part in keyof Parts]: Value };
   });
 }
 
-/** Position of row i: valid prefix tokens + i; f32 [B, rows, 1]. */
+/** Position of row i: valid prefix tokens + i; i64 [B, rows]. */
 function rowPositions(graph: GraphBuilder, prefixMask: Value, rows: number): Value {
   const count = graph.op("ReduceSum", [graph.cast(prefixMask, "f32"), graph.ints([1])], { keepdims: 1 });
-  const indices = graph.floats("expert.rows", [rows], Float32Array.from(Array(rows).keys()));
-  return graph.op("Unsqueeze", [graph.op("Add", [count, indices]), graph.ints([2])]);
+  return graph.op("Add", [graph.cast(count, "i64"), graph.ints([...Array(rows).keys()])]);
 }

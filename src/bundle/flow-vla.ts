@@ -43,9 +43,11 @@ export function flowVlaMismatch(
 interface Prefix {
   /** Images of one observation: cameras · frames. */
   readonly views: number;
-  /** Tokens of all images, and of images and prompt. */
+  /** Tokens of all images, and of images and the longest prompt. */
   readonly seen: number;
-  readonly length: number;
+  readonly most: number;
+  /** i64 and bool of the prompt. */
+  readonly text: Port["shape"];
   readonly mask: Port;
   readonly caches: readonly KeyValue<Port>[];
 }
@@ -53,13 +55,15 @@ interface Prefix {
 function layOut({ cameras, frames, image, prompt }: Facts, { language }: Architecture): Prefix {
   const views = cameras.length * frames.later;
   const seen = views * image.tokens;
-  const length = seen + prompt.tokens_max;
+  const most = seen + prompt.tokens_max;
+  const [text, length] = prompt.buckets ? (["prompt", "prefix"] as const) : [prompt.tokens_max, most];
   const cache = (name: string): Port => {
     return { name, dtype: "f32", shape: ["batch", language.kv_heads, length, language.head_dim] };
   };
   const layers = Array.from({ length: language.layers }, (_, layer) => layer);
   const caches = layers.map((layer) => ({ k: cache(`past_k_${layer}`), v: cache(`past_v_${layer}`) }));
-  return { views, seen, length, mask: { name: "prefix_mask", dtype: "bool", shape: ["batch", length] }, caches };
+  const mask: Port = { name: "prefix_mask", dtype: "bool", shape: ["batch", length] };
+  return { views, seen, most, text: ["batch", text], mask, caches };
 }
 
 /** images, tokens, token_mask → prefix_mask, past_k_i, past_v_i. */
@@ -72,13 +76,12 @@ function buildPrefill(
 ): GraphBuilder {
   const graph = new GraphBuilder("prefill", facts, weights);
   const { width, height } = facts.image;
-  const text: Port["shape"] = ["batch", facts.prompt.tokens_max];
   const images = graph.input(
     { name: "images", dtype: "f32", shape: ["batch", prefix.views, 3, height, width] },
     "images",
   );
-  const tokens = graph.input({ name: "tokens", dtype: "i64", shape: text }, "tokens");
-  const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: text }, "token_mask");
+  const tokens = graph.input({ name: "tokens", dtype: "i64", shape: prefix.text }, "tokens");
+  const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: prefix.text }, "token_mask");
 
   const seen = vision(graph, images, facts, architecture);
   const read = embedTokens(graph, tokens, vocabulary, architecture.language.width);
@@ -87,7 +90,7 @@ function buildPrefill(
   const counted = graph.cast(tokenMask, "f32");
   const ones = graph.op("Pad", [counted, graph.ints([0, prefix.seen, 0, 0]), graph.scalar(1)]);
   const valid = graph.cast(ones, "bool");
-  const caches = language(graph, embedded, valid, prefix.length, architecture);
+  const caches = language(graph, embedded, valid, prefix.most, architecture);
 
   graph.output(valid, prefix.mask, "cache");
   prefix.caches.forEach(({ k, v }, layer) => {
@@ -109,7 +112,12 @@ function buildDenoise(facts: Facts, prefix: Prefix, architecture: Architecture, 
   const state = facts.prompt.parts.some(({ kind }) => kind === "state_tokens" || kind === "template")
     ? undefined
     : graph.input({ name: "state", dtype: "f32", shape: ["batch", facts.state.width] }, "state");
-  const velocity = expert(graph, { latent, time, state, prefixMask, caches }, facts, architecture);
+  const velocity = expert(
+    graph,
+    { latent, time, state, prefixMask, prefixMax: prefix.most, caches },
+    facts,
+    architecture,
+  );
   graph.output(velocity, { name: "v_t", dtype: "f32", shape: rows }, "velocity");
   return graph;
 }

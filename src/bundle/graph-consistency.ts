@@ -15,10 +15,17 @@ function leading({ memory, guidance }: Manifest): { rows: "batch" | 1; branches:
   return { rows: 1, branches: guidance === null ? 1 : 2 };
 }
 
+/** Tokens of the prompt, and of images and prompt without memory: numbers, or with buckets words. */
+function lengths({ prompt, cameras, frames, image }: Manifest) {
+  if (prompt.buckets) return { text: "prompt", prefix: "prefix" } as const;
+  return { text: prompt.tokens_max, prefix: cameras.length * frames.later * image.tokens + prompt.tokens_max };
+}
+
 /** Inputs of prefill and extend. */
 function checkReaders(manifest: Manifest): string | undefined {
-  const { image, prompt, cameras, frames, graphs, state } = manifest;
+  const { image, cameras, frames, graphs, state } = manifest;
   const { rows, branches } = leading(manifest);
+  const { text } = lengths(manifest);
   for (const name of ["prefill", "extend"] as const) {
     const inputs = graphs[name]?.inputs;
     if (inputs === undefined) continue;
@@ -27,8 +34,8 @@ function checkReaders(manifest: Manifest): string | undefined {
     const remembers: AnyPort["role"][] = name === "extend" ? ["memory", "memory_length"] : [];
     const wrong =
       onePort(path, inputs, "images", "f32", [rows, views, 3, image.height, image.width]) ??
-      onePort(path, inputs, "tokens", "i64", [branches, prompt.tokens_max]) ??
-      onePort(path, inputs, "token_mask", "bool", [branches, prompt.tokens_max]) ??
+      onePort(path, inputs, "tokens", "i64", [branches, text]) ??
+      onePort(path, inputs, "token_mask", "bool", [branches, text]) ??
       statePort(path, inputs, [rows, state.width]) ??
       (name === "extend" ? onePort(path, inputs, "memory_length", "i64", [1]) : undefined) ??
       onlyRoles(path, inputs, ["images", "tokens", "token_mask", "state", ...remembers]);
@@ -50,8 +57,11 @@ function checkOutputs(manifest: Manifest): string | undefined {
     if (shape[0] !== branches || shape.slice(1).includes("batch"))
       return fault(`${place}/shape`, shape, `${branches} first and no other batch (${name})`);
     // Without memory a cache holds the prefix: the tokens of every frame, then the prompt.
-    const prefix = manifest.cameras.length * manifest.frames.later * manifest.image.tokens + manifest.prompt.tokens_max;
-    if (memory === null && shape[shape.length === 2 ? 1 : shape.length - 2] !== prefix)
+    const { prefix } = lengths(manifest);
+    const along = shape.length === 2 ? 1 : shape.length - 2;
+    const words = shape.filter((size, index) => typeof size === "string" && index > 0 && index !== along);
+    if (words.length > 0) return fault(`${place}/shape`, shape, `numbers beside rows and tokens (${name})`);
+    if (memory === null && shape[along] !== prefix)
       return fault(`${place}/shape`, shape, `${prefix} prefix tokens (${name})`);
     if (role !== "block" || memory === null) continue;
     const tokens = Math.max(memory.first, memory.later) * memory.tokens;

@@ -17,7 +17,7 @@ import type { Spread, Weights } from "./weights.ts";
 export type Value = string;
 type Input = Graph["inputs"][number];
 type Output = Graph["outputs"][number];
-/** `batch` is the one symbolic dimension. */
+/** A word is a symbolic dimension. */
 export type Port = Pick<Input, "name" | "dtype" | "shape">;
 /** A number is written as an int attribute; wrap it in `{ float }` for a float one. */
 type Attribute = number | string | readonly number[] | { readonly float: number };
@@ -183,6 +183,6 @@ function attributeProto(name: string, value: Attribute): AttributeProto {
 }
 
 function valueInfo(port: Port): ValueInfoProto {
-  const dim = port.shape.map((size) => (size === "batch" ? { dimParam: size } : { dimValue: BigInt(size) }));
+  const dim = port.shape.map((size) => (typeof size === "string" ? { dimParam: size } : { dimValue: BigInt(size) }));
   return { name: port.name, type: { tensorType: { elemType: DATA_TYPE[port.dtype], shape: { dim } } } };
 }

@@ -2,20 +2,22 @@
  * Language prefix of a flow-vla: image and prompt tokens to the keys and values that the flow expert reads. Gemma's shape: RMSNorm,
  * rotary positions, grouped key-value heads, gated GELU; attention is bidirectional over valid tokens.
  */
+import { present } from "../std/assert.ts";
 import type { Architecture } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import {
   attend,
   gatedMlp,
   type Heads,
+  joinedHeads,
   linear,
   maskScores,
+  type Part,
   type Rotation,
   rmsNorm,
   rotate,
-  rotation,
+  rotationAt,
   SHARP_ATTENTION,
-  splitHeads,
 } from "./layers.ts";
 
 /** Keys after rotation, and values, of one layer: f32 [B, K, N, D] each. */
@@ -34,21 +36,22 @@ export function embedTokens(graph: GraphBuilder, ids: Value, vocabulary: number,
   return graph.op("Gather", [table, ids], { axis: 0 });
 }
 
-/** x f32 [B, N, width] and valid bool [B, N] → the cache of every layer. A token's position is the number of valid ones before it. */
+/** x f32 [B, N, width] and valid bool [B, N], N at most `most` → the cache of every layer. A token's position is the number of valid ones before it. */
 export function language(
   graph: GraphBuilder,
   embedded: Value,
   valid: Value,
-  length: number,
+  most: number,
   architecture: Architecture,
 ): KeyValue[] {
   const { width, layers, mlp } = architecture.language;
   const heads = headsOf(architecture);
   return graph.within("language", () => {
-    const scores = maskScores(graph, valid);
     const counted = graph.op("CumSum", [graph.cast(valid, "f32"), graph.ints([1])]);
-    const positions = graph.op("Unsqueeze", [graph.op("Sub", [counted, graph.scalar(1)]), graph.ints([2])]);
-    const angles = rotation(graph, positions, heads.headDim);
+    const scores = maskScores(graph, valid);
+    // The first token is valid: no position is negative.
+    const positions = graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
+    const angles = rotationAt(graph, positions, most, heads.headDim);
     const caches: KeyValue[] = [];
     let x = embedded;
     for (let layer = 0; layer < layers; layer += 1) {
@@ -56,11 +59,13 @@ export function language(
       const last = layer === layers - 1;
       graph.within(`blocks.${layer}`, () => {
         const normed = rmsNorm(graph, "norm1", x, width);
-        const { k, v } = keyValue(graph, normed, width, heads, angles);
+        if (last) {
+          caches.push(keyValue(graph, normed, width, heads, angles));
+          return;
+        }
+        const { q, k, v } = queryKeyValue(graph, normed, width, heads, angles);
         caches.push({ k, v });
-        if (last) return;
-        const q = query(graph, normed, width, heads, angles);
-        const mixed = attend(graph, { q, k, v, scores }, heads, length);
+        const mixed = attend(graph, { q, k, v, scores }, heads);
         const attended = linear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, attended]);
         x = graph.op("Add", [middle, gatedMlp(graph, rmsNorm(graph, "norm2", middle, width), width, mlp)]);
@@ -70,19 +75,39 @@ export function language(
   });
 }
 
-/** `query.weight` [width, H · D], rotated: [B, H, N, D]. */
-export function query(graph: GraphBuilder, x: Value, width: number, heads: Heads, angles: Rotation): Value {
-  const size = { from: width, to: heads.heads * heads.headDim, gain: SHARP_ATTENTION };
-  return rotate(graph, splitHeads(graph, linear(graph, "query", x, size), heads.heads, heads.headDim), angles);
+/** Queries, keys and values of x: [B, H, N, D] and twice [B, K, N, D]; queries and keys are rotated. */
+export function queryKeyValue(
+  graph: GraphBuilder,
+  x: Value,
+  width: number,
+  { heads, kvHeads, headDim }: Heads,
+  angles: Rotation,
+): KeyValue & { readonly q: Value } {
+  const parts = [{ name: "query", heads, gain: SHARP_ATTENTION }, ...keyValueParts(kvHeads)];
+  const all = joinedHeads(graph, x, parts, { from: width, headDim });
+  const [turning, v] = graph.split(all, 1, [heads + kvHeads, kvHeads]);
+  const turned = rotate(graph, present(turning, "queries and keys"), angles);
+  const [q, k] = graph.split(turned, 1, [heads, kvHeads]);
+  return { q: present(q, "queries"), k: present(k, "keys"), v: present(v, "values") };
 }
 
-/** `key.weight` and `value.weight` [width, K · D]; keys are rotated. */
-export function keyValue(graph: GraphBuilder, x: Value, width: number, heads: Heads, angles: Rotation): KeyValue {
-  const size = { from: width, to: heads.kvHeads * heads.headDim };
-  const keys = linear(graph, "key", x, { ...size, gain: SHARP_ATTENTION });
-  const values = linear(graph, "value", x, size);
-  return {
-    k: rotate(graph, splitHeads(graph, keys, heads.kvHeads, heads.headDim), angles),
-    v: splitHeads(graph, values, heads.kvHeads, heads.headDim),
-  };
+/** Keys and values alone. */
+export function keyValue(
+  graph: GraphBuilder,
+  x: Value,
+  width: number,
+  { kvHeads, headDim }: Heads,
+  angles: Rotation,
+): KeyValue {
+  const all = joinedHeads(graph, x, keyValueParts(kvHeads), { from: width, headDim });
+  const [k, v] = graph.split(all, 1, [kvHeads, kvHeads]);
+  return { k: rotate(graph, present(k, "keys"), angles), v: present(v, "values") };
+}
+
+/** `key.weight` and `value.weight` [width, K · D]. */
+function keyValueParts(heads: number): Part[] {
+  return [
+    { name: "key", heads, gain: SHARP_ATTENTION },
+    { name: "value", heads, gain: 1 },
+  ];
 }

@@ -97,6 +97,11 @@ export const FactFields = {
   prompt: closed({
     /** Right-padded with `pad_id` to this many tokens, state tokens included. */
     tokens_max: Type.Integer({ minimum: 1, maximum: 4096 }),
+    /**
+     * Shorter lengths, ascending: a prompt is padded to the first that holds it, else to `tokens_max`. With them the graphs' shapes say
+     * `prompt` and `prefix` in place of the two numbers.
+     */
+    buckets: Type.Optional(Type.Array(Type.Integer({ minimum: 1, maximum: 4096 }), { minItems: 1, maxItems: 8 })),
     pad_id: Type.Integer({ minimum: 0 }),
     parts: Type.Array(PromptPart, { minItems: 1 }),
   }),

@@ -8,7 +8,13 @@ import { type Static, Type } from "@sinclair/typebox";
 import { FactFields } from "./manifest-facts.ts";
 import { closed, oneOf } from "./shape.ts";
 
-const Dim = Type.Union([Type.Literal("batch"), Type.Integer({ minimum: 1 })]);
+/** `prompt`: the tokens that the prompt is padded to; `prefix`: those and the tokens of all images. Both only with `prompt.buckets`. */
+const Dim = Type.Union([
+  Type.Literal("batch"),
+  Type.Literal("prompt"),
+  Type.Literal("prefix"),
+  Type.Integer({ minimum: 1 }),
+]);
 const Dtype = oneOf("f32", "i64", "bool");
 
 /** In the order in which the manifests of reference bundles list the inputs. */
@@ -31,8 +37,8 @@ const GraphInput = closed({
   name: Type.String(),
   /**
    * What the engine feeds. B is "batch", 1 on a model with memory; R is B, or the number of branches on a model with memory.
-   * `images` f32 [B, cameras · frames, 3, height, width]; `tokens` i64 [R, prompt.tokens_max]; `token_mask` bool of the same
-   * shape, true for a token; `state` f32 [B, state.width], normalised, then zeros; `latent` f32 [B, rows, action.width];
+   * `images` f32 [B, cameras · frames, 3, height, width]; `tokens` i64 [R, prompt.tokens_max], with
+   * buckets [R, "prompt"]; `token_mask` bool of the same shape, true for a token; `state` f32 [B, state.width], normalised, then zeros; `latent` f32 [B, rows, action.width];
    * `video_latent` f32, any fixed shape; `time` f32 [1]; `cache`: the output `from` of the prefill graph, same dtype and shape.
    * On a model with memory: `block`: the block `from` that this run has written, of which `block_length` i64 [1] tokens are
    * valid; `memory`: all that was committed of the blocks `from`, f32 [R, …, window · tokens, width], of which `memory_length`

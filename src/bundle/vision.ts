@@ -1,7 +1,7 @@
 /** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
 import type { Architecture, Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
-import { attend, gelu, layerNorm, linear, SHARP_ATTENTION, SLIGHT, splitHeads } from "./layers.ts";
+import { attend, gelu, joinedHeads, layerNorm, linear, SHARP_ATTENTION, SLIGHT } from "./layers.ts";
 
 /** images f32 [B, views, 3, height, width] → tokens f32 [B, views · patches, language width], view by view, patches row-major. */
 export function vision(
@@ -16,7 +16,7 @@ export function vision(
     const flat = graph.reshape(images, [-1, 3, image.height, image.width]);
     let x = patchEmbedding(graph, flat, size.patch, size.width, patches);
     for (let layer = 0; layer < size.layers; layer += 1) {
-      x = graph.within(`blocks.${layer}`, () => block(graph, x, size, patches));
+      x = graph.within(`blocks.${layer}`, () => block(graph, x, size));
     }
     x = layerNorm(graph, "norm", x, size.width);
     x = linear(graph, "projection", x, { from: size.width, to: language.width, bias: true });
@@ -34,17 +34,19 @@ function patchEmbedding(graph: GraphBuilder, images: Value, patch: number, width
 }
 
 /** x + attention(norm1(x)), then + mlp(norm2(x)); x [B · views, patches, width]. */
-function block(graph: GraphBuilder, x: Value, size: Architecture["vision"], patches: number): Value {
+function block(graph: GraphBuilder, x: Value, size: Architecture["vision"]): Value {
   const { width, heads, mlp } = size;
   const shape = { heads, kvHeads: heads, headDim: width / heads };
   const attended = graph.within("attention", () => {
     const normed = layerNorm(graph, "norm", x, width);
-    const [q, k, v] = (["query", "key", "value"] as const).map((name) => {
-      const gain = name === "value" ? 1 : SHARP_ATTENTION;
-      const projected = linear(graph, name, normed, { from: width, to: width, gain, bias: true });
-      return splitHeads(graph, projected, heads, shape.headDim);
-    }) as [Value, Value, Value];
-    const mixed = attend(graph, { q, k, v }, shape, patches);
+    const parts = (["query", "key", "value"] as const).map((name) => ({
+      name,
+      heads,
+      gain: name === "value" ? 1 : SHARP_ATTENTION,
+    }));
+    const all = joinedHeads(graph, normed, parts, { from: width, headDim: shape.headDim, bias: true });
+    const [q, k, v] = graph.split(all, 1, [heads, heads, heads]) as [Value, Value, Value];
+    const mixed = attend(graph, { q, k, v }, shape);
     return linear(graph, "output", mixed, { from: width, to: width, bias: true });
   });
   const middle = graph.op("Add", [x, attended]);

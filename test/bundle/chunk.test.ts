@@ -109,6 +109,19 @@ describe("masks and positions", () => {
     expect(await chunk({ ...fed, tokens })).toEqual(rows);
   });
 
+  test("less padding moves nothing but rounding", async () => {
+    const { buckets = [], tokens_max } = reference.manifest.prompt;
+    const used = fed.tokenMask.filter(Boolean).length;
+    const shorter = buckets.filter((length) => length >= used);
+    expect([fed.tokens.length, shorter.length > 0]).toEqual([tokens_max, true]);
+    for (const length of shorter) {
+      const cut = { ...fed, tokens: fed.tokens.slice(0, length), tokenMask: fed.tokenMask.slice(0, length) };
+      const change = largestDifference(rows, await chunk(cut));
+      report(`padded to ${length} tokens`, change);
+      expect(change).toBeLessThan(reference.manifest.parity.tolerance);
+    }
+  });
+
   test("a padding token taken for a valid one shows", async () => {
     const tokenMask = fed.tokenMask.slice();
     tokenMask[tokenMask.indexOf(0)] = 1;
@@ -155,6 +168,13 @@ describe("masks and positions", () => {
     const change = largestDifference(rows, reference.rows(await reference.latents([fed], moved), given.state));
     report("one more key", change);
     expect(change).toBeGreaterThan(1e-3);
+  });
+
+  test("a time of the flow is known by any rounding of it", async () => {
+    const cache = await reference.prefill([fed]);
+    const exact = await reference.velocity(fed.noise, 0.7, cache, 1);
+    expect(await reference.velocity(fed.noise, 0.7 + 1e-6, cache, 1)).toEqual(exact);
+    expect(await reference.velocity(fed.noise, 0.7 - 1e-6, cache, 1)).toEqual(exact);
   });
 
   test("the time matters", async () => {

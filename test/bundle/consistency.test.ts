@@ -26,7 +26,7 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [
       (m) => {
-        m.image.tokens = 63;
+        present(m.graphs.prefill.outputs[0], "the mask").shape[1] = 288;
       },
       "/graphs/prefill/outputs/0/shape",
     ],
@@ -38,9 +38,21 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [
       (m) => {
-        m.prompt.tokens_max = 95;
+        delete m.prompt.buckets;
       },
       "/graphs/prefill/inputs/1/shape",
+    ],
+    [
+      (m) => {
+        m.prompt.buckets = [32, 32, 64];
+      },
+      "/prompt/buckets/0: found 32, expected less than 32",
+    ],
+    [
+      (m) => {
+        m.prompt.buckets = [96];
+      },
+      "/prompt/buckets/0: found 96, expected less than tokens_max, 96",
     ],
     [
       (m) => {

@@ -27,7 +27,7 @@ export interface Given {
 export interface Fed {
   /** [images, 3, height, width] */
   readonly images: Float32Array;
-  /** [tokens_max], padded. */
+  /** [tokens_max], padded; or shorter, all of a batch alike. */
   readonly tokens: BigInt64Array;
   readonly tokenMask: Uint8Array;
   /** [rows, width] */
@@ -78,7 +78,8 @@ export class Reference {
     const roles = { images: joined, tokens: joinedTokens, token_mask: joinedMasks };
     const feeds: Cache = {};
     for (const input of this.manifest.graphs.prefill.inputs) {
-      const shape = input.shape.map((dim) => (dim === "batch" ? batch.length : dim));
+      const words = { batch: batch.length, prompt: batch[0]?.tokens.length ?? 0, prefix: Number.NaN };
+      const shape = input.shape.map((dim) => (typeof dim === "string" ? words[dim] : dim));
       feeds[input.name] = roles[input.role as keyof typeof roles](batch, shape);
     }
     return await this.prefillSession.run(feeds);

@@ -54,7 +54,7 @@ const CASES: [edit: Edit, told: string][] = [
   [(m) => (port(m, "denoise", "cache").from = "block_k_0"), "expected a cache of the prefill graph"],
   [(m) => (port(m, "denoise", "time").from = "context"), "expected nothing for the role time"],
   [(m) => (port(m, "extend", "block", "outputs").name = "other"), "/graphs/extend/outputs: found"],
-  [(m) => (port(m, "prefill", "block", "outputs").dtype = "i64"), "/graphs/prefill/outputs/2/dtype: found i64"],
+  [(m) => (port(m, "prefill", "block", "outputs").dtype = "i64"), "/graphs/prefill/outputs/5/dtype: found i64"],
   [(m) => (port(m, "denoise", "memory_length").dtype = "f32"), "expected i64"],
   [(m) => (port(m, "denoise", "video_velocity", "outputs").shape[0] = 1), "/graphs/denoise/outputs/1/shape: found"],
 ];

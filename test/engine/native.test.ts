@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/error/core.ts";
 import { EVERY } from "../../src/error/every-route.ts";
 import { LIMITS } from "../../src/limits.ts";
+import { present } from "../../src/std/assert.ts";
 import { largestDifference, parityOf } from "../bundle/built.ts";
-import { referenceChunk } from "../bundle/reference.ts";
+import { Reference, referenceChunk } from "../bundle/reference.ts";
 import { Opened, ok, realFrames, rowsOf } from "./opened.ts";
 
 let cpu: Opened;
@@ -76,6 +77,35 @@ describe("a chunk", () => {
     for (const run of runs) run.abort();
     expect([...(await cpu.chunk()).actions]).toEqual([...alone.actions]);
     expectIdle(cpu);
+  });
+
+  test("has the same bits whatever ran before it, and those of full padding but for rounding, at every length of prompt", async () => {
+    const { given } = await parityOf(cpu.bundle);
+    const { buckets = [], tokens_max } = cpu.bundle.manifest.prompt;
+    const reference = await Reference.open(cpu.bundle);
+    const words = Array.from({ length: 60 }, (_, count) => "the cube and ".repeat(count + 1).slice(0, 5 * (count + 1)));
+    // The longest instruction of each length that a prompt may be padded to.
+    const instructions = [...buckets, tokens_max].flatMap((length) => {
+      return words.findLast((text) => reference.promptIds(text, given.state).length <= length) ?? [];
+    });
+    expect(new Set(instructions).size).toBe(buckets.length + 1);
+    const first: Float32Array[] = [];
+    for (const instruction of instructions) {
+      const ours = await cpu.chunk({ instruction });
+      first.push(ours.actions);
+      const theirs = await referenceChunk(cpu.bundle, { ...given, instruction });
+      expect(largestDifference(rowsOf(ours), theirs)).toBeLessThan(1e-4);
+    }
+    for (const [index, instruction] of instructions.entries()) {
+      expect((await cpu.chunk({ instruction })).actions).toEqual(present(first[index], "a chunk"));
+    }
+  });
+
+  test("has the same bits with one thread in a run and with two", async () => {
+    const alone = await cpu.chunk();
+    const two = await Opened.with(cpu.engine, cpu.bundle, { threads: 2 });
+    expect((await two.chunk()).actions).toEqual(alone.actions);
+    await two.model.unload();
   });
 
   test("images, their order, instruction, state, seed and step each change it", async () => {
@@ -205,6 +235,13 @@ describe("what is refused", () => {
     });
     expect(loaded).toMatchObject({ code: "engine_unavailable" });
     expect((loaded as Failure).message).toContain("libonnxruntime_providers_cuda.so is not beside");
+  });
+
+  test("a manifest that counts other image tokens than its graphs make", async () => {
+    const { manifest, paths } = cpu.bundle;
+    const bundle = { paths, manifest: { ...manifest, image: { ...manifest.image, tokens: 63 } } };
+    const loaded = await cpu.engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined });
+    expect(loaded).toMatchObject({ code: "engine_unavailable", message: expect.stringContaining("shape") });
   });
 
   test("graphs that are no graphs, with the reason, and their place is free again", async () => {

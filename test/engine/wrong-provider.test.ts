@@ -60,7 +60,9 @@ async function changedAll(bundle: Bundle, change: (model: ModelProto) => void): 
 
 for (const name of await readdir(join(MODEL_DIR, ".."))) {
   test(`${name}: a device that copies inputs when they are bound gives the bits of the CPU, since what changed is bound again`, async () => {
-    const bundle = await bundleOf(name);
+    const { manifest, paths } = await bundleOf(name);
+    // A device pads every prompt to the longest, the CPU to a bucket: sums of other lengths may differ in their last bits.
+    const bundle = { paths, manifest: { ...manifest, prompt: { ...manifest.prompt, buckets: [] } } };
     await rehearse({ device: GPU });
     const [cpu, gpu] = [
       await Opened.with(engine, bundle, { slots: 2 }),

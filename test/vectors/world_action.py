@@ -192,6 +192,8 @@ def compute_episode(bundle, parity, arch):
     facts, norm, tokenizer = base.read_bundle(bundle)
     size, guidance, flow, action = arch["transformer"], facts["guidance"], facts["flow"], facts["action"]
     graphs = {name: Weights(bundle / graph["file"]) for name, graph in facts["graphs"].items()}
+    # Keys and values of the text are weights of the readers alone: the flow reads what they have made of the text.
+    graphs["denoise"].tensors |= {name: values for name, values in graphs["prefill"].tensors.items() if ".text." in name}
     embedding = graphs["prefill"]["language.embedding"]
     observations = episode(facts)
     images = [

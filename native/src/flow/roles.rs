@@ -2,7 +2,7 @@
 
 use crate::episode::Episodes;
 use crate::graph::{Bound, Tensor, port_len};
-use crate::manifest::{Dtype, Manifest, Port, Role};
+use crate::manifest::{Dtype, Extent, Manifest, Port, Role};
 
 /// The graph that a tensor belongs to: two graphs may use the same name.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -40,7 +40,7 @@ pub(super) static NO_PORTS: Vec<Port> = Vec::new();
 pub(super) fn bound<'a>(
     port: &'a Port,
     owner: Owner,
-    batch: usize,
+    most: Extent,
     owned: &'a [(Owner, Tensor)],
     episodes: Option<&Episodes>,
 ) -> Result<Bound<'a>, String> {
@@ -48,7 +48,7 @@ pub(super) fn bound<'a>(
     if port.role == Role::Memory || port.role == Role::Block {
         let (start, stride) = (episodes.and_then(|episodes| episodes.address(name, port.role)))
             .ok_or_else(|| format!("no block is named {name}"))?;
-        if port.dtype != Dtype::F32 || port_len(port, batch)? != stride {
+        if port.dtype != Dtype::F32 || port_len(port, most)? != stride {
             return Err(format!("{} is not f32 of {stride} values", port.name));
         }
         // Within the block: there are as many variants as slots.
@@ -59,7 +59,7 @@ pub(super) fn bound<'a>(
     let (_, tensor) = (owned.iter())
         .find(|(owner, tensor)| *owner == home && tensor.name == *name && tensor.role == port.role)
         .ok_or_else(|| format!("no tensor is named {name}"))?;
-    if tensor.dtype() != port.dtype || tensor.len() != port_len(port, batch)? {
+    if tensor.dtype() != port.dtype || tensor.len() != port_len(port, most)? {
         return Err(format!("{} and {name} differ in type or size", port.name));
     }
     Ok(Bound { port, address: Box::new(|_| tensor.address()) })
@@ -77,8 +77,8 @@ fn role(owned: &[(Owner, Tensor)], owner: Owner, role: Role, expected: (Dtype, u
 }
 
 impl Roles {
-    pub(super) fn find(manifest: &Manifest, owned: &[(Owner, Tensor)]) -> Result<Roles, String> {
-        let (batch, branches) = (manifest.batch, manifest.branches());
+    pub(super) fn find(manifest: &Manifest, batch: usize, owned: &[(Owner, Tensor)]) -> Result<Roles, String> {
+        let branches = manifest.branches();
         let prompt = batch * branches * manifest.prompt.tokens_max;
         let entry = |owner: Owner, frames: usize| -> Result<EntryRoles, String> {
             let images = batch * manifest.cameras.len() * frames * manifest.frame_values();

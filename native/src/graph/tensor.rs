@@ -1,13 +1,13 @@
 //! A tensor: its name, role and page-locked memory.
 
-use crate::manifest::{Dim, Dtype, Port, Role};
+use crate::manifest::{Dtype, Extent, Port, Role};
 use crate::memory::Block;
 use std::ffi::c_void;
 
 /// Values of one tensor; more is a mistake in a manifest.
 const VALUES_MAX: usize = 1 << 32;
 
-/// The memory of one tensor, for the largest batch.
+/// The memory of one tensor, for the largest run.
 pub enum Memory {
     /// 32-bit floats.
     F32(Block<f32>),
@@ -28,9 +28,9 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Zeroed, page-locked memory for `batch` rows.
-    pub fn new(port: &Port, batch: usize) -> Result<Tensor, String> {
-        let len = port_len(port, batch)?;
+    /// Zeroed, page-locked memory for a run of `most`.
+    pub fn new(port: &Port, most: Extent) -> Result<Tensor, String> {
+        let len = port_len(port, most)?;
         let memory = match port.dtype {
             Dtype::F32 => Memory::F32(Block::locked(len)?),
             Dtype::I64 => Memory::I64(Block::locked(len)?),
@@ -48,7 +48,7 @@ impl Tensor {
         }
     }
 
-    /// Number of values, for the largest batch.
+    /// Number of values, for the largest run.
     pub fn len(&self) -> usize {
         match &self.memory {
             Memory::F32(block) => block.len(),
@@ -75,9 +75,9 @@ impl Tensor {
     }
 }
 
-/// Number of values of a port's tensor, for `batch` rows.
-pub fn port_len(port: &Port, batch: usize) -> Result<usize, String> {
-    let mut sizes = port.shape.iter().map(|dim| if let Dim::Fixed(size) = dim { *size } else { batch });
+/// Number of values of a port's tensor in a run of `extent`.
+pub fn port_len(port: &Port, extent: Extent) -> Result<usize, String> {
+    let mut sizes = port.shape.iter().map(|dim| dim.size(extent));
     sizes
         .try_fold(1, |len: usize, size| len.checked_mul(size).filter(|len| *len <= VALUES_MAX))
         .ok_or_else(|| format!("tensor {} has more than {VALUES_MAX} values", port.name))

@@ -58,28 +58,75 @@ pub enum Dtype {
     Bool,
 }
 
-/// A fixed size, or `"batch"`.
+/// The sizes that a run chooses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Extent {
+    /// Rows.
+    pub batch: usize,
+    /// Tokens that a prompt is padded to.
+    pub prompt: usize,
+    /// Those and the tokens of all images.
+    pub prefix: usize,
+}
+
+/// A fixed size, or the word of one that a run chooses.
 #[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
 #[serde(from = "RawDim")]
 #[allow(missing_docs)]
 pub enum Dim {
     Batch,
+    Prompt,
+    Prefix,
     Fixed(usize),
+}
+
+impl Dim {
+    /// The size in a run.
+    pub fn size(self, extent: Extent) -> usize {
+        match self {
+            Dim::Batch => extent.batch,
+            Dim::Prompt => extent.prompt,
+            Dim::Prefix => extent.prefix,
+            Dim::Fixed(size) => size,
+        }
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RawDim {
     Size(usize),
-    #[allow(dead_code, reason = "only the word \"batch\" reaches this side; the manifest check has seen to it")]
-    Word(String),
+    Word(Word),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Word {
+    Batch,
+    Prompt,
+    Prefix,
 }
 
 impl From<RawDim> for Dim {
     fn from(raw: RawDim) -> Dim {
         match raw {
             RawDim::Size(size) => Dim::Fixed(size),
-            RawDim::Word(_) => Dim::Batch,
+            RawDim::Word(Word::Batch) => Dim::Batch,
+            RawDim::Word(Word::Prompt) => Dim::Prompt,
+            RawDim::Word(Word::Prefix) => Dim::Prefix,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_a_shape_is_a_size_that_the_run_chooses() {
+        let shape: Vec<Dim> = serde_json::from_str(r#"["batch", "prompt", "prefix", 5]"#).expect("a shape");
+        let extent = Extent { batch: 2, prompt: 32, prefix: 224 };
+        assert_eq!(shape.iter().map(|dim| dim.size(extent)).collect::<Vec<_>>(), [2, 32, 224, 5]);
+        assert!(serde_json::from_str::<Vec<Dim>>(r#"["rows"]"#).is_err());
     }
 }

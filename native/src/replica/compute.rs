@@ -60,15 +60,15 @@ impl Replica {
     /// Fills the bound tensors, runs prefill or extend, then the flow loop. None if it was stopped between steps.
     pub(super) fn compute(&mut self, batch: &[Ticket], stop: impl Fn() -> bool) -> Result<Option<BatchTimes>, String> {
         let start = Instant::now();
-        let (model, most) = (self.model.clone(), self.model.manifest.batch);
+        let model = self.model.clone();
         self.failed.fill(None);
+        self.prompt = 0;
         // A model with memory runs one observation at a time, on the variant of its slot.
-        let (mut variant, mut pass) = (batch.len() - 1, NO_MEMORY);
+        let mut own = None;
         for (row, &ticket) in batch.iter().enumerate() {
             // What is wrong with one observation fails that one alone. Its row then has numbers that nobody reads.
             match catch_unwind(AssertUnwindSafe(|| self.prepare(row, ticket, start, batch.len()))) {
-                Ok(Ok(Some(own))) => (variant, pass) = own,
-                Ok(Ok(None)) => {}
+                Ok(Ok(slot)) => own = slot,
                 Ok(Err(text)) => self.failed[row] = Some((Status::Model, text)),
                 Err(_) => {
                     count_panic();
@@ -94,10 +94,11 @@ impl Replica {
         if failed.iter().all(Option::is_some) || stop() {
             return Ok(None);
         }
+        let (variant, pass) = own.unwrap_or_else(|| (network.variant(batch.len(), self.prompt), NO_MEMORY));
         let before = thread_mallocs();
         network.read(pass.entry, variant)?;
         let prefilled = Instant::now();
-        let whole = network.denoise(variant, batch.len(), most, |step| {
+        let whole = network.denoise(variant, |step| {
             for (failed, &ticket) in failed.iter_mut().zip(batch) {
                 if failed.is_none() && fails_at(ticket) == step {
                     *failed = told();
@@ -186,7 +187,8 @@ impl Replica {
         }
         let state = &state[..model.manifest.state.columns.len()];
         let instruction = instruction.as_deref().unwrap_or(&[]);
-        self.fill(row, pass, &Inputs { state, instruction, step: *step, seed: *seed });
+        let tokens = self.fill(row, pass, &Inputs { state, instruction, step: *step, seed: *seed });
+        self.prompt = self.prompt.max(tokens);
         decoded.ok_or_else(|| "an observation has no frames".into())
     }
 
@@ -206,7 +208,7 @@ impl Replica {
         }
         let clamped = match &mut self.network {
             Some(network) => {
-                let latent = network.latent(row, model.manifest.batch);
+                let latent = network.latent(row);
                 model.encoder.encode(latent, &job.state, values).map_err(|text| (Status::Model, text))?
             }
             None => {

@@ -25,27 +25,29 @@ impl Replica {
         if let (Some(network), true) = (&mut self.network, age + read >= given) {
             let place = camera * read + age + read - given;
             let values = manifest.frame_values();
-            network.images(pass.entry, row, manifest.batch)[place * values..][..values].copy_from_slice(tensor);
+            network.images(pass.entry, row)[place * values..][..values].copy_from_slice(tensor);
         }
     }
 
-    /// Writes prompt, state and noise into row `row`.
-    pub(super) fn fill(&mut self, row: usize, pass: Pass, inputs: &Inputs<'_>) {
-        let Replica { model, network: Some(network), .. } = self else { return };
-        let (manifest, most) = (&model.manifest, model.manifest.batch);
+    /// Writes prompt, state and noise into row `row`. Returns the tokens of its longest prompt.
+    pub(super) fn fill(&mut self, row: usize, pass: Pass, inputs: &Inputs<'_>) -> usize {
+        let Replica { model, network: Some(network), .. } = self else { return 0 };
+        let manifest = &model.manifest;
+        let mut longest = 0;
         let Inputs { state, instruction, step, seed } = *inputs;
         for branch in 0..network.branches() {
             let text = if branch == 0 { instruction } else { model.prompt.empty() };
-            let (tokens, mask) = network.prompt(pass.entry, row, most, branch);
-            model.prompt.write(text, state, tokens, mask);
+            let (tokens, mask) = network.prompt(pass.entry, row, branch);
+            longest = longest.max(model.prompt.write(text, state, tokens, mask));
         }
-        network.state(row, most, |to| model.prompt.write_state(state, to));
-        let latent = network.latent(row, most);
+        network.state(row, |to| model.prompt.write_state(state, to));
+        let latent = network.latent(row);
         let actions = latent.len();
         crate::noise::fill(latent, 0, model.noise_key, step, seed);
         if let Some(video) = network.video_latent() {
             crate::noise::fill(video, actions, model.noise_key, step, seed);
         }
         network.lengths(pass, manifest.memory.map_or(0, |memory| memory.tokens));
+        longest
     }
 }

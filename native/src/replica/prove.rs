@@ -2,7 +2,7 @@
 
 use super::Replica;
 use super::fill::Inputs;
-use crate::episode::{Entry, Episodes};
+use crate::episode::{Entry, Episodes, Pass};
 use crate::layout::STATE_VALUES_MAX;
 use crate::model::NO_MEMORY;
 use crate::parity::{Difference, Vectors};
@@ -57,23 +57,28 @@ impl Replica {
         self.pose(vectors, index, 0, pass);
         let network = self.network.as_mut().ok_or("it has no network")?;
         network.read(pass.entry, 0)?;
-        network.denoise(0, 1, 1, |_| true)?;
+        network.denoise(0, |_| true)?;
         let difference = self.compare(vectors, index, 0)?;
         episodes.stage(0, pass);
         Ok(difference)
     }
 
-    /// One observation alone, and in every row of the largest batch: each size of a batch has tensors of its own.
+    /// One observation alone, with no more padding than it needs, and in every row of the largest variant: each has bindings of
+    /// its own.
     fn batched(&mut self, vectors: &Vectors, index: usize) -> Result<Difference, String> {
-        let most = self.model.manifest.batch;
+        let most = self.most;
         let mut worst = Difference::default();
-        for rows in [1, most].into_iter().take(if most == 1 { 1 } else { 2 }) {
-            for row in 0..rows {
-                self.pose(vectors, index, row, NO_MEMORY);
-            }
+        let mut proved = None;
+        for rows in [1, most] {
+            let tokens = (0..rows).map(|row| self.pose(vectors, index, row, NO_MEMORY)).max().unwrap_or(0);
             let network = self.network.as_mut().ok_or("it has no network")?;
-            network.read(Entry::First, rows - 1)?;
-            network.denoise(rows - 1, rows, most, |_| true)?;
+            let largest = network.variants().len() - 1;
+            let variant = if proved.is_none() { network.variant(1, tokens) } else { largest };
+            if proved.replace(variant) == Some(variant) {
+                break;
+            }
+            network.read(Entry::First, variant)?;
+            network.denoise(variant, |_| true)?;
             for row in 0..rows {
                 let difference = self.compare(vectors, index, row)?;
                 if difference.size >= worst.size {
@@ -84,8 +89,8 @@ impl Replica {
         Ok(worst)
     }
 
-    /// Writes the vector's observation into row `row`.
-    fn pose(&mut self, vectors: &Vectors, index: usize, row: usize, pass: crate::episode::Pass) {
+    /// Writes the vector's observation into row `row`. Returns the tokens of its prompt.
+    fn pose(&mut self, vectors: &Vectors, index: usize, row: usize, pass: Pass) -> usize {
         let vector = &vectors.episode[index];
         for (at, tensor) in vector.frames.iter().enumerate() {
             self.picture(row, pass, (at, vector.frames.len()), tensor);
@@ -100,7 +105,7 @@ impl Replica {
                 step: vector.step,
                 seed: vectors.seed,
             },
-        );
+        )
     }
 
     /// The rows of a run against those of the vector.
@@ -109,7 +114,7 @@ impl Replica {
         let network = network.as_mut().ok_or("it has no network")?;
         let (rows, columns) = model.encoder.size();
         let mut values = vec![0.0; rows * columns];
-        let latent = network.latent(row, model.manifest.batch);
+        let latent = network.latent(row);
         let state = &vectors.episode[index].state;
         let refused = |text: String| format!("its rows of parity vector {} are refused: {text}", index + 1);
         model.encoder.rows(latent, state, &mut values).map_err(refused)?;
@@ -121,25 +126,27 @@ impl Replica {
         Ok(difference)
     }
 
-    /// One run per batch size, so that the runtime plans shapes and allocates memory before the first observation.
+    /// One run per shape, so that the runtime plans shapes and allocates memory before the first observation.
     fn warm_up(&mut self) -> Result<(), String> {
-        let batch = self.model.manifest.batch;
         let Replica { model, network, .. } = self;
         let Some(network) = network else { return Ok(()) };
         let entries: &[Entry] =
             if model.manifest.memory.is_some() { &[Entry::First, Entry::Later] } else { &[Entry::First] };
         let branches = network.branches();
-        for (&entry, rows) in entries.iter().flat_map(|entry| (1..=batch).map(move |rows| (entry, rows))) {
+        // The slots of a memory have one shape; slot 0 is empty.
+        let shapes = if model.manifest.memory.is_some() { 1 } else { network.variants().len() };
+        for (&entry, variant) in entries.iter().flat_map(|entry| (0..shapes).map(move |variant| (entry, variant))) {
+            let rows = network.variants()[variant].batch;
+            // The lowest and the highest token of a state, in turns: an id that the graph does not know fails now.
+            let extreme = |column: usize| if (column + variant).is_multiple_of(2) { -f32::MAX } else { f32::MAX };
+            let extremes: [f32; STATE_VALUES_MAX] = std::array::from_fn(extreme);
             for (row, branch) in (0..rows).flat_map(|row| (0..branches).map(move |branch| (row, branch))) {
-                // The lowest and the highest token of a state: an id that the graph does not know fails now.
-                let extreme = if row % 2 == 0 && entry == Entry::First { -f32::MAX } else { f32::MAX };
-                let (tokens, mask) = network.prompt(entry, row, batch, branch);
-                model.prompt.write(model.prompt.empty(), &[extreme; STATE_VALUES_MAX], tokens, mask);
+                let (tokens, mask) = network.prompt(entry, row, branch);
+                model.prompt.write(model.prompt.empty(), &extremes, tokens, mask);
             }
-            // Batches are variants 0 and up; a memory's slot 0 is empty.
-            network.read(entry, rows - 1)?;
-            network.denoise(rows - 1, rows, batch, |step| step == 0)?;
-            if (0..rows).any(|row| network.latent(row, batch).iter().any(|value| !value.is_finite())) {
+            network.read(entry, variant)?;
+            network.denoise(variant, |step| step == 0)?;
+            if (0..rows).any(|row| network.latent(row).iter().any(|value| !value.is_finite())) {
                 return Err("its first run gave numbers that are not finite".into());
             }
         }

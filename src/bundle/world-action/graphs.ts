@@ -8,7 +8,7 @@
  */
 import { present } from "../../std/assert.ts";
 import type { Facts, WorldArchitecture } from "../architecture.ts";
-import { FINAL_PARTS, modulation, stateIn, timeCondition } from "../expert.ts";
+import { FINAL_PARTS, flowCondition, modulation, stateIn, timeTable } from "../expert.ts";
 import type { Graphs } from "../families.ts";
 import { commonRules, firstBroken } from "../fault.ts";
 import { GraphBuilder, type Port, type Value } from "../graph.ts";
@@ -24,6 +24,7 @@ import {
   latentTokens,
   lengthScores,
   PERIOD_MIN,
+  textKeyValues,
   transform,
 } from "./transformer.ts";
 
@@ -57,7 +58,7 @@ export function worldActionMismatch(facts: Facts, { transformer: size }: WorldAr
   ]);
 }
 
-/** Prefill and extend: images, tokens, token_mask and, to extend, the memory → the block of the observed frames, and the text for the flow. */
+/** Prefill and extend: images, tokens, token_mask and, to extend, the memory → the block of the observed frames, and the text's keys and values for the flow. */
 function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): GraphBuilder {
   const { facts, memory, size, branches } = plan;
   const later = name === "extend";
@@ -72,9 +73,9 @@ function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): 
   const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: text }, "token_mask");
   const memoryLength = later ? lengthInput(graph, "memory") : undefined;
   const memories = later ? plan.blocks.map((block) => memoryInput(graph, plan, block)) : [];
-  const context = embedTokens(graph, tokens, plan.vocabulary, size.width);
+  const read = embedTokens(graph, tokens, plan.vocabulary, size.width);
   const count = latents * memory.tokens;
-  const block = graph.within("world", () => {
+  const { block, texts } = graph.within("world", () => {
     const seen = latentTokens(graph, plan, encode(graph, plan, images, perCamera, latents), latents);
     const scores = graph.op(
       "Concat",
@@ -86,27 +87,26 @@ function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): 
     );
     const start = memoryLength && frameIndex(graph, memoryLength, memory.tokens);
     const made: KeyValue[] = [];
+    const told = textKeyValues(graph, plan, read);
     transform(graph, plan, {
       x: branched(graph, seen, branches),
-      count,
       angles: angles(graph, plan, framePositions(latents, memory.tokens), start),
       // Observed frames have no noise, as at the end of the flow.
-      condition: timeCondition(
-        graph,
-        graph.floats("time.clean", [1], Float32Array.of(facts.flow.t_end)),
-        size.time_width,
-        PERIOD_MIN,
-      ),
+      condition: { table: timeTable(graph, [facts.flow.t_end], size.time_width, PERIOD_MIN), row: undefined },
       past: (layer) => memories.slice(layer, layer + 1),
       scores,
-      context,
-      contextMask: tokenMask,
+      text: (layer) => present(told[layer], "the text of a layer"),
+      textMask: tokenMask,
       keep: (kept) => made.push(kept),
     });
-    return made;
+    return { block: made, texts: told };
   });
-  graph.output(graph.op("Identity", [context]), plan.context, "cache");
-  graph.output(graph.op("Identity", [tokenMask]), plan.contextMask, "cache");
+  graph.output(graph.op("Identity", [tokenMask]), plan.textMask, "cache");
+  plan.texts.forEach(({ k, v }, layer) => {
+    const own = present(texts[layer], "the text of a layer");
+    graph.output(own.k, k, "cache");
+    graph.output(own.v, v, "cache");
+  });
   plan.blocks.forEach(({ k, v }, layer) => {
     const own = present(block[layer], "keys and values of a layer");
     graph.output(padded(graph, own.k, plan.block - count), k, "block");
@@ -161,8 +161,8 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
   const videoLatent = graph.input({ name: "z_t", dtype: "f32", shape: [1, video, size.channels] }, "video_latent");
   const time = graph.input({ name: "t", dtype: "f32", shape: [1] }, "time");
   const state = graph.input({ name: "state", dtype: "f32", shape: [1, facts.state.width] }, "state");
-  const context = graph.input(plan.context, "cache");
-  const contextMask = graph.input(plan.contextMask, "cache");
+  const textMask = graph.input(plan.textMask, "cache");
+  const texts = plan.texts.map(({ k, v }) => ({ k: graph.input(k, "cache"), v: graph.input(v, "cache") }));
   const memoryLength = lengthInput(graph, "memory");
   const blockLength = lengthInput(graph, "block");
   const past = plan.blocks.map((block) => [
@@ -179,13 +179,12 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
       graph.op("Unsqueeze", [told, graph.ints([1])]),
       placed,
     ];
-    const condition = timeCondition(graph, time, size.time_width, PERIOD_MIN);
+    const condition = flowCondition(graph, time, facts.flow, size.time_width, PERIOD_MIN);
     // The rows are spread evenly over the frames that are predicted.
     const spread = Array.from({ length: rows }, (_, row) => (row / rows) * memory.later);
     const start = frameIndex(graph, graph.op("Add", [memoryLength, blockLength]), memory.tokens);
     const x = transform(graph, plan, {
       x: branched(graph, graph.op("Concat", parts, { axis: 1 }), branches),
-      count,
       angles: angles(graph, plan, [...framePositions(memory.later, memory.tokens), 0, ...spread], start),
       condition,
       past: (layer) => present(past[layer], "what a layer remembers"),
@@ -198,8 +197,8 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
         ],
         { axis: 3 },
       ),
-      context,
-      contextMask,
+      text: (layer) => present(texts[layer], "the text of a layer"),
+      textMask,
     });
     const [scale, shift] = graph.within("final", () => modulation(graph, condition, size, FINAL_PARTS));
     const normed = graph.op("Add", [rmsScale(graph, x, scale), shift]);

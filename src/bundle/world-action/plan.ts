@@ -15,8 +15,8 @@ export function layOut(facts: Facts, { transformer: size }: WorldArchitecture, v
   const block = Math.max(memory.first, memory.later) * memory.tokens;
   const port = (name: string): Port => ({ name, dtype: "f32", shape: [branches, size.heads, block, size.head_dim] });
   const layers = Array.from({ length: size.layers }, (_, layer) => layer);
-  const context: Port = { name: "context", dtype: "f32", shape: [branches, text, size.width] };
-  const contextMask: Port = { name: "context_mask", dtype: "bool", shape: [branches, text] };
+  const told = (name: string): Port => ({ name, dtype: "f32", shape: [branches, size.heads, text, size.head_dim] });
+  const textMask: Port = { name: "text_mask", dtype: "bool", shape: [branches, text] };
   return {
     facts,
     memory,
@@ -29,8 +29,9 @@ export function layOut(facts: Facts, { transformer: size }: WorldArchitecture, v
     /** Tokens of the window. */
     window: memory.window * memory.tokens,
     blocks: layers.map((layer): KeyValue<Port> => ({ k: port(`block_k_${layer}`), v: port(`block_v_${layer}`) })),
-    context,
-    contextMask,
+    /** Keys and values of the text, which a flow's steps share. */
+    texts: layers.map((layer): KeyValue<Port> => ({ k: told(`text_k_${layer}`), v: told(`text_v_${layer}`) })),
+    textMask,
   };
 }
 

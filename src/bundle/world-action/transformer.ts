@@ -1,7 +1,7 @@
 /** The transformer that all graphs of a world-action model run, and how its tokens are made, placed in time and masked. */
-import { BLOCK_PARTS, modulation } from "../expert.ts";
+import { BLOCK_PARTS, type Condition, modulation } from "../expert.ts";
 import type { GraphBuilder, Value } from "../graph.ts";
-import type { KeyValue } from "../language.ts";
+import { type KeyValue, keyValue, queryKeyValue } from "../language.ts";
 import {
   attend,
   gatedMlp,
@@ -10,7 +10,6 @@ import {
   maskScores,
   rmsNorm,
   rmsScale,
-  rotate,
   rotation,
   SHARP_ATTENTION,
   splitHeads,
@@ -30,20 +29,31 @@ export function latentTokens(graph: GraphBuilder, plan: Plan, latent: Value, lat
 }
 
 interface Pass {
-  /** [R, count, width]. */
+  /** [R, N, width]. */
   readonly x: Value;
-  readonly count: number;
   readonly angles: ReturnType<typeof rotation>;
-  readonly condition: Value;
+  readonly condition: Condition;
   /** Earlier keys and values that a layer attends to besides its own, [R, heads, M, D] each. */
   readonly past: (layer: number) => readonly KeyValue[];
-  /** [1, 1, count, all keys]. */
+  /** [1, 1, N, all keys]. */
   readonly scores: Value;
-  /** [R, T, width] and [R, T]. */
-  readonly context: Value;
-  readonly contextMask: Value;
+  /** What a layer attends to of the text, [R, heads, T, D] each, and [R, T]. */
+  readonly text: (layer: number) => KeyValue;
+  readonly textMask: Value;
   /** Receives each layer's own keys and values; with it the output of the last layer is not computed. */
   readonly keep?: (own: KeyValue) => void;
+}
+
+/** Keys and values of the text [R, T, width] for every layer, [R, heads, T, D] each: they depend on nothing else. */
+export function textKeyValues(graph: GraphBuilder, { size }: Plan, text: Value): KeyValue[] {
+  const { width, heads, head_dim: headDim, layers } = size;
+  return Array.from({ length: layers }, (_, layer) =>
+    graph.within(`blocks.${layer}.text`, () => {
+      const project = (name: string, gain: number) =>
+        splitHeads(graph, linear(graph, name, text, { from: width, to: heads * headDim, gain }), heads, headDim);
+      return { k: project("key", SHARP_ATTENTION), v: project("value", 1) };
+    }),
+  );
 }
 
 /** All blocks: attention over past and present, attention to the text, gated MLP; scaled, shifted and gated by the time. */
@@ -54,29 +64,29 @@ export function transform(graph: GraphBuilder, plan: Plan, pass: Pass): Value {
   const inner = heads * headDim;
   const project = (name: string, x: Value, gain = SHARP_ATTENTION) =>
     splitHeads(graph, linear(graph, name, x, { from: width, to: inner, gain }), heads, headDim);
-  const textScores = maskScores(graph, pass.contextMask);
+  const textScores = maskScores(graph, pass.textMask);
   let x = pass.x;
   for (let layer = 0; layer < layers; layer += 1) {
     x = graph.within(`blocks.${layer}`, () => {
       const [scale1, shift1, gate1, scale2, shift2, gate2] = modulation(graph, pass.condition, size, BLOCK_PARTS);
       const normed = graph.op("Add", [rmsScale(graph, x, scale1), shift1]);
-      const own = { k: rotate(graph, project("key", normed), pass.angles), v: project("value", normed, 1) };
+      if (pass.keep && layer === layers - 1) {
+        pass.keep(keyValue(graph, normed, width, all, pass.angles));
+        return x;
+      }
+      const { q, ...own } = queryKeyValue(graph, normed, width, all, pass.angles);
       pass.keep?.(own);
-      if (pass.keep && layer === layers - 1) return x;
       const seen = [...pass.past(layer), own];
       const joined = (part: "k" | "v") => {
         const values = seen.map((one) => one[part]);
         return values.length === 1 ? own[part] : graph.op("Concat", values, { axis: 2 });
       };
-      const q = rotate(graph, project("query", normed), pass.angles);
-      const mixed = attend(graph, { q, k: joined("k"), v: joined("v"), scores: pass.scores }, all, pass.count);
+      const mixed = attend(graph, { q, k: joined("k"), v: joined("v"), scores: pass.scores }, all);
       const attended = graph.op("Mul", [linear(graph, "output", mixed, { from: inner, to: width }), gate1]);
       const middle = graph.op("Add", [x, attended]);
       const told = graph.within("text", () => {
         const asking = project("query", rmsNorm(graph, "norm", middle, width));
-        const k = project("key", pass.context);
-        const v = project("value", pass.context, 1);
-        const read = attend(graph, { q: asking, k, v, scores: textScores }, all, pass.count);
+        const read = attend(graph, { q: asking, ...pass.text(layer), scores: textScores }, all);
         return graph.op("Add", [middle, linear(graph, "output", read, { from: inner, to: width })]);
       });
       const fed = graph.op("Add", [rmsScale(graph, told, scale2), shift2]);
