@@ -19,7 +19,13 @@ export async function openModel(options: { decodeThreads: number; device: string
   if (bundle === undefined) return new Problem(`no bundle of ${SAMPLE_MODEL} is installed`);
   const engine = await openEngine({ decodeThreads: options.decodeThreads });
   if (engine instanceof Problem) return engine;
-  const model = await engine.load({ bundle, device: options.device, replicas: 1, threads: 1, slots: undefined });
+  const model = await engine.load({
+    bundle,
+    device: options.device,
+    replicas: 1,
+    threads: undefined,
+    slots: undefined,
+  });
   if (model instanceof Failure) {
     await engine.close();
     return new Problem(model.message);

@@ -9,6 +9,7 @@ use self::roles::{EntryRoles, NO_PORTS, Owner, Roles, bound};
 use crate::episode::{Entry, Episodes, Pass};
 use crate::graph::{Changed, Graph, Memory, Reach, Tensor, Terminator};
 use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Role};
+use crate::runtime::Threads;
 use ort::session::Session;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,12 +54,16 @@ pub type Files = Graphs<PathBuf>;
 
 impl Files {
     /// Opens the sessions in parallel: the start takes as long as the slowest.
-    pub fn open(&self, open: impl Fn(&Path) -> Result<Session, String> + Sync) -> Result<Graphs<Session>, String> {
+    pub fn open(
+        &self,
+        Threads { reader, step }: Threads,
+        open: impl Fn(&Path, u32) -> Result<Session, String> + Sync,
+    ) -> Result<Graphs<Session>, String> {
         let open = &open;
         std::thread::scope(|scope| {
-            let extend = self.extend.as_ref().map(|path| scope.spawn(move || open(path)));
-            let denoise = scope.spawn(|| open(&self.denoise));
-            let prefill = open(&self.prefill)?;
+            let extend = self.extend.as_ref().map(|path| scope.spawn(move || open(path, reader)));
+            let denoise = scope.spawn(|| open(&self.denoise, step));
+            let prefill = open(&self.prefill, reader)?;
             let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Session, String>>| {
                 handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
             };

@@ -22,8 +22,8 @@ pub struct LoadPlan {
     pub device: String,
     /// Replicas, at least 1.
     pub replicas: u32,
-    /// Threads inside one run, at least 1.
-    pub threads: u32,
+    /// Threads inside one run, at least 1; None: as many as the machine has for it.
+    pub threads: Option<u32>,
     /// Session slots per replica of a model with memory; None: as many as `MEMORY_BYTES_MAX` holds, `SLOTS_MAX` at most.
     pub slots: Option<usize>,
     /// Milliseconds from a batch's begin after which its replica is taken out.

@@ -15,8 +15,8 @@ export const RobotTable = Type.Object(
       expected: "auto, cpu, echo, cuda:N, tensorrt:N, webgpu:N or a list",
       default: "auto",
     }),
-    /** Threads inside one run. */
-    threads: whole(1, 256, 1),
+    /** Threads inside one run; absent: as many as the machine has for it. */
+    threads: Type.Optional(whole(1, 256)),
     /** Serve random weights, or the device `echo`, outside `--dev`. */
     allow_reference: flag(false),
     prompt_usd_per_mtok: Type.Optional(rate()),

@@ -27,8 +27,8 @@ export interface LoadOptions {
   readonly slots: number | undefined;
   /** Milliseconds from the begin of a run after which its replica is taken out; undefined: those of the default `chunk_seconds`. */
   readonly runMsMax?: number | undefined;
-  /** Threads inside one run; 1 leaves the other cores to decode and the event loop. */
-  readonly threads: number;
+  /** Threads inside one run; undefined: as many as the machine has for it. */
+  readonly threads: number | undefined;
 }
 
 /**

@@ -79,7 +79,7 @@ class NativeEngine implements Engine {
       files,
       device,
       replicas,
-      threads,
+      threads: threads ?? null,
       slots: slots ?? null,
       run_ms_max: runMsMax,
     };

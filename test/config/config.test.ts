@@ -73,7 +73,7 @@ test("the contract's example is accepted; money becomes nano-dollars per token",
     replicas: 1,
     slots: 8,
     device: "auto",
-    threads: 1,
+    threads: undefined,
     allowReference: false,
     rates: { prompt: 500n, cachedPrompt: 50n, completion: 40_000n },
   });

@@ -101,11 +101,13 @@ describe("a chunk", () => {
     }
   });
 
-  test("has the same bits with one thread in a run and with two", async () => {
+  test("has the same bits with one thread in a run, with two, and with those that the machine has for it", async () => {
     const alone = await cpu.chunk();
-    const two = await Opened.with(cpu.engine, cpu.bundle, { threads: 2 });
-    expect((await two.chunk()).actions).toEqual(alone.actions);
-    await two.model.unload();
+    for (const threads of [2, undefined]) {
+      const other = await Opened.with(cpu.engine, cpu.bundle, { threads });
+      expect((await other.chunk()).actions).toEqual(alone.actions);
+      await other.model.unload();
+    }
   });
 
   test("images, their order, instruction, state, seed and step each change it", async () => {

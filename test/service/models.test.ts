@@ -54,7 +54,7 @@ test("device, replicas and threads come from the configuration", () => {
   const planned = planModels(bundles, config({ [MODEL]: { device: ["echo", "echo"], replicas: 2, threads: 3 } }, true));
   expect(planned).toMatchObject([
     { device: "echo", replicas: 2, threads: 3 },
-    { device: "auto", replicas: 1, threads: 1 },
+    { device: "auto", replicas: 1, threads: undefined },
   ]);
   expect(planModels(bundles, config({ [MODEL]: { device: ["cpu", "echo"] } }))).toMatchObject({ exit: 2 });
 });

@@ -16,7 +16,7 @@ use crate::prompt::Prompt;
 use crate::queue::Queue;
 use crate::run::RunSlots;
 use crate::running::Running;
-use crate::runtime;
+use crate::runtime::{self, Threads};
 use crate::status::{Failure, Status};
 use crate::sync::lock;
 use crate::thread;
@@ -113,7 +113,8 @@ impl Model {
             watchdog: Mutex::new(None),
             manifest,
         });
-        model.place(&Wanted { files: graph_files, device: &device, threads: threads.max(1), vectors }, host)?;
+        let threads = Threads::new(threads, replicas);
+        model.place(&Wanted { files: graph_files, device: &device, threads, vectors }, host)?;
         let watched = model.clone();
         match thread::spawn("tendon-watchdog", move || watched.watch()) {
             Ok(thread) => *lock(&model.watchdog) = Some(thread),

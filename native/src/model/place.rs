@@ -7,7 +7,7 @@ use crate::model::Host;
 use crate::parity::Vectors;
 use crate::rehearsal::{self, Rehearsal};
 use crate::replica::{Proof, Replica};
-use crate::runtime::{self, Device};
+use crate::runtime::{self, Device, Threads};
 use crate::status::{Failure, Status};
 use crate::sync::lock;
 use crate::thread;
@@ -21,7 +21,7 @@ pub(super) struct Wanted<'a> {
     /// The word of the configuration.
     pub(super) device: &'a str,
     /// Threads inside one run.
-    pub(super) threads: u32,
+    pub(super) threads: Threads,
     /// What every replica must compute; none on `echo`.
     pub(super) vectors: Option<Arc<Vectors>>,
 }
@@ -89,7 +89,7 @@ impl Model {
                 replace(file, &extend.file);
             }
         }
-        let sessions = files.open(|path| runtime.session(path, session_device, wanted.threads))?;
+        let sessions = files.open(wanted.threads, |path, threads| runtime.session(path, session_device, threads))?;
         Network::new(&self.manifest, sessions, reach, terminator, memory)
     }
 
