@@ -33,6 +33,8 @@ export interface Asked {
 export interface Place {
   /** Its chunk is there; the model has started on it at `startedMs`, monotonic. */
   computed(startedMs: number): void;
+  /** Something else than the model kept it from its answer: how long that took says nothing of the model. */
+  stalled(): void;
   /** It is answered or refused; later calls do nothing. */
   leave(): void;
 }
@@ -87,11 +89,11 @@ class Pace {
   /** Observations inside, by account. */
   private readonly accounts = new Map<string, number>();
   count = 0;
-  /** Weighted sums over the answers so far: their number, */
+  /** Weighted sums over the chunks so far: their number, */
   private answers = 0;
-  /** the time between one and the next, as far as all replicas were busy, */
+  /** the time between one and the next, as far as it was inside and all replicas were busy, */
   private betweenMs = 0;
-  /** and from the model's start to the answer. */
+  /** and from the model's start to the chunk. */
   private runMs = 0;
   /** When the last one was added. */
   private addedMs = 0;
@@ -106,16 +108,14 @@ class Pace {
     this.replicas = replicas;
     if (this.count === 0) this.sinceMs = this.clock.monotonicMs();
     this.add(accountId, 1);
-    let startedMs: number | undefined;
+    const enteredMs = this.clock.monotonicMs();
     let isInside = true;
     return {
-      computed: (ms) => {
-        startedMs = ms;
-      },
+      computed: (startedMs) => this.computed(startedMs, enteredMs),
+      stalled: () => this.forget(),
       leave: () => {
         if (!isInside) return;
         isInside = false;
-        if (startedMs !== undefined) this.answered(startedMs);
         this.add(accountId, -1);
       },
     };
@@ -137,17 +137,23 @@ class Pace {
     return before;
   }
 
-  private answered(startedMs: number): void {
+  /** A chunk is there. The wait for its durable record is the store's. */
+  private computed(startedMs: number, enteredMs: number): void {
     const nowMs = this.clock.monotonicMs();
     const meanMs = this.answers === 0 ? 0 : this.betweenMs / this.answers;
     const weight = 2 ** (-(nowMs - this.addedMs) / Math.max(HALF_LIFE_MS_MIN, HALF_LIFE_ANSWERS * meanMs));
     // With fewer observations than replicas the answers come more slowly than they could.
     const busy = Math.min(1, this.count / this.replicas);
     this.answers = this.answers * weight + 1;
-    this.betweenMs = this.betweenMs * weight + (nowMs - this.sinceMs) * busy;
+    this.betweenMs = this.betweenMs * weight + (nowMs - Math.max(this.sinceMs, enteredMs)) * busy;
     this.runMs = this.runMs * weight + Math.max(0, nowMs - startedMs);
     this.addedMs = nowMs;
     this.sinceMs = nowMs;
+  }
+
+  private forget(): void {
+    [this.answers, this.betweenMs, this.runMs] = [0, 0, 0];
+    this.sinceMs = this.clock.monotonicMs();
   }
 
   private add(accountId: string, change: 1 | -1): void {

@@ -5,7 +5,9 @@
 import type { Charge, Charges } from "../charge/charges.ts";
 import { isCallersFault, type Unpaid } from "../charge/unpaid.ts";
 import type { Run } from "../engine/engine.ts";
-import { Failure } from "../error/core.ts";
+import { Failure, type Row } from "../error/core.ts";
+import { EVERY } from "../error/every-route.ts";
+import { ROBOT } from "../error/robot.ts";
 import { present } from "../std/assert.ts";
 import type { Log } from "../std/log.ts";
 import type { Permit } from "./admission.ts";
@@ -15,6 +17,9 @@ import type { ObservedFrames } from "./frames.ts";
 import type { Interruptions } from "./interruptions.ts";
 import type { Claim } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
+
+/** The store kept the observation from its answer. */
+const STORE_DOWN: readonly Row[] = [EVERY.billing_unavailable, EVERY.metering_unavailable, ROBOT.observation_unknown];
 
 export class Holdings {
   claim: Claim | undefined;
@@ -50,6 +55,7 @@ export class Holdings {
     // Also of a client that has left or has set a deadline too short: it would else have its frames decoded for nothing.
     const gone = this.caller.signal.aborted || this.interruptions?.missed === true;
     this.unpaid = why === "replayed" || gone || (why !== undefined && isCallersFault(why));
+    if (why instanceof Failure && STORE_DOWN.includes(why.row)) this.place?.stalled();
     this.frames.drop();
     const { charge, run } = this;
     if (charge !== undefined) {

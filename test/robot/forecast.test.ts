@@ -185,6 +185,22 @@ describe("the estimate", () => {
     expect(line.needs()).toBeLessThan(100);
   });
 
+  test("knows nothing after an outage of the store, which says nothing of the model", () => {
+    const line = new Line();
+    line.answer(20, 10);
+    const inside = Array.from({ length: 20 }, () => line.enter());
+    line.clock.advance(2_000);
+    const [failed, ...rest] = inside;
+    failed?.stalled();
+    failed?.leave();
+    for (const place of rest) {
+      expect(line.refuses(9_000)).toBe(false);
+      line.run(place, 10);
+    }
+    for (let n = 0; n < 20; n += 1) line.enter();
+    expect(line.needs()).toBeCloseTo(withMargin(21 * 10), 1);
+  });
+
   test("is forgotten after a rest", () => {
     const line = new Line();
     line.answer(20, 100);
