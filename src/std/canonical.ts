@@ -24,10 +24,9 @@ function* add(hasher: Bun.CryptoHasher, value: unknown): Steps<void> {
     hasher.update(`[${value.length}:`);
     for (const item of value) yield* add(hasher, item);
   } else if (typeof value === "object" && value !== null) {
-    const fields = Object.entries(value).filter(([, field]) => field !== null);
+    const all = Object.entries(value);
     yield;
-    fields.sort(([one], [other]) => (one < other ? -1 : 1));
-    yield;
+    const fields = yield* sorted(all.filter(([, field]) => field !== null));
     hasher.update(`{${fields.length}:`);
     for (const [key, field] of fields) {
       addText(hasher, key);
@@ -35,6 +34,41 @@ function* add(hasher: Bun.CryptoHasher, value: unknown): Steps<void> {
     }
   } else hasher.update(`(${value})`);
   yield;
+}
+
+type Field = readonly [key: string, value: unknown];
+
+/** Fields that are sorted at once. */
+const RUN = 256;
+
+/** By key, as JavaScript compares texts. Short runs are sorted, then merged two by two: sorting thousands at once takes many milliseconds. */
+function* sorted(fields: readonly Field[]): Steps<readonly Field[]> {
+  let runs: (readonly Field[])[] = [];
+  for (let at = 0; at < fields.length; at += RUN) {
+    runs.push(fields.slice(at, at + RUN).sort(([one], [other]) => (one < other ? -1 : 1)));
+    yield;
+  }
+  while (runs.length > 1) {
+    const merged: (readonly Field[])[] = [];
+    for (let at = 0; at < runs.length; at += 2) merged.push(yield* mergedOf(runs[at] ?? [], runs[at + 1] ?? []));
+    runs = merged;
+  }
+  return runs[0] ?? [];
+}
+
+function* mergedOf(ones: readonly Field[], others: readonly Field[]): Steps<readonly Field[]> {
+  const all: Field[] = [];
+  let at = 0;
+  for (const one of ones) {
+    for (let other = others[at]; other && other[0] < one[0]; other = others[at]) {
+      all.push(other);
+      at += 1;
+      if (all.length % RUN === 0) yield;
+    }
+    all.push(one);
+    if (all.length % RUN === 0) yield;
+  }
+  return all.concat(others.slice(at));
 }
 
 function addText(hasher: Bun.CryptoHasher, text: string): void {

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { canonicalDigest } from "../../src/std/canonical.ts";
+import { RandomStream } from "../../src/std/random.ts";
 
 const digest = (value: unknown, scope = "chat") => canonicalDigest(scope, value).toHex();
 
@@ -50,4 +51,17 @@ test("whatever differs has another digest", () => {
 test("the forms of a request are kept apart; -0 equals 0", () => {
   expect(digest({}, "socket")).not.toBe(digest({}, "chat"));
   expect(digest(JSON.parse("-0"))).toBe(digest(0));
+});
+
+test("thousands of fields in any order have the digest of the sorted ones", () => {
+  const random = new RandomStream("fields");
+  for (const count of [255, 256, 257, 513, 3_000]) {
+    const fields = Array.from({ length: count }, (_, at) => [`${random.word()}-${at}`, at] as const);
+    const keys = fields.map(([key]) => key).sort();
+    const byKey = new Map(fields);
+    const hasher = new Bun.CryptoHasher("sha256");
+    hasher.update(`"4:chat{${count}:`);
+    for (const key of keys) hasher.update(`"${key.length}:${key}(${byKey.get(key)})`);
+    expect(digest(Object.fromEntries(fields))).toBe(hasher.digest("hex"));
+  }
 });
