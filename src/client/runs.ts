@@ -122,24 +122,14 @@ export class RunsClient {
     return this.carry(`${uploadRoute(run, path, at.id)}&part=${at.part}`, cargo, UploadedPart);
   }
 
-  /** Waits while another request, such as one whose connection broke, still puts the parts together. */
-  async finishUpload(run: RunName, path: string, id: string): Promise<StoredFile | Problem> {
-    const { clock, signal, patience } = this;
+  finishUpload(run: RunName, path: string, id: string): Promise<StoredFile | Problem> {
     const route = uploadRoute(run, path, id);
-    const begunMs = clock.monotonicMs();
-    for (let looks = 1; ; looks += 1) {
-      const finished = await this.ask({ method: "POST", route, body: "{}" }, StoredFile);
-      const late = signal.aborted || clock.monotonicMs() - begunMs >= FINISH_MS;
-      if (late || !(finished instanceof Problem) || !isCode(finished, "upload_in_progress")) return finished;
-      const ms = pauseMs(finished, looks, FINISH_PACE);
-      patience.waiting(finished, ms);
-      await pause(clock, ms, signal);
-    }
+    return this.afterJoin(() => this.ask({ method: "POST", route, body: "{}" }, StoredFile));
   }
 
-  /** An upload that is not there is no problem. */
+  /** An upload that is not there is no problem, and neither is one whose file is whole by now. */
   async abandonUpload(run: RunName, path: string, id: string): Promise<Problem | undefined> {
-    const gone = await this.call({ method: "DELETE", route: uploadRoute(run, path, id) });
+    const gone = await this.afterJoin(() => this.call({ method: "DELETE", route: uploadRoute(run, path, id) }));
     const missing = isCode(gone, "upload_not_found", "run_not_found", "file_not_found");
     return gone instanceof Problem && !missing ? gone : undefined;
   }
@@ -196,6 +186,20 @@ export class RunsClient {
 
   private ask<T extends TSchema>(request: RunRequest, schema: T, more: More = {}): Promise<Static<T> | Problem> {
     return this.checked(this.call(request, more), schema);
+  }
+
+  /** Waits while another request, such as one whose connection broke, still puts the parts together. */
+  private async afterJoin<T>(attempt: () => Promise<T | Problem>): Promise<T | Problem> {
+    const { clock, signal, patience } = this;
+    const begunMs = clock.monotonicMs();
+    for (let looks = 1; ; looks += 1) {
+      const outcome = await attempt();
+      const late = signal.aborted || clock.monotonicMs() - begunMs >= FINISH_MS;
+      if (late || !(outcome instanceof Problem) || !isCode(outcome, "upload_in_progress")) return outcome;
+      const ms = pauseMs(outcome, looks, FINISH_PACE);
+      patience.waiting(outcome, ms);
+      await pause(clock, ms, signal);
+    }
   }
 
   private call(request: RunRequest, more: More = {}) {

@@ -223,6 +223,20 @@ export function pushCases(what: string, start: () => Promise<RunService>): void 
       await expectWhole(place);
     });
 
+    test("an upload that is still being put together is waited for before its path is taken", async () => {
+      await using place = await RunsPlace.at(service);
+      await place.write("video.mp4", LARGE);
+      cutAfterParts(place, 3);
+      bad(await place.push({ parallel: 1 }));
+      place.link.mend();
+      await place.write("video.mp4", LARGE + 1);
+      const joining = { kind: "answer", status: 409, code: "upload_in_progress", headers: "retry-after: 0" } as const;
+      place.link.next("DELETE ", joining);
+      place.link.next("DELETE ", joining);
+      good(await place.push({ recordsDir: join(place.dir, "other") }));
+      await expectWhole(place);
+    });
+
     test("what was stored of a file that is gone now is taken away before the run is completed", async () => {
       await using place = await RunsPlace.at(service);
       await place.write("a", "one");
