@@ -70,6 +70,19 @@ function sum(output: string, pattern: RegExp): Counts {
   return counts;
 }
 
+/** Lines of a failed test that are repeated: its error and where it was thrown. */
+const FAILURE_LINES = 40;
+
+/** What `bun test` printed of each failed test, from the result before it to its own. */
+function failures(output: string): string[] {
+  const lines = output.split("\n");
+  const ends = lines.flatMap((line, at) => (line.startsWith("(fail) ") ? [at] : []));
+  return ends.map((end) => {
+    const before = lines.findLastIndex((line, at) => at < end && /^(\((pass|fail|skip)\) |\S+\.test\.ts:$)/.test(line));
+    return lines.slice(Math.max(before, end - FAILURE_LINES) + 1, end + 1).join("\n");
+  });
+}
+
 /** Runs a check, showing its output as it comes. */
 async function run({ name, command, cwd = ROOT, env = {}, count }: Check): Promise<Counts> {
   process.stdout.write(`\n── ${name}\n`);
@@ -95,6 +108,7 @@ async function run({ name, command, cwd = ROOT, env = {}, count }: Check): Promi
   // A command without tests counts as one pass; failing without a failed test, or running no test, counts as one failure.
   if (good && count === undefined) counts.passed = 1;
   if (counts.failed === 0 && (!good || counts.passed === 0)) counts.failed = 1;
+  repeated.push(...failures(output));
   return counts;
 }
 
@@ -106,6 +120,8 @@ const checks =
 
 const total = { passed: 0, failed: 0, skipped: 0 };
 const broken: string[] = [];
+/** Printed again at the end: among thousands of lines a failed test is not found. */
+const repeated: string[] = [];
 for (const check of checks) {
   const counts = await run(check);
   total.passed += counts.passed;
@@ -117,6 +133,7 @@ if (total.skipped > 0 && testRequirement() === "all") {
   broken.push(`${total.skipped} skipped although TENDON_TEST_REQUIRE=all`);
   total.failed += total.skipped;
 }
+for (const failure of repeated) process.stdout.write(`\n── failed test\n${failure}\n── end of failed test\n`);
 if (broken.length > 0) process.stdout.write(`\nfailed: ${broken.join(", ")}\n`);
 process.stdout.write(`\n${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped\n`);
 process.exit(total.failed > 0 ? 1 : 0);
