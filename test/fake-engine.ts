@@ -70,6 +70,8 @@ export class FakeEngine implements Engine {
 
   /** What the decode of one frame takes, processor milliseconds. */
   decodeMs = 0;
+  /** What the model works on each run. */
+  modelMs = 0;
 
   /** Slots of a model that is stateful, if its test asks for another number than this. */
   slotsPerModel = 4;
@@ -257,6 +259,7 @@ export class FakeEngine implements Engine {
       result,
       badFrame: undefined,
       decodeMs: frames.length * this.decodeMs,
+      modelMs: this.modelMs,
       released: released.promise,
       cancel,
       withdraw: () => {

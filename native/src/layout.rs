@@ -10,7 +10,7 @@ use crate::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -171,6 +171,8 @@ abi_struct! {
         frames_us: u32,
         /// Of a run that ended with `Image` or `Decoder`: the place of the first frame that could not be decoded.
         bad_frame: u32,
+        /// Start on a replica → end, however it ended; 0 of a run that did not start.
+        model_us: u32,
         /// Row-major values in robot units.
         values: [f32; 2048],
     }
@@ -376,6 +378,7 @@ impl ChunkResult {
         batch: 0,
         frames_us: 0,
         bad_frame: 0,
+        model_us: 0,
         values: [0.0; CHUNK_VALUES_MAX],
     };
 }

@@ -223,6 +223,7 @@ impl Model {
             job.fault = fault;
             job.episode = episode;
             job.submitted = Instant::now();
+            job.begun = None;
             job.turn = request.turn;
             job.bad = None;
             job.frames_us = 0;

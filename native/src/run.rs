@@ -15,7 +15,7 @@ use crate::sync::lock;
 use crate::ticket::{FREE, Kind, Ticket, Word};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const QUEUED: u8 = 1;
 const DONE: u8 = 2;
@@ -45,6 +45,8 @@ pub struct Job {
     pub episode: Option<(Arc<Episodes>, usize)>,
     /// When it was submitted.
     pub submitted: Instant,
+    /// When a replica began to work on it.
+    pub begun: Option<Instant>,
     /// Its turn in the queue.
     pub turn: u32,
     /// Frames whose decode it waits for, and 1 while they are being claimed.
@@ -119,6 +121,7 @@ impl RunSlots {
                 fault: Fault::None,
                 episode: None,
                 submitted: now,
+                begun: None,
                 turn: 0,
                 awaited: 0,
                 bad: None,
@@ -263,6 +266,7 @@ impl RunSlots {
         let mut result = lock(&slot.result);
         result.frames_us = job.frames_us;
         result.bad_frame = job.bad.map_or(0, |(place, _)| place as u32);
+        result.model_us = job.begun.map_or(0, |begun| micros(begun.elapsed()));
         drop(result);
         slot.whole.store(outcome.is_ok(), Ordering::Release);
         job.model = None;
@@ -311,4 +315,9 @@ impl RunSlots {
     pub fn len(&self) -> usize {
         self.slots.len()
     }
+}
+
+/// Whole microseconds, saturating.
+pub fn micros(duration: Duration) -> u32 {
+    duration.as_micros().min(u128::from(u32::MAX)) as u32
 }

@@ -1,6 +1,6 @@
 /** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 4;
+export const ABI_VERSION = 5;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;
@@ -102,7 +102,7 @@ export const ObserveRequest = {
 } as const;
 
 export const ChunkResult = {
-  size: 8248,
+  size: 8252,
   /** u32 */
   rows: 0,
   /** u32 */
@@ -131,8 +131,10 @@ export const ChunkResult = {
   frames_us: 48,
   /** u32 */
   bad_frame: 52,
+  /** u32 */
+  model_us: 56,
   /** f32[] */
-  values: 56,
+  values: 60,
 } as const;
 
 export const Stats = {

@@ -122,6 +122,8 @@ export interface Run {
   readonly badFrame: number | undefined;
   /** Processor time that the decodes of its frames took, milliseconds; final once `released` has resolved. */
   readonly decodeMs: number;
+  /** What the model worked on it, milliseconds, however it ended; final once `released` has resolved. */
+  readonly modelMs: number;
   /** Resolves when the run has ended in the engine and `commit` or `abort` is done: the session's next run may start. */
   readonly released: Promise<void>;
   /** Cancels the run if the model has not started on it, and returns whether it did. */

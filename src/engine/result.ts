@@ -45,6 +45,11 @@ export class ResultSlots {
     return this.slot(ticket).getUint32(ChunkResult.frames_us, true) / 1000;
   }
 
+  /** From a run's start on a replica to its end, however it has ended; 0 if it did not start. */
+  modelMs(ticket: number): number {
+    return this.slot(ticket).getUint32(ChunkResult.model_us, true) / 1000;
+  }
+
   /** Of a run that ended because a frame could not be decoded. */
   badFrame(ticket: number): number {
     return this.slot(ticket).getUint32(ChunkResult.bad_frame, true);

@@ -16,6 +16,7 @@ export class NativeRun implements Run {
   readonly released = this.over.promise;
   badFrame: number | undefined;
   decodeMs = 0;
+  modelMs = 0;
   private native: "running" | "done" = "running";
   private settled = false;
   /** The result is a chunk. */
@@ -65,7 +66,10 @@ export class NativeRun implements Run {
   private ended(status: number): void {
     this.native = "done";
     // The memory of a closed engine is not read.
-    if (this.channel.isOpen) this.decodeMs = this.results.decodeMs(this.ticket);
+    if (this.channel.isOpen) {
+      this.decodeMs = this.results.decodeMs(this.ticket);
+      this.modelMs = this.results.modelMs(this.ticket);
+    }
     if (this.settled) {
       if (this.verdict !== undefined) this.release("abort");
       return;

@@ -97,7 +97,10 @@ export class Holdings {
   private framesClosed(): void {
     this.permit?.release();
     if (!this.unpaid) return;
-    this.deps.unpaid.spend(this.caller.accountId, this.frames.decodeMs + (this.run?.decodeMs ?? 0));
+    const { decodeMs = 0, modelMs = 0 } = this.run ?? {};
+    // A deadline that ends what runs would else buy the model's time for nothing.
+    const missedMs = this.interruptions?.missed ? modelMs : 0;
+    this.deps.unpaid.spend(this.caller.accountId, this.frames.decodeMs + decodeMs + missedMs);
   }
 
   /** Nobody waits for this work: a fault in it goes to the log. */

@@ -80,6 +80,7 @@ test("a run that waits is taken back at once: the model never sees it, and its s
     run.abort();
   }
   await Promise.all(rest.map(({ released }) => released));
+  expect(rest.filter((_, index) => index % 2 === 0).map(({ modelMs }) => modelMs)).toEqual([0, 0, 0]);
   await finished(first, "", []);
   // One of them may have been taken into the batch of the first.
   const after = cpu.engine.stats();
@@ -98,6 +99,8 @@ test("a run that is stopped ends before its next flow step and frees its slot; w
   expect(await run.result).toMatchObject({ code: "engine_unavailable" });
   run.abort();
   await run.released;
+  // Somebody may have to account for it.
+  expect(run.modelMs).toBeGreaterThan(0);
   const after = cpu.engine.stats();
   expect([after.chunksRun - before.chunksRun, after.chunksCancelled - before.chunksCancelled]).toEqual([0, 1]);
   expect([after.framesFree, after.chunksFree]).toEqual([LIMITS.framesMax, LIMITS.chunksMax]);

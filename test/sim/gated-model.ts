@@ -130,6 +130,7 @@ class GatedRun implements Run {
   readonly result: Promise<ChunkResult | Failure>;
   readonly released: Promise<void>;
   readonly decodeMs = 0;
+  readonly modelMs = 0;
   badFrame: number | undefined;
   private readonly settled = Promise.withResolvers<ChunkResult | Failure>();
   private readonly over = Promise.withResolvers<void>();

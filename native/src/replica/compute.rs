@@ -8,7 +8,7 @@ use crate::episode::{Entry, Pass};
 use crate::fault::{DEVICE_LOST, Fault};
 use crate::layout::{NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::NO_MEMORY;
-use crate::run::Job;
+use crate::run::{Job, micros};
 use crate::status::Status;
 use crate::ticket::Ticket;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -124,7 +124,10 @@ impl Replica {
     ) -> Result<Option<(usize, Pass)>, String> {
         let model = self.model.clone();
         // Copied out of the lock, so that a cancel does not wait while pixels are copied.
-        let observed = Snapshot::of(&*model.runs.job(ticket).ok_or(ENDED)?);
+        let mut job = model.runs.job(ticket).ok_or(ENDED)?;
+        job.begun = Some(start);
+        let observed = Snapshot::of(&job);
+        drop(job);
         match observed.fault {
             Fault::Feed => return Err("a frame of the run is gone, as it was told".into()),
             Fault::Panic => panic!("a run was told to panic"),
@@ -224,9 +227,4 @@ impl Replica {
         result.encode_us = micros(begun.elapsed());
         Ok(clamped)
     }
-}
-
-/// Whole microseconds, saturating.
-fn micros(duration: Duration) -> u32 {
-    duration.as_micros().min(u128::from(u32::MAX)) as u32
 }

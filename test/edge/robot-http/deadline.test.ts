@@ -180,6 +180,19 @@ test("what was decoded for a deadline that was missed counts as unpaid work of t
   expect(await failure(await at.chat(session))).toMatchObject({ status: 429, code: "rate_limited" });
 });
 
+test("what the model worked for a deadline that was missed counts as unpaid work; that of an answer does not", async () => {
+  const at = await stage({ unpaidSeconds: 5 });
+  at.engine.modelMs = 6_000;
+  expect((await at.chat(session)).status).toBe(200);
+  await settle();
+  const { run } = at.engine.script;
+  at.engine.script.run = runUntilCancelled;
+  await pass(at, at.chat(due));
+  at.engine.script.run = run;
+  await settle();
+  expect(await failure(await at.chat(session))).toMatchObject({ status: 429, code: "rate_limited" });
+});
+
 for (const deadline_ms of [0, -1, 0.5, 240_001, "300", true, [300]]) {
   test(`deadline_ms ${JSON.stringify(deadline_ms)} is refused, of a question too`, async () => {
     const at = await stage();
