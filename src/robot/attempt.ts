@@ -171,9 +171,11 @@ class Attempt implements Started {
   private async openSession(): Promise<Ticket | Failure> {
     const { command, caller, deps } = this;
     const { manifest, slots } = command.served;
+    const { sessionId, observationId } = command;
+    const { holder, keyId } = caller;
     const cameras = manifest.cameras.length;
     return await deps.sessions.begin(
-      { ...this.key(), sessionId: command.sessionId, holder: caller.holder, keyId: caller.keyId },
+      { ...this.key(), sessionId, observationId, holder, keyId },
       { instruction: command.instruction, expectedStep: command.expectedStep, images: command.frames.counts },
       { first: cameras * manifest.frames.first, later: cameras * manifest.frames.later },
       slots,

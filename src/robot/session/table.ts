@@ -30,6 +30,8 @@ export interface SessionName {
   readonly holder?: Holder | undefined;
   /** Public id of the key that asks. */
   readonly keyId?: string | undefined;
+  /** Of what it asks for. */
+  readonly observationId?: string | undefined;
 }
 
 /** A connection that holds a session exclusively. */
@@ -47,9 +49,7 @@ export interface Holder {
 }
 
 /** A session that a connection asks to hold. */
-export interface HoldRequest {
-  readonly accountId: string;
-  readonly model: string;
+export interface HoldRequest extends Pick<SessionName, "accountId" | "model"> {
   /** undefined: a new session with an assigned id. */
   readonly sessionId: string | undefined;
   readonly instruction: string;
@@ -66,8 +66,6 @@ interface TableOptions {
   readonly namedHourMax?: number;
 }
 
-const HOUR_MS = 3_600_000;
-
 /** A live session. */
 interface Entry {
   readonly accountId: string;
@@ -77,7 +75,7 @@ interface Entry {
   holder?: Holder | undefined;
   /** Public id of the key that asked for its last answered chunk. */
   driver?: string | undefined;
-  /** Only for a session that a connection opened as new: all its ids are known here. */
+  /** Only for a session that a connection, or an observation with an id, opened as new: all its ids are known here. */
   ids?: SeenIds;
   /** Set while a chunk of a closed connection runs, or a connection opens the session; resolves when it is idle or has ended. */
   left?: PromiseWithResolvers<void> | undefined;
@@ -104,7 +102,7 @@ export class SessionTable implements Sessions {
     sessionsMax = LIMITS.sessionsMax,
     namedHourMax = LIMITS.namedSessionsHourMax,
   }: TableOptions) {
-    this.opened = new Allowance(namedHourMax, HOUR_MS, clock);
+    this.opened = new Allowance(namedHourMax, 3_600_000, clock);
     this.namedHourMax = namedHourMax;
     this.clock = clock;
     this.store = store;
@@ -122,7 +120,7 @@ export class SessionTable implements Sessions {
     slots?: SessionSlots,
   ): Promise<Ticket | Failure> {
     this.sweep();
-    const { sessionId, holder, keyId } = name;
+    const { sessionId, holder, keyId, observationId } = name;
     if (sessionId === undefined) return this.beginAlone(request, counts);
     const key = keyOf(name, sessionId);
     const before = this.live.get(key);
@@ -139,6 +137,9 @@ export class SessionTable implements Sessions {
       return busy;
     }
     entry.state = busy;
+    if (!before && observationId !== undefined) entry.ids ??= new SeenIds();
+    // Again, because it may have been asked about before the session was in the table.
+    if (observationId !== undefined) entry.ids?.see(observationId);
     return new SessionTicket(sessionId, busy.step, entry, {
       admit: () => (busy.before === undefined ? this.place(entry, sessionId) : undefined),
       end: (next) => this.settle(key, entry, next),
@@ -370,10 +371,8 @@ export class SessionTable implements Sessions {
 
   /** Sessions that the table's size bounds; those of models with memory are bounded by slots. */
   private withoutMemory(): number {
-    if (this.live.size <= this.sessionsMax) return this.live.size;
-    let count = 0;
-    for (const { slots } of this.live.values()) if (!slots) count += 1;
-    return count;
+    const { size } = this.live;
+    return size <= this.sessionsMax ? size : [...this.live.values()].filter(({ slots }) => !slots).length;
   }
 }
 

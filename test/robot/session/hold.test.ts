@@ -158,7 +158,25 @@ test("in a session that a connection opened as a new one the first request for a
   expect([first("early"), first("o"), first("o"), first("p")]).toEqual([false, true, false, true]);
 });
 
-test("in a session that began without a connection the store is asked about every observation", async () => {
+test("in a session that an observation with an id opened as a new one the first request for another one is known to be it", async () => {
+  const stand = new Stand();
+  const begin = async (observationId: string) => {
+    const ticket = await stand.table.begin({ ...name, observationId }, request, counts, stand.slots);
+    if (ticket instanceof Failure) return ticket;
+    expect(ticket.admit()).toBeUndefined();
+    ticket.commit();
+    return ticket;
+  };
+  const first = (id: string) => stand.table.isFirst(name, id);
+  // Before it is in the table, as the second one, whose answer of the store is late.
+  expect([first("o"), first("late")]).toEqual([false, false]);
+  await begin("o");
+  expect([first("o"), first("p"), first("p")]).toEqual([false, true, false]);
+  await begin("late");
+  expect(first("late")).toBe(false);
+});
+
+test("in a session whose first observation had no id the store is asked about every observation", async () => {
   const stand = new Stand();
   const ticket = await stand.table.begin(name, request, counts, stand.slots);
   if (ticket instanceof Failure) throw new Error(ticket.message);
