@@ -76,7 +76,8 @@ const FAILURE_LINES = 40;
 /** What `bun test` printed of each failed test, from the result before it to its own. */
 function failures(output: string): string[] {
   const lines = output.split("\n");
-  const ends = lines.flatMap((line, at) => (line.startsWith("(fail) ") ? [at] : []));
+  // Each is listed again at the end, without its error.
+  const ends = lines.flatMap((line, at) => (line.startsWith("(fail) ") && lines.indexOf(line) === at ? [at] : []));
   return ends.map((end) => {
     const before = lines.findLastIndex((line, at) => at < end && /^(\((pass|fail|skip)\) |\S+\.test\.ts:$)/.test(line));
     return lines.slice(Math.max(before, end - FAILURE_LINES) + 1, end + 1).join("\n");
