@@ -2,19 +2,15 @@
 import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import sharp from "sharp";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
-import { requestBody } from "../src/client/request.ts";
 import { childEnvironment } from "../src/config/environment.ts";
 import { Problem } from "../src/error/problem.ts";
-import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
+import { smallRequest } from "../src/measure/sample/small-request.ts";
 import { monthOf } from "../src/std/calendar.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { makeId } from "../src/std/ids.ts";
 import type { Measured } from "./ledger.ts";
 
-const EDGE_PX = 32;
-const CAMERAS = 3;
 /** Nano-dollars. A chunk costs nothing here, but an account without credit may not ask for one. */
 const CREDIT = 1_000_000_000n;
 
@@ -40,7 +36,9 @@ export async function startNeighbor(
 ): Promise<Neighbor | Problem> {
   const apiKey = await otherKey(beside, "neighbor", CREDIT);
   if (apiKey instanceof Problem) return apiKey;
-  const body = JSON.stringify(await smallRequest());
+  const request = await smallRequest();
+  if (request instanceof Problem) return request;
+  const body = JSON.stringify(request);
   const answer = Promise.withResolvers<unknown>();
   const lost = (how: string) => answer.resolve(new Problem(`requests-child.ts ended with ${how} and no answer`));
   const sender = Bun.spawn([process.execPath, join(import.meta.dir, "requests-child.ts")], {
@@ -95,14 +93,4 @@ export async function otherKey(
   } finally {
     await store.close();
   }
-}
-
-/** One whole observation with frames that cost next to nothing to decode, without a session. */
-export async function smallRequest(): Promise<object> {
-  const background = { r: 90, g: 120, b: 150 };
-  const jpeg = await sharp({ create: { width: EDGE_PX, height: EDGE_PX, channels: 3, background } })
-    .jpeg()
-    .toBuffer();
-  const frames = Array.from({ length: CAMERAS }, () => new Uint8Array(jpeg));
-  return requestBody({ model: SAMPLE_MODEL, instruction: SAMPLE_INSTRUCTION, frames, state: SAMPLE_STATE });
 }

@@ -17,10 +17,11 @@ import { Value } from "@sinclair/typebox/value";
 import { childEnvironment } from "../src/config/environment.ts";
 import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
+import { smallRequest } from "../src/measure/sample/small-request.ts";
 import { median, summary } from "../src/measure/stats.ts";
 import { openStore } from "../src/service/store.ts";
 import { present } from "../src/std/assert.ts";
-import { otherKey, smallRequest } from "./neighbor.ts";
+import { otherKey } from "./neighbor.ts";
 import { Became, type Load } from "./overload-messages.ts";
 import { type Figure, judged, type Outcome, type Proof } from "./proof.ts";
 
@@ -170,8 +171,10 @@ async function startRobots(child: Child): Promise<Robots | Problem> {
     if (key instanceof Problem) return key;
     apiKeys.push(key);
   }
+  const request = await smallRequest();
+  if (request instanceof Problem) return request;
   // Without its first brace: each observation puts fields of its own before it.
-  const body = `,${JSON.stringify(await smallRequest()).slice(1)}`;
+  const body = `,${JSON.stringify(request).slice(1)}`;
   let heard = Promise.withResolvers<unknown>();
   const lost = (how: string) => heard.resolve(new Problem(`overload-child.ts ended with ${how} and no answer`));
   const sender = Bun.spawn([process.execPath, join(import.meta.dir, "overload-child.ts")], {

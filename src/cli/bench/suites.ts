@@ -145,7 +145,7 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     run: (plan) => reported(runMemorySuite({ ...plan, sessions: plan.length }), memoryReport),
   },
   interference: {
-    about: "a robot beside uploads, streams of language models, people who sign in, pages",
+    about: "a robot beside uploads, streams of language models, people who sign in, paid requests, pages",
     flag: "rounds",
     usual: 4,
     max: 100,

@@ -1,6 +1,8 @@
 /** What else a node does while a robot is served: each kind of work as single requests, which another thread sends at a fixed rate. */
+import { Problem } from "../../error/problem.ts";
 import { STREAM_MODEL } from "../llm/provider.ts";
 import { randomBytes } from "../runs/bytes.ts";
+import { smallRequest } from "../sample/small-request.ts";
 
 /** A service as the neighbours of a robot reach it. */
 export interface Neighborhood {
@@ -31,6 +33,9 @@ const PASSWORD = "not-the-password-of-anybody";
 let file: Uint8Array<ArrayBuffer> | undefined;
 
 const ok = (status: number): boolean => status >= 200 && status < 300;
+
+/** Made when it is first sent; a problem where the image library is missing. */
+let paid: ReturnType<typeof smallRequest> | undefined;
 
 export const KINDS = {
   uploads: {
@@ -68,6 +73,19 @@ export const KINDS = {
     },
     // Whoever was compared with a password is refused; who asks too often is not even compared.
     done: (status) => status !== 429 && status < 500,
+  },
+  requests: {
+    about: "paid requests for a chunk, whose frames cost next to nothing",
+    perSecond: 200,
+    async send({ url, apiKey }) {
+      paid ??= smallRequest();
+      const request = await paid;
+      if (request instanceof Problem) return 0;
+      const headers = { ...bearer(apiKey), "content-type": "application/json" };
+      const body = JSON.stringify(request);
+      return await statusOf(`${url}/v1/chat/completions`, { method: "POST", headers, body });
+    },
+    done: ok,
   },
   pages: {
     about: "the documentation and its OpenAPI document loaded",

@@ -1,5 +1,5 @@
 /**
- * `tendon bench interference`: does a robot feel what else its node does: uploads, streams of language models, people who sign in, pages?
+ * `tendon bench interference`: does a robot feel what else its node does: uploads, streams of language models, people who sign in, paid requests, pages?
  *
  * In each round one fresh service, one robot in a closed loop: alone, alone again, and beside each kind of work. All share the machine's
  * cores, also the program that sends the work, so a figure holds what that takes as well. Every second round goes backwards. Outside of the window: the first requests of
