@@ -11,6 +11,7 @@ import { childEnvironment } from "../config/environment.ts";
 import { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
+import { pinned, placement } from "./placement.ts";
 import { SAMPLE_MODEL } from "./sample/observation.ts";
 
 /** Loading and warming a bundle on a slow core takes a second or two. */
@@ -69,7 +70,9 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
   const models = options.modelsDir === undefined ? [] : ["--models", options.modelsDir];
   const flags = ["--dev", "--json", "--port", "0", "--data", dataDir, "--config", config, ...models];
   const before = systemClock.monotonicMs();
-  const child = Bun.spawn([...(options.program ?? ownProgram()), "serve", ...flags], {
+  const command = [...(options.program ?? ownProgram()), "serve", ...flags];
+  const apart = placement();
+  const child = Bun.spawn(apart ? pinned(apart.service, command) : command, {
     stdin: "ignore",
     stdout: "pipe",
     stderr: Bun.file(join(folder, "stderr.txt")),

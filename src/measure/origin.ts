@@ -4,11 +4,19 @@ import { version } from "../../package.json" with { type: "json" };
 import { PREBUILT } from "../engine/library.ts";
 import { systemClock } from "../std/clock.ts";
 import { readMachine } from "./machine.ts";
+import { placedCores, placementText } from "./placement.ts";
 
 export type Origin = Awaited<ReturnType<typeof origin>>;
 
 export async function origin() {
   const { cpu, cores, memoryBytes, gpus } = await readMachine();
+  const machine = {
+    cpu,
+    cores: placedCores() ?? cores,
+    memory_gib: Math.round(memoryBytes / 2 ** 30),
+    gpu: gpus.join(", ") || "none",
+    placement: placementText(),
+  };
   const { runtime, jpeg } = PREBUILT;
   return {
     /** ISO 8601, UTC, whole seconds. */
@@ -16,7 +24,7 @@ export async function origin() {
     /** Short hash, with `+` when tracked files differ from it; `executable` for the compiled one. */
     commit: await commit(),
     versions: { tendon: version, bun: Bun.version, onnxruntime: runtime.version, libjpeg_turbo: jpeg.version },
-    machine: { cpu, cores, memory_gib: Math.round(memoryBytes / 2 ** 30), gpu: gpus.join(", ") || "none" },
+    machine,
   };
 }
 

@@ -33,7 +33,7 @@ export function headLines(suite: string, from: Origin): string[] {
   return [
     `tendon bench ${suite}   ${from.date}   commit ${from.commit}`,
     versionsText(from),
-    `machine: ${machine.cpu}, ${machine.cores} cores, ${machine.memory_gib} GiB, GPU ${machine.gpu}`,
+    `machine: ${machine.cpu}, ${machine.cores} cores, ${machine.memory_gib} GiB, GPU ${machine.gpu}; ${machine.placement}`,
   ];
 }
 

@@ -39,7 +39,7 @@ ${new Html(`<style>${STYLE}</style>`)}
 <h1>tendon bench ${suite}</h1>
 <p class="lead">${question}</p>
 <dl class="facts">
-<dt>machine</dt><dd>${machine.cpu}, ${machine.cores} cores, ${machine.memory_gib} GiB, GPU ${machine.gpu}</dd>
+<dt>machine</dt><dd>${machine.cpu}, ${machine.cores} cores, ${machine.memory_gib} GiB, GPU ${machine.gpu}; ${machine.placement}</dd>
 <dt>measured</dt><dd>${from.date.replace("T", " ").replace("Z", " UTC")}, commit ${from.commit}</dd>
 <dt>versions</dt><dd>${versionsText(from)}</dd>
 </dl>
