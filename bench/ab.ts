@@ -18,11 +18,21 @@ import { QUESTIONS, type Question, type Robot } from "./ab/questions.ts";
 import { ownTree, type Tree, treeOf } from "./ab/tree.ts";
 import type { Figure, Outcome, Proof, Size } from "./proof.ts";
 
-/** Turns before those that are measured warm up connections, caches and compilers of both sides. */
-const SIZES = {
-  small: { rounds: 1, turns: 2, warmup: 1 },
-  full: { rounds: 5, turns: 16, warmup: 4 },
-} as const;
+interface Plan {
+  /** Each with fresh processes. */
+  readonly rounds: number;
+  /** Of each side. */
+  readonly turns: number;
+  /** Turns before those that are measured; they warm up connections, caches and compilers of both sides. */
+  readonly warmup: number;
+  /** Chunks of a turn, as the question has them. */
+  readonly chunks: Size;
+}
+
+const SIZES: { readonly [S in Size]: Plan } = {
+  small: { rounds: 1, turns: 2, warmup: 1, chunks: "small" },
+  full: { rounds: 5, turns: 16, warmup: 4, chunks: "full" },
+};
 const SCENES = 4;
 
 /** Asked for: a figure that is worse by more than this, with the whole interval above 1, is a regression. */
@@ -51,7 +61,7 @@ function perChunk(turns: readonly Turn[], read: (time: ProcessorTime) => number)
   return turns.reduce((sum, { processor }) => sum + read(processor), 0) / chunks;
 }
 
-interface Compared extends Ratio {
+export interface Compared extends Ratio {
   readonly question: string;
   readonly figure: string;
 }
@@ -63,24 +73,27 @@ export const ab: Proof = {
   async run(size, revision) {
     const changed = await ownTree((await origin()).commit);
     const base = revision === undefined ? changed : await treeOf(revision);
-    return base instanceof Problem ? base : await compare(base, changed, size);
+    if (base instanceof Problem) return base;
+    const compared = await compare(base, changed, SIZES[size]);
+    return compared instanceof Problem ? compared : report(base, changed, compared);
   },
 };
 
-async function compare(base: Tree, changed: Tree, size: Size): Promise<Outcome | Problem> {
+/** Every figure of every question, of both sides. */
+export async function compare(base: Tree, changed: Tree, plan: Plan): Promise<Compared[] | Problem> {
   const scenes = await drawnScenes(SCENES);
   if (scenes instanceof Problem) return scenes;
   const compared: Compared[] = [];
   for (const question of QUESTIONS) {
     const rounds: Pair<Turn>[][] = [];
-    for (let round = 0; round < SIZES[size].rounds; round += 1) {
-      const turns = await measuredRound({ base, changed }, question, scenes, size);
+    for (let round = 0; round < plan.rounds; round += 1) {
+      const turns = await measuredRound({ base, changed }, question, scenes, plan);
       if (turns instanceof Problem) return turns;
       rounds.push(turns);
     }
     compared.push(...figuresOf(question, rounds));
   }
-  return report(base, changed, compared);
+  return compared;
 }
 
 type Side = keyof Pair<unknown>;
@@ -89,7 +102,7 @@ async function measuredRound(
   trees: Pair<Tree>,
   question: Question,
   scenes: Scenes,
-  size: Size,
+  plan: Plan,
 ): Promise<Pair<Turn>[] | Problem> {
   const ends: (() => Promise<unknown>)[] = [];
   try {
@@ -105,7 +118,7 @@ async function measuredRound(
     const [base, changed] = [await connected("base"), await connected("changed")];
     if (base instanceof Problem) return base;
     if (changed instanceof Problem) return changed;
-    return await inTurns({ base, changed }, question, size);
+    return await inTurns({ base, changed }, question, plan);
   } finally {
     for (const end of ends.reverse()) await end();
   }
@@ -116,9 +129,9 @@ interface Connected {
   readonly robot: Robot;
 }
 
-async function inTurns(sides: Pair<Connected>, question: Question, size: Size): Promise<Pair<Turn>[] | Problem> {
-  const { turns, warmup } = SIZES[size];
-  const chunks = question.chunks[size];
+async function inTurns(sides: Pair<Connected>, question: Question, plan: Plan): Promise<Pair<Turn>[] | Problem> {
+  const { turns, warmup } = plan;
+  const chunks = question.chunks[plan.chunks];
   const done: Pair<Turn>[] = [];
   for (let turn = -warmup; turn < turns; turn += 1) {
     const order: Side[] = turn % 2 === 0 ? ["base", "changed"] : ["changed", "base"];
@@ -172,6 +185,6 @@ function report(base: Tree, changed: Tree, compared: readonly Compared[]): Outco
   return { text, rows, pass: !compared.some(isWorse) };
 }
 
-function isWorse({ ratio, low }: Ratio): boolean {
+export function isWorse({ ratio, low }: Ratio): boolean {
   return ratio > WORSE_BY && low > 1;
 }
