@@ -93,7 +93,8 @@ export class Server {
     // Before anything that has a time.
     const untimed = await beginSeenTime(core.clock, store.time);
     if (untimed instanceof StoreDown) {
-      return new Problem(`the time that the service has seen cannot be read: ${untimed.reason}`);
+      const advice = "see that the store can be read and written, then start again";
+      return new Problem(`the time that the service has seen cannot be read: ${untimed.reason}; ${advice}`);
     }
     // Before the first request: what is held then belongs to a process that has ended.
     await expireHolds(store.charges, core.clock, core.log, store.exclusive ? "all" : "overdue");
