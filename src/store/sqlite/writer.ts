@@ -2,18 +2,20 @@
  * The loop of the writer thread, the only place that changes the database. Its entry point is service/writer.ts.
  *
  * What waits becomes one commit; what must be durable is answered when a sync of the log that began after it has ended. One
- * sync runs at a time, beside the next commits, so that a hold, which need not be durable, never waits for the disk.
+ * sync runs at a time; on a slow disk it runs beside the next commits, so that a hold, which need not be durable, does not wait
+ * for it (sync.ts).
  *
  * After a failed sync nothing is written any more. Linux reports such an error once, and then treats what it could not write as
  * written: the next sync would succeed although a part of the log is missing, and the next start loses all that follows it.
  */
 import type { Database } from "bun:sqlite";
-import { closeSync, fdatasync, openSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { type Domains, everyWrite } from "../domain.ts";
 import { openWriter } from "./connection.ts";
 import { commitGroup, type WriteReply, type WriteRequest } from "./group.ts";
 import { migrate } from "./migrate.ts";
 import { closeSqlite } from "./statements.ts";
+import { LogSync } from "./sync.ts";
 
 export type ToWriter =
   | { readonly kind: "open"; readonly path: string }
@@ -44,9 +46,11 @@ export interface Pace {
   after(ms: number, due: () => void): () => void;
 }
 
+const logSync = new LogSync();
+
 const THREAD: Pace = {
   soon: setImmediate,
-  sync: fdatasync,
+  sync: (log, done) => logSync.sync(log, done),
   after: (ms, due) => {
     const timer = setTimeout(due, ms);
     return () => clearTimeout(timer);
