@@ -52,7 +52,9 @@ impl FrameSpec {
 
 /// Content of a slot. Only the slot's owner, as its state says, takes the lock, so nobody waits for it.
 pub struct FrameData {
-    jpeg: Vec<u8>,
+    /// The first `jpeg_len` bytes are the file.
+    jpeg: Block<u8>,
+    jpeg_len: usize,
     /// `[3, height, width]`.
     pub tensor: Block<f32>,
     /// When the frame was put.
@@ -87,20 +89,15 @@ impl FrameSlots {
         let now = Instant::now();
         let base = model * FRAMES_MAX;
         let generation = GENERATIONS[model].load(Ordering::Acquire);
-        let slots = (0..count)
-            .map(|index| {
-                Ok(Slot {
-                    state: State::new(generation, base + index),
-                    data: Mutex::new(FrameData {
-                        jpeg: Vec::with_capacity(JPEG_BYTES_MAX),
-                        tensor: Block::locked(spec.values())?,
-                        put: now,
-                        done: now,
-                    }),
-                    error: Mutex::new(ErrorText::new()),
-                })
+        let jpegs = Block::several(JPEG_BYTES_MAX, count, false)?;
+        let tensors = Block::several(spec.values(), count, true)?;
+        let slots = (jpegs.into_iter().zip(tensors).enumerate())
+            .map(|(index, (jpeg, tensor))| Slot {
+                state: State::new(generation, base + index),
+                data: Mutex::new(FrameData { jpeg, jpeg_len: 0, tensor, put: now, done: now }),
+                error: Mutex::new(ErrorText::new()),
             })
-            .collect::<Result<Vec<_>, String>>()?;
+            .collect();
         let free = Mutex::new((0..count as u16).rev().collect());
         Ok(FrameSlots { slots, free, base, spec })
     }
@@ -113,8 +110,8 @@ impl FrameSlots {
         let ticket = slot.state.next()?;
         GENERATIONS[self.base / FRAMES_MAX].fetch_max(ticket.generation(), Ordering::AcqRel);
         let mut data = lock(&slot.data);
-        data.jpeg.clear();
-        data.jpeg.extend_from_slice(jpeg);
+        data.jpeg[..jpeg.len()].copy_from_slice(jpeg);
+        data.jpeg_len = jpeg.len();
         data.put = Instant::now();
         slot.state.open(ticket);
         Some(ticket)
