@@ -80,17 +80,19 @@ pub struct FrameSlots {
     /// Index of slot 0 in a ticket: a ticket means one slot of one model.
     base: usize,
     spec: FrameSpec,
+    /// Whether the engine's counters know of these frames and their runs.
+    pub counted: bool,
 }
 
 impl FrameSlots {
-    /// `count` slots of the model at place `model`, all memory allocated now.
-    pub fn new(spec: FrameSpec, model: usize, count: usize) -> Result<FrameSlots, String> {
+    /// `count` slots of the model at place `model`, all memory allocated now, page-locked if they are `counted`.
+    pub fn new(spec: FrameSpec, model: usize, count: usize, counted: bool) -> Result<FrameSlots, String> {
         assert!(count <= FRAMES_MAX, "a ticket can address the slots");
         let now = Instant::now();
         let base = model * FRAMES_MAX;
         let generation = GENERATIONS[model].load(Ordering::Acquire);
         let jpegs = Block::several(JPEG_BYTES_MAX, count, false)?;
-        let tensors = Block::several(spec.values(), count, true)?;
+        let tensors = Block::several(spec.values(), count, counted)?;
         let slots = (jpegs.into_iter().zip(tensors).enumerate())
             .map(|(index, (jpeg, tensor))| Slot {
                 state: State::new(generation, base + index),
@@ -99,7 +101,7 @@ impl FrameSlots {
             })
             .collect();
         let free = Mutex::new((0..count as u16).rev().collect());
-        Ok(FrameSlots { slots, free, base, spec })
+        Ok(FrameSlots { slots, free, base, spec, counted })
     }
 
     /// Copies a JPEG into a free slot, which is pending from here on. None when all are taken.

@@ -27,12 +27,13 @@ import { StoreDown } from "../store/store.ts";
 import { makeBlobs, openBlobs } from "./blobs.ts";
 import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
-import { loadModels, planModels } from "./models.ts";
+import { loadModels, type PlannedModel, planModels } from "./models.ts";
 import { LLM_ADVICE } from "./providers.ts";
 import { Renewal } from "./renewal.ts";
 import { Replicas } from "./replicas.ts";
 import { beginSeenTime, keepSeenTime } from "./seen-time.ts";
 import { Upkeep } from "./upkeep.ts";
+import { warmUp } from "./warm-up/warm-up.ts";
 
 /** In the data folder: the name under which its process runs responses and receives files. */
 const OWNER_FILE = "owner";
@@ -129,7 +130,9 @@ export class Server {
     if (plan instanceof Problem) return plan;
     if (dev instanceof Problem) return dev;
     if (engine instanceof Problem) return engine;
-    const failed = await loadModels(engine, plan, robot.catalog, core.log, core.lifecycle, this.replicas);
+    // The models first: a model that warms up must not take the last place of one that is served.
+    const loaded = loadModels(engine, plan, robot.catalog, core.log, core.lifecycle, this.replicas);
+    const [failed] = await Promise.all([loaded, this.warmUp(engine, plan)]);
     if (failed || core.lifecycle.draining) return failed;
     // Before readiness: records whose retention is over must not answer the ids of new requests.
     await Promise.all([this.upkeep.forget(), core.keys.refresh(), core.keys.recall()]);
@@ -200,6 +203,13 @@ export class Server {
     await owners.start(false, before);
     // Last: a process that dies before has run nothing, and the next one still finds who came before.
     await writePrivate(path, deps.owner);
+  }
+
+  private async warmUp(engine: Engine, plan: readonly PlannedModel[]): Promise<void> {
+    const { core, http } = this.service;
+    const lent = { engine, bodies: http.bodies, store: this.store };
+    const reason = await warmUp(lent, plan, () => core.lifecycle.draining);
+    if (reason !== undefined && !core.lifecycle.draining) core.log.error("not warmed up", { reason });
   }
 
   private listen(app: Parameters<typeof listen>[0], address: Address, certificate?: Certificate): Listener | Problem {
