@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import { chmod, lstat, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { sha256 } from "../bundle/digest.ts";
+import { bytesDigest, fileDigest } from "../bundle/file-digest.ts";
 import { present } from "../std/assert.ts";
 import { systemClock } from "../std/clock.ts";
 import type { EmbeddedFile } from "./embedded.ts";
@@ -72,7 +72,7 @@ async function isWhole(files: readonly EmbeddedFile[], folder: string): Promise<
 
 async function digestOf(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch(() => undefined);
-  return found?.isFile() ? sha256(await Bun.file(path).bytes()) : undefined;
+  return found?.isFile() ? await fileDigest(path) : undefined;
 }
 
 /** Writes the folder under another name and renames it; an incomplete one in its place is removed. */
@@ -120,7 +120,7 @@ async function removeLeftovers(parent: string): Promise<void> {
 
 async function content(file: EmbeddedFile): Promise<Uint8Array> {
   const bytes = await Bun.zstdDecompress(await Bun.file(file.asset).bytes());
-  const good = bytes.length === file.size && sha256(bytes) === file.sha256;
+  const good = bytes.length === file.size && (await bytesDigest(bytes)) === file.sha256;
   if (!good) throw new Error(`${file.path} inside the executable is damaged`);
   return bytes;
 }
