@@ -1,6 +1,9 @@
 /** What a start does beside the opening of its store: it needs neither records nor a listener, and takes as long. */
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { keepDigests, recallDigests } from "../bundle/file-digest.ts";
 import { readBundles, readShipped } from "../bundle/read.ts";
+import { folders } from "../config/environment.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import type { Bundle, Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
@@ -14,11 +17,19 @@ export interface Preparation {
   readonly bundles: Promise<readonly Bundle[] | Problem>;
 }
 
+/** In the cache folder: of the files that were verified, so that the next start need not read them unless they have changed. */
+const DIGESTS_FILE = "digests.json";
+
 /** Begins at once. Nothing is thrown: what goes wrong is a problem, or is thrown where it is awaited. */
 export function prepare({ modelsDir }: Pick<ServeConfig, "modelsDir">): Preparation {
-  const engine = openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) });
-  const bundles = modelsDir === undefined ? readShipped() : readBundles(modelsDir);
+  const digests = join(folders().cache, DIGESTS_FILE);
+  const recalled = recallDigests(digests);
+  const engine = recalled.then(() =>
+    openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
+  );
+  const bundles = recalled.then(() => (modelsDir === undefined ? readShipped() : readBundles(modelsDir)));
   for (const begun of [engine, bundles]) begun.catch(() => {});
+  bundles.then(() => keepDigests(digests)).catch(() => {});
   return { engine, bundles };
 }
 

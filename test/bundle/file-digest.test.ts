@@ -1,8 +1,8 @@
 import { expect, spyOn, test } from "bun:test";
-import { rename, stat, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sha256 } from "../../src/bundle/digest.ts";
-import { bytesDigest, fileDigest } from "../../src/bundle/file-digest.ts";
+import { bytesDigest, fileDigest, keepDigests, noteDigest, recallDigests } from "../../src/bundle/file-digest.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 test("a file is hashed once as long as it stays as it is, and again after every change", async () => {
@@ -51,4 +51,40 @@ test("many files are hashed a few at a time, each of them, also where some canno
   const missing = fileDigest(join(dir.path, "missing")).catch(() => "missing");
   expect(await Promise.all(paths.map(fileDigest))).toEqual(paths.map((path) => sha256(path)));
   expect([await missing, running, most <= 4]).toEqual(["missing", 0, true]);
+});
+
+test("what is kept for the next start is what nobody can have changed unseen; what is kept wrongly, or for another file, counts for nothing", async () => {
+  await using dir = await temporaryFolder();
+  const at = (name: string) => join(dir.path, name);
+  const [fresh, ours, other, kept] = [at("fresh"), at("making/lib"), at("made/lib"), at("kept.json")];
+  await mkdir(at("making"));
+  await Promise.all([fresh, ours].map((path) => writeFile(path, path)));
+  // Changed a moment ago: a change in the same tick of the kernel's clock would have the same time.
+  await fileDigest(fresh);
+  await noteDigest(other, ours, sha256(ours));
+  await rename(at("making"), at("made"));
+  await keepDigests(kept);
+  const { format, files } = JSON.parse(await readFile(kept, "utf8"));
+  expect(files.filter(([path]: string[]) => path?.startsWith(dir.path))).toEqual([
+    [other, expect.any(String), sha256(ours)],
+  ]);
+  expect((await stat(kept)).mode & 0o777).toBe(0o600);
+
+  // In a process of its own, since this one knows the files.
+  const digestsWith = async (text: string) => {
+    await writeFile(kept, text);
+    const script = `import { fileDigest, recallDigests } from "${join(import.meta.dir, "../../src/bundle/file-digest.ts")}";
+      await recallDigests("${kept}"); console.log(await fileDigest("${other}"));`;
+    const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
+    return (await child.stdout.text()).trim();
+  };
+  const [[, identity]] = files.filter(([path]: string[]) => path === other);
+  const claimed = (who: string, of = format) => JSON.stringify({ format: of, files: [[other, who, "claimed"]] });
+  expect(await digestsWith(claimed(identity))).toBe("claimed");
+  for (const text of [claimed(identity, 2), claimed("1 2 3 4 5"), `{"format":1,"files":[[1,2,3],null]}`, "{", ""]) {
+    expect([text, await digestsWith(text)]).toEqual([text, sha256(ours)]);
+  }
+  await writeFile(other, ours);
+  expect(await digestsWith(claimed(identity))).toBe(sha256(ours));
+  await recallDigests(join(dir.path, "absent.json"));
 });
