@@ -240,7 +240,9 @@ impl Engine {
         let (mut frames_free, mut slots_held, mut memory_bytes_held) = (0, 0, 0);
         let (mut replicas, mut replicas_out) = (0, 0);
         for slot in self.models.iter() {
-            if let Place::Ready(model) = &*lock(&slot.place) {
+            if let Place::Ready(model) = &*lock(&slot.place)
+                && model.frames.counted
+            {
                 frames_free += model.frames.free() as u32;
                 replicas += model.running.len() as u32;
                 replicas_out += model.running.iter().filter(|running| running.lost().is_some()).count() as u32;

@@ -52,7 +52,9 @@ impl FrameSpec {
 
 /// Content of a slot. Only the slot's owner, as its state says, takes the lock, so nobody waits for it.
 pub struct FrameData {
-    jpeg: Vec<u8>,
+    /// The first `jpeg_len` bytes are the file.
+    jpeg: Block<u8>,
+    jpeg_len: usize,
     /// `[3, height, width]`.
     pub tensor: Block<f32>,
     /// When the frame was put.
@@ -78,31 +80,28 @@ pub struct FrameSlots {
     /// Index of slot 0 in a ticket: a ticket means one slot of one model.
     base: usize,
     spec: FrameSpec,
+    /// Whether the engine's counters know of these frames and their runs.
+    pub counted: bool,
 }
 
 impl FrameSlots {
-    /// `count` slots of the model at place `model`, all memory allocated now.
-    pub fn new(spec: FrameSpec, model: usize, count: usize) -> Result<FrameSlots, String> {
+    /// `count` slots of the model at place `model`, all memory allocated now, page-locked if they are `counted`.
+    pub fn new(spec: FrameSpec, model: usize, count: usize, counted: bool) -> Result<FrameSlots, String> {
         assert!(count <= FRAMES_MAX, "a ticket can address the slots");
         let now = Instant::now();
         let base = model * FRAMES_MAX;
         let generation = GENERATIONS[model].load(Ordering::Acquire);
-        let slots = (0..count)
-            .map(|index| {
-                Ok(Slot {
-                    state: State::new(generation, base + index),
-                    data: Mutex::new(FrameData {
-                        jpeg: Vec::with_capacity(JPEG_BYTES_MAX),
-                        tensor: Block::locked(spec.values())?,
-                        put: now,
-                        done: now,
-                    }),
-                    error: Mutex::new(ErrorText::new()),
-                })
+        let jpegs = Block::several(JPEG_BYTES_MAX, count, false)?;
+        let tensors = Block::several(spec.values(), count, counted)?;
+        let slots = (jpegs.into_iter().zip(tensors).enumerate())
+            .map(|(index, (jpeg, tensor))| Slot {
+                state: State::new(generation, base + index),
+                data: Mutex::new(FrameData { jpeg, jpeg_len: 0, tensor, put: now, done: now }),
+                error: Mutex::new(ErrorText::new()),
             })
-            .collect::<Result<Vec<_>, String>>()?;
+            .collect();
         let free = Mutex::new((0..count as u16).rev().collect());
-        Ok(FrameSlots { slots, free, base, spec })
+        Ok(FrameSlots { slots, free, base, spec, counted })
     }
 
     /// Copies a JPEG into a free slot, which is pending from here on. None when all are taken.
@@ -113,8 +112,8 @@ impl FrameSlots {
         let ticket = slot.state.next()?;
         GENERATIONS[self.base / FRAMES_MAX].fetch_max(ticket.generation(), Ordering::AcqRel);
         let mut data = lock(&slot.data);
-        data.jpeg.clear();
-        data.jpeg.extend_from_slice(jpeg);
+        data.jpeg[..jpeg.len()].copy_from_slice(jpeg);
+        data.jpeg_len = jpeg.len();
         data.put = Instant::now();
         slot.state.open(ticket);
         Some(ticket)

@@ -36,6 +36,8 @@ pub enum Reach {
     Rehearsed {
         /// Nothing is bound again.
         stale: bool,
+        /// No run ends.
+        hangs: bool,
     },
 }
 
@@ -207,6 +209,11 @@ impl Graph {
     /// Runs one variant. `tensors` is borrowed so that nobody reads them meanwhile.
     pub fn run(&mut self, variant: usize, changed: Changed, _tensors: &mut [Tensor]) -> Result<(), String> {
         self.renew(variant, changed)?;
+        if matches!(self.reach, Reach::Rehearsed { hangs: true, .. }) {
+            loop {
+                std::thread::park();
+            }
+        }
         let api = ort::api();
         // SAFETY: live session, options and binding; the memory lives as `bind` demands.
         check(unsafe { (api.RunWithBinding)(self.session.ptr().cast_mut(), self.options.0, self.bindings[variant]) })?;
@@ -219,7 +226,7 @@ impl Graph {
 
     /// Gives the device the inputs that have changed. On a CPU there is nothing to do.
     fn renew(&mut self, variant: usize, changed: Changed) -> Result<(), String> {
-        if self.reach == Reach::InPlace || self.reach == (Reach::Rehearsed { stale: true }) {
+        if matches!(self.reach, Reach::InPlace | Reach::Rehearsed { stale: true, .. }) {
             return Ok(());
         }
         let (api, binding) = (ort::api(), self.bindings[variant]);

@@ -28,6 +28,13 @@ pub struct LoadPlan {
     pub slots: Option<usize>,
     /// Milliseconds from a batch's begin after which its replica is taken out.
     pub run_ms_max: u64,
+    /// False: the model is there to warm the engine up. It has few frame slots, and no counter knows of it.
+    #[serde(default = "yes")]
+    pub counted: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Columns of a row, as `src/bundle/manifest-facts.ts` bounds them.

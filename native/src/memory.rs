@@ -20,6 +20,11 @@ impl Plain for u8 {}
 impl Plain for f32 {}
 impl Plain for i64 {}
 
+/// Whole pages that hold so many bytes, one at least.
+fn pages(bytes: usize) -> usize {
+    bytes.max(1).next_multiple_of(4096)
+}
+
 /// A fixed block of `T`, zeroed when made, at a page boundary, never moved.
 pub struct Block<T: Plain> {
     start: *mut T,
@@ -51,9 +56,41 @@ impl<T: Plain> Block<T> {
         Ok(block)
     }
 
+    /// `count` blocks of `len` zeroes out of one mapping, which is far cheaper than one for each. They use memory only where they were
+    /// written; `lock`: they are page-locked, as many as the system allows.
+    pub fn several(len: usize, count: usize, lock: bool) -> Result<Vec<Block<T>>, String> {
+        let mut whole: Block<T> = Block::lazy(count.max(1) * pages(len * size_of::<T>()) / size_of::<T>())?;
+        let bytes = pages(len * size_of::<T>());
+        // From their first touch on: most slots of a service are never used.
+        // SAFETY: the range lies inside the mapping just made.
+        let locks = |at: usize, bytes: usize| unsafe {
+            libc::mlock2(whole.start.cast::<u8>().add(at).cast(), bytes, libc::MLOCK_ONFAULT) == 0
+        };
+        let mut locked = if !lock {
+            0
+        } else if locks(0, whole.bytes) {
+            count
+        } else {
+            (0..count).take_while(|index| locks(index * bytes, bytes)).count()
+        };
+        let blocks = (0..count).map(|index| {
+            // SAFETY: inside the mapping, at a page boundary.
+            let start = unsafe { whole.start.cast::<u8>().add(index * bytes).cast() };
+            let is_locked = locked > 0;
+            locked -= usize::from(is_locked);
+            TENSOR_BYTES.fetch_add(if lock { bytes as u64 } else { 0 }, Ordering::Relaxed);
+            LOCKED_BYTES.fetch_add(if is_locked { bytes as u64 } else { 0 }, Ordering::Relaxed);
+            Block { start, len, bytes, tensor: lock, locked: is_locked }
+        });
+        let blocks = blocks.collect();
+        // Each block unmaps its own part from here on.
+        whole.bytes = 0;
+        Ok(blocks)
+    }
+
     /// `len` zeroes that use memory only where they were written.
     pub fn lazy(len: usize) -> Result<Block<T>, String> {
-        let bytes = (len.max(1) * size_of::<T>()).next_multiple_of(4096);
+        let bytes = pages(len * size_of::<T>());
         // SAFETY: a new private anonymous mapping; the result is checked.
         let start = unsafe {
             libc::mmap(
@@ -103,13 +140,33 @@ impl<T: Plain> DerefMut for Block<T> {
 
 impl<T: Plain> Drop for Block<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `lazy`, unmapped once.
-        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+        // SAFETY: a mapping made in `lazy`, or a part of one, unmapped once. Of one that became several nothing is left.
+        if self.bytes > 0 {
+            unsafe { libc::munmap(self.start.cast(), self.bytes) };
+        }
         if self.locked {
             LOCKED_BYTES.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         }
         if self.tensor {
             TENSOR_BYTES.fetch_sub(self.bytes as u64, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_blocks_lie_side_by_side_and_are_given_back_each_by_itself() {
+        let mut blocks: Vec<Block<f32>> = Block::several(1500, 3, false).expect("memory");
+        let addresses: Vec<usize> = blocks.iter().map(|block| block.address() as usize).collect();
+        assert_eq!((addresses[1] - addresses[0], addresses[2] - addresses[1]), (8192, 8192));
+        for (value, block) in blocks.iter_mut().enumerate() {
+            assert!(block.len() == 1500 && block.iter().all(|&zero| zero == 0.0));
+            block.fill(value as f32);
+        }
+        drop(blocks.remove(1));
+        assert!(blocks[0].iter().all(|&value| value == 0.0) && blocks[1].iter().all(|&value| value == 2.0));
     }
 }

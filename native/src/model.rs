@@ -54,7 +54,7 @@ pub struct Refused {
 pub struct Model {
     /// The part of the manifest that the engine needs.
     pub manifest: Manifest,
-    /// Slots for frames.
+    /// Slots for frames; they say whether the engine's counters know of the model.
     pub frames: Arc<FrameSlots>,
     /// Tokens of instruction and state.
     pub prompt: Prompt,

@@ -93,6 +93,7 @@ fn run(mut worker: Worker, queue: &Queue<Work>, closing: &AtomicBool, stats: &Po
             match catch_unwind(AssertUnwindSafe(|| worker.decode(&slots, ticket))) {
                 Ok((status, told)) => {
                     match status {
+                        _ if !slots.counted => 0,
                         Status::Ok => stats.decoded.fetch_add(1, Ordering::Relaxed),
                         Status::Image => stats.refused.fetch_add(1, Ordering::Relaxed),
                         _ => 0,

@@ -18,6 +18,11 @@ pub struct Rehearsal {
     /// Inputs are copied when they are bound, as a GPU does it; true: what changed is not bound again.
     #[serde(default)]
     pub stale: bool,
+    /// No run ends.
+    #[serde(default)]
+    pub hangs: bool,
+    /// Milliseconds that its first runs may take, instead of those of the product.
+    pub proof_ms_max: Option<u64>,
     /// Graphs that the device runs instead of the bundle's, by their path in the bundle: a flipped weight, half precision.
     #[serde(default)]
     pub graphs: HashMap<String, PathBuf>,

@@ -93,6 +93,18 @@ pub struct RunStats {
     pub runtime_allocations: AtomicU64,
 }
 
+impl RunStats {
+    fn count(&self, outcome: &Result<u32, (Status, &str)>) {
+        let counter = match outcome {
+            Ok(_) => &self.run,
+            Err((Status::Cancelled, _)) => &self.cancelled,
+            Err(_) => &self.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        self.clamped.fetch_add(u64::from(*outcome.as_ref().unwrap_or(&0)), Ordering::Relaxed);
+    }
+}
+
 /// The result slots of an engine.
 pub struct RunSlots {
     slots: Vec<Slot>,
@@ -252,16 +264,12 @@ impl RunSlots {
         if slot.word.state(ticket) != Some(QUEUED) {
             return false;
         }
-        match outcome {
-            Ok(clamped) => {
-                self.stats.run.fetch_add(1, Ordering::Relaxed);
-                self.stats.clamped.fetch_add(u64::from(*clamped), Ordering::Relaxed);
-            }
-            Err((status, text)) => {
-                let counter = if *status == Status::Cancelled { &self.stats.cancelled } else { &self.stats.failed };
-                counter.fetch_add(1, Ordering::Relaxed);
-                lock(&slot.error).set(format_args!("{text}"));
-            }
+        let counted = job.model.as_ref().is_none_or(|model| model.frames.counted);
+        if counted {
+            self.stats.count(outcome);
+        }
+        if let Err((_, text)) = outcome {
+            lock(&slot.error).set(format_args!("{text}"));
         }
         let mut result = lock(&slot.result);
         result.frames_us = job.frames_us;

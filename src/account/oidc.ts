@@ -2,18 +2,7 @@
  * The operator's OpenID provider: where a person is sent, and who came back. Authorization code flow with PKCE (RFC 7636); state and
  * nonce are bound to the browser. The library verifies the ID token: issuer, audience, nonce, signature, expiry.
  */
-import {
-  allowInsecureRequests,
-  authorizationCodeGrant,
-  buildAuthorizationUrl,
-  type Configuration,
-  calculatePKCECodeChallenge,
-  discovery,
-  fetchUserInfo,
-  randomNonce,
-  randomPKCECodeVerifier,
-  randomState,
-} from "openid-client";
+import type { Configuration } from "openid-client";
 import type { OidcConfig } from "../config/oidc.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -48,6 +37,9 @@ const KNOWN_MS = 3_600_000;
 /** After a failure it is not asked again for so long: one that is down holds nobody up. */
 const PAUSE_MS = 2_000;
 
+/** Loaded when somebody signs in so: it is large, and few services have a provider. */
+const library = () => import("openid-client");
+
 export class OidcProvider {
   private known: { readonly provider: Promise<Configuration | undefined>; readonly untilMs: number } | undefined;
 
@@ -68,6 +60,8 @@ export class OidcProvider {
   ): Promise<{ readonly url: string; readonly transaction: Transaction } | PageRefusal> {
     const provider = await this.provider();
     if (!provider) return this.down();
+    const { randomState, randomNonce, randomPKCECodeVerifier, calculatePKCECodeChallenge, buildAuthorizationUrl } =
+      await library();
     const transaction = { state: randomState(), nonce: randomNonce(), verifier: randomPKCECodeVerifier(), again };
     const url = buildAuthorizationUrl(provider, {
       redirect_uri: redirectUri,
@@ -91,6 +85,7 @@ export class OidcProvider {
     const provider = await this.provider();
     if (!provider) return this.down();
     try {
+      const { authorizationCodeGrant, fetchUserInfo } = await library();
       const tokens = await authorizationCodeGrant(provider, address, {
         pkceCodeVerifier: verifier,
         expectedState: state,
@@ -134,6 +129,7 @@ export class OidcProvider {
     const { issuer, clientId, clientSecret } = this.config;
     const address = new URL(issuer);
     const insecure = address.protocol === "http:";
+    const { allowInsecureRequests, discovery } = await library();
     return await discovery(address, clientId, clientSecret, undefined, {
       timeout: ANSWER_SECONDS,
       execute: insecure ? [allowInsecureRequests] : [],

@@ -1,6 +1,4 @@
 /** Reads bundles, those that ship with tendon or those in a folder, and verifies all that can be verified without running a graph. */
-import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import type { Bundle } from "../engine/engine.ts";
@@ -9,6 +7,7 @@ import { Problem } from "../error/problem.ts";
 import { contradiction, missingStatistic } from "./consistency.ts";
 import { exportId } from "./digest.ts";
 import { firstRepeated } from "./fault.ts";
+import { fileDigest } from "./file-digest.ts";
 import { Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 
@@ -27,11 +26,10 @@ export async function readShipped(): Promise<Bundle[] | Problem> {
   return installed instanceof Problem ? installed : eachOf(installed.bundles, (place) => readPlace(place));
 }
 
-/** Reads one after another, until one is wrong. */
+/** Reads all side by side; the first that is wrong, in their order. */
 async function eachOf<Item, Read>(items: readonly Item[], read: (item: Item) => Promise<Read | Problem>) {
   const done: Read[] = [];
-  for (const item of items) {
-    const one = await read(item);
+  for (const one of await Promise.all(items.map(read))) {
     if (one instanceof Problem) return one;
     done.push(one);
   }
@@ -153,13 +151,6 @@ async function fileProblem(
   } catch (error) {
     return new Problem(`${path} cannot be read (${reason(error)}); ${ADVICE}`);
   }
-}
-
-/** In pieces, because the graphs of a full-size model may not fit into memory. */
-async function fileDigest(path: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const piece of createReadStream(path, { highWaterMark: 1 << 20 })) hash.update(piece as Uint8Array);
-  return hash.digest("hex");
 }
 
 /** Norm statistics for every column; parity vectors of the right shape, their frames listed. */

@@ -2,8 +2,9 @@
 import { DEV_EMAIL } from "../account/dev.ts";
 import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
 import { EXIT, Problem } from "../error/problem.ts";
+import { discard, prepare } from "../service/preparation.ts";
 import { LLM_ADVICE, planProviders } from "../service/providers.ts";
-import { type Ready, Server } from "../service/server.ts";
+import type { Ready } from "../service/server.ts";
 import { openStore } from "../service/store.ts";
 import { systemClock } from "../std/clock.ts";
 import type { Command, Given } from "./frame/command.ts";
@@ -45,10 +46,16 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
   // Another node may migrate the schema for an hour. A migration that this process has begun ends with it: all or nothing.
-  const store = await Promise.race([open(config, "serve"), stopped]);
-  if (store === "stopped") return EXIT.done;
-  if (store instanceof Problem) return store;
-  const server = new Server(config, store, providers);
+  const preparation = prepare(config);
+  const opening = open(config, "serve");
+  // By far the largest part of the program: it is loaded while others read the bundles and open the store.
+  const { Server } = await import("../service/server.ts");
+  const store = await Promise.race([opening, stopped]);
+  if (store === "stopped" || store instanceof Problem) {
+    await discard(preparation);
+    return store === "stopped" ? EXIT.done : store;
+  }
+  const server = new Server(config, store, providers, preparation);
   try {
     const broken = server.broken();
     const outcome = await Promise.race([server.start(), stopped, broken]);

@@ -29,6 +29,8 @@ export interface LoadOptions {
   readonly runMsMax?: number | undefined;
   /** Threads inside one run; undefined: as many as the machine has for it. */
   readonly threads: number | undefined;
+  /** False: no counter of the engine knows of the model, its frames and its runs. It takes one observation at a time. */
+  readonly counted?: boolean;
 }
 
 /**

@@ -72,6 +72,7 @@ class NativeEngine implements Engine {
     threads,
     slots,
     runMsMax = runMsMaxOf(LIMITS.chunkSecondsDefault),
+    counted = true,
   }: LoadOptions): Promise<Model | Failure> {
     const files = Object.fromEntries(bundle.paths);
     const plan = {
@@ -82,6 +83,7 @@ class NativeEngine implements Engine {
       threads: threads ?? null,
       slots: slots ?? null,
       run_ms_max: runMsMax,
+      counted,
     };
     const text = Buffer.from(JSON.stringify(plan));
     const { calls, engine } = this.channel;

@@ -2,14 +2,15 @@
  * Unpacks the libraries and bundles inside the executable: into a cache folder, or into memory files if no folder is usable.
  *
  * The folder has mode 0700 and is named by the digest of its content. It is written under another name and renamed when it is
- * complete, and verified at each start, so that a half-written, changed or foreign file is never opened.
+ * complete, and verified at each start, so that a half-written, changed or foreign file is never opened (file-digest.ts: a file that nobody
+ * has changed since is not read again by `serve`).
  */
 import { dlopen, FFIType } from "bun:ffi";
 import { randomBytes } from "node:crypto";
 import { writeSync } from "node:fs";
 import { chmod, lstat, mkdir, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { sha256 } from "../bundle/digest.ts";
+import { bytesDigest, fileDigest, noteDigest } from "../bundle/file-digest.ts";
 import { present } from "../std/assert.ts";
 import { systemClock } from "../std/clock.ts";
 import type { EmbeddedFile } from "./embedded.ts";
@@ -72,7 +73,7 @@ async function isWhole(files: readonly EmbeddedFile[], folder: string): Promise<
 
 async function digestOf(path: string): Promise<string | undefined> {
   const found = await lstat(path).catch(() => undefined);
-  return found?.isFile() ? sha256(await Bun.file(path).bytes()) : undefined;
+  return found?.isFile() ? await fileDigest(path) : undefined;
 }
 
 /** Writes the folder under another name and renames it; an incomplete one in its place is removed. */
@@ -86,6 +87,7 @@ async function write(files: readonly EmbeddedFile[], folder: string): Promise<vo
         const path = join(making, file.path);
         await mkdir(dirname(path), { recursive: true, mode: 0o700 });
         await writeFile(path, await content(file), { flag: "wx", mode: 0o600 });
+        await noteDigest(join(folder, file.path), path, file.sha256);
       }),
     );
     await replace(making, folder, files);
@@ -120,7 +122,7 @@ async function removeLeftovers(parent: string): Promise<void> {
 
 async function content(file: EmbeddedFile): Promise<Uint8Array> {
   const bytes = await Bun.zstdDecompress(await Bun.file(file.asset).bytes());
-  const good = bytes.length === file.size && sha256(bytes) === file.sha256;
+  const good = bytes.length === file.size && (await bytesDigest(bytes)) === file.sha256;
   if (!good) throw new Error(`${file.path} inside the executable is damaged`);
   return bytes;
 }

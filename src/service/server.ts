@@ -1,8 +1,6 @@
 /** A service that listens: started in order (store, listeners, engine, models), and taken down in order within a bound of time. */
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { DEV_EMAIL, type DevAccount, devAccount, saveDevCredentials } from "../account/dev.ts";
-import { readBundles, readShipped } from "../bundle/read.ts";
 import { expireHolds } from "../charge/upkeep.ts";
 import type { Address } from "../config/fields.ts";
 import type { ServeConfig } from "../config/serve.ts";
@@ -13,7 +11,6 @@ import { type Listener, listen } from "../edge/http/listen.ts";
 import { opsApp } from "../edge/ops/metrics.ts";
 import { listenersOf, watchConnections } from "../engine/connections.ts";
 import type { Engine } from "../engine/engine.ts";
-import { openEngine } from "../engine/native.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import type { LlmId } from "../llm/models.ts";
@@ -27,12 +24,14 @@ import { StoreDown } from "../store/store.ts";
 import { makeBlobs, openBlobs } from "./blobs.ts";
 import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
-import { loadModels, planModels } from "./models.ts";
+import { loadModels, type PlannedModel, planModels } from "./models.ts";
+import { discard, type Preparation } from "./preparation.ts";
 import { LLM_ADVICE } from "./providers.ts";
 import { Renewal } from "./renewal.ts";
 import { Replicas } from "./replicas.ts";
 import { beginSeenTime, keepSeenTime } from "./seen-time.ts";
 import { Upkeep } from "./upkeep.ts";
+import { warmUp } from "./warm-up/warm-up.ts";
 
 /** In the data folder: the name under which its process runs responses and receives files. */
 const OWNER_FILE = "owner";
@@ -67,6 +66,7 @@ export class Server {
     private readonly config: ServeConfig,
     private readonly store: Store,
     private readonly providers: ReadonlyMap<LlmId, Provider>,
+    private readonly preparation: Preparation,
   ) {
     const clock = systemClock;
     const log = makeLog({ clock, json: config.json, write: standardError });
@@ -115,8 +115,8 @@ export class Server {
     if (ops instanceof Problem) return ops;
     // In parallel: each waits for files.
     const [bundles, engine, , dev, unkept] = await Promise.all([
-      config.modelsDir === undefined ? readShipped() : readBundles(config.modelsDir),
-      openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
+      this.preparation.bundles,
+      this.preparation.engine,
       // Here, so that the first request does not wait for it; what is wrong with the library the engine tells.
       http.bodies.open(),
       config.dev ? this.devAccount(main.url) : undefined,
@@ -130,7 +130,9 @@ export class Server {
     if (plan instanceof Problem) return plan;
     if (dev instanceof Problem) return dev;
     if (engine instanceof Problem) return engine;
-    const failed = await loadModels(engine, plan, robot.catalog, core.log, core.lifecycle, this.replicas);
+    // The models first: a model that warms up must not take the last place of one that is served.
+    const loaded = loadModels(engine, plan, robot.catalog, core.log, core.lifecycle, this.replicas);
+    const [failed] = await Promise.all([loaded, this.warmUp(engine, plan)]);
     if (failed || core.lifecycle.draining) return failed;
     // Before readiness: records whose retention is over must not answer the ids of new requests.
     await Promise.all([this.upkeep.forget(), core.keys.refresh(), core.keys.recall()]);
@@ -173,12 +175,11 @@ export class Server {
     // Requests that still wait are answered now, while connections and engine are there.
     lifecycle.cut();
     await Promise.race([drained, sleep(clock, LIMITS.flushMs)]);
-    const { engine } = this;
     this.engine = undefined;
     this.unwatch();
     this.stopRenewing();
     await Promise.all(this.listeners.map((listener) => listener.stop()));
-    await Promise.all([engine?.close(), this.service.http.bodies.close()]);
+    await Promise.all([discard(this.preparation), this.service.http.bodies.close()]);
     for (const provider of this.providers.values()) provider.close();
     const seen = keepSeenTime(this.service.core.clock, this.store.time);
     await Promise.all([keys.flush(), this.service.llm.owners.stop(), this.service.runs.meter.flush(), seen]);
@@ -201,6 +202,13 @@ export class Server {
     await owners.start(false, before);
     // Last: a process that dies before has run nothing, and the next one still finds who came before.
     await writePrivate(path, deps.owner);
+  }
+
+  private async warmUp(engine: Engine, plan: readonly PlannedModel[]): Promise<void> {
+    const { core, http } = this.service;
+    const lent = { engine, bodies: http.bodies, store: this.store };
+    const reason = await warmUp(lent, plan, () => core.lifecycle.draining);
+    if (reason !== undefined && !core.lifecycle.draining) core.log.error("not warmed up", { reason });
   }
 
   private listen(app: Parameters<typeof listen>[0], address: Address, certificate?: Certificate): Listener | Problem {

@@ -2,7 +2,6 @@
 import { join } from "node:path";
 import { Problem } from "../error/problem.ts";
 import { markFile } from "../store/postgres/mark-file.ts";
-import { openPostgresStore } from "../store/postgres/store.ts";
 import { lockFolder, prepareFolder } from "../store/sqlite/folder.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";
 import { DOMAINS, type Store } from "./domains.ts";
@@ -25,6 +24,7 @@ export async function openStore(
   use: "serve" | "beside",
 ): Promise<Store | Problem> {
   if (databaseUrl === undefined) return openSqliteStore(DOMAINS, writerThread, dataDir, use);
+  const { openPostgresStore } = await import("../store/postgres/store.ts");
   if (use === "beside") return openPostgresStore(DOMAINS, databaseUrl);
   const lock = prepareFolder(dataDir) ?? lockFolder(dataDir);
   if (lock instanceof Problem) return lock;

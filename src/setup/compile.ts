@@ -34,6 +34,9 @@ async function main(): Promise<void> {
     target: "bun",
     minify: true,
     throw: false,
+    // Parsed when it is built: a start then parses nothing, nor does the first call of a function.
+    bytecode: true,
+    format: "esm",
     compile: { outfile: making },
     plugins: [embedPlugin(files), sharpPlugin],
   });

@@ -41,11 +41,23 @@ export interface LedgerChange {
   readonly now: ServerIdentity | undefined;
 }
 
+/** A write as it crosses to the thread that does it. */
+export interface WriteCall {
+  /** The operation (domain.ts). */
+  readonly key: string;
+  readonly argument: unknown;
+}
+
 export interface StoreBase {
   /** Tells of every `LedgerChange`, also of those that were found before; only a store that another server may replace has it. */
   onLedgerChange?(tell: (change: LedgerChange) => void): void;
   /** Whether no other process holds money or sessions here: what is held at the start then belongs to a process that ended. */
   readonly exclusive: boolean;
+  /**
+   * Does these writes in one step and takes them back, so that the first of their kind waits for nothing that could have been prepared.
+   * Nobody sees them. Only a store that prepares something has it.
+   */
+  warmUp?(writes: readonly WriteCall[]): Promise<void>;
   /** Undefined when reading and writing both work. */
   ping(): Promise<StoreDown | undefined>;
   /** Finishes pending writes, then closes; later calls answer `StoreDown`. */

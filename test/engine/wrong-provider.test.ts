@@ -128,3 +128,19 @@ test("parity vectors that the CPU does not compute fail the load, whatever the d
   const damaged = { ...bundle, paths: new Map([...bundle.paths, ["denoise.onnx", graphs]]) };
   for (const device of ["cpu", "auto"]) expect(await load(damaged, device)).toBeInstanceOf(Failure);
 });
+
+test("a device whose first run does not end is told so after its time, holds up no other load, and does not keep the engine open", async () => {
+  const bundle = await bundleOf("molmoact2-yam");
+  const hanging = ok(await openEngine({ decodeThreads: 1 }));
+  await rehearse({ device: GPU, hangs: true, proof_ms_max: 50 });
+  // Also where another device could be tried: the thread that hangs may go on with the model's memory.
+  for (const device of [GPU, "auto"]) {
+    const failed = await hanging.load({ bundle, device, replicas: 2, threads: 1, slots: undefined });
+    expect(failed).toBeInstanceOf(Failure);
+    expect((failed as Failure).message).toContain(`${GPU}: its first runs had not ended after 50 ms`);
+  }
+  await rehearse();
+  const healthy = ok(await hanging.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined }));
+  expect(healthy.parity).toHaveLength(1);
+  await hanging.close();
+});

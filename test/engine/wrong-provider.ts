@@ -13,6 +13,10 @@ export interface Rehearsal {
   readonly device: string;
   /** What changed is not bound again. */
   readonly stale?: boolean;
+  /** No run ends. */
+  readonly hangs?: boolean;
+  /** How long its first runs may take, milliseconds. */
+  readonly proof_ms_max?: number;
   /** Graphs that the device runs instead, by their path in the bundle. */
   readonly graphs?: Readonly<Record<string, string>>;
 }

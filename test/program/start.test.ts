@@ -34,7 +34,14 @@ test("the first line says that it is ready; signals end it with exit 0; the key 
   ]);
   expect([health.status, readiness.status, metrics.status, answer.status]).toEqual([200, 200, 200, 200]);
   expect(answer.headers.get("x-tendon-bundle")).toBe("reference");
+  // What warmed it up is not counted, and it has warmed up.
+  const counted =
+    (await metrics.text()).match(/^tendon_(engine_\w+_total|requests_total|sessions|start_ms_count)\b.*$/gm) ?? [];
+  const others = /^tendon_engine_allocations_total|route="(health|ready|chat)/;
+  expect(counted.filter((line) => !others.test(line) && !line.endsWith(" 0"))).toEqual([]);
+  expect(counted).toContain("tendon_engine_chunks_run_total 0");
   expect(await first.stop()).toBe(0);
+  expect(await first.child.stderr.text()).not.toContain("not warmed up");
 
   const credentials = join(place.home, ".config/tendon/credentials.json");
   expect(JSON.parse(await readFile(credentials, "utf8"))).toEqual({ base_url: ready.url, api_key: ready.api_key });

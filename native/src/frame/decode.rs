@@ -33,9 +33,9 @@ impl Worker {
         let pending = slots.slot(ticket).filter(|slot| slot.state.is_pending(ticket));
         let Some(slot) = pending else { return (Status::Cancelled, slots.give_up(ticket)) };
         let mut data = lock(&slot.data);
-        let FrameData { jpeg, tensor, done, .. } = &mut *data;
+        let FrameData { jpeg, jpeg_len, tensor, done, .. } = &mut *data;
         let begun = Instant::now();
-        let status = match self.tensor(&slots.spec, jpeg, tensor) {
+        let status = match self.tensor(&slots.spec, &jpeg[..*jpeg_len], tensor) {
             Ok(()) => Status::Ok,
             Err(reason) => {
                 lock(&slot.error).set(format_args!("{reason}"));

@@ -46,7 +46,7 @@ impl Model {
     /// Loads the model that `ticket` names and proves it on every replica. Blocks: called on a thread of its own.
     pub fn load(plan: &str, ticket: Ticket, host: &Host) -> Result<Arc<Model>, Failure> {
         let fail = |text: String| Failure::new(Status::Load, text);
-        let LoadPlan { mut manifest, files, device, replicas, threads, slots, run_ms_max } =
+        let LoadPlan { mut manifest, files, device, replicas, threads, slots, run_ms_max, counted } =
             serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
         manifest.check().map_err(fail)?;
         let path = |file: &str| {
@@ -62,9 +62,9 @@ impl Model {
         let encoder = Encoder::new(&manifest, &stats.action).map_err(fail)?;
         let noise_key = noise::key(&manifest.export_id).ok_or_else(|| fail("export_id is not hexadecimal".into()))?;
         let place_index = ticket.index(Kind::Model).expect("a model's ticket");
-        let frames =
-            FrameSlots::new(FrameSpec::new(&manifest.image), place_index, frame_slots(&manifest, host.frames_max)?)
-                .map_err(fail)?;
+        let slots_max = if counted { host.frames_max } else { 2 * manifest.frames_max() };
+        let count = frame_slots(&manifest, slots_max)?;
+        let frames = FrameSlots::new(FrameSpec::new(&manifest.image), place_index, count, counted).map_err(fail)?;
         let graphs = &manifest.graphs;
         let prefill = path(&graphs.prefill.file)?;
         let extend = graphs.extend.as_ref().map(|extend| path(&extend.file)).transpose()?;

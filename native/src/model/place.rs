@@ -12,7 +12,26 @@ use crate::status::{Failure, Status};
 use crate::sync::lock;
 use crate::thread;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How long the replicas of a device may take for their first runs. A provider that compiles the graphs first takes minutes.
+const PROOF_MAX: Duration = Duration::from_secs(600);
+
+/// Why the replicas do not serve.
+enum Unproved {
+    /// The device cannot be used, or computes wrongly: a sentence.
+    Refused(String),
+    /// A first run does not end.
+    Hangs,
+}
+
+impl From<String> for Unproved {
+    fn from(reason: String) -> Unproved {
+        Unproved::Refused(reason)
+    }
+}
 
 /// What to run, and where.
 pub(super) struct Wanted<'a> {
@@ -32,9 +51,14 @@ impl Model {
         let fail = |text: String| Failure::new(Status::Load, text);
         if wanted.device == "echo" {
             let networks = self.running.iter().map(|_| None).collect();
-            self.start(networks, None).map_err(fail)?;
-            self.settle("echo".into(), Vec::new(), Vec::new());
-            return Ok(());
+            return match self.start(networks, None, PROOF_MAX) {
+                Ok(_) => {
+                    self.settle("echo".into(), Vec::new(), Vec::new());
+                    Ok(())
+                }
+                Err(Unproved::Refused(reason)) => Err(fail(reason)),
+                Err(Unproved::Hangs) => Err(fail("its thread does not start".into())),
+            };
         }
         let candidates = (Device::candidates(wanted.device)).ok_or_else(|| {
             fail(format!("unknown device '{}', expected auto, cpu, cuda:N, tensorrt:N or webgpu:N", wanted.device))
@@ -43,16 +67,27 @@ impl Model {
         let mut refused: Vec<Refused> = Vec::new();
         for device in candidates {
             runtime.forget_logged();
+            let most = rehearsal::of(&device.name()).and_then(|rehearsal| rehearsal.proof_ms_max);
+            let most = most.map_or(PROOF_MAX, Duration::from_millis);
             let proved = (0..self.running.len())
                 .map(|replica| self.network(runtime, wanted, device, replica).map(Some))
                 .collect::<Result<Vec<_>, String>>()
-                .and_then(|networks| self.start(networks, wanted.vectors.clone()));
+                .map_err(Unproved::Refused)
+                .and_then(|networks| self.start(networks, wanted.vectors.clone(), most));
             match proved {
                 Ok(differences) => {
                     self.settle(device.name(), refused, differences);
                     return Ok(());
                 }
-                Err(reason) => refused.push(Refused { device: device.name(), reason }),
+                Err(Unproved::Refused(reason)) => refused.push(Refused { device: device.name(), reason }),
+                // Its thread may go on at any time, on the memory of this model: no other device is tried with it.
+                Err(Unproved::Hangs) => {
+                    let ms = most.as_millis();
+                    return Err(fail(format!(
+                        "{}: its first runs had not ended after {ms} ms; name another device, or correct this one",
+                        device.name()
+                    )));
+                }
             }
         }
         let tried: Vec<String> =
@@ -79,8 +114,8 @@ impl Model {
         let memory = self.episodes.get(replica).cloned();
         let mut files = wanted.files.clone();
         let (mut session_device, mut reach) = (device, device.reach());
-        if let Some(Rehearsal { stale, graphs, .. }) = rehearsal::of(&device.name()) {
-            (session_device, reach) = (Device::Cpu, Reach::Rehearsed { stale });
+        if let Some(Rehearsal { stale, hangs, graphs, .. }) = rehearsal::of(&device.name()) {
+            (session_device, reach) = (Device::Cpu, Reach::Rehearsed { stale, hangs });
             let names = &self.manifest.graphs;
             let replace = |file: &mut PathBuf, name: &str| graphs.get(name).map(|other| other.clone_into(file));
             replace(&mut files.prefill, &names.prefill.file);
@@ -93,13 +128,15 @@ impl Model {
         Network::new(&self.manifest, sessions, reach, terminator, memory)
     }
 
-    /// Starts one thread per replica and waits until all have proved their networks; the largest differences. After an error none
-    /// runs any more.
+    /// Starts one thread per replica and waits until all have proved their networks; the largest differences. After a refusal none
+    /// runs any more; one that hangs is left behind.
     fn start(
         self: &Arc<Model>,
         networks: Vec<Option<Network>>,
         vectors: Option<Arc<Vectors>>,
-    ) -> Result<Vec<f32>, String> {
+        most: Duration,
+    ) -> Result<Vec<f32>, Unproved> {
+        let begun = Instant::now();
         let (prove, proofs) = mpsc::channel::<Proof>();
         let mut serves = Vec::new();
         let mut started = Ok(());
@@ -120,10 +157,16 @@ impl Model {
             serves.push(serve);
         }
         drop(prove);
-        let outcome = started.and_then(|()| {
+        let outcome = started.map_err(Unproved::Refused).and_then(|()| {
             let mut worst: Vec<f32> = Vec::new();
             for _ in &serves {
-                let sizes = proofs.recv().unwrap_or_else(|_| Err("a replica ended during its first run".into()))?;
+                let sizes = match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
+                    Ok(proof) => proof?,
+                    Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err("a replica ended during its first run".to_string().into());
+                    }
+                };
                 worst.resize(sizes.len(), 0.0);
                 worst.iter_mut().zip(sizes).for_each(|(worst, size)| *worst = worst.max(size));
             }
@@ -137,6 +180,10 @@ impl Model {
             return outcome;
         }
         drop(serves);
+        if matches!(outcome, Err(Unproved::Hangs)) {
+            lock(&self.threads).clear();
+            return outcome;
+        }
         for thread in lock(&self.threads).drain(..) {
             // Cannot fail: a replica catches its panics.
             let _ = thread.join();

@@ -7,31 +7,44 @@ import { NO_KEY } from "../http/principal.ts";
 import type { Reply } from "../http/reply.ts";
 import { type Route, route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
-import { openapiDocument } from "./document.ts";
-import { episodesPage } from "./episodes.ts";
-import { languageModelsPage } from "./language-models.ts";
-import { page } from "./page.ts";
-import { robotRunsPage } from "./robot-runs.ts";
 import { PAGE_POLICY } from "./shell.ts";
 
 /** The documentation of the given surfaces, and of itself. */
 export function docs(others: readonly Surface[]): Surface {
-  // Made when first asked for, so that no start waits for it.
-  const document = once(() => openapiDocument([...others, surface]));
-  const get = (path: string, name: string, operation: Operation, make: () => string, type = JSON_TYPE): Route => {
+  // Made when first asked for, as are the modules that make it, so that no start waits for them.
+  const document = once(async () => (await import("./document.ts")).openapiDocument([...others, surface]));
+  const get = (
+    path: string,
+    name: string,
+    operation: Operation,
+    make: () => Promise<string>,
+    type = JSON_TYPE,
+  ): Route => {
     const made = once(make);
-    const handle = async (): Promise<Reply> => ({ status: 200, body: made(), headers: type });
+    const handle = async (): Promise<Reply> => ({ status: 200, body: await made(), headers: type });
     return route({ method: "GET", path, name, key: NO_KEY, body: NO_BODY, operation, handle });
   };
   const surface: Surface = {
     tag: "Service",
     answers: ROBOT_ANSWERS,
     routes: [
-      get("/openapi.json", "openapi", OPENAPI, () => JSON.stringify(document())),
-      get("/docs", "docs", DOCS, () => page(document()), PAGE_TYPE),
-      get("/docs/episodes", "docs", EPISODES, episodesPage, PAGE_TYPE),
-      get("/docs/language-models", "docs", LANGUAGE_MODELS, languageModelsPage, PAGE_TYPE),
-      get("/docs/robot-runs", "docs", ROBOT_RUNS, robotRunsPage, PAGE_TYPE),
+      get("/openapi.json", "openapi", OPENAPI, async () => JSON.stringify(await document())),
+      get("/docs", "docs", DOCS, async () => (await import("./page.ts")).page(await document()), PAGE_TYPE),
+      get("/docs/episodes", "docs", EPISODES, async () => (await import("./episodes.ts")).episodesPage(), PAGE_TYPE),
+      get(
+        "/docs/language-models",
+        "docs",
+        LANGUAGE_MODELS,
+        async () => (await import("./language-models.ts")).languageModelsPage(),
+        PAGE_TYPE,
+      ),
+      get(
+        "/docs/robot-runs",
+        "docs",
+        ROBOT_RUNS,
+        async () => (await import("./robot-runs.ts")).robotRunsPage(),
+        PAGE_TYPE,
+      ),
     ],
   };
   return surface;

@@ -5,14 +5,12 @@
 import type { Database } from "bun:sqlite";
 import type { Listed } from "../domain.ts";
 import { drive } from "../steps.ts";
+import type { WriteCall } from "../store.ts";
 import { onSqlite } from "./statements.ts";
 
 /** One write on its way to the writer thread. */
-export interface WriteRequest {
+export interface WriteRequest extends WriteCall {
   readonly id: number;
-  /** The operation (domain.ts). */
-  readonly key: string;
-  readonly argument: unknown;
 }
 
 /** Its outcome: `result`, or `down` with the reason why nothing of it was kept. */
@@ -36,12 +34,7 @@ export function commitGroup(db: Database, writes: Writes, requests: readonly Wri
   const replies: WriteReply[] = [];
   const execute = onSqlite(db);
   const run = db.transaction(() => {
-    for (const { id, key, argument } of requests) {
-      // Its type was checked where the request was made (domain.ts); it crossed a thread since.
-      const steps = writes.get(key)?.steps(argument as never);
-      if (!steps) throw new Error(`the store has no operation ${key}`);
-      replies.push({ id, result: drive(steps, execute) });
-    }
+    for (const request of requests) replies.push({ id: request.id, result: done(request, writes, execute) });
   });
   try {
     run.immediate();
@@ -51,4 +44,24 @@ export function commitGroup(db: Database, writes: Writes, requests: readonly Wri
     if (requests.length > 1 && !locked) return requests.flatMap((request) => commitGroup(db, writes, [request]));
     return requests.map(({ id }) => ({ id, down: (error as Error).message }));
   }
+}
+
+/** Does the writes in one transaction that is rolled back, so that their statements are prepared; on an error not all of them. */
+export function warmGroup(db: Database, writes: Writes, calls: readonly WriteCall[]): void {
+  const execute = onSqlite(db);
+  try {
+    db.run("BEGIN IMMEDIATE");
+    for (const call of calls) done(call, writes, execute);
+  } catch {
+    // What could not be prepared now is prepared, or fails, where it is needed.
+  } finally {
+    if (db.inTransaction) db.run("ROLLBACK");
+  }
+}
+
+function done({ key, argument }: WriteCall, writes: Writes, execute: ReturnType<typeof onSqlite>): unknown {
+  // Its type was checked where the request was made (domain.ts); it crossed a thread since.
+  const steps = writes.get(key)?.steps(argument as never);
+  if (!steps) throw new Error(`the store has no operation ${key}`);
+  return drive(steps, execute);
 }

@@ -101,6 +101,7 @@ function sqliteStore<D extends Domains>(
   return {
     ...slicesOf(domains, reads, writes),
     exclusive,
+    warmUp: (calls) => writer.warmUp(calls),
     ping: async () => {
       const answer = await read(() => first("SELECT revision FROM revisions"));
       return answer instanceof StoreDown ? answer : writer.ping();

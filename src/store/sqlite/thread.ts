@@ -1,5 +1,5 @@
 /** The main thread's end of the writer thread, and of the one that copies its log. */
-import { StoreDown } from "../store.ts";
+import { StoreDown, type WriteCall } from "../store.ts";
 import type { FromCheckpointer, ToCheckpointer } from "./checkpointer.ts";
 import type { WriteReply } from "./group.ts";
 import type { FromWriter, ToWriter } from "./writer.ts";
@@ -41,6 +41,10 @@ export class Writer {
   async write<A, R>(key: string, argument: A): Promise<R | StoreDown> {
     const reply = await this.ask((id) => ({ kind: "write", request: { id, key, argument } }));
     return reply.down === undefined ? (reply.result as R) : new StoreDown(reply.down, reply.unknown);
+  }
+
+  async warmUp(calls: readonly WriteCall[]): Promise<void> {
+    await this.ask((id) => ({ kind: "warm", id, calls }));
   }
 
   async ping(): Promise<StoreDown | undefined> {

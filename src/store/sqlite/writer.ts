@@ -11,8 +11,9 @@
 import type { Database } from "bun:sqlite";
 import { closeSync, openSync } from "node:fs";
 import { type Domains, everyWrite } from "../domain.ts";
+import type { WriteCall } from "../store.ts";
 import { openWriter } from "./connection.ts";
-import { commitGroup, type WriteReply, type WriteRequest } from "./group.ts";
+import { commitGroup, type WriteReply, type WriteRequest, warmGroup } from "./group.ts";
 import { migrate } from "./migrate.ts";
 import { closeSqlite } from "./statements.ts";
 import { LogSync } from "./sync.ts";
@@ -20,6 +21,8 @@ import { LogSync } from "./sync.ts";
 export type ToWriter =
   | { readonly kind: "open"; readonly path: string }
   | { readonly kind: "write"; readonly request: WriteRequest }
+  /** Writes that are taken back at once. */
+  | { readonly kind: "warm"; readonly id: number; readonly calls: readonly WriteCall[] }
   | { readonly kind: "ping"; readonly id: number }
   | { readonly kind: "close" };
 
@@ -88,6 +91,9 @@ export class WriterLoop {
       this.open(message.path);
     } else if (message.kind === "close") {
       this.close();
+    } else if (message.kind === "warm") {
+      if (this.db) warmGroup(this.db, this.writes, message.calls);
+      this.answer({ kind: "replies", replies: [{ id: message.id }] });
     } else if (message.kind === "ping") {
       this.answer({ kind: "replies", replies: [{ id: message.id }] });
     } else if (this.waiting.push(message.request) === 1) {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { list } from "../../../src/store/accounts/reads.ts";
 import { everyWrite } from "../../../src/store/domain.ts";
-import { commitGroup } from "../../../src/store/sqlite/group.ts";
+import { commitGroup, warmGroup } from "../../../src/store/sqlite/group.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { forSqlite, onSqlite } from "../../../src/store/sqlite/statements.ts";
 import { drive } from "../../../src/store/steps.ts";
@@ -73,4 +73,19 @@ test("parameters are bound by number, not by first appearance", () => {
   const db = database();
   const sql = forSqlite("SELECT $2 AS second, $1 AS first");
   expect(db.query<object, [string, string]>(sql).get("one", "two")).toEqual({ second: "two", first: "one" });
+});
+
+test("writes that warm up are taken back, also where one fails, and their statements stay prepared", () => {
+  const db = database();
+  const add = (id: string) => ({ key: "accounts.accountAdd", argument: funded(id, id) });
+  const ids = () => drive(list(), onSqlite(db)).map(({ id }) => id);
+  const broken = { key: "accounts.accountAdd", argument: { ...funded("a2", "a2"), email: null } };
+  for (const calls of [[add("a1")], [add("a1"), broken, add("a3")], [{ key: "accounts.unknown", argument: 0 }]]) {
+    warmGroup(db, WRITES, calls);
+    expect([ids(), db.inTransaction]).toEqual([[], false]);
+  }
+  using prepared = spyOn(db, "prepare");
+  expect(commitGroup(db, WRITES, [{ id: 1, ...add("a1") }])).toEqual([{ id: 1, result: "added" }]);
+  expect(ids()).toEqual(["a1"]);
+  expect(prepared.mock.calls).toEqual([]);
 });
