@@ -1,6 +1,6 @@
 /** The engine with the sample's model loaded, in this process, for proofs that look below HTTP. */
 import { installedBundles } from "../src/bundle/read.ts";
-import type { Engine, Frame, Model } from "../src/engine/engine.ts";
+import type { ChunkResult, Engine, Frame, Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
@@ -38,7 +38,7 @@ export async function openModel(options: { decodeThreads: number; device: string
 }
 
 /** One observation through the engine, as the service does it. Throws when anything is refused: a bench has no caller to tell. */
-export async function oneChunk(model: Model, frames: readonly Uint8Array[], step: number): Promise<void> {
+export async function oneChunk(model: Model, frames: readonly Uint8Array[], step: number): Promise<ChunkResult> {
   const put = frames.map((jpeg, camera) => model.framePut(camera, jpeg, 0));
   const taken = put.filter((frame): frame is Frame => !(frame instanceof Failure));
   const refused = (await Promise.all(taken.map((frame) => frame.decoded()))).find((end) => end instanceof Failure);
@@ -49,4 +49,5 @@ export async function oneChunk(model: Model, frames: readonly Uint8Array[], step
   const result = await run.result;
   if (result instanceof Failure) throw new Error(result.message);
   run.commit();
+  return result;
 }

@@ -18,6 +18,7 @@ import { diskFaults } from "./disk-faults.ts";
 import { episodes } from "./episodes.ts";
 import { fuzz } from "./fuzz.ts";
 import { hostile } from "./hostile.ts";
+import { int8 } from "./int8.ts";
 import { interference } from "./interference.ts";
 import { kill } from "./kill.ts";
 import { llm } from "./llm.ts";
@@ -39,7 +40,7 @@ import { sim } from "./sim.ts";
 import { start } from "./start.ts";
 
 export const PROOFS: readonly Proof[] = [
-  ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill, ab, peers],
+  ...[loop, memory, decode, start, chunk, int8, arrival, episodes, hostile, sim, kill, ab, peers],
   ...[money, overhead, overload, interference, llm, llmBeside, llmKill],
   ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz],
 ];

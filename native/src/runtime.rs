@@ -160,6 +160,9 @@ impl Runtime {
                 .with_config_entry("session.intra_op.spin_duration_us", SPIN_US)?
                 .with_config_entry("session.force_spinning_stop", "1")?
                 .with_inter_op_spinning(false)?;
+            if !has_vnni() {
+                builder = builder.with_config_entry("session.x64quantprecision", "1")?;
+            }
             if let Some(provider) = provider {
                 // Refuses a graph that would run on the CPU in part.
                 builder =
@@ -184,6 +187,12 @@ impl Runtime {
         }
         Err(format!("{file} is not beside libonnxruntime.so.1"))
     }
+}
+
+/// Whether the processor sums products of int8 in 32 bits. Without that ONNX Runtime's default kernels add two products of int8
+/// weights in 16 bits, which saturates: rows would be wrong without an error. Its precise ones give the same integers, more slowly.
+fn has_vnni() -> bool {
+    is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni")
 }
 
 /// WebGPU on a software rasteriser is far slower than the CPU provider: it is tried only where there is a GPU.

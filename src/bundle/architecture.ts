@@ -42,8 +42,16 @@ const WorldArchitecture = closed({
 });
 export type WorldArchitecture = Static<typeof WorldArchitecture>;
 
-export const ModelFile = closed({ ...FactFields, architecture: Type.Union([Architecture, WorldArchitecture]) });
+export const ModelFile = closed({
+  ...FactFields,
+  architecture: Type.Union([Architecture, WorldArchitecture]),
+  /**
+   * There for a model that can also be built with int8 weights, `parity/int8.json` beside it: the tolerance of that bundle, in robot
+   * units. The expected rows are of its own weights, and exact in all else; the tolerance is what activations rounded to int8 change.
+   */
+  int8: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
+});
 export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */
-export type Facts = Omit<ModelFile, "architecture">;
+export type Facts = Omit<ModelFile, "architecture" | "int8">;

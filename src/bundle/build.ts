@@ -10,25 +10,34 @@ import { buildGraphs, sizeMismatch } from "./families.ts";
 import { type Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 import { PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "./tokenizer.ts";
+import type { Precision } from "./weights.ts";
 
-/** Largest difference that a parity check allows, in robot units. */
+/** Largest difference that a parity check of float32 weights allows, in robot units: what rounding of other sums may change. */
 const TOLERANCE = 1e-4;
 const ADVICE = "correct the model folder";
 
 /** Builds `modelDir` into `outDir`, replacing a bundle that is there. */
-export async function buildBundle(modelDir: string, outDir: string): Promise<Manifest | Problem> {
+export async function buildBundle(
+  modelDir: string,
+  outDir: string,
+  precision: Precision = "f32",
+): Promise<Manifest | Problem> {
   const model = await readJson(join(modelDir, "model.json"), ModelFile, ADVICE);
   if (model instanceof Problem) return model;
   const norm = await readJson(join(modelDir, "norm.json"), NormStats, ADVICE);
   if (norm instanceof Problem) return norm;
-  const parity = await readParity(join(modelDir, "parity"));
+  const { architecture, int8, ...facts } = model;
+  const tolerance = precision === "f32" ? TOLERANCE : int8?.tolerance;
+  if (tolerance === undefined) {
+    return new Problem(`${join(modelDir, "model.json")} has no /int8/tolerance; build this model with --weights f32`);
+  }
+  const parity = await readParity(join(modelDir, "parity"), precision);
   if (parity instanceof Problem) return parity;
 
-  const { architecture, ...facts } = model;
   const tokenizer = trainTokenizer(CORPUS, architecture.tokenizer.merges);
   const mismatch = sizeMismatch(facts, architecture) ?? promptMismatch(facts, tokenizer);
   if (mismatch !== undefined) return new Problem(`${join(modelDir, "model.json")}: ${mismatch}; ${ADVICE}`);
-  const { prefill, extend, denoise } = buildGraphs(facts, architecture, tokenizer.vocabulary);
+  const { prefill, extend, denoise } = buildGraphs(facts, architecture, tokenizer.vocabulary, precision);
   /** Path in the bundle → bytes. */
   const data = new Map([...parity].map(([path, bytes]) => [`parity/${path}`, bytes]));
   for (const graph of [prefill, denoise, ...(extend ? [extend] : [])]) data.set(graph.description.file, graph.bytes());
@@ -41,9 +50,10 @@ export async function buildBundle(modelDir: string, outDir: string): Promise<Man
   const manifest: Manifest = {
     format: 1,
     ...facts,
+    ...(precision === "f32" ? {} : { weights: precision }),
     export_id: exportId(files, parts),
     ...parts,
-    parity: { file: "parity/chunk.json", tolerance: TOLERANCE },
+    parity: { file: `parity/${CHUNK}`, tolerance },
     files,
   };
   const fault = contradiction(manifest) ?? missingStatistic(manifest, norm);
@@ -72,14 +82,19 @@ function promptMismatch({ prompt }: Facts, { vocabulary }: Tokenizer): string | 
   return undefined;
 }
 
-/** `chunk.json` and the frames that it names. */
-async function readParity(dir: string): Promise<Map<string, Uint8Array> | Problem> {
-  const chunk = await readJson(join(dir, "chunk.json"), Parity, "write it with test/vectors/flow_vla.py");
+/** The vectors in a bundle, and in a model folder those of each kind of weights. */
+const CHUNK = "chunk.json";
+const VECTORS: Readonly<Record<Precision, string>> = { f32: CHUNK, int8: "int8.json" };
+
+/** The vectors and the frames that they name, as the bundle calls them. */
+async function readParity(dir: string, precision: Precision): Promise<Map<string, Uint8Array> | Problem> {
+  const vectors = VECTORS[precision];
+  const chunk = await readJson(join(dir, vectors), Parity, "write it with test/vectors/flow_vla.py");
   if (chunk instanceof Problem) return chunk;
   const files = new Map<string, Uint8Array>();
-  for (const name of ["chunk.json", ...new Set(chunk.observations.flatMap(({ frames }) => frames))]) {
+  for (const name of [vectors, ...new Set(chunk.observations.flatMap(({ frames }) => frames))]) {
     try {
-      files.set(name, await readFile(join(dir, name)));
+      files.set(name === vectors ? CHUNK : name, await readFile(join(dir, name)));
     } catch (error) {
       return new Problem(
         `${join(dir, name)} cannot be read (${reason(error)}); write it with test/vectors/flow_vla.py`,

@@ -43,6 +43,11 @@ export function show(manifest: Manifest): string {
     ["prompt", `${prompt.tokens_max} tokens at most, state tokens included${paddedTo(prompt.buckets)}`],
     ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
     ["batch", `${manifest.batch} observations at most`],
+    ["weights", manifest.weights ?? "f32"],
+    [
+      "parity",
+      `rows within ${manifest.parity.tolerance} of the expected ones, in their units, on every device that serves`,
+    ],
     ...manifest.action.columns.map((column, index): [string, string] => [index === 0 ? "limits" : "", limits(column)]),
     ...Object.entries(graphs).flatMap(([name, { inputs, outputs }]): [string, string][] => [
       [name, `in   ${inputs.map(port).join(", ")}`],

@@ -3,8 +3,8 @@ import type { Architecture, Facts } from "./architecture.ts";
 import { flowStep, flowTimes } from "./flow-times.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { headsOf, type KeyValue, queryKeyValue } from "./language.ts";
-import { attend, gatedMlp, linear, maskScores, rmsScale, rotationAt, SLIGHT, swish, tiedOut } from "./layers.ts";
-import { geometric } from "./weights.ts";
+import { attend, blockLinear, gatedMlp, linear, maskScores, rmsScale, rotationAt, swish, tiedOut } from "./layers.ts";
+import { geometric, SLIGHT } from "./weights.ts";
 
 /** Wavelengths of the time embedding, in units of t: the shortest one of this family, and the longest of all. */
 const PERIOD_MIN = 4e-3;
@@ -69,7 +69,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
         const k = graph.op("Concat", [cache.k, own.k], { axis: 2 });
         const v = graph.op("Concat", [cache.v, own.v], { axis: 2 });
         const mixed = attend(graph, { q, k, v, scores }, heads);
-        const attended = linear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
+        const attended = blockLinear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, graph.op("Mul", [attended, gate1])]);
         const fed = graph.op("Add", [rmsScale(graph, middle, scale2), shift2]);
         x = graph.op("Add", [middle, graph.op("Mul", [gatedMlp(graph, fed, width, mlp), gate2])]);

@@ -2,6 +2,7 @@
 import type { Architecture, Facts, WorldArchitecture } from "./architecture.ts";
 import { flowVla, flowVlaMismatch } from "./flow-vla.ts";
 import type { GraphBuilder } from "./graph.ts";
+import { type Precision, Weights } from "./weights.ts";
 import { worldAction, worldActionMismatch } from "./world-action/graphs.ts";
 
 type AnyArchitecture = Architecture | WorldArchitecture;
@@ -14,10 +15,16 @@ export interface Graphs {
 }
 
 /** All graphs with random weights; `vocabulary` is the number of token ids. `sizeMismatch` has found nothing. */
-export function buildGraphs(facts: Facts, architecture: AnyArchitecture, vocabulary: number): Graphs {
+export function buildGraphs(
+  facts: Facts,
+  architecture: AnyArchitecture,
+  vocabulary: number,
+  precision: Precision,
+): Graphs {
+  const weights = new Weights(architecture.seed, precision);
   return "transformer" in architecture
-    ? worldAction(facts, architecture, vocabulary)
-    : flowVla(facts, architecture, vocabulary);
+    ? worldAction(facts, architecture, vocabulary, weights)
+    : flowVla(facts, architecture, vocabulary, weights);
 }
 
 /** Sizes that do not fit together, with the JSON path in model.json, what was found and what was expected. */

@@ -7,11 +7,10 @@ import { commonRules, firstBroken } from "./fault.ts";
 import { GraphBuilder, type Port } from "./graph.ts";
 import { embedTokens, type KeyValue, language } from "./language.ts";
 import { vision } from "./vision.ts";
-import { Weights } from "./weights.ts";
+import type { Weights } from "./weights.ts";
 
 /** Both graphs with random weights; `vocabulary` is the number of token ids. */
-export function flowVla(facts: Facts, architecture: Architecture, vocabulary: number): Graphs {
-  const weights = new Weights(architecture.seed);
+export function flowVla(facts: Facts, architecture: Architecture, vocabulary: number, weights: Weights): Graphs {
   const prefix = layOut(facts, architecture);
   const prefill = buildPrefill(facts, prefix, architecture, vocabulary, weights);
   return { prefill, denoise: buildDenoise(facts, prefix, architecture, weights) };

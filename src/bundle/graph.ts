@@ -1,5 +1,5 @@
 /** Builds one ONNX graph of standard operators, node by node: batch dimension symbolic, deterministic names and bytes. A value is its name. */
-import { assert } from "../std/assert.ts";
+import { assert, present } from "../std/assert.ts";
 import type { Facts } from "./architecture.ts";
 import { type Graph, INPUT_ROLES } from "./manifest.ts";
 import {
@@ -11,7 +11,7 @@ import {
   type TensorProto,
   type ValueInfoProto,
 } from "./onnx-schema.ts";
-import type { Spread, Weights } from "./weights.ts";
+import type { Precision, Spread, Weights } from "./weights.ts";
 
 /** Name of a tensor in the graph. */
 export type Value = string;
@@ -26,6 +26,8 @@ type Attribute = number | string | readonly number[] | { readonly float: number 
 const OPSET = 23n;
 /** The IR version that belongs to that opset. */
 const IR_VERSION = 11n;
+/** The domain of ONNX Runtime's own operators, and its version. */
+const CONTRIBUTED = { domain: "com.microsoft", version: 1n } as const;
 
 export class GraphBuilder {
   private readonly inputs: Input[] = [];
@@ -40,6 +42,11 @@ export class GraphBuilder {
     private readonly model: Pick<Facts, "id" | "reference" | "source">,
     private readonly weights: Weights,
   ) {}
+
+  /** How the matrices of blocks are kept. */
+  get precision(): Precision {
+    return this.weights.precision;
+  }
 
   /** Names of weights and nodes made inside `body` begin with `name.`. */
   within<T>(name: string, body: () => T): T {
@@ -84,6 +91,13 @@ export class GraphBuilder {
     return output;
   }
 
+  /** Adds a node of an operator that ONNX Runtime has and ONNX has not. An input that is left out is "". */
+  contributed(opType: string, inputs: readonly Value[], attributes: Readonly<Record<string, Attribute>> = {}): Value {
+    const output = this.op(opType, inputs, attributes);
+    present(this.nodes.at(-1), "the node").domain = CONTRIBUTED.domain;
+    return output;
+  }
+
   /** A seeded float32 weight; see `Weights.uniform`. */
   weight(name: string, dims: readonly number[], shape: Spread): Value {
     const full = this.qualified(name);
@@ -104,6 +118,11 @@ export class GraphBuilder {
   floats(name: string, dims: readonly number[], values: Float32Array): Value {
     assert(values.length === dims.reduce((size, dim) => size * dim, 1), `initialiser ${name} fills its shape`);
     return this.initializer(name, dims, "f32", new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+  }
+
+  /** An int8 initialiser of the current scope with the given values. */
+  int8(name: string, dims: readonly number[], values: Int8Array): Value {
+    return this.initializer(this.qualified(name), dims, "i8", new Uint8Array(values.buffer));
   }
 
   scalar(value: number): Value {
@@ -142,11 +161,12 @@ export class GraphBuilder {
 
   bytes(): Uint8Array {
     const { id, reference, source } = this.model;
+    const contributes = this.nodes.some(({ domain }) => domain !== undefined);
     return encodeModel({
       irVersion: IR_VERSION,
       producerName: "tendon",
       docString: `${id}: ${reference ? "REFERENCE BUNDLE, random weights, never for a real arm" : source}`,
-      opsetImport: [{ domain: "", version: OPSET }],
+      opsetImport: [{ domain: "", version: OPSET }, ...(contributes ? [CONTRIBUTED] : [])],
       graph: {
         name: this.name,
         node: this.nodes,
@@ -167,7 +187,12 @@ export class GraphBuilder {
     return count === 0 ? name : `${name}~${count}`;
   }
 
-  private initializer(name: string, dims: readonly number[], dtype: Port["dtype"], rawData: Uint8Array): Value {
+  private initializer(
+    name: string,
+    dims: readonly number[],
+    dtype: keyof typeof DATA_TYPE,
+    rawData: Uint8Array,
+  ): Value {
     if (!this.initializers.has(name)) {
       this.initializers.set(name, { name, dims: dims.map(BigInt), dataType: DATA_TYPE[dtype], rawData });
     }

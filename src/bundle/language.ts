@@ -7,10 +7,10 @@ import type { Architecture } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import {
   attend,
+  blockLinear,
   gatedMlp,
   type Heads,
   joinedHeads,
-  linear,
   maskScores,
   type Part,
   type Rotation,
@@ -66,7 +66,7 @@ export function language(
         const { q, k, v } = queryKeyValue(graph, normed, width, heads, angles);
         caches.push({ k, v });
         const mixed = attend(graph, { q, k, v, scores }, heads);
-        const attended = linear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
+        const attended = blockLinear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, attended]);
         x = graph.op("Add", [middle, gatedMlp(graph, rmsNorm(graph, "norm2", middle, width), width, mlp)]);
       });

@@ -4,7 +4,8 @@
  */
 import type { Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
-import { geometric } from "./weights.ts";
+import { int8Product } from "./quantize.ts";
+import { geometric, SLIGHT } from "./weights.ts";
 
 export interface Heads {
   readonly heads: number;
@@ -27,16 +28,22 @@ const ROPE_BASE = 10_000;
  * average its tokens, and a single patch or word would be hard to see in the actions; much above, float32 rounding grows in them.
  */
 export const SHARP_ATTENTION = 1.3;
-/** Standard deviation of biases, and of norm scales around 1: large enough that leaving one out shows in the parity check. */
-export const SLIGHT = { fanIn: 100 } as const;
+
+interface Linear {
+  readonly from: number;
+  readonly to: number;
+  readonly gain?: number;
+  readonly bias?: boolean;
+}
+
+/** `linear` with a matrix of a block, which is int8 in a bundle of such weights: nearly all products of a model are these. */
+export function blockLinear(graph: GraphBuilder, name: string, x: Value, size: Linear): Value {
+  if (graph.precision === "f32") return linear(graph, name, x, size);
+  return int8Product(graph, x, [{ name, to: size.to, gain: size.gain ?? 1 }], size);
+}
 
 /** x · w, plus b with `bias`: `<name>.weight` [from, to], `<name>.bias` [to]. */
-export function linear(
-  graph: GraphBuilder,
-  name: string,
-  x: Value,
-  size: { from: number; to: number; gain?: number; bias?: boolean },
-): Value {
+export function linear(graph: GraphBuilder, name: string, x: Value, size: Linear): Value {
   return graph.within(name, () => {
     const { from, to, gain = 1 } = size;
     const product = graph.op("MatMul", [x, graph.weight("weight", [from, to], { fanIn: from, gain })]);
@@ -62,6 +69,11 @@ export function joinedHeads(
   parts: readonly Part[],
   { from, headDim, bias = false }: { from: number; headDim: number; bias?: boolean },
 ): Value {
+  const heads = parts.reduce((count, part) => count + part.heads, 0);
+  if (graph.precision === "int8") {
+    const matrices = parts.map(({ name, heads, gain }) => ({ name, to: heads * headDim, gain }));
+    return splitHeads(graph, int8Product(graph, x, matrices, { from, bias }), heads, headDim);
+  }
   const each = (axis: number, make: (part: Part, to: number) => Value) => {
     const all = parts.map((part) => graph.within(part.name, () => make(part, part.heads * headDim)));
     return graph.op("Concat", all, { axis });
@@ -69,7 +81,6 @@ export function joinedHeads(
   const weights = each(1, ({ gain }, to) => graph.weight("weight", [from, to], { fanIn: from, gain }));
   const product = graph.op("MatMul", [x, weights]);
   const sum = bias ? graph.op("Add", [product, each(0, (_, to) => graph.weight("bias", [to], SLIGHT))]) : product;
-  const heads = parts.reduce((count, part) => count + part.heads, 0);
   return splitHeads(graph, sum, heads, headDim);
 }
 
@@ -106,9 +117,9 @@ export function swish(graph: GraphBuilder, x: Value): Value {
 /** Gemma's MLP: (gelu(x · gate) ∘ (x · up)) · down. */
 export function gatedMlp(graph: GraphBuilder, x: Value, width: number, hidden: number): Value {
   return graph.within("mlp", () => {
-    const gate = gelu(graph, linear(graph, "gate", x, { from: width, to: hidden }));
-    const up = linear(graph, "up", x, { from: width, to: hidden });
-    return linear(graph, "down", graph.op("Mul", [gate, up]), { from: hidden, to: width });
+    const gate = gelu(graph, blockLinear(graph, "gate", x, { from: width, to: hidden }));
+    const up = blockLinear(graph, "up", x, { from: width, to: hidden });
+    return blockLinear(graph, "down", graph.op("Mul", [gate, up]), { from: hidden, to: width });
   });
 }
 

@@ -67,13 +67,18 @@ export type Graph = Static<typeof Graph>;
 export const Manifest = closed({
   format: Type.Literal(1),
   ...FactFields,
+  /**
+   * How the matrices of its blocks are kept: absent, float32; `int8` with a float32 scale for each output (quantize.ts), and activations
+   * are rounded to int8 before they are multiplied.
+   */
+  weights: Type.Optional(Type.Literal("int8")),
   /** sha256 over the digests of graphs, tokenizer and norm statistics (digest.ts), 64 hexadecimal digits; keys the noise. */
   export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
   /** `extend` reads the later observations of a model with memory. */
   graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Graph }),
   tokenizer: Type.String(),
   norm: Type.String(),
-  /** Inputs with the expected chunk, and the largest allowed difference in robot units. */
+  /** Inputs with the expected chunk of these weights, and the largest allowed difference in robot units. */
   parity: closed({ file: Type.String(), tolerance: Type.Number({ exclusiveMinimum: 0 }) }),
   files: Type.Array(
     closed({

@@ -15,7 +15,7 @@ import {
 import { present } from "../std/assert.ts";
 
 /** TensorProto.DataType. */
-export const DATA_TYPE = { f32: 1, i64: 7, bool: 9 } as const;
+export const DATA_TYPE = { f32: 1, i8: 3, i64: 7, bool: 9 } as const;
 /** AttributeProto.AttributeType. */
 export const ATTRIBUTE_TYPE = { float: 1, int: 2, string: 3, ints: 7 } as const;
 
@@ -39,6 +39,8 @@ export interface AttributeProto {
 export interface NodeProto {
   name: string;
   opType: string;
+  /** Absent for ONNX's own operators. */
+  domain?: string;
   input: string[];
   output: string[];
   attribute: AttributeProto[];
@@ -71,7 +73,7 @@ const MESSAGES = `
   GraphProto: repeated NodeProto node = 1; string name = 2; repeated TensorProto initializer = 5;
     repeated ValueInfoProto input = 11; repeated ValueInfoProto output = 12;
   NodeProto: repeated string input = 1; repeated string output = 2; string name = 3; string op_type = 4;
-    repeated AttributeProto attribute = 5;
+    repeated AttributeProto attribute = 5; string domain = 7;
   AttributeProto: string name = 1; float f = 2; int64 i = 3; bytes s = 4; repeated int64 ints = 8; int32 type = 20;
   TensorProto: repeated int64 dims = 1; int32 data_type = 2; string name = 8; bytes raw_data = 9;
   ValueInfoProto: string name = 1; TypeProto type = 2;

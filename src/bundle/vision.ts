@@ -1,7 +1,8 @@
 /** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
 import type { Architecture, Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
-import { attend, gelu, joinedHeads, layerNorm, linear, SHARP_ATTENTION, SLIGHT } from "./layers.ts";
+import { attend, blockLinear, gelu, joinedHeads, layerNorm, linear, SHARP_ATTENTION } from "./layers.ts";
+import { SLIGHT } from "./weights.ts";
 
 /** images f32 [B, views, 3, height, width] → tokens f32 [B, views · patches, language width], view by view, patches row-major. */
 export function vision(
@@ -47,13 +48,13 @@ function block(graph: GraphBuilder, x: Value, size: Architecture["vision"]): Val
     const all = joinedHeads(graph, normed, parts, { from: width, headDim: shape.headDim, bias: true });
     const [q, k, v] = graph.split(all, 1, [heads, heads, heads]) as [Value, Value, Value];
     const mixed = attend(graph, { q, k, v }, shape);
-    return linear(graph, "output", mixed, { from: width, to: width, bias: true });
+    return blockLinear(graph, "output", mixed, { from: width, to: width, bias: true });
   });
   const middle = graph.op("Add", [x, attended]);
   const fed = graph.within("mlp", () => {
     const normed = layerNorm(graph, "norm", middle, width);
-    const hidden = gelu(graph, linear(graph, "up", normed, { from: width, to: mlp, bias: true }));
-    return linear(graph, "down", hidden, { from: mlp, to: width, bias: true });
+    const hidden = gelu(graph, blockLinear(graph, "up", normed, { from: width, to: mlp, bias: true }));
+    return blockLinear(graph, "down", hidden, { from: mlp, to: width, bias: true });
   });
   return graph.op("Add", [middle, fed]);
 }

@@ -10,8 +10,17 @@ export interface Spread {
   readonly offsets?: readonly number[];
 }
 
+/** Standard deviation of biases, and of norm scales around 1: large enough that leaving one out shows in the parity check. */
+export const SLIGHT = { fanIn: 100 } as const;
+
+/** How the matrices of a bundle's blocks are kept: `int8` as quantize.ts says. All other weights are float32. */
+export type Precision = "f32" | "int8";
+
 export class Weights {
-  constructor(private readonly seed: number) {}
+  constructor(
+    private readonly seed: number,
+    readonly precision: Precision,
+  ) {}
 
   /** Row-major float32 values of the tensor `name`; they depend on seed and name alone. */
   uniform(name: string, dims: readonly number[], { fanIn, gain = 1, offsets = [0] }: Spread): Float32Array {

@@ -60,6 +60,7 @@ export function modelFacts({ manifest, device }: Placed): object {
     source,
     reference,
     bundle: armWarning(manifest, device) === undefined ? "trained" : "reference",
+    weights: manifest.weights ?? "f32",
     stateful,
     cameras,
     frames,
@@ -75,21 +76,31 @@ export function modelFacts({ manifest, device }: Placed): object {
   };
 }
 
+/** What moves the arm; int8 where the weights are kept so. */
+function weightsOf({ reference, weights }: Manifest, device: string | undefined): string {
+  if (device === "echo") return "NONE (echo)";
+  const kind = reference ? "RANDOM (reference)" : "trained";
+  return weights === undefined ? kind : `${kind}, ${weights}`;
+}
+
 /** For people: a table of models, then their titles and licences. */
 export function modelsText(placed: readonly Placed[]): string {
   if (placed.length === 0) return "no bundles; build one with: tendon bundle build MODEL_DIR --out DIR\n";
   const head = ["id", "state", "cameras", "frames", "rows", "dt", "action", "stateful", "weights"];
-  const rows = placed.map(({ manifest: { id, state, cameras, frames, action, stateful, reference }, device }) => [
-    id,
-    state.kind,
-    cameras.join(","),
-    `${frames.first}/${frames.later}`,
-    String(action.rows),
-    `1/${action.hz}`,
-    `${action.space}, ${action.columns.length}`,
-    stateful ? "yes" : "no",
-    device === "echo" ? "NONE (echo)" : reference ? "RANDOM (reference)" : "trained",
-  ]);
+  const rows = placed.map(({ manifest, device }) => {
+    const { id, state, cameras, frames, action, stateful } = manifest;
+    return [
+      id,
+      state.kind,
+      cameras.join(","),
+      `${frames.first}/${frames.later}`,
+      String(action.rows),
+      `1/${action.hz}`,
+      `${action.space}, ${action.columns.length}`,
+      stateful ? "yes" : "no",
+      weightsOf(manifest, device),
+    ];
+  });
   const titles = placed.map(({ manifest: { id, title, licence } }) => `${id}: ${title} (${licence})`);
   const warnings = new Set(placed.flatMap(({ manifest, device }) => armWarning(manifest, device) ?? []));
   const note = [...warnings].map((warning) => `\n${warning}\n`).join("");

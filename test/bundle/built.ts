@@ -5,6 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { buildBundle } from "../../src/bundle/build.ts";
 import type { Manifest, Parity } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
+import type { Precision } from "../../src/bundle/weights.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
 import { Problem } from "../../src/error/problem.ts";
 import { present } from "../../src/std/assert.ts";
@@ -18,8 +19,8 @@ export async function emptyDir(): Promise<string> {
 }
 
 /** Builds molmoact2 into `dir`; a problem fails the test. */
-export async function buildInto(dir: string, modelDir = MODEL_DIR): Promise<Manifest> {
-  const manifest = await buildBundle(modelDir, dir);
+export async function buildInto(dir: string, modelDir = MODEL_DIR, precision?: Precision): Promise<Manifest> {
+  const manifest = await buildBundle(modelDir, dir, precision);
   if (manifest instanceof Problem) throw new Error(manifest.message);
   return manifest;
 }
@@ -30,9 +31,9 @@ export function freshBundle(): Promise<Bundle> {
 }
 
 /** The bundle of a model folder, by its name or path, built in a fresh folder. */
-export async function bundleOf(model: string): Promise<Bundle> {
+export async function bundleOf(model: string, precision?: Precision): Promise<Bundle> {
   const dir = join(await emptyDir(), "bundle");
-  await buildInto(dir, resolve(MODEL_DIR, "..", model));
+  await buildInto(dir, resolve(MODEL_DIR, "..", model), precision);
   const bundle = await readBundle(dir);
   if (bundle instanceof Problem) throw new Error(bundle.message);
   return bundle;

@@ -47,6 +47,7 @@ describe("tendon bundle", () => {
       ok: true,
       id: "vendorB/molmoact2:yam",
       reference: true,
+      weights: "f32",
       files: 8,
       dir: out,
     });
@@ -61,6 +62,23 @@ describe("tendon bundle", () => {
     expect(rest).toMatchObject({ ok: true, device: "cpu", refused: [], tolerance: 1e-4 });
     expect(parity).toHaveLength(1);
     expect(parity[0]).toBeLessThan(1e-4);
+  });
+
+  test("build --weights int8 says so, and verify prints the tolerance of that bundle", async () => {
+    const int8 = join(await emptyDir(), "int8");
+    expect(await run("build", MODEL_DIR, "--weights", "int8", "--out", int8)).toBe(EXIT.done);
+    expect(printed).toStartWith(
+      "built vendorB/molmoact2:yam (reference bundle, random weights), int8 weights: 8 files",
+    );
+    printed = "";
+    expect(await run("verify", int8, "--device", "cpu")).toBe(EXIT.done);
+    expect(printed).toMatch(/, int8 weights: 8 files.*\ncomputed on cpu, at most 1\.0e-1 may differ\n/);
+    printed = "";
+    expect(await run("verify", int8, "--json")).toBe(EXIT.done);
+    expect(JSON.parse(printed)).toMatchObject({ ok: true, weights: "int8" });
+    printed = "";
+    expect(await run("show", int8)).toBe(EXIT.done);
+    expect(printed).toContain("weights  int8\nparity   rows within 0.1 of the expected ones");
   });
 
   test("verify --device ends with 1 where the rows are wrong, with the difference, the tolerance and what to do", async () => {
@@ -107,6 +125,8 @@ describe("tendon bundle", () => {
       ["verify", out, "more"],
       ["show", out, "--out", "x"],
       ["show", out, "--device", "cpu"],
+      ["verify", out, "--weights", "int8"],
+      ["build", MODEL_DIR, "--out", out, "--weights", "f16"],
       ["verify", out, "--fast"],
     ]) {
       expect(await run(...argv)).toMatchObject({

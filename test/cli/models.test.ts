@@ -28,6 +28,16 @@ test("random weights are said so, loudly", () => {
   expect(modelsText([])).toContain("tendon bundle build");
 });
 
+test("int8 weights are said so, in the table and for programs", () => {
+  const int8: Manifest = { ...manifest, weights: "int8" };
+  expect(modelsText([{ manifest: int8 }])).toContain("RANDOM (reference), int8\n");
+  expect(modelsText([{ manifest }])).not.toContain("int8");
+  expect([int8, manifest].map((one) => modelFacts({ manifest: one }))).toMatchObject([
+    { weights: "int8" },
+    { weights: "f32" },
+  ]);
+});
+
 test("the device echo is said so as loudly, in the table and for programs", () => {
   const placed = { manifest: { ...manifest, reference: false }, device: "echo" };
   expect(modelsText([placed])).toContain("NONE (echo)");

@@ -13,6 +13,11 @@ order or normalisation in the graphs shows as a difference.
 A new model has no parity folder yet: `flow_vla.py MODEL_DIR --draw` draws its frames and writes a chunk without rows, so that the
 first build works. The export id, which keys the noise, does not depend on parity/.
 
+A bundle of int8 weights (`bundle build … --weights int8`) has vectors of its own, `parity/int8.json`; for its first build copy chunk.json
+there. Its weights are taken as they are kept, rounded; activations are not rounded here, so the difference from a device is what that
+device's rounding of activations changes. With --exact DIR the rows are compared with those of the float32 bundle in DIR, on the noise of
+the first, and nothing is written: what the rounding of the weights changes.
+
 Python 3.11; numpy 2.4.6, pillow 13.0.0, onnx 1.23.2, tokenizers 0.23.3.
 """
 
@@ -138,13 +143,14 @@ def prompt_tokens(tokenizer, instruction, state, facts, norm):
 
 
 class Weights:
-    """Initialisers of one graph as float64, by name."""
+    """Initialisers of one graph as float64, by name; int8 ones times the scales of their columns."""
 
     def __init__(self, path):
         self.tensors = {t.name: numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer}
 
     def __getitem__(self, name):
-        return self.tensors[name].astype(np.float64)
+        values = self.tensors[name].astype(np.float64)
+        return values * self[f"{name}.scale"] if f"{name}.scale" in self.tensors else values
 
     def dense(self, name, x):
         y = x @ self[f"{name}.weight"]
@@ -335,7 +341,7 @@ def padded_state(state, facts, norm):
     return np.array(values + [0.0] * (facts["state"]["width"] - len(values)))
 
 
-def compute_chunk(bundle, frames, arch):
+def compute_chunk(bundle, frames, arch, noise_of=None):
     """Rows in robot units [rows, columns], clamped to their ranges, and how many values were clamped."""
     facts, norm, tokenizer = read_bundle(bundle)
     state = STATES[facts["state"]["kind"]]
@@ -346,7 +352,7 @@ def compute_chunk(bundle, frames, arch):
     told = any(part["kind"] in ("state_tokens", "template") for part in facts["prompt"]["parts"])
 
     action = facts["action"]
-    x = noise(facts["export_id"], SEED, STEP, action["rows"], action["width"])
+    x = noise(noise_of or facts["export_id"], SEED, STEP, action["rows"], action["width"])
     times = flow_times(facts["flow"])
     for t, after in zip(times, times[1:]):
         # The graph's input is float32.
@@ -406,6 +412,7 @@ def main():
     parser.add_argument("bundle", type=Path, nargs="?", help="the built bundle; not needed with --draw")
     parser.add_argument("--check", action="store_true", help="compare with the stored chunk, write nothing")
     parser.add_argument("--mutants", action="store_true", help="show what wrong masks, positions and the like would change")
+    parser.add_argument("--exact", type=Path, help="compare with the rows of this float32 bundle, write nothing")
     parser.add_argument("--draw", action="store_true", help="draw the frames and write a chunk without rows")
     given = parser.parse_args()
     parity = given.model / "parity"
@@ -415,22 +422,28 @@ def main():
         parity.mkdir(exist_ok=True)
         frames = draw_frames(parity, model["cameras"])
         rows = [[0.0] * len(model["action"]["columns"])] * model["action"]["rows"]
-        write_episode(parity, [(frames, state, STEP, rows, False)], "frames only; run flow_vla.py on a built bundle")
+        write_episode(parity / "chunk.json", [(frames, state, STEP, rows, False)], "frames only; run flow_vla.py on a built bundle")
         return 0
     if given.bundle is None:
         parser.error("the built bundle is missing")
 
-    stored = json.loads((parity / "chunk.json").read_text())["observations"][0]
+    vectors = parity / vectors_of(given.bundle)
+    stored = json.loads(vectors.read_text())["observations"][0]
     rows, clamped = compute_chunk(given.bundle, [parity / name for name in stored["frames"]], arch)
     print(f"{rows.shape[0]} x {rows.shape[1]} rows, {clamped} of {rows.size} values clamped, spread per column", rows.std(axis=0).round(3))
     if given.mutants:
         tolerance = json.loads((given.bundle / "manifest.json").read_text())["parity"]["tolerance"]
         return mutants(given.bundle, [parity / name for name in stored["frames"]], arch, rows, tolerance)
+    if given.exact:
+        facts = read_bundle(given.bundle)[0]
+        exact = compute_chunk(given.exact, [parity / name for name in stored["frames"]], arch, facts["export_id"])[0]
+        print(f"largest difference from float32 weights: {np.abs(exact - rows).max():.2e}, mean {np.abs(exact - rows).mean():.2e}")
+        return 0
     if given.check:
         difference = np.abs(np.array(stored["actions"]) - rows).max()
-        print(f"largest difference from {parity / 'chunk.json'}: {difference:.2e}")
+        print(f"largest difference from {vectors}: {difference:.2e}")
         return 0 if difference < 1e-6 else 1
-    write_episode(parity, [(stored["frames"], state, STEP, rows.tolist(), False)], provenance("flow_vla.py"))
+    write_episode(vectors, [(stored["frames"], state, STEP, rows.tolist(), False)], provenance("flow_vla.py"))
     return 0
 
 
@@ -438,15 +451,20 @@ def provenance(script):
     return f"test/vectors/{script}, float64, numpy {np.__version__}, pillow {PIL.__version__}, onnx {onnx.__version__}"
 
 
-def write_episode(parity, observations, source):
-    """`chunk.json`: (frames, state, step, rows, cache_reset) of each observation, a row of numbers a line."""
+def vectors_of(bundle):
+    """The file in the model's parity folder."""
+    return "int8.json" if json.loads((bundle / "manifest.json").read_text()).get("weights") == "int8" else "chunk.json"
+
+
+def write_episode(file, observations, source):
+    """`chunk.json` or `int8.json`: (frames, state, step, rows, cache_reset) of each observation, a row of numbers a line."""
     parts = []
     for frames, state, step, rows, reset in observations:
         facts = {"frames": frames, "state": state, "step": step, "cache_reset": reset}
         lines = ",\n".join("    " + json.dumps([round(value, 9) for value in row]) for row in rows)
         parts.append("  {" + json.dumps(facts)[1:-1] + ',\n   "actions": [\n' + lines + "\n   ]}")
     head = json.dumps({"instruction": INSTRUCTION, "seed": SEED, "provenance": source}, indent=1)
-    (parity / "chunk.json").write_text(head[:-2] + ',\n "observations": [\n' + ",\n".join(parts) + "\n ]\n}\n")
+    file.write_text(head[:-2] + ',\n "observations": [\n' + ",\n".join(parts) + "\n ]\n}\n")
 
 
 if __name__ == "__main__":

@@ -302,11 +302,12 @@ def main():
             base.draw_frames(parity, facts["cameras"], moment)
         rows = [[0.0] * len(facts["action"]["columns"])] * facts["action"]["rows"]
         observations = [(frames, state, step, rows, False) for step, (frames, state) in enumerate(episode(facts))]
-        base.write_episode(parity, observations, "frames only; run world_action.py on a built bundle")
+        base.write_episode(parity / "chunk.json", observations, "frames only; run world_action.py on a built bundle")
         return 0
     if given.bundle is None:
         parser.error("the built bundle is missing")
 
+    vectors = parity / base.vectors_of(given.bundle)
     computed = compute_episode(given.bundle, parity, facts["architecture"])
     for step, (rows, clamped, reset) in enumerate(computed):
         spread = rows.std(axis=0).mean()
@@ -315,15 +316,15 @@ def main():
         tolerance = json.loads((given.bundle / "manifest.json").read_text())["parity"]["tolerance"]
         return mutants(given.bundle, parity, facts["architecture"], computed, tolerance)
     if given.check:
-        stored = json.loads((parity / "chunk.json").read_text())["observations"]
+        stored = json.loads(vectors.read_text())["observations"]
         difference = max(np.abs(np.array(one["actions"]) - other[0]).max() for one, other in zip(stored, computed))
-        print(f"largest difference from {parity / 'chunk.json'}: {difference:.2e}")
+        print(f"largest difference from {vectors}: {difference:.2e}")
         return 0 if difference < 1e-6 else 1
     observations = [
         (frames, state, step, rows.tolist(), reset)
         for step, ((frames, state), (rows, _, reset)) in enumerate(zip(episode(facts), computed))
     ]
-    base.write_episode(parity, observations, base.provenance("world_action.py"))
+    base.write_episode(vectors, observations, base.provenance("world_action.py"))
     return 0
 
 

@@ -14,7 +14,7 @@ import { commonRules, firstBroken } from "../fault.ts";
 import { GraphBuilder, type Port, type Value } from "../graph.ts";
 import { embedTokens, type KeyValue } from "../language.ts";
 import { linear, MASKED, rmsScale, tiedOut } from "../layers.ts";
-import { Weights } from "../weights.ts";
+import type { Weights } from "../weights.ts";
 import { layOut, lengthInput, memoryInput, type Plan } from "./plan.ts";
 import {
   angles,
@@ -29,9 +29,13 @@ import {
 } from "./transformer.ts";
 
 /** All graphs with random weights; `vocabulary` is the number of token ids. */
-export function worldAction(facts: Facts, architecture: WorldArchitecture, vocabulary: number): Graphs {
+export function worldAction(
+  facts: Facts,
+  architecture: WorldArchitecture,
+  vocabulary: number,
+  weights: Weights,
+): Graphs {
   const plan = layOut(facts, architecture, vocabulary);
-  const weights = new Weights(architecture.seed);
   return {
     prefill: buildReader(plan, "prefill", weights),
     extend: buildReader(plan, "extend", weights),

@@ -4,6 +4,7 @@ import type { GraphBuilder, Value } from "../graph.ts";
 import { type KeyValue, keyValue, queryKeyValue } from "../language.ts";
 import {
   attend,
+  blockLinear,
   gatedMlp,
   linear,
   MASKED,
@@ -50,7 +51,7 @@ export function textKeyValues(graph: GraphBuilder, { size }: Plan, text: Value):
   return Array.from({ length: layers }, (_, layer) =>
     graph.within(`blocks.${layer}.text`, () => {
       const project = (name: string, gain: number) =>
-        splitHeads(graph, linear(graph, name, text, { from: width, to: heads * headDim, gain }), heads, headDim);
+        splitHeads(graph, blockLinear(graph, name, text, { from: width, to: heads * headDim, gain }), heads, headDim);
       return { k: project("key", SHARP_ATTENTION), v: project("value", 1) };
     }),
   );
@@ -63,7 +64,7 @@ export function transform(graph: GraphBuilder, plan: Plan, pass: Pass): Value {
   const all = { heads, kvHeads: heads, headDim };
   const inner = heads * headDim;
   const project = (name: string, x: Value, gain = SHARP_ATTENTION) =>
-    splitHeads(graph, linear(graph, name, x, { from: width, to: inner, gain }), heads, headDim);
+    splitHeads(graph, blockLinear(graph, name, x, { from: width, to: inner, gain }), heads, headDim);
   const textScores = maskScores(graph, pass.textMask);
   let x = pass.x;
   for (let layer = 0; layer < layers; layer += 1) {
@@ -82,12 +83,12 @@ export function transform(graph: GraphBuilder, plan: Plan, pass: Pass): Value {
         return values.length === 1 ? own[part] : graph.op("Concat", values, { axis: 2 });
       };
       const mixed = attend(graph, { q, k: joined("k"), v: joined("v"), scores: pass.scores }, all);
-      const attended = graph.op("Mul", [linear(graph, "output", mixed, { from: inner, to: width }), gate1]);
+      const attended = graph.op("Mul", [blockLinear(graph, "output", mixed, { from: inner, to: width }), gate1]);
       const middle = graph.op("Add", [x, attended]);
       const told = graph.within("text", () => {
         const asking = project("query", rmsNorm(graph, "norm", middle, width));
         const read = attend(graph, { q: asking, ...pass.text(layer), scores: textScores }, all);
-        return graph.op("Add", [middle, linear(graph, "output", read, { from: inner, to: width })]);
+        return graph.op("Add", [middle, blockLinear(graph, "output", read, { from: inner, to: width })]);
       });
       const fed = graph.op("Add", [rmsScale(graph, told, scale2), shift2]);
       return graph.op("Add", [told, graph.op("Mul", [gatedMlp(graph, fed, width, size.mlp), gate2])]);
