@@ -45,11 +45,11 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
   if (providers instanceof Problem) return providers;
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
-  // Another node may migrate the schema for an hour. A migration that this process has begun ends with it: all or nothing.
   const preparation = prepare(config);
   const opening = open(config, "serve");
   // By far the largest part of the program: it is loaded while others read the bundles and open the store.
   const { Server } = await import("../service/server.ts");
+  // Another node may migrate the schema for an hour. A migration that this process has begun ends with it: all or nothing.
   const store = await Promise.race([opening, stopped]);
   if (store === "stopped" || store instanceof Problem) {
     await discard(preparation);
