@@ -6,9 +6,12 @@ import { discard, prepare } from "../service/preparation.ts";
 import { LLM_ADVICE, planProviders } from "../service/providers.ts";
 import type { Ready } from "../service/server.ts";
 import { openStore } from "../service/store.ts";
-import { systemClock } from "../std/clock.ts";
+import { sleep, systemClock } from "../std/clock.ts";
 import type { Command, Given } from "./frame/command.ts";
 import { print, printJson } from "./frame/print.ts";
+
+/** Bundles whose digests are remembered are verified by then; for others the listeners do not wait. */
+const BEGUN_MS_MAX = 50;
 
 export const serve: Command = {
   name: "serve",
@@ -46,16 +49,17 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
   const preparation = prepare(config);
-  const opening = open(config, "serve");
-  // By far the largest part of the program: it is loaded while others read the bundles and open the store.
-  const { Server } = await import("../service/server.ts");
   // Another node may migrate the schema for an hour. A migration that this process has begun ends with it: all or nothing.
-  const store = await Promise.race([opening, stopped]);
+  const store = await Promise.race([open(config, "serve"), stopped]);
   if (store === "stopped" || store instanceof Problem) {
     await discard(preparation);
     return store === "stopped" ? EXIT.done : store;
   }
-  const server = new Server(config, store, providers, preparation);
+  const begun = preparation.begin();
+  // The models load on their own threads, while this one loads by far the largest part of the program.
+  await Promise.race([begun, sleep(systemClock, BEGUN_MS_MAX)]);
+  const { Server } = await import("../service/server.ts");
+  const server = new Server(config, store, providers, preparation, begun);
   try {
     const broken = server.broken();
     const outcome = await Promise.race([server.start(), stopped, broken]);

@@ -3,7 +3,7 @@ import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { ROBOT_DEFAULT, type RobotConfig, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import { type Bundle, type Engine, type LoadOptions, runMsMaxOf } from "../engine/engine.ts";
+import { type Bundle, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import type { Catalog } from "../robot/catalog.ts";
@@ -17,6 +17,11 @@ import type { Replicas } from "./replicas.ts";
 /** A model to load, and its price. */
 export interface PlannedModel extends LoadOptions {
   readonly rates: Rates;
+}
+
+/** A model whose load has begun. */
+export interface BegunModel extends PlannedModel {
+  readonly loaded: Promise<Model | Failure>;
 }
 
 /** What to load, in the order of the ids, or the first thing that is wrong. */
@@ -68,25 +73,23 @@ function deviceOf({ device }: RobotConfig, id: string): string | Problem {
   );
 }
 
-/** Adds the ids to the catalog, then loads all in parallel; a model is served as soon as it is warm. */
+/** Adds the ids to the catalog, then each model as soon as it is warm: from then on it is served. */
 export async function loadModels(
-  engine: Engine,
-  plan: readonly PlannedModel[],
+  models: readonly BegunModel[],
   catalog: Catalog,
   log: Log,
   lifecycle: Lifecycle,
   replicas?: Pick<Replicas, "watch">,
 ): Promise<Problem | undefined> {
-  for (const { bundle, rates, device } of plan) {
+  for (const { bundle, rates, device } of models) {
     catalog.add(bundle.manifest, rates, undefined, device);
   }
   catalog.known = true;
   if (lifecycle.draining) return undefined;
-  const loads = plan.map(async (options) => {
-    const { manifest } = options.bundle;
-    const model = await engine.load(options);
+  const loads = models.map(async ({ bundle: { manifest }, rates, loaded }) => {
+    const model = await loaded;
     if (model instanceof Failure) return new Problem(model.message);
-    catalog.add(manifest, options.rates, model);
+    catalog.add(manifest, rates, model);
     replicas?.watch(model);
     const { device, parity, refused } = model;
     const difference = parity.length === 0 ? undefined : Math.max(...parity);
@@ -99,7 +102,7 @@ export async function loadModels(
     for (const { device, reason } of refused) log.info("device refused", { model: manifest.id, device, reason });
     return undefined;
   });
-  const [first] = plan;
+  const [first] = models;
   if (first) warmPrinter(first.bundle.manifest);
   const outcomes = await Promise.all(loads);
   return outcomes.find((outcome) => outcome !== undefined);

@@ -1,36 +1,50 @@
-/** What a start does beside the opening of its store: it needs neither records nor a listener, and takes as long. */
+/**
+ * What a start does beside the opening of its store, and what it then leaves to native threads while the event loop puts the service
+ * together: neither needs records or a listener, and both take as long.
+ */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { keepDigests, recallDigests } from "../bundle/file-digest.ts";
 import { readBundles, readShipped } from "../bundle/read.ts";
 import { folders } from "../config/environment.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import type { Bundle, Engine } from "../engine/engine.ts";
+import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
 import { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import { type BegunModel, planModels } from "./models.ts";
 
 export interface Preparation {
   /** With its threads; closed by whoever takes it. */
   readonly engine: Promise<Engine | Problem>;
-  /** Every file verified. */
-  readonly bundles: Promise<readonly Bundle[] | Problem>;
+  /** Begins the loads, once every file is verified. A load cannot be stopped: none begins before the store is this process's own. */
+  begin(): Promise<readonly BegunModel[] | Problem>;
 }
 
 /** In the cache folder: of the files that were verified, so that the next start need not read them unless they have changed. */
 const DIGESTS_FILE = "digests.json";
 
 /** Begins at once. Nothing is thrown: what goes wrong is a problem, or is thrown where it is awaited. */
-export function prepare({ modelsDir }: Pick<ServeConfig, "modelsDir">): Preparation {
+export function prepare(config: Pick<ServeConfig, "modelsDir" | "robot" | "dev" | "chunkSeconds">): Preparation {
+  const { modelsDir } = config;
   const digests = join(folders().cache, DIGESTS_FILE);
   const recalled = recallDigests(digests);
   const engine = recalled.then(() =>
     openEngine({ decodeThreads: Math.min(availableParallelism(), LIMITS.decodeThreadsMax) }),
   );
   const bundles = recalled.then(() => (modelsDir === undefined ? readShipped() : readBundles(modelsDir)));
-  for (const begun of [engine, bundles]) begun.catch(() => {});
+  for (const awaitedLater of [engine, bundles]) awaitedLater.catch(() => {});
   bundles.then(() => keepDigests(digests)).catch(() => {});
-  return { engine, bundles };
+  const begin = async (): Promise<readonly BegunModel[] | Problem> => {
+    const verified = await bundles;
+    if (verified instanceof Problem) return verified;
+    const plan = planModels(verified, config);
+    if (plan instanceof Problem) return plan;
+    const opened = await engine;
+    if (opened instanceof Problem) return opened;
+    return plan.map((planned) => ({ ...planned, loaded: opened.load(planned) }));
+  };
+  return { engine, begin };
 }
 
 /** Of a start that came to nothing before anybody has taken the engine. */

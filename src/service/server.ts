@@ -24,7 +24,7 @@ import { StoreDown } from "../store/store.ts";
 import { makeBlobs, openBlobs } from "./blobs.ts";
 import { build, type Service } from "./build.ts";
 import type { Store } from "./domains.ts";
-import { loadModels, type PlannedModel, planModels } from "./models.ts";
+import { loadModels, type PlannedModel } from "./models.ts";
 import { discard, type Preparation } from "./preparation.ts";
 import { LLM_ADVICE } from "./providers.ts";
 import { Renewal } from "./renewal.ts";
@@ -67,6 +67,7 @@ export class Server {
     private readonly store: Store,
     private readonly providers: ReadonlyMap<LlmId, Provider>,
     private readonly preparation: Preparation,
+    private readonly begun: ReturnType<Preparation["begin"]>,
   ) {
     const clock = systemClock;
     const log = makeLog({ clock, json: config.json, write: standardError });
@@ -114,8 +115,8 @@ export class Server {
     );
     if (ops instanceof Problem) return ops;
     // In parallel: each waits for files.
-    const [bundles, engine, , dev, unkept] = await Promise.all([
-      this.preparation.bundles,
+    const [models, engine, , dev, unkept] = await Promise.all([
+      this.begun,
       this.preparation.engine,
       // Here, so that the first request does not wait for it; what is wrong with the library the engine tells.
       http.bodies.open(),
@@ -125,14 +126,12 @@ export class Server {
     ]);
     if (!(engine instanceof Problem)) this.engine = engine;
     if (unkept) return unkept;
-    if (bundles instanceof Problem) return bundles;
-    const plan = planModels(bundles, config);
-    if (plan instanceof Problem) return plan;
+    if (models instanceof Problem) return models;
     if (dev instanceof Problem) return dev;
     if (engine instanceof Problem) return engine;
-    // The models first: a model that warms up must not take the last place of one that is served.
-    const loaded = loadModels(engine, plan, robot.catalog, core.log, core.lifecycle, this.replicas);
-    const [failed] = await Promise.all([loaded, this.warmUp(engine, plan)]);
+    // A model that warms up cannot take the last place of one that is served: these have begun before.
+    const loaded = loadModels(models, robot.catalog, core.log, core.lifecycle, this.replicas);
+    const [failed] = await Promise.all([loaded, this.warmUp(engine, models)]);
     if (failed || core.lifecycle.draining) return failed;
     // Before readiness: records whose retention is over must not answer the ids of new requests.
     await Promise.all([this.upkeep.forget(), core.keys.refresh(), core.keys.recall()]);

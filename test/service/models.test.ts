@@ -6,7 +6,7 @@ import { Failure } from "../../src/error/core.ts";
 import { Problem } from "../../src/error/problem.ts";
 import { ROBOT } from "../../src/error/robot.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
-import { loadModels, planModels } from "../../src/service/models.ts";
+import { type BegunModel, loadModels, type PlannedModel, planModels } from "../../src/service/models.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
 import { cartesianManifest, manifest, statefulManifest } from "../edge/manifests.ts";
 import { CARTESIAN, MODEL, STATEFUL } from "../edge/stage.ts";
@@ -17,6 +17,8 @@ const config = (robot: Record<string, Partial<RobotConfig>>, dev = false) => ({
   robot: new Map(Object.entries(robot).map(([id, changes]) => [id, { ...ROBOT_DEFAULT, ...changes }])),
   dev,
 });
+const begun = (engine: Pick<FakeEngine, "load">, planned: readonly PlannedModel[]): BegunModel[] =>
+  planned.map((one) => ({ ...one, loaded: engine.load(one) }));
 const log = { info: () => {}, error: () => {} };
 
 test("serve without --dev refuses a reference bundle unless the configuration allows it for that model", () => {
@@ -64,7 +66,7 @@ test("a model costs what its configuration says, or else what the built-in one s
   const planned = planModels([bundle(), bundle(cartesianManifest())], config(robot));
   if (!Array.isArray(planned)) throw new Error(planned.message);
   const catalog = new Catalog();
-  await loadModels(new FakeEngine(), planned, catalog, log, new Lifecycle());
+  await loadModels(begun(new FakeEngine(), planned), catalog, log, new Lifecycle());
   expect([MODEL, CARTESIAN].map((id) => catalog.models.get(id)?.rates)).toEqual([
     { prompt: 7n, cachedPrompt: 3n, completion: 11n },
     { prompt: 500n, cachedPrompt: 50n, completion: 40_000n },
@@ -89,14 +91,13 @@ test("ids are known at once, models are there once they are warm; a refused mode
   if (!Array.isArray(planned)) throw new Error(planned.message);
   const engine = new FakeEngine();
   const catalog = new Catalog();
-  const loading = loadModels(engine, planned, catalog, log, new Lifecycle());
+  const loading = loadModels(begun(engine, planned), catalog, log, new Lifecycle());
   expect([catalog.known, catalog.ids, catalog.loading]).toEqual([true, [MODEL, CARTESIAN], [MODEL, CARTESIAN]]);
   expect(await loading).toBeUndefined();
   expect(catalog.loading).toEqual([]);
   const refuses = { load: async () => new Failure(ROBOT.engine_unavailable, "no such device") };
-  expect(
-    await loadModels(Object.assign(new FakeEngine(), refuses), planned, new Catalog(), log, new Lifecycle()),
-  ).toMatchObject({
+  const refused = begun(Object.assign(new FakeEngine(), refuses), planned);
+  expect(await loadModels(refused, new Catalog(), log, new Lifecycle())).toMatchObject({
     message: "no such device",
     exit: 1,
   });
