@@ -7,12 +7,28 @@ export interface ProcessorTime {
   readonly allMs: number;
   /** Of the thread that runs the event loop: the process's first. */
   readonly loopMs: number;
+  /** Of the threads that decode and resize frames. */
+  readonly decodeMs: number;
 }
+
+/** The native engine's names of them begin so (native/src/pool.rs). */
+const DECODE_THREADS = "tendon-jpeg-";
 
 export async function processorTime(pid: number): Promise<ProcessorTime> {
   const threads = await readdir(`/proc/${pid}/task`);
-  const times = await Promise.all(threads.map((thread) => threadMs(pid, thread)));
-  return { allMs: times.reduce((sum, ms) => sum + ms, 0), loopMs: await threadMs(pid, String(pid)) };
+  const times = await Promise.all(
+    threads.map(async (thread) => ({ thread, name: await threadName(pid, thread), ms: await threadMs(pid, thread) })),
+  );
+  const sum = (some: typeof times) => some.reduce((sum, { ms }) => sum + ms, 0);
+  return {
+    allMs: sum(times),
+    loopMs: sum(times.filter(({ thread }) => thread === String(pid))),
+    decodeMs: sum(times.filter(({ name }) => name.startsWith(DECODE_THREADS))),
+  };
+}
+
+async function threadName(pid: number, thread: string): Promise<string> {
+  return await readFile(`/proc/${pid}/task/${thread}/comm`, "utf8").catch(() => "");
 }
 
 /** The first field of schedstat. A thread that ended meanwhile counts as nothing. */
@@ -22,7 +38,11 @@ async function threadMs(pid: number, thread: string): Promise<number> {
 }
 
 export function since(before: ProcessorTime, now: ProcessorTime): ProcessorTime {
-  return { allMs: now.allMs - before.allMs, loopMs: now.loopMs - before.loopMs };
+  return {
+    allMs: now.allMs - before.allMs,
+    loopMs: now.loopMs - before.loopMs,
+    decodeMs: now.decodeMs - before.decodeMs,
+  };
 }
 
 /** Resident memory; NaN for a process that has ended. */

@@ -13,11 +13,11 @@ const QUESTION = "What does a chunk cost as robots are added?";
 
 const MEANING = [
   "Processor ms/chunk: time on a core of the service's process over the measured time, by chunk that was answered, as Linux counts it;",
-  "all: of all its threads; loop: of the thread that runs the event loop, which no second core can help. Of a thread that ended",
-  "meanwhile nothing is counted. Closed loop over HTTP, a session for each robot: when the machine is full, latency grows with the number",
-  "of robots; the cost of a chunk should not. Resident: memory of the process at the end. The load generator is another process on the",
-  "same machine: its processor time is not counted, but it takes its share of the cores. Outside the window: the first requests of each",
-  "service, which warm it up.",
+  "all: of all its threads; decode: of those that decode and resize frames; loop: of the thread that runs the event loop, which no second",
+  "core can help. Of a thread that ended meanwhile nothing is counted. Closed loop over HTTP, a session for each robot: when the machine",
+  "is full, latency grows with the number of robots; the cost of a chunk should not. Resident: memory of the process at the end. The load",
+  "generator is another process on the same machine: its processor time is not counted, but it takes its share of the cores.",
+  "Outside the window: the first requests of each service, which warm it up.",
 ];
 
 function perChunk({ processor, chunks }: ScaleMeasurement, of: keyof ProcessorTime): number {
@@ -29,6 +29,7 @@ const COLUMNS: readonly Column<ScaleMeasurement>[] = [
   { name: "chunks", title: "chunks", of: ({ chunks }) => chunks },
   { name: "chunks_per_second", title: "chunks/s", digits: 1, of: ({ chunksPerSecond }) => chunksPerSecond },
   { name: "processor_ms_per_chunk", title: "all ms/chunk", digits: 2, of: (one) => perChunk(one, "allMs") },
+  { name: "decode_ms_per_chunk", title: "decode ms/chunk", digits: 2, of: (one) => perChunk(one, "decodeMs") },
   { name: "loop_ms_per_chunk", title: "loop ms/chunk", digits: 2, of: (one) => perChunk(one, "loopMs") },
   ...latencyColumns<ScaleMeasurement>(({ latency }) => latency),
   { name: "resident_mib", title: "resident MiB", of: (one) => one.residentBytes / 2 ** 20 },
