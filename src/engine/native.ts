@@ -4,6 +4,9 @@
  * Calls return within microseconds. Work happens on native threads, which report through one thread-safe callback with a
  * ticket and a status (channel.ts). Everything in this folder runs on the event loop's thread.
  */
+import { join } from "node:path";
+import { folders } from "../config/environment.ts";
+import { type GpuOptions, gpuOptions } from "../config/gpu.ts";
 import { Failure } from "../error/core.ts";
 import { Problem } from "../error/problem.ts";
 import { ROBOT } from "../error/robot.ts";
@@ -68,6 +71,7 @@ class NativeEngine implements Engine {
   private async loadNow({
     bundle,
     device,
+    gpu = gpuOptions(),
     replicas,
     threads,
     slots,
@@ -84,6 +88,7 @@ class NativeEngine implements Engine {
       slots: slots ?? null,
       run_ms_max: runMsMax,
       counted,
+      gpu: gpuPlan(gpu),
     };
     const text = Buffer.from(JSON.stringify(plan));
     const { calls, engine } = this.channel;
@@ -139,6 +144,21 @@ class NativeEngine implements Engine {
     await Promise.all([...this.models].map((model) => model.unload()));
     await this.channel.close();
   }
+}
+
+/** As native/src/provider.rs has them. */
+function gpuPlan({ precision, tf32, cudaGraph, arenaBytesMax, arenaExtend, engineCache, ...rest }: GpuOptions) {
+  const engines = join(folders().cache, "engines", `ort${PREBUILT.runtime.version}`);
+  return {
+    precision,
+    tf32,
+    cuda_graph: cudaGraph,
+    arena_bytes_max: arenaBytesMax ?? null,
+    arena_extend: arenaExtend,
+    engine_cache: engineCache ? engines : null,
+    cuda_behind: rest.cudaBehind,
+    shapes_on_cpu: rest.shapesOnCpu,
+  };
 }
 
 function cannotLoad(id: string, reason: string): Failure {
