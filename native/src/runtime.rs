@@ -221,8 +221,8 @@ impl Runtime {
 
     /// A failure, and what ONNX Runtime has logged of it.
     fn told(&self, error: &ort::Error) -> String {
-        let logged = lock(&self.logged);
-        if logged.is_empty() { error.to_string() } else { format!("{error}; {logged}") }
+        let (said, logged) = (plain(&error.to_string()), plain(&lock(&self.logged)));
+        if logged.is_empty() || said.contains(&logged) { said } else { format!("{said}; {logged}") }
     }
 
     /// Folder of the library, where its providers are.
@@ -241,6 +241,15 @@ impl Runtime {
         }
         Err(format!("{file} is not beside libonnxruntime.so.1"))
     }
+}
+
+/// A sentence of ONNX Runtime without the line of its source, its kind of error and the line break at its end.
+fn plain(text: &str) -> String {
+    const MARK: &str = "[ONNXRuntimeError] : ";
+    let said = text.rsplit(MARK).next().unwrap_or(text);
+    // The number and the name of the kind, each with a colon behind it.
+    let said = if said.len() == text.len() { said } else { said.splitn(3, " : ").last().unwrap_or(said) };
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the processor sums products of int8 in 32 bits. Without that ONNX Runtime's default kernels add two products of int8
@@ -271,6 +280,23 @@ mod tests {
         }
         assert_eq!(Threads::new(Some(3), 1), Threads { reader: 3, step: 3 });
         assert_eq!(Threads::new(None, 1).step, 1);
+    }
+
+    #[test]
+    fn a_sentence_of_onnx_runtime_is_told_without_the_line_of_its_source() {
+        let said = "/src/provider_bridge_ort.cc:1988 onnxruntime::Provider& onnxruntime::ProviderLibrary::Get() \
+                    [ONNXRuntimeError] : 1 : FAIL : Failed to load library /x/libonnxruntime_providers_cuda.so with error: \
+                    libcuda.so.1: cannot open shared object file: No such file or directory\n";
+        assert_eq!(
+            plain(said),
+            "Failed to load library /x/libonnxruntime_providers_cuda.so with error: libcuda.so.1: cannot open shared object \
+             file: No such file or directory"
+        );
+        assert_eq!(
+            plain("Failed to get a WebGPU adapter: No : adapters\n"),
+            "Failed to get a WebGPU adapter: No : adapters"
+        );
+        assert_eq!(plain(""), "");
     }
 
     #[test]

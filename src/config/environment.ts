@@ -44,7 +44,11 @@ export function folders(env: Environment = environment()): { config: string; dat
 export function ortFolders(env: Environment = environment()): { named?: string; kept?: string } {
   const given = env.TENDON_ORT_DIR || undefined;
   if (given === "none") return {};
-  return given === undefined ? { kept: join(folders(env).cache, "gpu") } : { named: resolve(given) };
+  return given === undefined ? { kept: keptOrtFolder(env) } : { named: resolve(given) };
+}
+
+export function keptOrtFolder(env: Environment = environment()): string {
+  return join(folders(env).cache, "gpu");
 }
 
 /** What a client command (`act`, `status`, …) takes from the environment. It wins over the credentials file. */

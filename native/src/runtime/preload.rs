@@ -1,5 +1,6 @@
-//! Opens the libraries that a provider library needs, from the folder of ONNX Runtime and before the provider is opened: the loader then
-//! finds them by their names, wherever the folder is. What is not in the folder is left to the loader's own search.
+//! Opens the libraries that a provider library needs, from the folder of ONNX Runtime and before the provider is opened. A provider
+//! library names them and no folder; the loader finds by name what is open already. What is not in the folder is left to the loader's
+//! own search.
 
 use crate::driver::words;
 use crate::sync::lock;
@@ -8,8 +9,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// Each behind those that it needs itself.
-const CUDA: [&str; 15] = [
+/// Each behind those that it needs itself. The parts of cuDNN are found by cuDNN, beside it.
+const CUDA: [&str; 8] = [
     "libcudart.so.13",
     "libnvJitLink.so.13",
     "libcublasLt.so.13",
@@ -17,16 +18,9 @@ const CUDA: [&str; 15] = [
     "libnvrtc.so.13",
     "libcurand.so.10",
     "libcufft.so.12",
-    "libcudnn_ops.so.9",
-    "libcudnn_cnn.so.9",
-    "libcudnn_adv.so.9",
-    "libcudnn_graph.so.9",
-    "libcudnn_heuristic.so.9",
-    "libcudnn_engines_precompiled.so.9",
-    "libcudnn_engines_runtime_compiled.so.9",
     "libcudnn.so.9",
 ];
-const TENSORRT: [&str; 3] = ["libnvinfer.so.10", "libnvinfer_plugin.so.10", "libnvonnxparser.so.10"];
+const TENSORRT: [&str; 2] = ["libnvinfer.so.10", "libnvonnxparser.so.10"];
 
 static OPENED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
