@@ -11,7 +11,7 @@ export type Driver =
   | { readonly state: "failed"; readonly version: string; readonly reason: string }
   | { readonly state: "ready"; readonly version: string; readonly devices: readonly Gpu[] };
 
-export interface Gpu {
+interface Gpu {
   readonly name: string;
   /** For example `sm_90`. */
   readonly arch: string;

@@ -4,9 +4,8 @@
  * Calls return within microseconds. Work happens on native threads, which report through one thread-safe callback with a
  * ticket and a status (channel.ts). Everything in this folder runs on the event loop's thread.
  */
-import { join } from "node:path";
 import { folders } from "../config/environment.ts";
-import { type GpuOptions, gpuOptions } from "../config/gpu.ts";
+import { gpuOptions } from "../config/gpu.ts";
 import { Failure } from "../error/core.ts";
 import { Problem } from "../error/problem.ts";
 import { ROBOT } from "../error/robot.ts";
@@ -15,6 +14,7 @@ import { STATUS, Stats } from "./abi.ts";
 import { bindLibrary, lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";
 import { type Engine, type EngineStats, type LoadOptions, type Model, runMsMaxOf } from "./engine.ts";
+import { gpuPlan } from "./gpu-plan.ts";
 import { locateLibraries, PREBUILT } from "./library.ts";
 import { NativeModel } from "./model.ts";
 import { ResultSlots } from "./result.ts";
@@ -88,7 +88,7 @@ class NativeEngine implements Engine {
       slots: slots ?? null,
       run_ms_max: runMsMax,
       counted,
-      gpu: gpuPlan(gpu),
+      gpu: gpuPlan(gpu, folders().cache),
     };
     const text = Buffer.from(JSON.stringify(plan));
     const { calls, engine } = this.channel;
@@ -144,21 +144,6 @@ class NativeEngine implements Engine {
     await Promise.all([...this.models].map((model) => model.unload()));
     await this.channel.close();
   }
-}
-
-/** As native/src/provider.rs has them. */
-function gpuPlan({ precision, tf32, cudaGraph, arenaBytesMax, arenaExtend, engineCache, ...rest }: GpuOptions) {
-  const engines = join(folders().cache, "engines", `ort${PREBUILT.runtime.version}`);
-  return {
-    precision,
-    tf32,
-    cuda_graph: cudaGraph,
-    arena_bytes_max: arenaBytesMax ?? null,
-    arena_extend: arenaExtend,
-    engine_cache: engineCache ? engines : null,
-    cuda_behind: rest.cudaBehind,
-    shapes_on_cpu: rest.shapesOnCpu,
-  };
 }
 
 function cannotLoad(id: string, reason: string): Failure {

@@ -6,7 +6,7 @@ import { open, readdir, realpath, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Problem } from "../error/problem.ts";
 
-export const PROVIDER_FILES = {
+const PROVIDER_FILES = {
   shared: "libonnxruntime_providers_shared.so",
   cuda: "libonnxruntime_providers_cuda.so",
   tensorrt: "libonnxruntime_providers_tensorrt.so",

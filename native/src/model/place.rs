@@ -114,7 +114,8 @@ impl Model {
     /// What its sessions may run on, and with which options; the reason why the device cannot do what they say.
     fn providers(&self, runtime: &runtime::Runtime, options: &GpuOptions, device: Device) -> Result<Providers, String> {
         provider::fits(device, options, device.reach())?;
-        let shapes_on_cpu = options.shapes_on_cpu;
+        // WebGPU leaves other nodes to the CPU than a driver of NVIDIA does.
+        let shapes_on_cpu = options.shapes_on_cpu && !matches!(device, Device::WebGpu(_));
         if rehearsal::of(&device.name()).is_some() {
             return Ok(Providers { chain: Vec::new(), shapes_on_cpu });
         }

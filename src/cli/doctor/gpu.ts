@@ -7,12 +7,18 @@ import { type Check, green, red } from "./checks.ts";
 /** Of the first driver that serves CUDA 13. */
 const DRIVER = "the NVIDIA driver, 580 or newer,";
 
+const SHIPPED = "WebGPU is in the ONNX Runtime that ships alone; TENDON_ORT_DIR=none uses that";
+
 /** `gpus`: those that the kernel shows. A provider that does not run is never red: a model that needs it is. */
 export function gpuChecks({ driver, tried }: Devices, folder: OrtFolder | undefined, gpus: readonly string[]): Check[] {
   return [
     driverCheck(driver, gpus),
     ...(folder === undefined ? [] : [green("ONNX Runtime", `of ${folder.dir}, with ${folder.providers.join(", ")}`)]),
-    ...tried.map(({ device, refused }) => providerCheck(device, refused, gpus.length > 0 || driver.state === "ready")),
+    ...tried.map(({ device, refused }) => {
+      const check = providerCheck(device, refused, gpus.length > 0 || driver.state === "ready");
+      const without = folder !== undefined && refused !== null && check.name === "webgpu";
+      return without ? { ...check, todo: SHIPPED } : check;
+    }),
   ];
 }
 

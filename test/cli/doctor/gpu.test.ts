@@ -78,6 +78,9 @@ test("where ONNX Runtime is from is told with its providers", () => {
   const folder = { dir: "/opt/ort", runtime: "/opt/ort/libonnxruntime.so.1", providers: ["cuda"] as const };
   const checks = gpuChecks({ driver: absent, tried: [] }, folder, []);
   expect(checks.map(({ name, found }) => `${name}: ${found}`)).toContain("ONNX Runtime: of /opt/ort, with cuda");
+  const webgpu = [{ device: "webgpu:0", refused: "not in this build" }];
+  const note = (of?: typeof folder) => gpuChecks({ driver: absent, tried: webgpu }, of, []).at(-1)?.todo;
+  expect([note(), note(folder)]).toEqual([undefined, expect.stringContaining("TENDON_ORT_DIR=none")]);
 });
 
 test("the devices of this machine can be tried", async () => {
