@@ -161,9 +161,9 @@ impl Runtime {
     /// Why nothing runs on the device, tried with a graph of one node; None if it does.
     pub fn refusal(&self, device: Device) -> Option<String> {
         let graph = onnx::graph_with(&["x"], &["y"], &[onnx::node("only", "Relu", &["x"], &["y"])]);
-        let options = GpuOptions { shapes_on_cpu: false, ..GpuOptions::default() };
-        // Each by itself: TensorRT is not there because CUDA is.
-        let chain = provider::chain(device, &GpuOptions { cuda_behind: false, ..options }, None);
+        // TensorRT by itself: it is not there because CUDA is.
+        let alone = GpuOptions { cuda_behind: false, ..GpuOptions::default() };
+        let chain = provider::chain(device, &alone, None);
         let providers = Providers { chain, shapes_on_cpu: false };
         self.forget_logged();
         let open = || self.builder(1, &providers)?.commit_from_memory(&graph);
