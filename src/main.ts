@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> 
   sample: async () => (await import("./cli/sample.ts")).sample,
   models: async () => (await import("./cli/models.ts")).models,
   doctor: async () => (await import("./cli/doctor.ts")).doctor,
+  setup: async () => (await import("./cli/setup.ts")).setup,
   config: async () => (await import("./cli/config.ts")).config,
   bundle: async () => (await import("./cli/bundle.ts")).bundle,
   bench: async () => (await import("./cli/bench.ts")).bench,

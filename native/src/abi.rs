@@ -1,5 +1,5 @@
 //! The C ABI: the only place that reads pointers of the caller. The calls of a frame are in `abi/frames.rs`,
-//! those of a run in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`.
+//! those of a run in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
 //! - They return at once. Each accepted `tendon_load`, `tendon_unload` and `tendon_observe` ends in one completion
@@ -14,6 +14,7 @@
 
 mod body;
 mod connections;
+mod devices;
 pub mod frames;
 pub mod runs;
 

@@ -10,7 +10,7 @@ use crate::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;

@@ -7,6 +7,8 @@
 //! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`, `episode.rs`: tokens, ONNX Runtime with bound buffers, the flow loop,
 //!    episode memory.
 //!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end.
+//!    `provider.rs`, `assignment.rs`, `shapes.rs`, `driver.rs`, `engines.rs`: what a provider is told, which nodes it runs, the GPU's driver,
+//!    the engines that TensorRT keeps.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
 //! Beside it `connections.rs`: the connections of this process, for the server above.
@@ -14,9 +16,11 @@
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
-//! `unsafe` is used in eleven places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
+//! `unsafe` is used in fifteen places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
 //! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
 //! binding), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one environment variable),
+//! `runtime/preload.rs` (libraries of a GPU), `driver.rs` (the driver's calls), `engines.rs` (TensorRT's version), `assignment.rs` (ONNX
+//! Runtime's record),
 //! `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2).
 
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -24,11 +28,14 @@
 
 pub mod abi;
 mod allocator;
+mod assignment;
 pub mod body;
 pub mod chunk;
 mod completion;
 mod connections;
+mod driver;
 mod engine;
+mod engines;
 mod episode;
 mod fault;
 mod flow;
@@ -40,9 +47,11 @@ pub mod manifest;
 mod memory;
 mod model;
 pub mod noise;
+mod onnx;
 mod parity;
 mod pool;
 mod prompt;
+mod provider;
 mod queue;
 mod rehearsal;
 mod replica;
@@ -50,6 +59,7 @@ pub mod resize;
 mod run;
 mod running;
 mod runtime;
+mod shapes;
 mod status;
 mod sync;
 mod thread;

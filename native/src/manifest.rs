@@ -8,6 +8,7 @@ pub use graphs::{Dim, Dtype, Extent, Graph, Graphs, Port, Role};
 pub use norm::{ColumnStats, NormStats};
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
+use crate::provider::GpuOptions;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -31,6 +32,9 @@ pub struct LoadPlan {
     /// False: the model is there to warm the engine up. It has few frame slots, and no counter knows of it.
     #[serde(default = "yes")]
     pub counted: bool,
+    /// How it runs on a GPU; absent: as the CPU computes.
+    #[serde(default)]
+    pub gpu: GpuOptions,
 }
 
 fn yes() -> bool {

@@ -1,10 +1,15 @@
 //! ONNX Runtime: opened once by path, and one session per graph on the device that was asked for.
 
+mod preload;
+
+use crate::assignment;
 use crate::graph::Reach;
+use crate::onnx;
+use crate::provider::{self, GpuOptions, Kind, Provider};
 use crate::sync::lock;
-use ort::ep::{self, ExecutionProviderDispatch};
 use ort::logging::LogLevel;
 use ort::session::Session;
+use ort::session::builder::SessionBuilder;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -113,6 +118,15 @@ impl Device {
     }
 }
 
+/// What a session may run on.
+#[derive(Debug, PartialEq)]
+pub struct Providers {
+    /// The preferred one first; none: the CPU.
+    pub chain: Vec<Provider>,
+    /// Nodes that compute shapes may run on the CPU.
+    pub shapes_on_cpu: bool,
+}
+
 impl Runtime {
     fn new(path: &Path) -> Result<Runtime, String> {
         let logged = Arc::new(Mutex::new(String::new()));
@@ -133,47 +147,87 @@ impl Runtime {
         Ok(Runtime { environment, folder, logged })
     }
 
-    /// A session of the graph at `path` on exactly this device, or the reason why not.
-    pub fn session(&self, path: &Path, device: Device, threads: u32) -> Result<Session, String> {
-        let provider: Option<ExecutionProviderDispatch> = match device {
-            Device::Cpu => None,
-            Device::Cuda(id) => {
-                self.needs("libonnxruntime_providers_cuda.so")?;
-                // TF32 has ten bits of mantissa: its rows would not be those of f32.
-                Some(ep::CUDA::default().with_device_id(id).with_tf32(false).build())
-            }
-            Device::TensorRt(id) => {
-                self.needs("libonnxruntime_providers_tensorrt.so")?;
-                Some(ep::TensorRT::default().with_device_id(id).build())
-            }
-            Device::WebGpu(id) => {
-                needs_gpu_node()?;
-                Some(ep::WebGPU::default().with_device_id(id).build())
-            }
-        };
-        let session = || -> ort::Result<Session> {
-            let mut builder = Session::builder(&self.environment)?
-                .with_intra_threads(threads as usize)?
-                .with_inter_threads(1)?
-                // Spinning threads would keep the event loop from its core, outside of runs.
-                .with_intra_op_spinning(threads > 1)?
-                .with_config_entry("session.intra_op.spin_duration_us", SPIN_US)?
-                .with_config_entry("session.force_spinning_stop", "1")?
-                .with_inter_op_spinning(false)?;
-            if !has_vnni() {
-                builder = builder.with_config_entry("session.x64quantprecision", "1")?;
-            }
-            if let Some(provider) = provider {
-                // Refuses a graph that would run on the CPU in part.
-                builder =
-                    builder.with_execution_providers([provider.error_on_failure()])?.with_disable_cpu_fallback()?;
-            }
-            builder.commit_from_file(path)
-        };
-        session().map_err(|error| {
-            let logged = lock(&self.logged);
-            if logged.is_empty() { error.to_string() } else { format!("{error}; {logged}") }
+    /// A session of the graph at `path` with these providers alone, or the reason why not. Without providers: on the CPU.
+    pub fn session(&self, path: &Path, threads: u32, providers: &Providers) -> Result<Session, String> {
+        providers.chain.iter().try_for_each(|provider| self.ready(provider))?;
+        let open = || self.builder(threads, providers)?.commit_from_file(path);
+        let session = open().map_err(|error| self.told(&error))?;
+        if !providers.chain.is_empty() && providers.shapes_on_cpu {
+            assignment::check(&session, path)?;
+        }
+        Ok(session)
+    }
+
+    /// Why nothing runs on the device, tried with a graph of one node; None if it does.
+    pub fn refusal(&self, device: Device) -> Option<String> {
+        let graph = onnx::graph_with(&["x"], &["y"], &[onnx::node("only", "Relu", &["x"], &["y"])]);
+        // TensorRT by itself: it is not there because CUDA is.
+        let alone = GpuOptions { cuda_behind: false, ..GpuOptions::default() };
+        let chain = provider::chain(device, &alone, None);
+        let providers = Providers { chain, shapes_on_cpu: false };
+        self.forget_logged();
+        let open = || self.builder(1, &providers)?.commit_from_memory(&graph);
+        let tried = providers.chain.iter().try_for_each(|provider| self.ready(provider));
+        tried.and_then(|()| open().map(|_session| ()).map_err(|error| self.told(&error))).err()
+    }
+
+    /// Options of a session, apart from those of a file.
+    fn builder(&self, threads: u32, providers: &Providers) -> ort::Result<SessionBuilder> {
+        let mut builder = self.plain(threads)?;
+        if providers.chain.is_empty() {
+            return Ok(builder);
+        }
+        let dispatches: Vec<_> = providers.chain.iter().map(Provider::dispatch).collect();
+        builder = builder.with_execution_providers(dispatches)?;
+        Ok(if providers.shapes_on_cpu {
+            builder.with_config_entry(assignment::RECORD, "1")?
+        } else {
+            // Refuses a graph that would run on the CPU in part.
+            builder.with_disable_cpu_fallback()?
         })
+    }
+
+    /// Options of a session on the CPU.
+    pub fn plain(&self, threads: u32) -> ort::Result<SessionBuilder> {
+        let mut builder = Session::builder(&self.environment)?
+            .with_intra_threads(threads as usize)?
+            .with_inter_threads(1)?
+            // Spinning threads would keep the event loop from its core, outside of runs.
+            .with_intra_op_spinning(threads > 1)?
+            .with_config_entry("session.intra_op.spin_duration_us", SPIN_US)?
+            .with_config_entry("session.force_spinning_stop", "1")?
+            .with_inter_op_spinning(false)?;
+        if !has_vnni() {
+            builder = builder.with_config_entry("session.x64quantprecision", "1")?;
+        }
+        Ok(builder)
+    }
+
+    /// Whether a provider can be tried at all; opens what its library needs.
+    fn ready(&self, provider: &Provider) -> Result<(), String> {
+        match provider.kind {
+            Kind::Cuda => {
+                self.needs("libonnxruntime_providers_cuda.so")?;
+                preload::cuda(&self.folder)
+            }
+            Kind::TensorRt => {
+                self.needs("libonnxruntime_providers_tensorrt.so")?;
+                preload::cuda(&self.folder)?;
+                preload::tensorrt(&self.folder)
+            }
+            Kind::WebGpu => needs_gpu_node(),
+        }
+    }
+
+    /// A failure, and what ONNX Runtime has logged of it.
+    fn told(&self, error: &ort::Error) -> String {
+        let (said, logged) = (plain(&error.to_string()), plain(&lock(&self.logged)));
+        if logged.is_empty() || said.contains(&logged) { said } else { format!("{said}; {logged}") }
+    }
+
+    /// Folder of the library, where its providers are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Clears the last logged error, before another device is tried.
@@ -187,6 +241,15 @@ impl Runtime {
         }
         Err(format!("{file} is not beside libonnxruntime.so.1"))
     }
+}
+
+/// A sentence of ONNX Runtime without the line of its source, its kind of error and the line break at its end.
+fn plain(text: &str) -> String {
+    const MARK: &str = "[ONNXRuntimeError] : ";
+    let said = text.rsplit(MARK).next().unwrap_or(text);
+    // The number and the name of the kind, each with a colon behind it.
+    let said = if said.len() == text.len() { said } else { said.splitn(3, " : ").last().unwrap_or(said) };
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Whether the processor sums products of int8 in 32 bits. Without that ONNX Runtime's default kernels add two products of int8
@@ -217,6 +280,23 @@ mod tests {
         }
         assert_eq!(Threads::new(Some(3), 1), Threads { reader: 3, step: 3 });
         assert_eq!(Threads::new(None, 1).step, 1);
+    }
+
+    #[test]
+    fn a_sentence_of_onnx_runtime_is_told_without_the_line_of_its_source() {
+        let said = "/src/provider_bridge_ort.cc:1988 onnxruntime::Provider& onnxruntime::ProviderLibrary::Get() \
+                    [ONNXRuntimeError] : 1 : FAIL : Failed to load library /x/libonnxruntime_providers_cuda.so with error: \
+                    libcuda.so.1: cannot open shared object file: No such file or directory\n";
+        assert_eq!(
+            plain(said),
+            "Failed to load library /x/libonnxruntime_providers_cuda.so with error: libcuda.so.1: cannot open shared object \
+             file: No such file or directory"
+        );
+        assert_eq!(
+            plain("Failed to get a WebGPU adapter: No : adapters\n"),
+            "Failed to get a WebGPU adapter: No : adapters"
+        );
+        assert_eq!(plain(""), "");
     }
 
     #[test]

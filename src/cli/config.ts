@@ -1,4 +1,5 @@
 /** `tendon config`: what `serve` would run with, as tendon.toml says it, every default written out and every secret left out. */
+import { ortFolders } from "../config/environment.ts";
 import { effectiveSettings } from "../config/serve.ts";
 import { Problem } from "../error/problem.ts";
 import type { Command } from "./frame/command.ts";
@@ -18,18 +19,23 @@ export const config: Command = {
     // Drills, which need `--dev`, are none of this command's business.
     const effective = await effectiveSettings({ data, models, config: file, dev: true, json: false });
     if (effective instanceof Problem) return effective;
-    const { configPath, top, oidc, llm, robot, secrets } = effective;
+    const { configPath, top, gpu, oidc, llm, robot, secrets } = effective;
+    const { named } = ortFolders();
     const lines = [
       `# What serve runs with here. Its file: ${configPath}`,
       ...secrets.map((name) => `# ${name} is set; it is not shown.`),
       ...linesOf(top),
       ...("models" in top ? [] : ["# models: those that ship with the executable"]),
       ...("blobs" in top ? [] : ["# blobs: the bytes of runs are in the data folder"]),
+      ...(named === undefined ? [] : [`# TENDON_ORT_DIR: ONNX Runtime comes from ${named}`]),
+      "",
+      "[gpu]",
+      ...linesOf(gpu),
       ...(oidc ? ["", "[oidc]", ...linesOf(oidc)] : []),
       ...tables("llm", llm),
       ...tables("robot", robot),
     ];
-    return answer(given, { ...top, ...(oidc && { oidc }), llm, robot, secrets }, lines.join("\n"));
+    return answer(given, { ...top, gpu, ...(oidc && { oidc }), llm, robot, secrets }, lines.join("\n"));
   },
 };
 

@@ -2,12 +2,13 @@
 import { availableParallelism } from "node:os";
 import { installedBundles } from "../bundle/read.ts";
 import { type ServeConfig, serveConfig } from "../config/serve.ts";
+import { type Devices, readDevices } from "../engine/devices.ts";
 import { type Engine, LOAD_MS_MAX } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";
 import { Failure } from "../error/core.ts";
 import { EXIT, Problem } from "../error/problem.ts";
-import { readMachine } from "../measure/machine.ts";
+import { type Machine, readMachine } from "../measure/machine.ts";
 import { DOMAINS } from "../service/domains.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
@@ -25,6 +26,7 @@ import {
   red,
 } from "./doctor/checks.ts";
 import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
+import { gpuChecks } from "./doctor/gpu.ts";
 import { providerChecks } from "./doctor/providers.ts";
 import { runStorageCheck } from "./doctor/run-storage.ts";
 import type { Command } from "./frame/command.ts";
@@ -47,8 +49,8 @@ export const doctor: Command = {
     const checks = machineChecks(machine);
     // On a wrong processor or C library the native library would crash this process instead of saying why.
     if (checks.every((check) => check.ok || check.name === "GPU")) {
-      const served: Served = settings instanceof Problem ? { modelsDir: models, robot: new Map() } : settings;
-      checks.push(...(await engineChecks(served, machine.lockableBytes)));
+      const served: Served = settings instanceof Problem ? { modelsDir: models, gpu: {}, robot: new Map() } : settings;
+      checks.push(...(await engineChecks(served, machine)));
     }
     if (settings instanceof Problem) checks.push(red("configuration", settings.message));
     else {
@@ -73,10 +75,10 @@ async function databaseCheck({ dataDir, databaseUrl }: ServeConfig): Promise<Che
 }
 
 /** What of the configuration the bundles need. */
-type Served = Pick<ServeConfig, "modelsDir" | "robot">;
+type Served = Pick<ServeConfig, "modelsDir" | "gpu" | "robot">;
 
 /** Libraries, engine, and every bundle verified, loaded and run once on the device that is configured for it. */
-async function engineChecks(served: Served, lockableBytes: number): Promise<Check[]> {
+async function engineChecks(served: Served, { lockableBytes, gpus }: Machine): Promise<Check[]> {
   const libraries = await locateLibraries();
   if (libraries instanceof Problem) return [red("libraries", libraries.message)];
   const checks = [libraryCheck(libraries.source, libraries.dir)];
@@ -88,7 +90,11 @@ async function engineChecks(served: Served, lockableBytes: number): Promise<Chec
     const { version, runtimeVersion, jpegVersion } = engine;
     const found = `${version}, ONNX Runtime ${runtimeVersion}, libjpeg-turbo ${jpegVersion}`;
     checks.push(green("engine", found));
-    checks.push(...(await bundleChecks(engine, served)));
+    const devices = await readDevices();
+    if (devices instanceof Problem) checks.push(red("devices", devices.message));
+    else checks.push(...gpuChecks(devices, libraries.gpu, gpus));
+    const told = devices instanceof Problem ? [] : devices.tried;
+    checks.push(...(await bundleChecks(engine, served, told)));
     const { lockedBytes, tensorBytes } = engine.stats();
     if (tensorBytes > 0) checks.push(lockCheck(lockedBytes, tensorBytes, lockableBytes));
     return checks;
@@ -99,11 +105,15 @@ async function engineChecks(served: Served, lockableBytes: number): Promise<Chec
 }
 
 /** Leaves the models loaded: their memory is checked next, and closing the engine unloads them. */
-async function bundleChecks(engine: Engine, { modelsDir, robot }: Served): Promise<Check[]> {
+async function bundleChecks(
+  engine: Engine,
+  { modelsDir, gpu, robot }: Served,
+  told: Devices["tried"],
+): Promise<Check[]> {
   const bundles = await installedBundles(modelsDir);
   if (bundles instanceof Problem) return [red("bundles", bundles.message)];
   // Whether random weights and the device `echo` may be served is asked at the start of `serve`, not here.
-  const plan = planModels(bundles, { robot, dev: true });
+  const plan = planModels(bundles, { gpu, robot, dev: true });
   if (plan instanceof Problem) return [red("bundles", plan.message)];
   const checks: Check[] = [];
   for (const options of plan) {
@@ -111,7 +121,7 @@ async function bundleChecks(engine: Engine, { modelsDir, robot }: Served): Promi
     const { id } = manifest;
     const model = await engine.load(options);
     if (model instanceof Failure) checks.push(red(id, model.message));
-    else checks.push(bundleCheck(manifest, model));
+    else checks.push(bundleCheck(manifest, model, told));
   }
   return checks;
 }

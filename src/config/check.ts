@@ -36,19 +36,24 @@ function expectation(schema: TSchema, value: unknown): string {
   return `must be ${schema.expected ?? "a table"}, not ${JSON.stringify(value)}`;
 }
 
+/** Tables without an id. */
+const ONCE: ReadonlySet<string> = new Set(["gpu", "oidc"]);
+
 function sentence({ type, path, schema: field, value }: ValueError): string {
   const keys = path
     .split("/")
     .slice(1)
     .map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~"));
   const key = keys.at(-1) ?? "";
-  // Of the tables at the top, the second key is an id: [robot."ID"].
+  // Of the tables at the top, the second key is an id: [robot."ID"]. But for those that are there once.
   const [kind, id] = keys;
-  const table = id === undefined ? "" : `[${kind}."${id}"]`;
-  const inside = keys.length > 2 ? `${table}: ` : "";
+  const once = kind !== undefined && ONCE.has(kind);
+  const table = once ? `[${kind}]` : id === undefined ? "" : `[${kind}."${id}"]`;
+  const inside = once || keys.length > 2 ? `${table}: ` : "";
   if (type === ValueErrorType.ObjectAdditionalProperties) {
     return `${inside}unknown key '${key}'; did you mean '${nearest(key, Object.keys(field.properties ?? {}))}'?`;
   }
   if (type === ValueErrorType.ObjectRequiredProperty) return `${inside}the key '${key}' is missing`;
-  return `${keys.length === 2 ? table : inside + key} ${expectation(field, value)}`;
+  if (once && keys.length === 1) return `${table} ${expectation(field, value)}`;
+  return `${keys.length === 2 && !once ? table : inside + key} ${expectation(field, value)}`;
 }

@@ -1,6 +1,6 @@
 /** The only reader of the process' environment variables, and what is taken from them apart from the settings of `serve`. */
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -35,6 +35,20 @@ export function folders(env: Environment = environment()): { config: string; dat
     data: folder(env.XDG_DATA_HOME, ".local/share"),
     cache: folder(env.XDG_CACHE_HOME, ".cache"),
   };
+}
+
+/**
+ * Folders with an ONNX Runtime that has the providers of GPUs. `named` must be usable; `kept` is where `tendon setup gpu` puts one, and
+ * is used if it is there. `TENDON_ORT_DIR=none`: neither.
+ */
+export function ortFolders(env: Environment = environment()): { named?: string; kept?: string } {
+  const given = env.TENDON_ORT_DIR || undefined;
+  if (given === "none") return {};
+  return given === undefined ? { kept: keptOrtFolder(env) } : { named: resolve(given) };
+}
+
+export function keptOrtFolder(env: Environment = environment()): string {
+  return join(folders(env).cache, "gpu");
 }
 
 /** What a client command (`act`, `status`, …) takes from the environment. It wins over the credentials file. */

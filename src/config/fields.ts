@@ -24,7 +24,7 @@ export function text(fallback?: string) {
   return Type.String({ minLength: 1, expected: "a text that is not empty", default: fallback });
 }
 
-export function flag(fallback: boolean) {
+export function flag(fallback?: boolean) {
   return Type.Boolean({ expected: "true or false", default: fallback });
 }
 
@@ -36,6 +36,17 @@ export function whole(minimum: number, maximum: number, fallback?: number) {
 export function seconds(maximum: number, fallback: number) {
   const expected = `a number of seconds from 0.001 to ${maximum}`;
   return Type.Number({ minimum: 0.001, maximum, expected, default: fallback });
+}
+
+/** One of some words, which the message lists. */
+export function oneOf<const Word extends string>(words: readonly [Word, ...Word[]], fallback?: Word) {
+  const quoted = words.map((word) => `"${word}"`);
+  const expected = `${quoted.slice(0, -1).join(", ")} or ${quoted.at(-1)}`;
+  const schema = Type.Union(
+    words.map((word) => Type.Literal(word)),
+    { expected, default: fallback },
+  );
+  return Type.Unsafe<Word>(schema);
 }
 
 export function either<A extends string, B extends string>(one: A, other: B, fallback?: A | B) {

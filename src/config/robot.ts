@@ -2,6 +2,7 @@
 import { type StaticDecode, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { flag, rate, whole } from "./fields.ts";
+import { GPU_KEYS, gpuOf } from "./gpu.ts";
 
 const DeviceName = Type.String({ pattern: "^(auto|cpu|echo|(cuda|tensorrt|webgpu):\\d{1,2})$" });
 
@@ -17,6 +18,7 @@ export const RobotTable = Type.Object(
     }),
     /** Threads inside one run; absent: as many as the machine has for it. */
     threads: Type.Optional(whole(1, 256)),
+    ...GPU_KEYS,
     /** Serve random weights, or the device `echo`, outside `--dev`. */
     allow_reference: flag(false),
     prompt_usd_per_mtok: Type.Optional(rate()),
@@ -80,6 +82,8 @@ export function robotConfig(table: StaticDecode<typeof RobotTable>) {
     slots: table.slots,
     device: table.device,
     threads: table.threads,
+    /** Keys of the table `[gpu]` that differ for this model. */
+    gpu: Object.freeze(gpuOf(table)),
     allowReference: table.allow_reference,
     /** Where the file has them. */
     rates: Object.freeze({

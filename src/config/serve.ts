@@ -13,6 +13,7 @@ import { BLOB_SETTINGS, blobOptions, type S3Options } from "./blobs.ts";
 import { fieldFault, readTable, readToml } from "./check.ts";
 import { clientConfig, type Environment, environment, folders } from "./environment.ts";
 import { either, hostPort, networks, seconds, text, whole } from "./fields.ts";
+import { GpuTable, gpuTable } from "./gpu.ts";
 import { LlmTable, llmConfig } from "./llm.ts";
 import { OidcTable, oidcConfig } from "./oidc.ts";
 import { RobotTable, robotConfig, robotTables } from "./robot.ts";
@@ -55,7 +56,13 @@ const tables = <S extends TSchema>(kind: string, table: S) =>
   Type.Record(Type.String(), table, { expected: `tables, each of the form [${kind}."ID"]`, default: {} });
 
 const FILE = Type.Object(
-  { ...SETTINGS, oidc: Type.Optional(OidcTable), llm: tables("llm", LlmTable), robot: tables("robot", RobotTable) },
+  {
+    ...SETTINGS,
+    gpu: GpuTable,
+    oidc: Type.Optional(OidcTable),
+    llm: tables("llm", LlmTable),
+    robot: tables("robot", RobotTable),
+  },
   { additionalProperties: false },
 );
 
@@ -73,7 +80,7 @@ export async function effectiveSettings(flags: ServeFlags, env: Environment = en
   if (read instanceof Problem) return read;
   const { settings, decided } = read;
   const { blobs, configPath } = decided;
-  const { llm, robot, oidc, ...top } = Value.Encode(FILE, settings);
+  const { gpu, llm, robot, oidc, ...top } = Value.Encode(FILE, settings);
   return {
     configPath,
     top: {
@@ -81,6 +88,7 @@ export async function effectiveSettings(flags: ServeFlags, env: Environment = en
       data: resolve(settings.data ?? folders(env).data),
       ...(blobs && { s3_path_style: blobs.pathStyle ? "on" : "off" }),
     },
+    gpu: gpuTable(gpu),
     oidc,
     llm,
     robot: Object.fromEntries(robotTables(robot)),
@@ -203,6 +211,8 @@ function serveSettings(
     drills,
     json: flags.json,
     credentialsPath: clientConfig(env).credentialsPath,
+    /** How models run on a GPU, where their tables do not say otherwise. */
+    gpu: Object.freeze(file.gpu),
     llm: mapped(file.llm, llmConfig),
     /** Keys of the providers by their variables. Secrets. */
     providerKeys: providerKeys(file.llm, env),

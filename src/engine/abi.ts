@@ -1,6 +1,6 @@
 /** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 5;
+export const ABI_VERSION = 6;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;

@@ -6,6 +6,7 @@
  * `invalid_image`, `instruction_too_long`, `engine_unavailable`, `model_failure`.
  */
 import type { Manifest } from "../bundle/manifest.ts";
+import type { GpuOptions } from "../config/gpu.ts";
 import type { Failure } from "../error/core.ts";
 import { LIMITS } from "../limits.ts";
 
@@ -22,6 +23,8 @@ export interface LoadOptions {
   readonly bundle: Bundle;
   /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`. */
   readonly device: string;
+  /** How it runs on a GPU; undefined: as the CPU computes. */
+  readonly gpu?: GpuOptions;
   readonly replicas: number;
   /** Session slots per replica of a model with memory; undefined: as many as 1 GiB holds, 64 at most. */
   readonly slots: number | undefined;

@@ -2,10 +2,11 @@
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { folders } from "../config/environment.ts";
+import { folders, ortFolders } from "../config/environment.ts";
 import { Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
 import { EMBEDDED, EMBEDDED_ID } from "./embedded.ts";
+import { type OrtFolder, ortFolder } from "./ort-folder.ts";
 import { unpack } from "./payload.ts";
 
 /** The two libraries that come prebuilt from npm: one file of each package, pinned by digest. */
@@ -38,6 +39,8 @@ export interface Installed {
   /** Absolute paths. */
   readonly library: string;
   readonly runtime: string;
+  /** Where `runtime` is from, if it is not the one that ships: it has the providers of GPUs, and no WebGPU. */
+  readonly gpu: OrtFolder | undefined;
   readonly jpeg: string;
   readonly bundles: readonly BundlePlace[];
 }
@@ -46,8 +49,18 @@ let located: Promise<Installed | Problem> | undefined;
 
 /** Finds, and in the executable unpacks, what ships with tendon; once per process. */
 export function locateLibraries(): Promise<Installed | Problem> {
-  located ??= EMBEDDED.length > 0 ? unpacked() : built();
+  located ??= locate();
   return located;
+}
+
+async function locate(): Promise<Installed | Problem> {
+  const shipped = await (EMBEDDED.length > 0 ? unpacked() : built());
+  if (shipped instanceof Problem) return shipped;
+  const { named, kept } = ortFolders();
+  const dir = named ?? (kept !== undefined && existsSync(kept) ? kept : undefined);
+  if (dir === undefined) return shipped;
+  const gpu = await ortFolder(dir, PREBUILT.runtime.version);
+  return gpu instanceof Problem ? gpu : { ...shipped, runtime: gpu.runtime, gpu };
 }
 
 async function unpacked(): Promise<Installed | Problem> {
@@ -60,6 +73,7 @@ async function unpacked(): Promise<Installed | Problem> {
       dir: payload.note,
       library: at("lib/libtendon.so"),
       runtime: at(`lib/${PREBUILT.runtime.file}`),
+      gpu: undefined,
       jpeg: at(`lib/${PREBUILT.jpeg.file}`),
       bundles: [...names].map((name) => ({
         name,
@@ -83,5 +97,5 @@ async function built(): Promise<Installed | Problem> {
     .filter((entry) => entry.isDirectory() && !entry.name.includes(".building-"))
     .map((entry) => entry.name);
   const bundles = names.sort().map((name) => ({ name, path: (file: string) => join(models, name, file) }));
-  return { source: "built", dir: join(root, "native/target/release"), library, runtime, jpeg, bundles };
+  return { source: "built", dir: join(root, "native/target/release"), library, runtime, gpu: undefined, jpeg, bundles };
 }

@@ -4,6 +4,8 @@
  * Calls return within microseconds. Work happens on native threads, which report through one thread-safe callback with a
  * ticket and a status (channel.ts). Everything in this folder runs on the event loop's thread.
  */
+import { folders } from "../config/environment.ts";
+import { gpuOptions } from "../config/gpu.ts";
 import { Failure } from "../error/core.ts";
 import { Problem } from "../error/problem.ts";
 import { ROBOT } from "../error/robot.ts";
@@ -12,6 +14,7 @@ import { STATUS, Stats } from "./abi.ts";
 import { bindLibrary, lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";
 import { type Engine, type EngineStats, type LoadOptions, type Model, runMsMaxOf } from "./engine.ts";
+import { gpuPlan } from "./gpu-plan.ts";
 import { locateLibraries, PREBUILT } from "./library.ts";
 import { NativeModel } from "./model.ts";
 import { ResultSlots } from "./result.ts";
@@ -68,6 +71,7 @@ class NativeEngine implements Engine {
   private async loadNow({
     bundle,
     device,
+    gpu = gpuOptions(),
     replicas,
     threads,
     slots,
@@ -84,6 +88,7 @@ class NativeEngine implements Engine {
       slots: slots ?? null,
       run_ms_max: runMsMax,
       counted,
+      gpu: gpuPlan(gpu, folders().cache),
     };
     const text = Buffer.from(JSON.stringify(plan));
     const { calls, engine } = this.channel;

@@ -1,6 +1,7 @@
 /** From verified bundles and the configuration to loaded models. */
 import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
+import { gpuOptions } from "../config/gpu.ts";
 import { ROBOT_DEFAULT, type RobotConfig, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import { type Bundle, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
@@ -27,7 +28,7 @@ export interface BegunModel extends PlannedModel {
 /** What to load, in the order of the ids, or the first thing that is wrong. */
 export function planModels(
   bundles: readonly Bundle[],
-  config: Pick<ServeConfig, "robot" | "dev"> & Partial<Pick<ServeConfig, "chunkSeconds">>,
+  config: Pick<ServeConfig, "robot" | "dev"> & Partial<Pick<ServeConfig, "chunkSeconds" | "gpu">>,
 ): PlannedModel[] | Problem {
   const ids = bundles.map((bundle) => bundle.manifest.id);
   for (const id of config.robot.keys()) {
@@ -58,7 +59,8 @@ export function planModels(
     const rates = robotRates(id, robot);
     if (typeof rates === "string") return new Problem(`[robot."${id}"]: ${rates}`, EXIT.usage);
     const runMsMax = config.chunkSeconds === undefined ? undefined : runMsMaxOf(config.chunkSeconds);
-    plan.push({ bundle, device, replicas, slots, threads, rates, runMsMax });
+    const gpu = gpuOptions(config.gpu, robot.gpu);
+    plan.push({ bundle, device, gpu, replicas, slots, threads, rates, runMsMax });
   }
   return plan;
 }

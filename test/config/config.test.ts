@@ -74,6 +74,7 @@ test("the contract's example is accepted; money becomes nano-dollars per token",
     slots: 8,
     device: "auto",
     threads: undefined,
+    gpu: {},
     allowReference: false,
     rates: { prompt: 500n, cachedPrompt: 50n, completion: 40_000n },
   });

@@ -46,7 +46,7 @@ impl Model {
     /// Loads the model that `ticket` names and proves it on every replica. Blocks: called on a thread of its own.
     pub fn load(plan: &str, ticket: Ticket, host: &Host) -> Result<Arc<Model>, Failure> {
         let fail = |text: String| Failure::new(Status::Load, text);
-        let LoadPlan { mut manifest, files, device, replicas, threads, slots, run_ms_max, counted } =
+        let LoadPlan { mut manifest, files, device, replicas, threads, slots, run_ms_max, counted, gpu } =
             serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
         manifest.check().map_err(fail)?;
         let path = |file: &str| {
@@ -114,7 +114,7 @@ impl Model {
             manifest,
         });
         let threads = Threads::new(threads, replicas);
-        model.place(&Wanted { files: graph_files, device: &device, threads, vectors }, host)?;
+        model.place(&Wanted { files: graph_files, device: &device, threads, gpu, vectors }, host)?;
         let watched = model.clone();
         match thread::spawn("tendon-watchdog", move || watched.watch()) {
             Ok(thread) => *lock(&model.watchdog) = Some(thread),

@@ -1,17 +1,20 @@
 //! Finds the device that a model runs on: the first on which every replica can be opened and computes the bundle's parity vectors.
 
 use super::{Model, Placement, Refused};
+use crate::driver;
+use crate::engines;
 use crate::flow::{Files, Network};
 use crate::graph::Reach;
 use crate::model::Host;
 use crate::parity::Vectors;
+use crate::provider::{self, GpuOptions};
 use crate::rehearsal::{self, Rehearsal};
 use crate::replica::{Proof, Replica};
-use crate::runtime::{self, Device, Threads};
+use crate::runtime::{self, Device, Providers, Threads};
 use crate::status::{Failure, Status};
 use crate::sync::lock;
 use crate::thread;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -41,6 +44,8 @@ pub(super) struct Wanted<'a> {
     pub(super) device: &'a str,
     /// Threads inside one run.
     pub(super) threads: Threads,
+    /// How it runs on a GPU.
+    pub(super) gpu: GpuOptions,
     /// What every replica must compute; none on `echo`.
     pub(super) vectors: Option<Arc<Vectors>>,
 }
@@ -69,9 +74,13 @@ impl Model {
             runtime.forget_logged();
             let most = rehearsal::of(&device.name()).and_then(|rehearsal| rehearsal.proof_ms_max);
             let most = most.map_or(PROOF_MAX, Duration::from_millis);
-            let proved = (0..self.running.len())
-                .map(|replica| self.network(runtime, wanted, device, replica).map(Some))
-                .collect::<Result<Vec<_>, String>>()
+            let proved = self
+                .providers(runtime, &wanted.gpu, device)
+                .and_then(|providers| {
+                    (0..self.running.len())
+                        .map(|replica| self.network(runtime, wanted, device, &providers, replica).map(Some))
+                        .collect::<Result<Vec<_>, String>>()
+                })
                 .map_err(Unproved::Refused)
                 .and_then(|networks| self.start(networks, wanted.vectors.clone(), most));
             match proved {
@@ -102,20 +111,54 @@ impl Model {
         let _ = self.placement.set(placement);
     }
 
+    /// What its sessions may run on, and with which options; the reason why the device cannot do what they say.
+    fn providers(&self, runtime: &runtime::Runtime, options: &GpuOptions, device: Device) -> Result<Providers, String> {
+        provider::fits(device, options, device.reach())?;
+        // WebGPU leaves other nodes to the CPU than a driver of NVIDIA does.
+        let shapes_on_cpu = options.shapes_on_cpu && !matches!(device, Device::WebGpu(_));
+        if rehearsal::of(&device.name()).is_some() {
+            return Ok(Providers { chain: Vec::new(), shapes_on_cpu });
+        }
+        let kept = match (device, &options.engine_cache) {
+            (Device::TensorRt(id), Some(root)) => self.engines(runtime, options, root, id)?,
+            _ => None,
+        };
+        Ok(Providers { chain: provider::chain(device, options, kept.as_deref()), shapes_on_cpu })
+    }
+
+    /// The folder of this bundle's engines for the GPU. None where GPU or TensorRT are not found: the provider then says why, in words
+    /// of its own.
+    fn engines(
+        &self,
+        runtime: &runtime::Runtime,
+        options: &GpuOptions,
+        root: &Path,
+        id: i32,
+    ) -> Result<Option<PathBuf>, String> {
+        let (Some(gpu), Some(tensorrt)) = (driver::gpu(id), engines::tensorrt(runtime.folder())) else {
+            return Ok(None);
+        };
+        let bundle = &self.manifest.export_id;
+        let key = engines::Key { arch: &gpu.arch, tensorrt: &tensorrt, precision: options.precision, bundle };
+        let folder = key.folder(root);
+        engines::make(&folder).map(|()| Some(folder))
+    }
+
     /// A replica's network on the device.
     fn network(
         &self,
         runtime: &runtime::Runtime,
         wanted: &Wanted<'_>,
         device: Device,
+        providers: &Providers,
         replica: usize,
     ) -> Result<Network, String> {
         let terminator = self.running[replica].stopper().ok_or("it has no run options")?;
         let memory = self.episodes.get(replica).cloned();
         let mut files = wanted.files.clone();
-        let (mut session_device, mut reach) = (device, device.reach());
+        let mut reach = device.reach();
         if let Some(Rehearsal { stale, hangs, graphs, .. }) = rehearsal::of(&device.name()) {
-            (session_device, reach) = (Device::Cpu, Reach::Rehearsed { stale, hangs });
+            reach = Reach::Rehearsed { stale, hangs };
             let names = &self.manifest.graphs;
             let replace = |file: &mut PathBuf, name: &str| graphs.get(name).map(|other| other.clone_into(file));
             replace(&mut files.prefill, &names.prefill.file);
@@ -124,7 +167,7 @@ impl Model {
                 replace(file, &extend.file);
             }
         }
-        let sessions = files.open(wanted.threads, |path, threads| runtime.session(path, session_device, threads))?;
+        let sessions = files.open(wanted.threads, |path, threads| runtime.session(path, threads, providers))?;
         Network::new(&self.manifest, sessions, reach, terminator, memory)
     }
 

@@ -93,14 +93,18 @@ export function lockCheck(lockedBytes: number, tensorBytes: number, lockableByte
   return green("page-locked", found, lockedBytes < tensorBytes ? note : undefined);
 }
 
-/** One bundle that was verified, loaded and run once. */
+/** One bundle that was verified, loaded and run once. `told`: what a line of its own says of the devices already. */
 export function bundleCheck(
   manifest: Pick<Manifest, "id" | "reference">,
   model: Pick<Model, "device" | "refused">,
+  told: readonly { readonly device: string; readonly refused: string | null }[] = [],
 ): Check {
   const { device } = model;
   const weights = manifest.reference ? "verified, reference bundle (random weights)" : "verified";
-  const notes = model.refused.map((one) => `${one.device} refused: ${one.reason}`);
+  const isTold = (device: string, reason: string) =>
+    told.some((one) => one.device === device && one.refused === reason);
+  const own = model.refused.filter(({ device, reason }) => !isTold(device, reason));
+  const notes = own.map((one) => `${one.device} refused: ${one.reason}`);
   const warning = armWarning(manifest, device);
   if (warning !== undefined) notes.push(`${warning} 'serve' without --dev needs allow_reference = true for it`);
   return green(manifest.id, `${weights}, runs on ${device}`, notes.join("; ") || undefined);

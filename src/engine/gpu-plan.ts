@@ -1,0 +1,18 @@
+/** The part of a load plan about GPUs, as native/src/provider.rs reads it. */
+import { join } from "node:path";
+import type { GpuOptions } from "../config/gpu.ts";
+import { PREBUILT } from "./library.ts";
+
+/** `cache`: the cache folder. TensorRT's engines lie below it by ONNX Runtime's version; what else they depend on the library adds. */
+export function gpuPlan(options: GpuOptions, cache: string) {
+  return {
+    precision: options.precision,
+    tf32: options.tf32,
+    cuda_graph: options.cudaGraph,
+    arena_bytes_max: options.arenaBytesMax ?? null,
+    arena_extend: options.arenaExtend,
+    engine_cache: options.engineCache ? join(cache, "engines", `ort${PREBUILT.runtime.version}`) : null,
+    cuda_behind: options.cudaBehind,
+    shapes_on_cpu: options.shapesOnCpu,
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * A folder with an ONNX Runtime that has the providers of GPUs: the main library and those of its providers, of one version, as a wheel
+ * of onnxruntime-gpu has them. What these need in turn may lie there too, or where the loader looks by itself.
+ */
+import { open, readdir, realpath, stat } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { Problem } from "../error/problem.ts";
+
+const PROVIDER_FILES = {
+  shared: "libonnxruntime_providers_shared.so",
+  cuda: "libonnxruntime_providers_cuda.so",
+  tensorrt: "libonnxruntime_providers_tensorrt.so",
+} as const;
+
+export interface OrtFolder {
+  /** Absolute path. */
+  readonly dir: string;
+  /** Absolute path of the main library. */
+  readonly runtime: string;
+  /** Providers beside it. */
+  readonly providers: readonly ("cuda" | "tensorrt")[];
+}
+
+const MAIN = /^libonnxruntime\.so\.1(\.\d+)*$/;
+
+/** The folder if ONNX Runtime of `version` and a provider are in it; otherwise what is missing, and what to do. */
+export async function ortFolder(dir: string, version: string): Promise<OrtFolder | Problem> {
+  const refused = (what: string) =>
+    new Problem(`${dir} cannot be used as TENDON_ORT_DIR: ${what}; see: tendon setup gpu`);
+  const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => error);
+  if (!Array.isArray(names)) return refused(names.code === "ENOENT" ? "there is no such folder" : names.message);
+  const [name] = names.filter((name) => MAIN.test(name)).sort();
+  if (name === undefined) return refused("it has no libonnxruntime.so.1");
+  // One file often has two names.
+  const mains = names.filter((name) => MAIN.test(name)).map((name) => realpath(join(dir, name)).catch(() => name));
+  const [main = name, other] = [...new Set(await Promise.all(mains))].sort();
+  if (other !== undefined) return refused(`it has two ONNX Runtimes, ${basename(main)} and ${basename(other)}`);
+  const missing = [PROVIDER_FILES.shared, PROVIDER_FILES.cuda].find((file) => !names.includes(file));
+  if (missing !== undefined) return refused(`it has no ${missing}`);
+  const found = await symbolVersion(main);
+  if (found !== version) return refused(`it has ONNX Runtime ${found ?? "of an unknown version"}, expected ${version}`);
+  if (!(await contains(join(dir, PROVIDER_FILES.cuda), `\0${version}\0`))) {
+    return refused(`${PROVIDER_FILES.cuda} is not of ONNX Runtime ${version}, which ${basename(main)} is`);
+  }
+  const providers = (["cuda", "tensorrt"] as const).filter((name) => names.includes(PROVIDER_FILES[name]));
+  // By its name in this folder: that is where it looks for its providers.
+  return { dir, runtime: join(dir, name), providers };
+}
+
+/** The library's symbols are of a version that is named after its own. */
+async function symbolVersion(path: string): Promise<string | undefined> {
+  let found: string | undefined;
+  await pieces(path, (piece) => {
+    found = /\0VERS_(\d+\.\d+\.\d+)\0/.exec(piece.toString("latin1"))?.[1];
+    return found !== undefined;
+  });
+  return found;
+}
+
+async function contains(path: string, text: string): Promise<boolean> {
+  let found = false;
+  await pieces(path, (piece) => {
+    found = piece.includes(text, 0, "latin1");
+    return found;
+  });
+  return found;
+}
+
+/** What is looked for is shorter: no piece's end may cut it. */
+const OVERLAP = 64;
+const PIECE = 8 * 2 ** 20;
+
+/** The file in pieces that overlap, until `stop` says so. A file that cannot be read has none. */
+async function pieces(path: string, stop: (piece: Buffer) => boolean): Promise<void> {
+  const size = await stat(path).then(
+    (found) => found.size,
+    () => 0,
+  );
+  if (size === 0) return;
+  const file = await open(path);
+  try {
+    const buffer = Buffer.alloc(Math.min(size, PIECE));
+    for (let at = 0; at < size; at += PIECE - OVERLAP) {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, at);
+      if (stop(buffer.subarray(0, bytesRead)) || bytesRead < PIECE) return;
+    }
+  } finally {
+    await file.close();
+  }
+}

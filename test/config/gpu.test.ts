@@ -1,0 +1,122 @@
+/** The table `[gpu]` and its keys in a model's table. */
+import { expect, test } from "bun:test";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ortFolders } from "../../src/config/environment.ts";
+import { gpuOptions } from "../../src/config/gpu.ts";
+import { serveConfig } from "../../src/config/serve.ts";
+import { Problem } from "../../src/error/problem.ts";
+import { planModels } from "../../src/service/models.ts";
+import { manifest } from "../edge/manifests.ts";
+import { MODEL } from "../edge/stage.ts";
+import { Place } from "../program/program.ts";
+import { temporaryFolder } from "../store/temporary.ts";
+
+async function read(toml: string) {
+  await using dir = await temporaryFolder();
+  const path = join(dir.path, "tendon.toml");
+  await writeFile(path, toml);
+  return await serveConfig({ config: path, dev: true, json: false }, { HOME: dir.path });
+}
+
+async function planned(toml: string) {
+  const config = await read(toml);
+  if (config instanceof Problem) throw new Error(config.message);
+  const plan = planModels([{ manifest: manifest(), paths: new Map() }], config);
+  if (plan instanceof Problem) throw new Error(plan.message);
+  return plan[0]?.gpu;
+}
+
+const ALL_DEFAULTS = {
+  precision: "f32",
+  tf32: false,
+  cudaGraph: false,
+  arenaBytesMax: undefined,
+  arenaExtend: "same_as_requested",
+  engineCache: true,
+  cudaBehind: true,
+  shapesOnCpu: true,
+} as const;
+
+test("without a table a GPU computes what the CPU computes, and all memory is taken at load", async () => {
+  expect(await planned("")).toEqual(ALL_DEFAULTS);
+  expect(gpuOptions()).toEqual(ALL_DEFAULTS);
+});
+
+test("what a model's table says wins over [gpu], which wins over the defaults", async () => {
+  const host = '[gpu]\nprecision = "bf16"\ntf32 = true\narena_mib_max = 4096\nengine_cache = false\n';
+  const own = `[robot."${MODEL}"]\nprecision = "f16"\narena_extend = "next_power_of_two"\ntf32 = false\ncuda_graph = true\n`;
+  expect(await planned(host)).toEqual({
+    ...ALL_DEFAULTS,
+    precision: "bf16",
+    tf32: true,
+    arenaBytesMax: 4 * 2 ** 30,
+    engineCache: false,
+  });
+  expect(await planned(host + own)).toEqual({
+    ...ALL_DEFAULTS,
+    precision: "f16",
+    tf32: false,
+    cudaGraph: true,
+    arenaBytesMax: 4 * 2 ** 30,
+    arenaExtend: "next_power_of_two",
+    engineCache: false,
+  });
+});
+
+test("every wrong key and value is told with its table and what was expected", async () => {
+  const message = async (toml: string) => {
+    const config = await read(toml);
+    return config instanceof Problem ? `${config.exit} ${config.message}` : "accepted";
+  };
+  const robot = `[robot."${MODEL}"]\n`;
+  expect([
+    await message('[gpu]\nprecision = "f8"'),
+    await message("[gpu]\narena_mib_max = 0"),
+    await message('[gpu]\ncuda_graph = "on"'),
+    await message("[gpu]\ncuda_grahp = true"),
+    await message("gpu = 5"),
+    await message('[gpu]\narena_extend = "double"'),
+    await message(`${robot}precision = "half"`),
+    await message(`${robot}shapes_on_gpu = true`),
+  ]).toEqual([
+    expect.stringMatching(/^2 .*: \[gpu\]: precision must be "f32", "f16" or "bf16", not "f8"$/),
+    expect.stringMatching(/^2 .*: \[gpu\]: arena_mib_max must be a whole number from 1 to 1048576, not 0$/),
+    expect.stringMatching(/^2 .*: \[gpu\]: cuda_graph must be true or false, not "on"$/),
+    expect.stringMatching(/^2 .*: \[gpu\]: unknown key 'cuda_grahp'; did you mean 'cuda_graph'\?$/),
+    expect.stringMatching(/^2 .*: \[gpu\] must be a table, not 5$/),
+    expect.stringMatching(/must be "same_as_requested" or "next_power_of_two", not "double"$/),
+    expect.stringMatching(
+      /^2 .*\[robot\."vendorB\/molmoact2:yam"\]: precision must be "f32", "f16" or "bf16", not "half"$/,
+    ),
+    expect.stringMatching(/unknown key 'shapes_on_gpu'; did you mean 'shapes_on_cpu'\?$/),
+  ]);
+});
+
+test("config prints the table with every default, a model's keys only where they are set, and the folder of ONNX Runtime", async () => {
+  await using place = await Place.make();
+  const path = join(place.dir, "tendon.toml");
+  await writeFile(path, `[gpu]\ntf32 = true\n[robot."${MODEL}"]\nprecision = "f16"\n`);
+  const { stdout } = await place.run(["config", "--config", path], { TENDON_ORT_DIR: "/opt/ort" });
+  expect(stdout).toContain("# TENDON_ORT_DIR: ONNX Runtime comes from /opt/ort");
+  const printed = Bun.TOML.parse(stdout) as { gpu: object; robot: Record<string, object> };
+  expect(printed.gpu).toEqual({
+    precision: "f32",
+    tf32: true,
+    cuda_graph: false,
+    arena_extend: "same_as_requested",
+    engine_cache: true,
+    cuda_behind: true,
+    shapes_on_cpu: true,
+  });
+  expect(printed.robot[MODEL]).toMatchObject({ precision: "f16" });
+  expect(printed.robot[MODEL]).not.toHaveProperty("tf32");
+});
+
+test("the folder of ONNX Runtime is that of the variable, or the one that setup fills; none refuses both", () => {
+  const env = { HOME: "/h", XDG_CACHE_HOME: "/k" };
+  expect(ortFolders(env)).toEqual({ kept: "/k/tendon/gpu" });
+  expect(ortFolders({ ...env, TENDON_ORT_DIR: "" })).toEqual({ kept: "/k/tendon/gpu" });
+  expect(ortFolders({ ...env, TENDON_ORT_DIR: "/opt/ort/" })).toEqual({ named: "/opt/ort" });
+  expect(ortFolders({ ...env, TENDON_ORT_DIR: "none" })).toEqual({});
+});

@@ -1,0 +1,29 @@
+import { expect, test } from "bun:test";
+import { gpuOptions } from "../../src/config/gpu.ts";
+import { gpuPlan } from "../../src/engine/gpu-plan.ts";
+
+test("every option is in the load plan under its own name", () => {
+  expect(gpuPlan(gpuOptions(), "/c")).toEqual({
+    precision: "f32",
+    tf32: false,
+    cuda_graph: false,
+    arena_bytes_max: null,
+    arena_extend: "same_as_requested",
+    engine_cache: "/c/engines/ort1.30.0",
+    cuda_behind: true,
+    shapes_on_cpu: true,
+  });
+  // Each by itself: no two can be mistaken for each other.
+  const alone = (given: Parameters<typeof gpuOptions>[0]) => {
+    const [before, after] = [gpuPlan(gpuOptions(), "/c"), gpuPlan(gpuOptions(given), "/c")];
+    return Object.entries(after).filter(([key, value]) => before[key as keyof typeof before] !== value);
+  };
+  expect(alone({ precision: "bf16" })).toEqual([["precision", "bf16"]]);
+  expect(alone({ tf32: true })).toEqual([["tf32", true]]);
+  expect(alone({ cuda_graph: true })).toEqual([["cuda_graph", true]]);
+  expect(alone({ arena_mib_max: 3 })).toEqual([["arena_bytes_max", 3 * 2 ** 20]]);
+  expect(alone({ arena_extend: "next_power_of_two" })).toEqual([["arena_extend", "next_power_of_two"]]);
+  expect(alone({ engine_cache: false })).toEqual([["engine_cache", null]]);
+  expect(alone({ cuda_behind: false })).toEqual([["cuda_behind", false]]);
+  expect(alone({ shapes_on_cpu: false })).toEqual([["shapes_on_cpu", false]]);
+});
