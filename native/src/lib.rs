@@ -30,6 +30,7 @@ mod completion;
 mod connections;
 mod engine;
 mod episode;
+pub mod euler;
 mod fault;
 mod flow;
 pub mod frame;
