@@ -9,15 +9,16 @@
 //!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
+//! Beside it `cuda.rs`: our own kernels for NVIDIA GPUs, which do 1., the step of 3. and 4. there. Nothing uses them yet.
 //! Beside it `connections.rs`: the connections of this process, for the server above.
 //! Beside it, `body.rs`: JSON bodies of requests are checked, and their images decoded from base64, before JavaScript looks at them.
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
-//! `unsafe` is used in eleven places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
+//! `unsafe` is used in twelve places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
 //! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
 //! binding), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one environment variable),
-//! `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2).
+//! `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2), `cuda/` (the driver's calls).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -28,6 +29,7 @@ pub mod body;
 pub mod chunk;
 mod completion;
 mod connections;
+pub mod cuda;
 mod engine;
 mod episode;
 pub mod euler;
