@@ -39,6 +39,8 @@ export interface Installed {
   readonly library: string;
   readonly runtime: string;
   readonly jpeg: string;
+  /** Device code of our own kernels; undefined: it was built without. */
+  readonly kernels: string | undefined;
   readonly bundles: readonly BundlePlace[];
 }
 
@@ -61,6 +63,7 @@ async function unpacked(): Promise<Installed | Problem> {
       library: at("lib/libtendon.so"),
       runtime: at(`lib/${PREBUILT.runtime.file}`),
       jpeg: at(`lib/${PREBUILT.jpeg.file}`),
+      kernels: payload.paths.get("lib/kernels.fatbin"),
       bundles: [...names].map((name) => ({
         name,
         path: (file) => payload.paths.get(`models/${name}/${file}`) ?? `/nonexistent/${file}`,
@@ -79,9 +82,11 @@ async function built(): Promise<Installed | Problem> {
   const [runtime, jpeg] = [packaged(PREBUILT.runtime), packaged(PREBUILT.jpeg)];
   const missing = [library, runtime, jpeg, models].find((path) => !existsSync(path));
   if (missing !== undefined) return new Problem(`${missing} is missing; make it with: npm run setup`);
+  const made = join(root, "dist/gpu/kernels.fatbin");
+  const kernels = existsSync(made) ? made : undefined;
   const names = (await readdir(models, { withFileTypes: true }))
     .filter((entry) => entry.isDirectory() && !entry.name.includes(".building-"))
     .map((entry) => entry.name);
   const bundles = names.sort().map((name) => ({ name, path: (file: string) => join(models, name, file) }));
-  return { source: "built", dir: join(root, "native/target/release"), library, runtime, jpeg, bundles };
+  return { source: "built", dir: join(root, "native/target/release"), library, runtime, jpeg, kernels, bundles };
 }
