@@ -37,6 +37,8 @@ struct Kind {
     limits: bool,
     /// Edges of the ranges: narrow ones are left.
     range: f64,
+    /// Means so large that their sum with a state cancels: the order of a sum, and each rounding, is seen.
+    cancels: bool,
 }
 
 impl Bundle {
@@ -77,8 +79,12 @@ impl Bundle {
         .expect("a manifest");
         let mut draw =
             |low: f64, high: f64| (0..columns).map(|_| low + (high - low) * (random.unit() + 1.0) / 2.0).collect();
-        let stats =
+        let mut stats =
             ColumnStats { q01: draw(-1.5, -0.5), q99: draw(0.5, 1.5), mean: draw(-0.3, 0.3), std: draw(0.2, 0.9) };
+        if kind.cancels {
+            // Each is an f32, as the state is that it is added to.
+            stats.mean.iter_mut().for_each(|mean| *mean = f64::from((*mean * 1e12) as f32));
+        }
         let encoder = Encoder::new(&manifest, &stats).expect("an encoder");
         Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec() }
     }
@@ -134,10 +140,15 @@ fn bundles() -> Vec<Bundle> {
     for (rows, columns, rotations) in
         [(30, 14, &[][..]), (1, 1, &[]), (50, 32, &[4]), (16, 20, &[0, 14]), (32, 64, &[3, 40]), (3, 6, &[0])]
     {
-        for (clamp, limits, range) in
-            [(true, false, 1.0), (true, true, 2.0), (false, false, 9.0), (false, true, 4.0), (false, true, 0.9)]
-        {
-            all.push(Bundle::new(rows, columns, rotations, Kind { clamp, limits, range }, &mut random));
+        for (clamp, limits, range, cancels) in [
+            (true, false, 1.0, false),
+            (true, false, 3.0, true),
+            (true, true, 2.0, false),
+            (false, false, 9.0, false),
+            (false, true, 4.0, false),
+            (false, true, 0.9, false),
+        ] {
+            all.push(Bundle::new(rows, columns, rotations, Kind { clamp, limits, range, cancels }, &mut random));
         }
     }
     all
@@ -150,6 +161,11 @@ fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> (Vec<f32>, Vec<f
         .map(|at| slope[at % bundle.width] * 0.3 + (random.unit() * 0.4) as f32)
         .collect();
     let mut state: Vec<f32> = random.floats(bundle.states).iter().map(|value| value * 0.3).collect();
+    for column in bundle.encoder.facts().columns.iter().filter(|column| column.offset.abs() > 1e9) {
+        if let Ok(index) = usize::try_from(column.relative_to) {
+            state[index] = -column.offset as f32;
+        }
+    }
     let mut any = || random.below(latent.len());
     let (one, other) = (any(), any());
     match turn % 8 {
@@ -248,7 +264,7 @@ fn check(
 fn judged(_: &Stage) {
     let mut random = Random::new(10);
     let mut bundle = |clamp| {
-        let kind = Kind { clamp, limits: true, range: 1.0 };
+        let kind = Kind { clamp, limits: true, range: 1.0, cancels: false };
         Bundle::new(4, 8, &[0, 2], kind, &mut random).encoder.facts()
     };
     let (clamping, failing) = (bundle(true), bundle(false));
@@ -266,7 +282,7 @@ fn judged(_: &Stage) {
 }
 
 fn moved(stage: &Stage) {
-    let kind = Kind { clamp: true, limits: false, range: 1.0 };
+    let kind = Kind { clamp: true, limits: false, range: 1.0, cancels: false };
     let bundle = Bundle::new(30, 14, &[], kind, &mut Random::new(11));
     let plans = Plans::new(&stage.device, &bundle.encoder, bundle.states as u32).expect("memory");
     let (latent, state) = ((30 * bundle.width) as u64, bundle.states as u64 * 4);
