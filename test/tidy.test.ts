@@ -14,12 +14,12 @@ const tracked = Bun.spawnSync(["git", "ls-files", "--cached", "--others", "--exc
 
 const text = new Map<string, string>();
 for (const path of tracked) {
-  if (/\.(ts|mjs|rs|py|md|json|toml|sql)$|^\.ci\/run$|^\.npmrc$/.test(path))
+  if (/\.(ts|mjs|rs|cu|h|py|md|json|toml|sql)$|^\.ci\/run$|^\.npmrc$/.test(path))
     text.set(path, await Bun.file(join(ROOT, path)).text());
 }
 
 const sources = [...text].filter(([path]) => path.startsWith("src/") && path.endsWith(".ts"));
-const code = [...text].filter(([path]) => /\.(ts|mjs|rs)$/.test(path));
+const code = [...text].filter(([path]) => /\.(ts|mjs|rs|cu|h)$/.test(path));
 
 /** Specifiers of all imports, static, dynamic and of types. */
 function importsOf(source: string): string[] {
@@ -217,7 +217,7 @@ describe("files", () => {
     const odd = names.filter((path) => {
       const name = path.split("/").at(-1) ?? "";
       return (
-        !/^[a-z0-9]+([-_][a-z0-9]+)*(\.test|\.d)?\.(ts|mjs|rs)$/.test(name) ||
+        !/^[a-z0-9]+([-_][a-z0-9]+)*(\.test|\.d)?\.(ts|mjs|rs|cu|h)$/.test(name) ||
         /^(utils?|helpers?|managers?|common)\b/.test(name)
       );
     });

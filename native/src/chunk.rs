@@ -1,6 +1,7 @@
 //! Model values → robot units: unnormalised, absolute, finite, inside their ranges, and no further from the state and from one
 //! another than the bundle allows.
 
+use crate::cuda::chunk as cuda;
 use crate::manifest::{COLUMNS_MAX, ColumnStats, Manifest, OutOfRange};
 
 struct Column {
@@ -63,6 +64,25 @@ impl Encoder {
     /// Rows and values per row.
     pub fn size(&self) -> (usize, usize) {
         (self.rows, self.columns.len())
+    }
+
+    /// What it is made of, for a device.
+    pub fn facts(&self) -> cuda::Facts {
+        let place = |index: Option<usize>| index.map_or(-1, |index| index as i32);
+        let columns = (self.columns.iter())
+            .map(|column| cuda::Column {
+                scale: column.scale,
+                offset: column.offset,
+                jump_max: column.jump.map_or(f64::INFINITY, |(_, limit)| limit),
+                step_max: column.max_step.unwrap_or(f64::INFINITY),
+                min: column.min,
+                max: column.max,
+                relative_to: place(column.relative_to),
+                jump_from: place(column.jump.map(|(state, _)| state)),
+            })
+            .collect();
+        let rotations = self.rotations.iter().map(|&start| start as u32).collect();
+        cuda::Facts { columns, rotations, rows: self.rows as u32, width: self.width as u32, clamp: self.clamp }
     }
 
     /// Writes `rows × columns` values of `latent` (`rows × width`) to `values`; returns how many were clamped.

@@ -7,6 +7,7 @@ mod roles;
 
 use self::roles::{EntryRoles, NO_PORTS, Owner, Roles, bound};
 use crate::episode::{Entry, Episodes, Pass};
+use crate::euler;
 use crate::graph::{Changed, Graph, Memory, Reach, Tensor, Terminator};
 use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Role};
 use crate::runtime::Threads;
@@ -253,19 +254,10 @@ impl Network {
         Ok(true)
     }
 
-    /// x ← x + dt · v, v = v_u + guide · (v_c − v_u) where there is a guide, else v_c.
+    /// One step of a latent, its first `used` values.
     fn advance(&mut self, latent: usize, velocity: usize, guide: Option<f32>, used: usize, dt: f32) {
         let [latent, velocity] = self.tensors.get_disjoint_mut([latent, velocity]).expect("two roles are two tensors");
-        let (latent, velocity) = (&mut latent.floats()[..used], velocity.floats());
-        let (conditional, unconditional) = velocity.split_at(velocity.len() / self.branches);
-        match guide {
-            Some(scale) => {
-                for ((x, c), u) in latent.iter_mut().zip(conditional).zip(unconditional) {
-                    *x += dt * (u + scale * (c - u));
-                }
-            }
-            None => latent.iter_mut().zip(conditional).for_each(|(x, v)| *x += dt * v),
-        }
+        euler::advance(&mut latent.floats()[..used], velocity.floats(), self.branches, guide, dt);
     }
 }
 

@@ -9,7 +9,7 @@ pub use state::Dropped;
 use crate::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
 use crate::manifest::{Image, Resize};
 use crate::memory::Block;
-use crate::resize::Mode;
+use crate::resize::{Mode, Resizer};
 use crate::status::{ErrorText, Status};
 use crate::sync::lock;
 use crate::ticket::{Kind, Ticket};
@@ -47,6 +47,35 @@ impl FrameSpec {
     /// f32 values of one tensor, `[3, height, width]`.
     pub fn values(&self) -> usize {
         3 * self.width * self.height
+    }
+
+    /// Normalised value of each 8-bit value, per channel.
+    pub fn normal(&self) -> &[[f32; 256]; 3] {
+        &self.normal
+    }
+
+    /// Pixels (`source` = width, height; with the resizer's slack) → resized, normalised `[3, height, width]`.
+    pub fn fill(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut [f32]) {
+        let target = (self.width, self.height);
+        let plane = target.0 * target.1;
+        if self.mode == Mode::Pad {
+            // Black bars; the image is written over the middle.
+            for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&self.normal) {
+                channel.fill(normal[0]);
+            }
+        }
+        let (red, rest) = tensor.split_at_mut(plane);
+        let (green, blue) = rest.split_at_mut(plane);
+        resizer.run(self.mode, rgb, source, target, |x, y, row| {
+            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
+            let pixels = row.chunks_exact(3);
+            let planes = red[from..to].iter_mut().zip(&mut green[from..to]).zip(&mut blue[from..to]);
+            for (((red, green), blue), pixel) in planes.zip(pixels) {
+                *red = self.normal[0][pixel[0] as usize];
+                *green = self.normal[1][pixel[1] as usize];
+                *blue = self.normal[2][pixel[2] as usize];
+            }
+        });
     }
 }
 

@@ -11,17 +11,18 @@
 //!    the engines that TensorRT keeps.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
+//! Beside it `cuda.rs`: our own kernels for NVIDIA GPUs, which do 1., the step of 3. and 4. there. Nothing uses them yet.
 //! Beside it `connections.rs`: the connections of this process, for the server above.
 //! Beside it, `body.rs`: JSON bodies of requests are checked, and their images decoded from base64, before JavaScript looks at them.
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
-//! `unsafe` is used in fifteen places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
+//! `unsafe` is used in sixteen places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
 //! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
 //! binding), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one environment variable),
 //! `runtime/preload.rs` (libraries of a GPU), `driver.rs` (the driver's calls), `engines.rs` (TensorRT's version), `assignment.rs` (ONNX
 //! Runtime's record),
-//! `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2).
+//! `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2), `cuda/` (the driver's calls).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -33,10 +34,12 @@ pub mod body;
 pub mod chunk;
 mod completion;
 mod connections;
+pub mod cuda;
 mod driver;
 mod engine;
 mod engines;
 mod episode;
+pub mod euler;
 mod fault;
 mod flow;
 pub mod frame;

@@ -7,7 +7,9 @@
 
 mod weights;
 
-use self::weights::{StepWeights, Weights, axes};
+pub use self::weights::{Axis, Weights, axes};
+
+use self::weights::StepWeights;
 use std::arch::x86_64::*;
 
 #[cfg(not(target_feature = "avx2"))]

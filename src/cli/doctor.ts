@@ -20,6 +20,7 @@ import {
   type Check,
   checkLines,
   green,
+  kernelCheck,
   libraryCheck,
   lockCheck,
   machineChecks,
@@ -81,7 +82,7 @@ type Served = Pick<ServeConfig, "modelsDir" | "gpu" | "robot">;
 async function engineChecks(served: Served, { lockableBytes, gpus }: Machine): Promise<Check[]> {
   const libraries = await locateLibraries();
   if (libraries instanceof Problem) return [red("libraries", libraries.message)];
-  const checks = [libraryCheck(libraries.source, libraries.dir)];
+  const checks = [libraryCheck(libraries.source, libraries.dir), kernelCheck(libraries.kernels)];
   const engine = await openEngine({ decodeThreads: Math.min(2, availableParallelism()) });
   if (engine instanceof Problem) return [...checks, red("engine", engine.message)];
   // The engine's callback does not keep the process alive while a model loads; a timer does.

@@ -42,6 +42,8 @@ export interface Installed {
   /** Where `runtime` is from, if it is not the one that ships: it has the providers of GPUs, and no WebGPU. */
   readonly gpu: OrtFolder | undefined;
   readonly jpeg: string;
+  /** Device code of our own kernels; undefined: it was built without. */
+  readonly kernels: string | undefined;
   readonly bundles: readonly BundlePlace[];
 }
 
@@ -75,6 +77,7 @@ async function unpacked(): Promise<Installed | Problem> {
       runtime: at(`lib/${PREBUILT.runtime.file}`),
       gpu: undefined,
       jpeg: at(`lib/${PREBUILT.jpeg.file}`),
+      kernels: payload.paths.get("lib/kernels.fatbin"),
       bundles: [...names].map((name) => ({
         name,
         path: (file) => payload.paths.get(`models/${name}/${file}`) ?? `/nonexistent/${file}`,
@@ -93,9 +96,12 @@ async function built(): Promise<Installed | Problem> {
   const [runtime, jpeg] = [packaged(PREBUILT.runtime), packaged(PREBUILT.jpeg)];
   const missing = [library, runtime, jpeg, models].find((path) => !existsSync(path));
   if (missing !== undefined) return new Problem(`${missing} is missing; make it with: npm run setup`);
+  const made = join(root, "dist/gpu/kernels.fatbin");
+  const kernels = existsSync(made) ? made : undefined;
   const names = (await readdir(models, { withFileTypes: true }))
     .filter((entry) => entry.isDirectory() && !entry.name.includes(".building-"))
     .map((entry) => entry.name);
   const bundles = names.sort().map((name) => ({ name, path: (file: string) => join(models, name, file) }));
-  return { source: "built", dir: join(root, "native/target/release"), library, runtime, gpu: undefined, jpeg, bundles };
+  const dir = join(root, "native/target/release");
+  return { source: "built", dir, library, runtime, gpu: undefined, jpeg, kernels, bundles };
 }

@@ -1,5 +1,6 @@
 /**
- * Builds `dist/tendon`, one file: the program, the native libraries and the reference bundles, each packed with zstd.
+ * Builds `dist/tendon`, one file: the program, the native libraries, the GPU kernels if they were made, and the reference bundles, each
+ * packed with zstd.
  *
  * Run by `npm run build` after the set-up. `src/engine/embedded.ts` is replaced by the list of what is packed, and the
  * loader of sharp by one that opens the two files inside the executable (sharp looks for them in node_modules otherwise).
@@ -14,6 +15,8 @@ import { PREBUILT } from "../engine/library.ts";
 const ROOT = resolve(import.meta.dir, "../..");
 const PACKED = join(ROOT, "dist/packed");
 const OUT = join(ROOT, "dist/tendon");
+/** Device code; there where the set-up found a CUDA compiler. */
+const KERNELS = join(ROOT, "dist/gpu/kernels.fatbin");
 const ZSTD_LEVEL = 19;
 
 async function main(): Promise<void> {
@@ -47,7 +50,8 @@ async function main(): Promise<void> {
   await chmod(making, 0o755);
   // Renamed, not overwritten: a running server keeps the old file.
   await rename(making, OUT);
-  process.stdout.write(`${OUT}: ${((await Bun.file(OUT).stat()).size / 2 ** 20).toFixed(1)} MiB\n`);
+  const has = files.some(({ path }) => path === "lib/kernels.fatbin") ? "with" : "without";
+  process.stdout.write(`${OUT}: ${((await Bun.file(OUT).stat()).size / 2 ** 20).toFixed(1)} MiB, ${has} GPU kernels\n`);
 }
 
 /** Embedded path and source of every file. */
@@ -67,7 +71,9 @@ async function contents(): Promise<[path: string, source: string][]> {
       if (entry.isFile()) bundles.push([join("models", name, relative(folder, file)), file]);
     }
   }
-  return [["lib/libtendon.so", join(ROOT, "native/target/release/libtendon.so")], ...libraries, ...bundles.sort()];
+  const kernels: [string, string][] = (await Bun.file(KERNELS).exists()) ? [["lib/kernels.fatbin", KERNELS]] : [];
+  const native = join(ROOT, "native/target/release/libtendon.so");
+  return [["lib/libtendon.so", native], ...libraries, ...kernels, ...bundles.sort()];
 }
 
 /** Compresses a file, or finds it packed from an earlier build. */

@@ -2,13 +2,15 @@
  * Sets up a fresh machine: `node src/setup/setup.mjs`. Runs on Node, since Bun is not installed yet. Skips what is done.
  *
  * Needs Node 20 or newer, npm, a C compiler (Rust links with it) and a Rust toolchain; no root, no cmake, no Python.
- * What is missing is named with the command that gets it. Then: npm packages, the native library, the reference bundles.
+ * What is missing is named with the command that gets it. Then: npm packages, the native library, the reference bundles; and, where the
+ * CUDA compiler is (cuda-compiler.mjs), the kernels for GPUs.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { cudaCompiler } from "./cuda-compiler.mjs";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 const bun = join(root, "node_modules/.bin/bun");
@@ -20,6 +22,7 @@ step("npm packages", ["package.json", "package-lock.json"], [bun], () =>
 step("native library", ["native"], [join(root, "native/target/release/libtendon.so")], () =>
   run("cargo", ["build", "--release", "--locked"], {}, join(root, "native")),
 );
+gpuKernels();
 for (const name of folders("models")) {
   const out = join("dist/models", name);
   step(
@@ -72,16 +75,32 @@ function older(version, needed) {
   return a[0] !== b[0] ? a[0] < b[0] : a[1] < b[1];
 }
 
+/** Optional: only where the CUDA compiler is. Device code of other sources is removed, so that no build takes it. */
+function gpuKernels() {
+  const out = join(root, "dist/gpu/kernels.fatbin");
+  const files = ["native/cuda", "src/setup/gpu-kernels.mjs", "src/setup/cuda-compiler.mjs"];
+  const make = () => run(process.execPath, ["src/setup/gpu-kernels.mjs"]);
+  if (cudaCompiler() !== undefined) step("GPU kernels", files, [out], make);
+  else if (!isDone("GPU kernels", digestOf(files), [out])) rmSync(out, { force: true });
+}
+
 /** Runs `work` unless its inputs are the same as last time and its outputs are there. */
 function step(name, inputs, outputs, work) {
-  const stamp = join(root, "dist/.setup", name.replaceAll(" ", "-"));
   const digest = digestOf(inputs);
-  const done = existsSync(stamp) && readFileSync(stamp, "utf8") === digest && outputs.every((path) => existsSync(path));
-  if (done) return;
+  if (isDone(name, digest, outputs)) return;
   process.stderr.write(`setup: ${name}\n`);
   work();
-  mkdirSync(dirname(stamp), { recursive: true });
-  writeFileSync(stamp, digest);
+  mkdirSync(dirname(stampOf(name)), { recursive: true });
+  writeFileSync(stampOf(name), digest);
+}
+
+function isDone(name, digest, outputs) {
+  const stamp = stampOf(name);
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === digest && outputs.every((path) => existsSync(path));
+}
+
+function stampOf(name) {
+  return join(root, "dist/.setup", name.replaceAll(" ", "-"));
 }
 
 function digestOf(inputs) {

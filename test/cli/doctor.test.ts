@@ -5,6 +5,7 @@ import { ECHO_WARNING, REFERENCE_WARNING } from "../../src/bundle/describe.ts";
 import {
   bundleCheck,
   checkLines,
+  kernelCheck,
   libraryCheck,
   lockCheck,
   machineChecks,
@@ -79,6 +80,8 @@ test("random weights, refused providers, memory files and unlocked pages are tol
   expect(bundleCheck({ id: "a/b", reference: false }, { device: "cpu", refused: [] }).todo).toBeUndefined();
   expect(libraryCheck("memory", "/c").todo).toContain("/c");
   expect(libraryCheck("cache", "/c").todo).toBeUndefined();
+  expect(kernelCheck(undefined)).toMatchObject({ ok: true, found: expect.stringContaining("none in this build") });
+  expect(kernelCheck("/c/kernels.fatbin")).toMatchObject({ ok: true, found: expect.stringContaining("sm_90") });
   expect(lockCheck(1, 2, 8 * 2 ** 20).todo).toContain("8 MiB");
   expect(lockCheck(2, 2, 0).todo).toBeUndefined();
 });

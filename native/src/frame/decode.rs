@@ -4,7 +4,7 @@ use super::{FrameData, FrameSlots, FrameSpec, Told};
 use crate::jpeg::{self, Decoder, Header};
 use crate::layout::JPEG_EDGE_MAX;
 use crate::memory::Block;
-use crate::resize::{Mode, Resizer, SLACK};
+use crate::resize::{Resizer, SLACK};
 use crate::status::Status;
 use crate::sync::lock;
 use crate::ticket::Ticket;
@@ -52,27 +52,9 @@ impl Worker {
     /// JPEG → RGB → resized, normalised `[3, height, width]`. The error is a sentence part.
     pub fn tensor(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut [f32]) -> Result<(), String> {
         let Header { width, height, .. } = self.pixels(jpeg)?;
-        let (source, target) = ((width as usize, height as usize), (spec.width, spec.height));
+        let source = (width as usize, height as usize);
         let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
-        let plane = target.0 * target.1;
-        if spec.mode == Mode::Pad {
-            // Black bars; the image is written over the middle.
-            for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&spec.normal) {
-                channel.fill(normal[0]);
-            }
-        }
-        let (red, rest) = tensor.split_at_mut(plane);
-        let (green, blue) = rest.split_at_mut(plane);
-        self.resizer.run(spec.mode, rgb, source, target, |x, y, row| {
-            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
-            let pixels = row.chunks_exact(3);
-            let planes = red[from..to].iter_mut().zip(&mut green[from..to]).zip(&mut blue[from..to]);
-            for (((red, green), blue), pixel) in planes.zip(pixels) {
-                *red = spec.normal[0][pixel[0] as usize];
-                *green = spec.normal[1][pixel[1] as usize];
-                *blue = spec.normal[2][pixel[2] as usize];
-            }
-        });
+        spec.fill(&mut self.resizer, rgb, source, tensor);
         if source.0 * source.1 * 3 > RGB_KEEP_BYTES {
             self.rgb.release_beyond(RGB_KEEP_BYTES);
         }

@@ -4,21 +4,21 @@ use super::{Mode, SPLIT_BITS, STEP, WEIGHT_BITS};
 
 /// One axis: the part of the resized image that is computed, and its place in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Axis {
+pub struct Axis {
     /// Pixels of the source along this axis.
-    pub(super) source: usize,
+    pub source: usize,
     /// Pixels of the whole resized image.
-    pub(super) resized: usize,
+    pub resized: usize,
     /// First pixel of it that is wanted.
-    pub(super) from: usize,
+    pub from: usize,
     /// Pixels wanted.
-    pub(super) count: usize,
+    pub count: usize,
     /// Their place in the target.
-    pub(super) offset: usize,
+    pub offset: usize,
 }
 
 /// Source and target sizes to the two axes.
-pub(super) fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis, Axis) {
+pub fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis, Axis) {
     let axis = |source: usize, target: usize, resized: usize| {
         if resized <= target {
             Axis { source, resized, from: 0, count: resized, offset: (target - resized) / 2 }
@@ -46,19 +46,20 @@ pub(super) fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -
 
 /// The source pixels of each target pixel and their weights.
 #[derive(Default)]
-pub(super) struct Weights {
+pub struct Weights {
     /// First source pixel per target pixel.
-    pub(super) first: Vec<u32>,
+    pub first: Vec<u32>,
     /// Number of source pixels per target pixel.
-    pub(super) taps: Vec<u32>,
+    pub taps: Vec<u32>,
     /// `stride` weights per target pixel, zero behind its taps; 0 to 2^22.
-    pub(super) values: Vec<i32>,
-    pub(super) stride: usize,
+    pub values: Vec<i32>,
+    /// Weights per target pixel, a multiple of four.
+    pub stride: usize,
 }
 
 impl Weights {
     /// Fills in the weights of one axis; allocates only when this axis is larger than all before.
-    pub(super) fn compute(&mut self, axis: Axis) {
+    pub fn compute(&mut self, axis: Axis) {
         let scale = axis.source as f64 / axis.resized as f64;
         let filter_scale = scale.max(1.0);
         let support = filter_scale;

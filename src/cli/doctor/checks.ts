@@ -85,6 +85,12 @@ export function libraryCheck(source: "built" | "cache" | "memory", dir: string):
   );
 }
 
+/** Never red: no model runs on them yet, and a build without the CUDA compiler has none. */
+export function kernelCheck(path: string | undefined): Check {
+  if (path === undefined) return green("GPU kernels", "none in this build; models do not need them");
+  return green("GPU kernels", "for sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; no model runs on them yet");
+}
+
 /** Never red: the service runs without locked pages, less steadily. */
 export function lockCheck(lockedBytes: number, tensorBytes: number, lockableBytes: number): Check {
   const found = `${(lockedBytes / MIB).toFixed(1)} of ${(tensorBytes / MIB).toFixed(1)} MiB of tensor memory`;

@@ -1,0 +1,7 @@
+/** All kernels: one module for the driver, one library for the CPU (target.h says how each is built). */
+#include "chunk.cu"
+#include "flow.cu"
+#include "frame.cu"
+#ifndef __CUDACC__
+#include "driver.h"
+#endif

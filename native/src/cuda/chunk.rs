@@ -1,0 +1,233 @@
+//! Launches chunk decode (`native/cuda/chunk.cu`) and reads its verdict.
+
+use super::device::{Device, Function, Memory, Module};
+use super::{Address, CudaError, Number, Shape, blocks, params};
+use crate::chunk::Encoder;
+use std::rc::Rc;
+
+/// Which kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Version {
+    /// A thread per chunk.
+    V1,
+    /// A block per chunk.
+    V2,
+}
+
+impl Version {
+    /// All of them.
+    pub const ALL: [Version; 2] = [Version::V1, Version::V2];
+}
+
+/// `Column` of chunk.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// robot = model · scale + offset.
+    pub scale: f64,
+    /// See `scale`.
+    pub offset: f64,
+    /// The most between row 0 and the state; infinite without a limit.
+    pub jump_max: f64,
+    /// The most between two rows; infinite without a limit.
+    pub step_max: f64,
+    /// The range.
+    pub min: f32,
+    /// The range.
+    pub max: f32,
+    /// State value that the column is relative to; -1: none.
+    pub relative_to: i32,
+    /// State value that row 0 is compared with; -1: none.
+    pub jump_from: i32,
+}
+
+/// No place in a verdict.
+pub const NOWHERE: u32 = u32::MAX;
+
+/// `Verdict` of chunk.cu: the first place, `row × columns + column`, of each kind; `NOWHERE` if there is none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Verdict {
+    /// Values that were clamped.
+    pub clamped: u32,
+    /// A value that is no finite number.
+    pub not_finite: u32,
+    /// A rotation that spans no plane; `row × rotations + index of the rotation`.
+    pub no_rotation: u32,
+    /// A value out of its range, before it was clamped.
+    pub outside: u32,
+    /// A value of row 0 that is too far from the state.
+    pub jump: u32,
+    /// A value that is too far from that of the row before.
+    pub step: u32,
+}
+
+impl Default for Verdict {
+    fn default() -> Verdict {
+        let [not_finite, no_rotation, outside, jump, step] = [NOWHERE; 5];
+        Verdict { clamped: 0, not_finite, no_rotation, outside, jump, step }
+    }
+}
+
+/// `Plan` of chunk.cu.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    columns: Address,
+    rotations: Address,
+    rows: u32,
+    width: u32,
+    count: u32,
+    rotation_count: u32,
+    state_width: u32,
+    unused: u32,
+}
+
+const _: () =
+    assert!(size_of::<Column>() == 48 && size_of::<Verdict>() == 24 && size_of::<Plan>() == 40, "as chunk.cu");
+
+/// What an encoder is made of, in the words of chunk.cu.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Columns of a row.
+    pub columns: Vec<Column>,
+    /// First columns of rotations.
+    pub rotations: Vec<u32>,
+    /// Rows of a chunk.
+    pub rows: u32,
+    /// Values of a latent row.
+    pub width: u32,
+    /// A value that is out of range is clamped; false: it is refused.
+    pub clamp: bool,
+}
+
+/// Why a chunk is refused, and where. `Encoder::encode` on the same latent says it in words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Refusal {
+    /// Row, column.
+    NotFinite(u32, u32),
+    /// Row, index of the rotation.
+    NoRotation(u32, u32),
+    /// Row, column.
+    Outside(u32, u32),
+    /// Row 0, column.
+    Jump(u32, u32),
+    /// The later row, column.
+    Step(u32, u32),
+}
+
+impl Facts {
+    /// How many values were clamped; or the first reason, in the order in which `Encoder::encode` looks.
+    pub fn judge(&self, verdict: &Verdict) -> Result<u32, Refusal> {
+        let at = |place: u32, of: usize| (place / of as u32, place % of as u32);
+        let columns = self.columns.len();
+        let there = |place: u32, of: usize| (place != NOWHERE).then(|| at(place, of));
+        let not_finite = there(verdict.not_finite, columns);
+        let no_rotation = there(verdict.no_rotation, self.rotations.len());
+        // Row by row, and in a row its numbers before its rotations.
+        match (not_finite, no_rotation) {
+            (Some((row, column)), None) => return Err(Refusal::NotFinite(row, column)),
+            (Some((row, column)), Some((other, _))) if row <= other => return Err(Refusal::NotFinite(row, column)),
+            (_, Some((row, rotation))) => return Err(Refusal::NoRotation(row, rotation)),
+            (None, None) => {}
+        }
+        let outside = there(verdict.outside, columns).filter(|_| !self.clamp);
+        let refusal = (outside.map(|(row, column)| Refusal::Outside(row, column)))
+            .or_else(|| there(verdict.jump, columns).map(|(row, column)| Refusal::Jump(row, column)))
+            .or_else(|| there(verdict.step, columns).map(|(row, column)| Refusal::Step(row, column)));
+        refusal.map_or(Ok(verdict.clamped), Err)
+    }
+}
+
+/// A bundle's plan, on the device.
+pub struct Plans {
+    plan: Memory,
+    facts: Facts,
+    state_width: u32,
+    _parts: [Memory; 2],
+}
+
+impl Plans {
+    /// Copies the plan of an encoder; `state_width` = values of a state vector.
+    pub fn new(device: &Rc<Device>, encoder: &Encoder, state_width: u32) -> Result<Plans, CudaError> {
+        let facts = encoder.facts();
+        let parts = [device.copy_of(&facts.columns)?, device.copy_of(&facts.rotations)?];
+        let plan = Plan {
+            columns: parts[0].address(),
+            rotations: parts[1].address(),
+            rows: facts.rows,
+            width: facts.width,
+            count: facts.columns.len() as u32,
+            rotation_count: facts.rotations.len() as u32,
+            state_width,
+            unused: 0,
+        };
+        Ok(Plans { plan: device.copy_of(&[plan])?, facts, state_width, _parts: parts })
+    }
+
+    /// The plan on the device.
+    pub fn address(&self) -> Address {
+        self.plan.address()
+    }
+
+    /// What the plan was made of.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Bytes that a chunk moves at least: latent and state read, rows written and read again, the verdict.
+    pub fn bytes(&self, number: Number) -> u64 {
+        let Facts { columns, rows, width, .. } = &self.facts;
+        let (latent, values) = (u64::from(rows * width), u64::from(*rows) * columns.len() as u64);
+        let verdict = size_of::<Verdict>() as u64;
+        latent * number.bytes() as u64 + u64::from(self.state_width) * 4 + values * 8 + verdict
+    }
+}
+
+/// The kernel that decodes latents of one type.
+pub struct Kernel {
+    version: Version,
+    function: Function,
+}
+
+/// Where a batch is, on a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch {
+    /// `[chunks, rows, width]`.
+    pub latents: Address,
+    /// `[chunks, state values]`, f32.
+    pub states: Address,
+    /// `[chunks, rows, columns]`, f32.
+    pub values: Address,
+    /// `[chunks]`.
+    pub verdicts: Address,
+    /// Chunks, at least 1.
+    pub chunks: u32,
+}
+
+impl Kernel {
+    /// Finds it.
+    pub fn find(module: &Rc<Module>, version: Version, number: Number) -> Result<Kernel, CudaError> {
+        let letter = match version {
+            Version::V1 => "v1",
+            Version::V2 => "v2",
+        };
+        Ok(Kernel { version, function: module.function(&format!("chunk_{letter}_{}", number.name()))? })
+    }
+
+    /// Puts a batch into the stream, in blocks of `threads`.
+    ///
+    /// # Safety
+    /// The addresses are of this device, of memory as large as plan and batch say, and live until the stream is through with them.
+    pub unsafe fn launch(&self, plans: &Plans, batch: &Batch, threads: u32) -> Result<(), CudaError> {
+        let Batch { latents, states, values, verdicts, chunks } = *batch;
+        let plan = plans.plan.address();
+        let count = match self.version {
+            Version::V1 => blocks(chunks as usize, threads as usize),
+            Version::V2 => chunks,
+        };
+        let shape = Shape { grid: [count, 1, 1], block: [threads, 1, 1] };
+        // SAFETY: the parameters of chunk.cu, in its order; the caller vouches for the addresses.
+        unsafe { self.function.launch(shape, params![plan, latents, states, values, verdicts, chunks]) }
+    }
+}

@@ -1,0 +1,190 @@
+//! One device: its context, one stream, memory, and the module of our kernels. Everything is ordered by the stream.
+
+use super::calls::{Calls, Code, Handle};
+use super::{Address, CudaError, Params, Shape};
+use std::ffi::{CString, c_void};
+use std::path::Path;
+use std::rc::Rc;
+
+/// The work of a stream does not wait for that of the default stream.
+const NON_BLOCKING: u32 = 1;
+
+/// A device that this thread has opened, with a stream of its own. It stays with its thread: the driver's context is the thread's.
+pub struct Device {
+    calls: Calls,
+    device: i32,
+    stream: Handle,
+}
+
+impl Device {
+    /// Device `index` of the driver at `path` (`libcuda.so.1` is the system's). Its context is the one that ONNX Runtime uses too.
+    pub fn open(path: &Path, index: i32) -> Result<Rc<Device>, CudaError> {
+        let calls = Calls::open(path)?;
+        let absent = |code: Code| if Calls::is_no_device(code) { Err(CudaError::NoDevice(index)) } else { Ok(code) };
+        // SAFETY: the order that the driver asks for, with out pointers for one value each. 0 is the only flag of cuInit.
+        unsafe {
+            calls.check("cuInit", absent((calls.init)(0))?)?;
+            let (mut device, mut context) = (0, std::ptr::null_mut());
+            calls.check("cuDeviceGet", absent((calls.device_get)(&mut device, index))?)?;
+            calls.check("cuDevicePrimaryCtxRetain", (calls.context_retain)(&mut context, device))?;
+            let mut opened = Device { calls, device, stream: std::ptr::null_mut() };
+            opened.calls.check("cuCtxSetCurrent", (opened.calls.context_set)(context))?;
+            let created = (opened.calls.stream_create)(&mut opened.stream, NON_BLOCKING);
+            opened.calls.check("cuStreamCreate", created)?;
+            Ok(Rc::new(opened))
+        }
+    }
+
+    /// `bytes` of its memory, of any content.
+    pub fn memory(self: &Rc<Self>, bytes: usize) -> Result<Memory, CudaError> {
+        let mut address = 0;
+        // SAFETY: an out pointer; this thread has the context.
+        let code = unsafe { (self.calls.memory_alloc)(&mut address, bytes.max(1)) };
+        match self.calls.check("cuMemAlloc", code) {
+            Err(CudaError::OutOfMemory(_)) => Err(CudaError::OutOfMemory(bytes)),
+            Err(error) => Err(error),
+            Ok(()) => Ok(Memory { device: self.clone(), address, bytes }),
+        }
+    }
+
+    /// A copy of `values` in its memory. Waits until it is there.
+    pub fn copy_of<T: Copy>(self: &Rc<Self>, values: &[T]) -> Result<Memory, CudaError> {
+        let memory = self.memory(size_of_val(values))?;
+        // SAFETY: the memory is as large as the values, which stay until the stream is through with them.
+        let code =
+            unsafe { (self.calls.copy_in)(memory.address, values.as_ptr().cast(), size_of_val(values), self.stream) };
+        self.calls.check("cuMemcpyHtoDAsync", code)?;
+        self.wait()?;
+        Ok(memory)
+    }
+
+    /// Waits for all work of the stream; an error of an earlier kernel comes out here.
+    pub fn wait(&self) -> Result<(), CudaError> {
+        // SAFETY: the stream is this device's.
+        self.calls.check("cuStreamSynchronize", unsafe { (self.calls.stream_wait)(self.stream) })
+    }
+
+    /// Puts a launch into the stream.
+    ///
+    /// # Safety
+    /// `params` are as many values, of the types, as the kernel takes, and what they address is memory of this device that is large
+    /// enough and lives until the stream is through with it.
+    pub(super) unsafe fn launch(&self, function: &Function, shape: Shape, params: Params<'_>) -> Result<(), CudaError> {
+        let Shape { grid: [gx, gy, gz], block: [bx, by, bz] } = shape;
+        let (params, extra) = (params.as_mut_ptr(), std::ptr::null_mut());
+        // SAFETY: the caller vouches for the parameters; the function's module is kept by the function.
+        let code =
+            unsafe { (self.calls.launch)(function.handle, gx, gy, gz, bx, by, bz, 0, self.stream, params, extra) };
+        self.calls.check("cuLaunchKernel", code)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: made by `open`; memory and modules keep the device, so that they are gone. A failure here has no one to tell.
+        unsafe {
+            if !self.stream.is_null() {
+                (self.calls.stream_destroy)(self.stream);
+            }
+            (self.calls.context_release)(self.device);
+        }
+    }
+}
+
+/// Memory of a device.
+pub struct Memory {
+    device: Rc<Device>,
+    address: Address,
+    bytes: usize,
+}
+
+impl Memory {
+    /// Its first byte.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// Its size.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Its first `len` values, after all work of the stream.
+    pub fn read<T: Copy + Default>(&self, len: usize) -> Result<Vec<T>, CudaError> {
+        let mut values = vec![T::default(); len];
+        let bytes = size_of_val(&values[..]);
+        assert!(bytes <= self.bytes, "a read stays inside its memory");
+        let (calls, stream) = (&self.device.calls, self.device.stream);
+        // SAFETY: as many bytes as both have; the values stay until the stream is through with them.
+        let code = unsafe { (calls.copy_out)(values.as_mut_ptr().cast(), self.address, bytes, stream) };
+        calls.check("cuMemcpyDtoHAsync", code)?;
+        self.device.wait()?;
+        Ok(values)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `Device::memory`; cuMemFree waits for what uses it.
+        unsafe { (self.device.calls.memory_free)(self.address) };
+    }
+}
+
+/// The kernels of a fat binary, loaded: the driver takes the code of this device, or compiles the PTX.
+pub struct Module {
+    device: Rc<Device>,
+    handle: Handle,
+}
+
+impl Module {
+    /// `image`: a fat binary, as `nvcc -fatbin` makes it.
+    pub fn load(device: &Rc<Device>, image: &[u8]) -> Result<Rc<Module>, CudaError> {
+        /// First bytes of a fat binary.
+        const MAGIC: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
+        if !image.starts_with(&MAGIC) {
+            return Err(CudaError::BadModule("it is no fat binary".into()));
+        }
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: a fat binary says its own length; that it is whole is known from the digest of the executable's files.
+        let code = unsafe { (device.calls.module_load)(&mut handle, image.as_ptr().cast::<c_void>()) };
+        device.calls.check("cuModuleLoadData", code)?;
+        Ok(Rc::new(Module { device: device.clone(), handle }))
+    }
+
+    /// The kernel of that name.
+    pub fn function(self: &Rc<Self>, name: &str) -> Result<Function, CudaError> {
+        let text = CString::new(name).map_err(|_| CudaError::NoKernel(name.into()))?;
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: an out pointer, and a C string that lives through the call.
+        let code = unsafe { (self.device.calls.module_function)(&mut handle, self.handle, text.as_ptr()) };
+        self.device.calls.check("cuModuleGetFunction", code).map_err(|error| match error {
+            CudaError::Call(_) => CudaError::NoKernel(name.into()),
+            error => error,
+        })?;
+        Ok(Function { handle, module: self.clone() })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: loaded by `load`; functions keep the module.
+        unsafe { (self.device.calls.module_unload)(self.handle) };
+    }
+}
+
+/// One kernel of a loaded module.
+pub struct Function {
+    handle: Handle,
+    module: Rc<Module>,
+}
+
+impl Function {
+    /// As `Device::launch`, on the device of its module.
+    ///
+    /// # Safety
+    /// That of `Device::launch`.
+    pub(super) unsafe fn launch(&self, shape: Shape, params: Params<'_>) -> Result<(), CudaError> {
+        // SAFETY: the caller's.
+        unsafe { self.module.device.launch(self, shape, params) }
+    }
+}

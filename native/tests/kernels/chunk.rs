@@ -1,0 +1,290 @@
+//! Chunk decode against `Encoder::encode`.
+
+use super::halves::tensor;
+use super::random::Random;
+use super::stage::Stage;
+use super::{Of, Test};
+use serde_json::{Value, json};
+use tendon::chunk::Encoder;
+use tendon::cuda::Number;
+use tendon::cuda::chunk::{Batch, Kernel, NOWHERE, Plans, Refusal, Verdict, Version};
+use tendon::manifest::{ColumnStats, Manifest};
+
+pub const TESTS: &[Test] = &[
+    ("chunk::the_reference_equals_the_engine", Of::Host, reference),
+    ("chunk::every_version_equals_the_engine", Of::Kernels, versions),
+    ("chunk::the_first_reason_is_the_engines", Of::Host, judged),
+    ("chunk::a_chunk_moves_latent_state_and_rows", Of::Host, moved),
+];
+
+/// A bundle's chunk: what decodes it, and how large latent and state are.
+struct Bundle {
+    encoder: Encoder,
+    rows: usize,
+    width: usize,
+    columns: usize,
+    states: usize,
+    names: Vec<String>,
+    rotations: Vec<usize>,
+}
+
+const NORMS: [&str; 3] = ["none", "quantile", "mean_std"];
+
+/// How hard a bundle is to please.
+#[derive(Clone, Copy)]
+struct Kind {
+    clamp: bool,
+    limits: bool,
+    /// Edges of the ranges: narrow ones are left.
+    range: f64,
+    /// Means so large that their sum with a state cancels: the order of a sum, and each rounding, is seen.
+    cancels: bool,
+}
+
+impl Bundle {
+    fn new(rows: usize, columns: usize, rotations: &[usize], kind: Kind, random: &mut Random) -> Bundle {
+        let (width, states) = (columns + random.below(5), columns + random.below(3));
+        let names: Vec<String> = (0..columns).map(|index| format!("c{index}")).collect();
+        let state: Vec<Value> =
+            (0..states).map(|index| json!({ "name": format!("c{index}"), "norm": "none" })).collect();
+        let action: Vec<Value> = (names.iter())
+            .map(|name| {
+                let limit = |random: &mut Random| (kind.limits && random.below(2) == 0).then(|| 2.0 + random.unit());
+                json!({
+                    "name": name,
+                    "norm": NORMS[random.below(3)],
+                    "relative_to": (random.below(3) == 0).then(|| random.below(states)),
+                    "min": -kind.range + random.unit() * 0.1,
+                    "max": kind.range + random.unit() * 0.1,
+                    "max_jump": limit(random),
+                    "max_step": limit(random),
+                })
+            })
+            .collect();
+        let graph = json!({ "file": "", "inputs": [], "outputs": [] });
+        let manifest: Manifest = serde_json::from_value(json!({
+            "export_id": "", "cameras": [], "frames": { "first": 1, "later": 1 },
+            "image": { "width": 1, "height": 1, "resize": "pad", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 1 },
+            "state": { "columns": state, "width": states },
+            "prompt": { "tokens_max": 1, "pad_id": 0, "parts": [] },
+            "action": {
+                "rows": rows, "width": width, "columns": action, "rotation6d": rotations,
+                "out_of_range": if kind.clamp { "clamp" } else { "fail" },
+            },
+            "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
+            "guidance": null, "memory": null, "batch": 1,
+            "graphs": { "prefill": graph, "extend": null, "denoise": graph },
+            "tokenizer": "", "norm": "", "parity": { "file": "", "tolerance": 0 },
+        }))
+        .expect("a manifest");
+        let mut draw =
+            |low: f64, high: f64| (0..columns).map(|_| low + (high - low) * (random.unit() + 1.0) / 2.0).collect();
+        let mut stats =
+            ColumnStats { q01: draw(-1.5, -0.5), q99: draw(0.5, 1.5), mean: draw(-0.3, 0.3), std: draw(0.2, 0.9) };
+        if kind.cancels {
+            // Each is an f32, as the state is that it is added to.
+            stats.mean.iter_mut().for_each(|mean| *mean = f64::from((*mean * 1e12) as f32));
+        }
+        let encoder = Encoder::new(&manifest, &stats).expect("an encoder");
+        Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec() }
+    }
+
+    /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
+    fn engine(&self, latent: &[f32], state: &[f32]) -> (Vec<f32>, Result<u32, String>) {
+        let mut values = vec![0.0; self.rows * self.columns];
+        let told = self.encoder.encode(latent, state, &mut values);
+        (values, told)
+    }
+
+    /// A refusal in the engine's words, as far as it names the place.
+    fn words(&self, refusal: Refusal) -> String {
+        let name = |column: u32| &self.names[column as usize];
+        match refusal {
+            Refusal::NotFinite(row, column) => format!("row {row}, {} is not a finite number", name(column)),
+            Refusal::NoRotation(row, rotation) => {
+                format!("row {row}, {} begins no rotation", self.names[self.rotations[rotation as usize]])
+            }
+            Refusal::Outside(row, column) => format!("row {row}, {} is * outside", name(column)),
+            Refusal::Jump(row, column) => format!("row {row}, {} is * from the state's", name(column)),
+            Refusal::Step(row, column) => format!("row {row}, {} is * in the row before", name(column)),
+        }
+    }
+
+    /// Asserts that verdict and values are the engine's.
+    fn check(&self, latent: &[f32], state: &[f32], values: &[f32], verdict: &Verdict, what: &str) -> String {
+        let (expected, told) = self.engine(latent, state);
+        match (self.encoder.facts().judge(verdict), told) {
+            (Ok(clamped), Ok(engine)) => {
+                assert_eq!(clamped, engine, "{what}: clamped");
+                let differ = |(one, other): (&f32, &f32)| one.to_bits() != other.to_bits();
+                assert_eq!(values.iter().zip(&expected).position(differ), None, "{what}: a value differs");
+                String::from(if clamped > 0 { "clamped" } else { "good" })
+            }
+            (Err(refusal), Err(sentence)) => {
+                let words = self.words(refusal);
+                let (begin, end) = words.split_once('*').unwrap_or((&words, ""));
+                assert!(
+                    sentence.starts_with(begin) && sentence.contains(end.trim()),
+                    "{what}: {refusal:?}, {sentence}"
+                );
+                format!("{refusal:?}").split('(').next().unwrap_or_default().into()
+            }
+            (ours, engine) => panic!("{what}: {ours:?}, but the engine says {engine:?}"),
+        }
+    }
+}
+
+fn bundles() -> Vec<Bundle> {
+    let mut random = Random::new(7);
+    let mut all = Vec::new();
+    for (rows, columns, rotations) in
+        [(30, 14, &[][..]), (1, 1, &[]), (50, 32, &[4]), (16, 20, &[0, 14]), (32, 64, &[3, 40]), (3, 6, &[0])]
+    {
+        for (clamp, limits, range, cancels) in [
+            (true, false, 1.0, false),
+            (true, false, 3.0, true),
+            (true, true, 2.0, false),
+            (false, false, 9.0, false),
+            (false, true, 4.0, false),
+            (false, true, 0.9, false),
+        ] {
+            all.push(Bundle::new(rows, columns, rotations, Kind { clamp, limits, range, cancels }, &mut random));
+        }
+    }
+    all
+}
+
+/// A latent and a state, some of them spoilt: no number, too large, a rotation that spans no plane, a jump.
+fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> (Vec<f32>, Vec<f32>) {
+    let slope: Vec<f32> = random.floats(bundle.width);
+    let mut latent: Vec<f32> = (0..bundle.rows * bundle.width)
+        .map(|at| slope[at % bundle.width] * 0.3 + (random.unit() * 0.4) as f32)
+        .collect();
+    let mut state: Vec<f32> = random.floats(bundle.states).iter().map(|value| value * 0.3).collect();
+    for column in bundle.encoder.facts().columns.iter().filter(|column| column.offset.abs() > 1e9) {
+        if let Ok(index) = usize::try_from(column.relative_to) {
+            state[index] = -column.offset as f32;
+        }
+    }
+    let mut any = || random.below(latent.len());
+    let (one, other) = (any(), any());
+    match turn % 8 {
+        1 => latent[one] = f32::NAN,
+        2 => (latent[one], latent[other]) = (f32::INFINITY, f32::NAN),
+        3 => latent[one] = 40.0,
+        4 => latent.fill(0.0),
+        5 => latent[one / bundle.width * bundle.width..][..bundle.width].fill(1e-9),
+        6 => state[0] = 30.0,
+        7 => (latent[one], state[0]) = (f32::MAX, f32::NAN),
+        _ => {}
+    }
+    (latent, state)
+}
+
+const TURNS: usize = 24;
+
+fn reference(stage: &Stage) {
+    type Reference = unsafe extern "C" fn(*const u64, *const f32, *const f32, *mut f32, *mut Verdict);
+    // SAFETY: the signature of chunk_reference.
+    let reference = unsafe { stage.library.get::<Reference>("chunk_reference") }.expect("the reference");
+    let mut random = Random::new(8);
+    for bundle in bundles() {
+        let plans = Plans::new(&stage.device, &bundle.encoder, bundle.states as u32).expect("memory");
+        for turn in 0..TURNS {
+            let (latent, state) = inputs(&bundle, turn, &mut random);
+            let (mut values, mut verdict) = (vec![0.0; bundle.rows * bundle.columns], Verdict::default());
+            // SAFETY: an address of the CPU is a pointer; all are as long as the plan says.
+            unsafe {
+                let plan = plans.address() as *const u64;
+                reference(plan, latent.as_ptr(), state.as_ptr(), values.as_mut_ptr(), &mut verdict);
+            }
+            bundle.check(&latent, &state, &values, &verdict, &format!("turn {turn}"));
+        }
+    }
+}
+
+fn versions(stage: &Stage) {
+    let mut seen = std::collections::BTreeSet::new();
+    for number in Number::ALL {
+        for (version, threads) in
+            [(Version::V1, 32), (Version::V1, 3), (Version::V2, 128), (Version::V2, 32), (Version::V2, 1)]
+        {
+            let kernel = Kernel::find(&stage.module, version, number).expect("the kernel");
+            let mut random = Random::new(9);
+            for bundle in bundles() {
+                stage.in_both_orders(|| seen.extend(check(stage, &kernel, number, threads, &bundle, &mut random)));
+            }
+        }
+    }
+    // The inputs are such that every verdict comes up.
+    let kinds = ["Jump", "NoRotation", "NotFinite", "Outside", "Step", "clamped", "good"];
+    assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), kinds);
+}
+
+/// All turns as one batch; what came out of each.
+fn check(
+    stage: &Stage,
+    kernel: &Kernel,
+    number: Number,
+    threads: u32,
+    bundle: &Bundle,
+    random: &mut Random,
+) -> Vec<String> {
+    let plans = Plans::new(&stage.device, &bundle.encoder, bundle.states as u32).expect("memory");
+    let inputs: Vec<_> = (0..TURNS).map(|turn| inputs(bundle, turn, random)).collect();
+    let latents: Vec<(Vec<u8>, Vec<f32>)> = inputs.iter().map(|(latent, _)| tensor(number, latent)).collect();
+    let on = |bytes: Vec<u8>| stage.device.copy_of(&bytes).expect("memory");
+    let latent_memory = on(latents.iter().flat_map(|(bytes, _)| bytes.clone()).collect());
+    let state_memory =
+        on(inputs.iter().flat_map(|(_, state)| state.iter().flat_map(|value| value.to_le_bytes())).collect());
+    let len = bundle.rows * bundle.columns;
+    let value_memory = stage.device.memory(TURNS * len * 4).expect("memory");
+    let verdict_memory = stage.device.memory(TURNS * size_of::<Verdict>()).expect("memory");
+    let batch = Batch {
+        latents: latent_memory.address(),
+        states: state_memory.address(),
+        values: value_memory.address(),
+        verdicts: verdict_memory.address(),
+        chunks: TURNS as u32,
+    };
+    // SAFETY: the memory is as large as plan and batch say.
+    unsafe { kernel.launch(&plans, &batch, threads) }.expect("a launch");
+    let values = value_memory.read::<f32>(TURNS * len).expect("values");
+    let verdicts = verdict_memory.read::<Verdict>(TURNS).expect("verdicts");
+    (0..TURNS)
+        .map(|turn| {
+            let ((_, latent), (_, state)) = (&latents[turn], &inputs[turn]);
+            let values = &values[turn * len..][..len];
+            let what = format!("{number:?}, {threads} threads, turn {turn}");
+            bundle.check(latent, state, values, &verdicts[turn], &what)
+        })
+        .collect()
+}
+
+fn judged(_: &Stage) {
+    let mut random = Random::new(10);
+    let mut bundle = |clamp| {
+        let kind = Kind { clamp, limits: true, range: 1.0, cancels: false };
+        Bundle::new(4, 8, &[0, 2], kind, &mut random).encoder.facts()
+    };
+    let (clamping, failing) = (bundle(true), bundle(false));
+    let good = Verdict::default();
+    assert_eq!(good.not_finite, NOWHERE);
+    assert_eq!(clamping.judge(&Verdict { clamped: 3, outside: 5, ..good }), Ok(3));
+    assert_eq!(failing.judge(&Verdict { clamped: 3, outside: 21, jump: 1, ..good }), Err(Refusal::Outside(2, 5)));
+    assert_eq!(failing.judge(&Verdict { jump: 6, step: 9, ..good }), Err(Refusal::Jump(0, 6)));
+    assert_eq!(failing.judge(&Verdict { step: 9, ..good }), Err(Refusal::Step(1, 1)));
+    // Row 1: its numbers come before its rotations, and row 0 before both.
+    let fatal = |not_finite, no_rotation| clamping.judge(&Verdict { not_finite, no_rotation, outside: 0, ..good });
+    assert_eq!(fatal(15, 2), Err(Refusal::NotFinite(1, 7)));
+    assert_eq!(fatal(15, 1), Err(Refusal::NoRotation(0, 1)));
+    assert_eq!(fatal(NOWHERE, 3), Err(Refusal::NoRotation(1, 1)));
+}
+
+fn moved(stage: &Stage) {
+    let kind = Kind { clamp: true, limits: false, range: 1.0, cancels: false };
+    let bundle = Bundle::new(30, 14, &[], kind, &mut Random::new(11));
+    let plans = Plans::new(&stage.device, &bundle.encoder, bundle.states as u32).expect("memory");
+    let (latent, state) = ((30 * bundle.width) as u64, bundle.states as u64 * 4);
+    assert_eq!(plans.bytes(Number::F16), latent * 2 + state + 30 * 14 * 8 + 24);
+}
