@@ -1,7 +1,8 @@
 //! ONNX Runtime: opened once by path, and one session per graph on the device that was asked for.
 
-use crate::graph::Reach;
+use crate::graph::{Home, Opened, RECORD, Reach, Turns};
 use crate::sync::lock;
+use crate::webgpu;
 use ort::ep::{self, ExecutionProviderDispatch};
 use ort::logging::LogLevel;
 use ort::session::Session;
@@ -99,7 +100,16 @@ impl Device {
 
     /// How it reads what it is bound to.
     pub fn reach(self) -> Reach {
-        if self == Device::Cpu { Reach::InPlace } else { Reach::Copied }
+        match self {
+            Device::Cpu => Reach::InPlace,
+            Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home { name: c"Cuda", id, turns: Turns::Free }),
+            Device::WebGpu(_) => Reach::Copied(webgpu::HOME),
+        }
+    }
+
+    /// Why `auto` does not try it on this machine; a device that is named is tried.
+    pub fn unfit_for_auto(self) -> Option<String> {
+        if let Device::WebGpu(_) = self { webgpu::unfit_for_auto() } else { None }
     }
 
     /// Its name in the configuration.
@@ -134,7 +144,7 @@ impl Runtime {
     }
 
     /// A session of the graph at `path` on exactly this device, or the reason why not.
-    pub fn session(&self, path: &Path, device: Device, threads: u32) -> Result<Session, String> {
+    pub fn session(&self, path: &Path, device: Device, threads: u32) -> Result<Opened, String> {
         let provider: Option<ExecutionProviderDispatch> = match device {
             Device::Cpu => None,
             Device::Cuda(id) => {
@@ -146,10 +156,7 @@ impl Runtime {
                 self.needs("libonnxruntime_providers_tensorrt.so")?;
                 Some(ep::TensorRT::default().with_device_id(id).build())
             }
-            Device::WebGpu(id) => {
-                needs_gpu_node()?;
-                Some(ep::WebGPU::default().with_device_id(id).build())
-            }
+            Device::WebGpu(id) => Some(webgpu::provider(id)?),
         };
         let session = || -> ort::Result<Session> {
             let mut builder = Session::builder(&self.environment)?
@@ -164,16 +171,28 @@ impl Runtime {
                 builder = builder.with_config_entry("session.x64quantprecision", "1")?;
             }
             if let Some(provider) = provider {
-                // Refuses a graph that would run on the CPU in part.
-                builder =
-                    builder.with_execution_providers([provider.error_on_failure()])?.with_disable_cpu_fallback()?;
+                builder = builder.with_execution_providers([provider.error_on_failure()])?;
+                builder = match device {
+                    // What of it runs on the CPU is looked at below.
+                    Device::WebGpu(_) => builder.with_config_entry(RECORD.0, RECORD.1)?,
+                    // Refuses a graph that would run on the CPU in part.
+                    _ => builder.with_disable_cpu_fallback()?,
+                };
             }
             builder.commit_from_file(path)
         };
-        session().map_err(|error| {
+        let turns = device.reach().turns();
+        let turn = turns.wait();
+        let opened = session();
+        drop(turn);
+        let opened = opened.map(|session| Opened::new(session, turns)).map_err(|error| {
             let logged = lock(&self.logged);
             if logged.is_empty() { error.to_string() } else { format!("{error}; {logged}") }
-        })
+        })?;
+        if let Device::WebGpu(_) = device {
+            webgpu::admit(opened.get())?;
+        }
+        Ok(opened)
     }
 
     /// Clears the last logged error, before another device is tried.
@@ -193,15 +212,6 @@ impl Runtime {
 /// weights in 16 bits, which saturates: rows would be wrong without an error. Its precise ones give the same integers, more slowly.
 fn has_vnni() -> bool {
     is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni")
-}
-
-/// WebGPU on a software rasteriser is far slower than the CPU provider: it is tried only where there is a GPU.
-fn needs_gpu_node() -> Result<(), String> {
-    let nodes = ["/dev/dri/renderD128", "/dev/nvidia0"];
-    if nodes.iter().any(|node| Path::new(node).exists()) {
-        return Ok(());
-    }
-    Err("no GPU: neither /dev/dri/renderD128 nor /dev/nvidia0 is there".into())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{Model, Placement, Refused};
 use crate::flow::{Files, Network};
-use crate::graph::Reach;
+use crate::graph::{Copies, Reach};
 use crate::model::Host;
 use crate::parity::Vectors;
 use crate::rehearsal::{self, Rehearsal};
@@ -53,7 +53,7 @@ impl Model {
             let networks = self.running.iter().map(|_| None).collect();
             return match self.start(networks, None, PROOF_MAX) {
                 Ok(_) => {
-                    self.settle("echo".into(), Vec::new(), Vec::new());
+                    self.settle("echo".into(), Vec::new(), Vec::new(), Default::default());
                     Ok(())
                 }
                 Err(Unproved::Refused(reason)) => Err(fail(reason)),
@@ -66,6 +66,12 @@ impl Model {
         let runtime = runtime::open(&host.runtime).map_err(fail)?;
         let mut refused: Vec<Refused> = Vec::new();
         for device in candidates {
+            let played = rehearsal::of(&device.name()).is_some();
+            let unfit = if wanted.device == "auto" && !played { device.unfit_for_auto() } else { None };
+            if let Some(reason) = unfit {
+                refused.push(Refused { device: device.name(), reason });
+                continue;
+            }
             runtime.forget_logged();
             let most = rehearsal::of(&device.name()).and_then(|rehearsal| rehearsal.proof_ms_max);
             let most = most.map_or(PROOF_MAX, Duration::from_millis);
@@ -73,10 +79,13 @@ impl Model {
                 .map(|replica| self.network(runtime, wanted, device, replica).map(Some))
                 .collect::<Result<Vec<_>, String>>()
                 .map_err(Unproved::Refused)
-                .and_then(|networks| self.start(networks, wanted.vectors.clone(), most));
+                .and_then(|networks| {
+                    let traffic = networks.first().and_then(Option::as_ref).map(Network::traffic).unwrap_or_default();
+                    Ok((traffic, self.start(networks, wanted.vectors.clone(), most)?))
+                });
             match proved {
-                Ok(differences) => {
-                    self.settle(device.name(), refused, differences);
+                Ok((traffic, differences)) => {
+                    self.settle(device.name(), refused, differences, traffic);
                     return Ok(());
                 }
                 Err(Unproved::Refused(reason)) => refused.push(Refused { device: device.name(), reason }),
@@ -95,9 +104,11 @@ impl Model {
         Err(fail(format!("{}; name another device, or correct this one", tried.join(". "))))
     }
 
-    fn settle(&self, device: String, refused: Vec<Refused>, parity: Vec<f32>) {
+    fn settle(&self, device: String, refused: Vec<Refused>, parity: Vec<f32>, traffic: (usize, Copies)) {
         let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
-        let placement = Placement { device, refused, replicas: self.running.len(), slots, parity };
+        let (device_bytes, copies) = traffic;
+        let replicas = self.running.len();
+        let placement = Placement { device, refused, replicas, slots, parity, device_bytes, copies };
         // Set once: a model is placed once.
         let _ = self.placement.set(placement);
     }
