@@ -15,7 +15,12 @@ const SHIPPED = join(import.meta.dir, "../../dist/models");
 export const WEBGPU = "webgpu:0";
 /** Observations of the other episode: one that finds an empty memory, and one that reads it. */
 const BESIDE = 2;
-/** Chunks of each model at once: more than it has replicas. */
+/** The models that share the device, and their replicas. */
+const CROWD: ReadonlyMap<string, number> = new Map([
+  ["isaac-0.5-yam", 2],
+  ["rho-yam", 1],
+]);
+/** Chunks of each of them at once: more than it has replicas. */
 const AT_ONCE = 3;
 
 /** One bundle on the device. */
@@ -58,14 +63,12 @@ async function shipped(name: string): Promise<Bundle> {
 }
 
 /** An episode with another seed than that of the parity vectors, and in turns with it the beginning of another in the other slot. */
-async function compare(engine: Engine, name: string): Promise<Told> {
-  const bundle = await shipped(name);
-  const cpu = await Opened.with(engine, bundle, { slots: 2 });
-  const gpu = await Opened.with(engine, bundle, { slots: 2, device: WEBGPU });
-  const remembers = bundle.manifest.memory !== null;
+async function compare(engine: Engine, name: string, gpu: Opened): Promise<Told> {
+  const cpu = await Opened.with(engine, gpu.bundle, { slots: 2 });
+  const remembers = gpu.bundle.manifest.memory !== null;
   const differences: number[] = [];
   const resets: boolean[] = [];
-  for (const [index, { given }] of (await episodeOf(bundle)).entries()) {
+  for (const [index, { given }] of (await episodeOf(gpu.bundle)).entries()) {
     for (const slot of index < BESIDE ? [1, 0] : [1]) {
       const other = { ...given, seed: given.seed + 1 + slot };
       const place = remembers ? { slot } : {};
@@ -74,25 +77,20 @@ async function compare(engine: Engine, name: string): Promise<Told> {
       resets.push(two.cacheReset);
     }
   }
+  await cpu.model.unload();
   const { device, parity, deviceBytes, copies } = gpu.model;
-  for (const { model } of [cpu, gpu]) await model.unload();
   return { name, device, remembers, differences, resets, parity, deviceBytes, copies };
 }
 
-/** Two models with two replicas each, all of which have work: they share one device. */
-async function crowd(engine: Engine): Promise<Crowd> {
-  const bundles = await Promise.all(["isaac-0.5-yam", "rho-yam"].map(shipped));
-  const opened = await Promise.all(
-    bundles.map((bundle) => Opened.with(engine, bundle, { replicas: 2, device: WEBGPU })),
-  );
+/** All of these models have work for each of their replicas at once. */
+async function crowd(models: readonly Opened[]): Promise<Crowd> {
   const chunks = await Promise.all(
-    opened.map(async (one) => {
+    models.map(async (one) => {
       const alone = await one.chunk();
       const all = await Promise.all(Array.from({ length: AT_ONCE }, () => one.chunk()));
       return all.map((chunk) => apart(alone, chunk));
     }),
   );
-  for (const { model } of opened) await model.unload();
   return { chunks: chunks.flat().length, worst: Math.max(...chunks.flat()) };
 }
 
@@ -115,8 +113,15 @@ async function refusal(engine: Engine): Promise<string> {
 
 if (import.meta.main) {
   const engine = ok(await openEngine({ decodeThreads: 2 }));
-  for (const name of (await readdir(SHIPPED)).sort()) tell({ told: await compare(engine, name) });
-  tell({ crowd: await crowd(engine) });
+  const together: Opened[] = [];
+  for (const name of (await readdir(SHIPPED)).sort()) {
+    const replicas = CROWD.get(name);
+    const gpu = await Opened.with(engine, await shipped(name), { slots: 2, replicas: replicas ?? 1, device: WEBGPU });
+    tell({ told: await compare(engine, name, gpu) });
+    if (replicas === undefined) await gpu.model.unload();
+    else together.push(gpu);
+  }
+  tell({ crowd: await crowd(together) });
   tell({ auto: await auto(engine) });
   tell({ refusal: await refusal(engine) });
   await engine.close();
