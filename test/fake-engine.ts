@@ -107,6 +107,8 @@ export class FakeEngine implements Engine {
       device,
       refused: [],
       parity: [],
+      deviceBytes: 0,
+      copies: { toDevice: 0, fromDevice: 0 },
       replicas: this.replicasPerModel,
       lost,
       whenLost: (listener) => listeners.push(listener),

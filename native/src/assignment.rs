@@ -1,26 +1,13 @@
 //! Which provider runs which node of a session. ONNX Runtime gives what a provider cannot run to the CPU, without a word; where a graph
 //! belongs on a device, only nodes that compute shapes may go there.
 
+use crate::graph::{OnCpu, on_cpu};
 use crate::shapes;
-use ort::AsPointer;
 use ort::session::Session;
-use ort::sys::{OrtEpAssignedNode, OrtStatusPtr};
 use std::collections::HashSet;
-use std::ffi::{CStr, c_char};
 use std::path::Path;
-use std::ptr::null;
 
-/// The session option without which nothing is recorded.
-pub const RECORD: &str = "session.record_ep_graph_assignment_info";
-
-/// A node, by its name in the file.
-#[derive(Debug, PartialEq)]
-struct Assigned {
-    name: String,
-    operator: String,
-}
-
-/// Refuses a session in which a node runs on the CPU that does not compute a shape. It was opened with `RECORD` from the file at `path`.
+/// Refuses a session in which a node runs on the CPU that does not compute a shape. It was opened with `graph::RECORD` from the file at `path`.
 pub fn check(session: &Session, path: &Path) -> Result<(), String> {
     let on_cpu = on_cpu(session)?;
     if on_cpu.is_empty() {
@@ -29,72 +16,23 @@ pub fn check(session: &Session, path: &Path) -> Result<(), String> {
     refuse(&on_cpu, &shapes::of(path)?)
 }
 
-fn refuse(on_cpu: &[Assigned], shapes: &HashSet<String>) -> Result<(), String> {
-    let strays: Vec<&Assigned> = on_cpu.iter().filter(|node| !shapes.contains(&node.name)).collect();
+fn refuse(on_cpu: &[OnCpu], shapes: &HashSet<String>) -> Result<(), String> {
+    let strays: Vec<&OnCpu> = on_cpu.iter().filter(|node| !shapes.contains(&node.name)).collect();
     let Some(first) = strays.first() else { return Ok(()) };
     let more = if strays.len() > 1 { format!(" and {} more nodes", strays.len() - 1) } else { String::new() };
     Err(format!("it cannot run {} '{}'{more} of the graph, which the CPU would have to", first.operator, first.name))
 }
 
-/// Nodes that the CPU provider runs.
-fn on_cpu(session: &Session) -> Result<Vec<Assigned>, String> {
-    let api = ort::api();
-    let mut found = Vec::new();
-    let (mut groups, mut count) = (null(), 0);
-    // SAFETY: a live session and out pointers; what they are set to belongs to the session and lives as long.
-    unsafe {
-        check_status((api.Session_GetEpGraphAssignmentInfo)(session.ptr(), &mut groups, &mut count))?;
-        for &group in elements(groups, count) {
-            if text(|out| (api.EpAssignedSubgraph_GetEpName)(group, out))? != "CPUExecutionProvider" {
-                continue;
-            }
-            let (mut nodes, mut count) = (null(), 0);
-            check_status((api.EpAssignedSubgraph_GetNodes)(group, &mut nodes, &mut count))?;
-            for &node in elements::<*const OrtEpAssignedNode>(nodes, count) {
-                found.push(Assigned {
-                    name: text(|out| (api.EpAssignedNode_GetName)(node, out))?,
-                    operator: text(|out| (api.EpAssignedNode_GetOperatorType)(node, out))?,
-                });
-            }
-        }
-    }
-    Ok(found)
-}
-
-/// # Safety
-/// `start` is null, or readable for `count` elements that live for `'a`.
-unsafe fn elements<'a, T>(start: *const T, count: usize) -> &'a [T] {
-    if start.is_null() {
-        return &[];
-    }
-    // SAFETY: passed on to the caller.
-    unsafe { std::slice::from_raw_parts(start, count) }
-}
-
-fn text(ask: impl FnOnce(*mut *const c_char) -> OrtStatusPtr) -> Result<String, String> {
-    let mut text = null();
-    check_status(ask(&mut text))?;
-    if text.is_null() {
-        return Ok(String::new());
-    }
-    // SAFETY: a C string of the session, which lives.
-    Ok(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
-}
-
-fn check_status(status: OrtStatusPtr) -> Result<(), String> {
-    // SAFETY: the status comes straight from a call of the API and is consumed here.
-    unsafe { ort::Error::<()>::result_from_status(status) }.map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::RECORD;
     use crate::onnx::{graph_with, node};
     use crate::runtime;
 
     #[test]
     fn nodes_that_compute_shapes_may_run_on_the_cpu_and_the_first_other_one_is_named() {
-        let assigned = |name: &str, operator: &str| Assigned { name: name.into(), operator: operator.into() };
+        let assigned = |name: &str, operator: &str| OnCpu { name: name.into(), operator: operator.into() };
         let shapes = HashSet::from(["rows".to_string()]);
         assert_eq!(refuse(&[assigned("rows", "Shape")], &shapes), Ok(()));
         let strays = [assigned("rows", "Shape"), assigned("ids", "Gather"), assigned("mask", "Where")];
@@ -120,7 +58,7 @@ mod tests {
         let file = std::env::temp_dir().join(format!("tendon-assignment-{}.onnx", std::process::id()));
         std::fs::write(&file, graph_with(&["x"], &["y"], &[nodes[0].clone(), nodes[1].clone(), cast]))
             .expect("written");
-        let recorded = runtime.plain(1).and_then(|options| Ok(options.with_config_entry(RECORD, "1")?));
+        let recorded = runtime.plain(1).and_then(|options| Ok(options.with_config_entry(RECORD.0, RECORD.1)?));
         let session = recorded.expect("options").commit_from_file(&file).expect("a session");
         let mut names: Vec<String> = on_cpu(&session).expect("an answer").into_iter().map(|node| node.name).collect();
         names.sort();

@@ -3,15 +3,16 @@
 //! Euler: x starts as noise at `t_start`; `steps` times x ← x + (t_next − t) · v(x, t). Times, direction and sign are data of
 //! the bundle. With guidance the graphs have two branches, with and without instruction, which are combined to v here.
 
+mod resident;
 mod roles;
 
+use self::resident::residents;
 use self::roles::{EntryRoles, NO_PORTS, Owner, Roles, bound};
 use crate::episode::{Entry, Episodes, Pass};
 use crate::euler;
-use crate::graph::{Changed, Graph, Memory, Reach, Tensor, Terminator};
+use crate::graph::{Changed, Copies, DeviceBlock, Graph, Opened, Reach, Storage, Tensor, Terminator};
 use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Role};
 use crate::runtime::Threads;
-use ort::session::Session;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -58,14 +59,14 @@ impl Files {
     pub fn open(
         &self,
         Threads { reader, step }: Threads,
-        open: impl Fn(&Path, u32) -> Result<Session, String> + Sync,
-    ) -> Result<Graphs<Session>, String> {
+        open: impl Fn(&Path, u32) -> Result<Opened, String> + Sync,
+    ) -> Result<Graphs<Opened>, String> {
         let open = &open;
         std::thread::scope(|scope| {
             let extend = self.extend.as_ref().map(|path| scope.spawn(move || open(path, reader)));
             let denoise = scope.spawn(|| open(&self.denoise, step));
             let prefill = open(&self.prefill, reader)?;
-            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Session, String>>| {
+            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Opened, String>>| {
                 handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
             };
             Ok(Graphs { prefill, extend: extend.map(joined).transpose()?, denoise: joined(denoise)? })
@@ -77,7 +78,7 @@ impl Network {
     /// Binds the sessions to tensors of their own. The error is a sentence.
     pub fn new(
         manifest: &Manifest,
-        sessions: Graphs<Session>,
+        sessions: Graphs<Opened>,
         reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
@@ -85,6 +86,7 @@ impl Network {
         let variants = variants(manifest, reach, episodes.as_ref().map(|episodes| episodes.len()));
         let most = *variants.last().ok_or("it has no session slot")?;
         let graphs = &manifest.graphs;
+        let stays = residents(graphs, &sessions, reach.home())?;
         // Each graph's own tensors. Blocks and memories belong to the episodes; extend writes to the outputs of prefill.
         let mut owned: Vec<(Owner, Tensor)> = Vec::new();
         for (owner, ports) in [
@@ -95,10 +97,19 @@ impl Network {
             (Owner::Denoise, &graphs.denoise.outputs),
         ] {
             for port in ports.iter().filter(|port| port.from.is_none() && port.role != Role::Block) {
-                owned.push((owner, Tensor::new(port, most)?));
+                let stays = owner == Owner::Prefill && port.role == Role::Cache && stays.contains(port.name.as_str());
+                owned.push((
+                    owner,
+                    match reach.home().filter(|_| stays) {
+                        Some(home) => Tensor::on_device(port, most, |bytes| {
+                            DeviceBlock::new(sessions.prefill.get(), home, bytes)
+                        })?,
+                        None => Tensor::new(port, most)?,
+                    },
+                ));
             }
         }
-        let graph = |session: Session, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
+        let graph = |session: Opened, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
             let bind = |port| bound(port, owner, most, &owned, episodes.as_deref());
             let inputs = spec.inputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
             let outputs = spec.outputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
@@ -137,6 +148,16 @@ impl Network {
         })
     }
 
+    /// Bytes of its tensors in the device's memory, and what one observation alone copies between the host and the device.
+    pub fn traffic(&self) -> (usize, Copies) {
+        let mut copies = Copies::default();
+        copies += self.extend.as_ref().unwrap_or(&self.prefill).copies(0, Changed::All);
+        for step in 0..self.flow.steps {
+            copies += self.denoise.copies(0, Changed::of(step));
+        }
+        (self.tensors.iter().map(Tensor::device_bytes).sum(), copies)
+    }
+
     fn entry(&self, entry: Entry) -> EntryRoles {
         match entry {
             Entry::Later => self.at.extend.unwrap_or(self.at.prefill),
@@ -172,8 +193,8 @@ impl Network {
         let EntryRoles { tokens, token_mask, .. } = self.entry(entry);
         let (branches, rows) = (self.branches, self.rows_max());
         let [tokens, mask] = self.tensors.get_disjoint_mut([tokens, token_mask]).expect("two roles are two tensors");
-        match (&mut tokens.memory, &mut mask.memory) {
-            (Memory::I64(tokens), Memory::Bool(mask)) => {
+        match (&mut tokens.storage, &mut mask.storage) {
+            (Storage::I64(tokens), Storage::Bool(mask)) => {
                 (part(part(tokens, row, rows), branch, branches), part(part(mask, row, rows), branch, branches))
             }
             _ => panic!("tokens are i64 and their mask is bool"),
@@ -212,7 +233,7 @@ impl Network {
             [(extend_memory_length, pass.kept), (memory_length, pass.kept), (block_length, pass.written)]
         {
             if let Some(at) = at
-                && let Memory::I64(value) = &mut self.tensors[at].memory
+                && let Storage::I64(value) = &mut self.tensors[at].storage
             {
                 value[0] = (frames * frame_tokens) as i64;
             }
@@ -239,16 +260,14 @@ impl Network {
             }
             let (t, next) = (self.flow.time(step), self.flow.time(step + 1));
             self.tensors[self.at.time].floats()[0] = t as f32;
-            // Cache and memory are those of the whole loop.
-            let changed = if step == 0 { Changed::All } else { Changed::Step };
             self.denoise
-                .run(variant, changed, &mut self.tensors)
+                .run(variant, Changed::of(step), &mut self.tensors)
                 .map_err(|error| format!("denoise step {step}: {error}"))?;
             let dt = (next - t) as f32;
-            let used = self.tensors[self.at.latent].len() / most * rows;
+            let used = self.tensors[self.at.latent].len / most * rows;
             self.advance(self.at.latent, self.at.velocity, self.guide_action, used, dt);
             if let Some(Video { latent, velocity, guide }) = self.video {
-                self.advance(latent, velocity, guide, self.tensors[latent].len(), dt);
+                self.advance(latent, velocity, guide, self.tensors[latent].len, dt);
             }
         }
         Ok(true)

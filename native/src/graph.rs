@@ -2,16 +2,25 @@
 //!
 //! `ort`'s binding copies a tensor made from borrowed memory, so this module uses the raw API.
 
+mod assignment;
+mod device;
+mod session;
 mod tensor;
+mod terminator;
+mod turn;
 
-pub use tensor::{Memory, Tensor, port_len};
+pub use assignment::{OnCpu, RECORD, on_cpu};
+pub use device::{DeviceBlock, Home};
+pub use session::Opened;
+pub use tensor::{Storage, Tensor, port_len};
+pub use terminator::Terminator;
+pub use turn::Turns;
 
+use self::device::Info;
 use crate::manifest::{Dtype, Extent, Port, Role};
 use crate::memory::Block;
-use crate::running::Stop;
 use ort::AsPointer;
-use ort::session::Session;
-use ort::sys::{self, OrtIoBinding, OrtRunOptions, OrtValue};
+use ort::sys::{self, OrtIoBinding, OrtValue};
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -22,6 +31,8 @@ pub struct Bound<'a> {
     pub port: &'a Port,
     /// Address of its first value, for each variant of the binding.
     pub address: Box<dyn Fn(usize) -> *mut c_void + 'a>,
+    /// It is memory of the device, in which it stays.
+    pub on_device: bool,
 }
 
 /// How a device reads the memory that a graph's inputs are bound to.
@@ -29,9 +40,9 @@ pub struct Bound<'a> {
 pub enum Reach {
     /// Where it is: a CPU. What was bound once is read anew by every run.
     InPlace,
-    /// ONNX Runtime copies an input to the device when it is **bound**, not when it runs: what changes is bound again before
-    /// each run. Without that nothing fails, but the rows have nothing to do with the frames.
-    Copied,
+    /// The device computes in memory of its own. ONNX Runtime copies an input of the host to it when it is **bound**, not when it
+    /// runs: what changes is bound again before each run. Without that nothing fails, but the rows have nothing to do with the frames.
+    Copied(Home),
     /// The CPU plays such a device, for a test (`rehearsal.rs`).
     Rehearsed {
         /// Nothing is bound again.
@@ -39,6 +50,22 @@ pub enum Reach {
         /// No run ends.
         hangs: bool,
     },
+}
+
+impl Reach {
+    /// The memory that the device computes in, unless it is that of every tensor.
+    pub fn home(self) -> Option<Home> {
+        match self {
+            Reach::InPlace => None,
+            Reach::Copied(home) => Some(home),
+            Reach::Rehearsed { .. } => Some(Home::HOST),
+        }
+    }
+
+    /// Whether its sessions may be used side by side.
+    pub fn turns(self) -> Turns {
+        self.home().map_or(Turns::Free, |home| home.turns)
+    }
 }
 
 /// Which inputs differ from those of the graph's last run on this variant.
@@ -50,42 +77,26 @@ pub enum Changed {
     Step,
 }
 
-/// Stops a run from another thread.
-pub struct Terminator(*mut OrtRunOptions);
-
-// SAFETY: the options are only touched through SetTerminate and UnsetTerminate, which ONNX Runtime allows from any thread.
-unsafe impl Send for Terminator {}
-// SAFETY: as above.
-unsafe impl Sync for Terminator {}
-
-impl Terminator {
-    /// Fresh run options.
-    pub fn new() -> Result<Arc<Terminator>, String> {
-        let mut options = null_mut();
-        // SAFETY: an out pointer for one object, released in Drop.
-        check(unsafe { (ort::api().CreateRunOptions)(&mut options) })?;
-        Ok(Arc::new(Terminator(options)))
+impl Changed {
+    /// Before a step of the flow: cache and memory are those of the whole loop.
+    pub fn of(step: u32) -> Changed {
+        if step == 0 { Changed::All } else { Changed::Step }
     }
 }
 
-impl Stop for Terminator {
-    /// Ends the run that uses these options as soon as its current node is done.
-    fn set(&self) {
-        // SAFETY: live options. A failure would mean that the run goes on to its end, which the flow loop's own check covers.
-        let _ = check(unsafe { (ort::api().RunOptionsSetTerminate)(self.0) });
-    }
-
-    /// Allows the next run.
-    fn unset(&self) {
-        // SAFETY: live options. A failure would end the next run with an error that is reported.
-        let _ = check(unsafe { (ort::api().RunOptionsUnsetTerminate)(self.0) });
-    }
+/// Bytes between the host and its device.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Copies {
+    /// Inputs that are bound again.
+    pub to_device: usize,
+    /// Outputs that the host reads.
+    pub from_device: usize,
 }
 
-impl Drop for Terminator {
-    fn drop(&mut self) {
-        // SAFETY: made in `new`, released once.
-        unsafe { (ort::api().ReleaseRunOptions)(self.0) };
+impl std::ops::AddAssign for Copies {
+    fn add_assign(&mut self, more: Copies) {
+        self.to_device += more.to_device;
+        self.from_device += more.from_device;
     }
 }
 
@@ -94,20 +105,29 @@ pub struct Graph {
     bindings: Vec<*mut OrtIoBinding>,
     values: Vec<*mut OrtValue>,
     reach: Reach,
-    /// Inputs of each variant; none where they are read in place.
+    /// Inputs of each variant that the device has a copy of; none where they are read in place.
     copied: Vec<Vec<Input>>,
+    /// Bytes of each variant's outputs that the device copies to the host.
+    returned: Vec<usize>,
     options: Arc<Terminator>,
-    session: Session,
+    session: Opened,
 }
 
 /// An input that the device has a copy of.
 struct Input {
     name: CString,
     value: *mut OrtValue,
+    bytes: usize,
     /// It changes with every flow step.
     steps: bool,
     /// The copy of a device that the CPU plays.
     rehearsed: Option<Shadow>,
+}
+
+impl Input {
+    fn is_due(&self, changed: Changed) -> bool {
+        self.steps || changed == Changed::All
+    }
 }
 
 /// Memory that stands for a device's.
@@ -138,76 +158,93 @@ impl Graph {
     /// Binds `inputs` and `outputs` for every variant: runs differ in their sizes, or in the session slot.
     ///
     /// # Safety
-    /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph; nobody may access
-    /// it during `run` of that variant.
+    /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph, of the device if the
+    /// port's is; nobody may access it during `run` of that variant.
     pub unsafe fn bind(
-        session: Session,
+        session: Opened,
         options: Arc<Terminator>,
         reach: Reach,
         variants: &[Extent],
         inputs: &[Bound<'_>],
         outputs: &[Bound<'_>],
     ) -> Result<Graph, String> {
-        let mut graph = Graph { bindings: Vec::new(), values: Vec::new(), reach, copied: Vec::new(), options, session };
+        let (bindings, values, copied, returned) = Default::default();
+        let mut graph = Graph { bindings, values, reach, copied, returned, options, session };
+        let host = Home::HOST.info()?;
+        let device = reach.home().unwrap_or(Home::HOST).info()?;
+        let turn = reach.turns().wait();
+        let bound = variants.iter().enumerate().try_for_each(|(variant, &extent)| {
+            let place = |on_device: bool| if on_device { &device } else { &host };
+            // SAFETY: the caller's.
+            unsafe { graph.variant(variant, extent, place, inputs, outputs) }
+        });
+        // Before a graph that is not whole is dropped, which waits for its own.
+        drop(turn);
+        bound.map(|()| graph)
+    }
+
+    /// # Safety
+    /// As `bind` says.
+    unsafe fn variant<'a>(
+        &mut self,
+        variant: usize,
+        extent: Extent,
+        place: impl Fn(bool) -> &'a Info,
+        inputs: &[Bound<'_>],
+        outputs: &[Bound<'_>],
+    ) -> Result<(), String> {
         let api = ort::api();
-        let mut memory_info = null_mut();
-        // SAFETY: raw calls with live objects and out pointers; each status is checked, and what is made is owned by
-        // `graph`, which releases it also when a later call fails. The memory behind each value is the caller's.
+        let mut binding = null_mut();
+        let (mut copied, mut returned) = (Vec::new(), 0);
+        // SAFETY: raw calls with live objects and out pointers; each status is checked, and what is made is owned by `self`, which
+        // releases it also when a later call fails. The memory behind each value is the caller's.
         unsafe {
-            check((api.CreateCpuMemoryInfo)(
-                sys::OrtAllocatorType::OrtDeviceAllocator,
-                sys::OrtMemType::OrtMemTypeDefault,
-                &mut memory_info,
-            ))?;
-            let result = variants.iter().enumerate().try_for_each(|(variant, &extent)| {
-                let mut binding = null_mut();
-                check((api.CreateIoBinding)(graph.session.ptr().cast_mut(), &mut binding))?;
-                graph.bindings.push(binding);
-                let mut copied = Vec::new();
-                for (bind, ports, given) in [(api.BindInput, inputs, true), (api.BindOutput, outputs, false)] {
-                    for Bound { port, address } in ports {
-                        let shape: Vec<i64> = port.shape.iter().map(|dim| dim.size(extent) as i64).collect();
-                        let (kind, size) = element(port.dtype);
-                        let bytes = shape.iter().product::<i64>() as usize * size;
-                        let mut start = address(variant);
-                        let rehearsed = match reach {
-                            Reach::Rehearsed { .. } if given => Some(Shadow::new(start.cast(), bytes)?),
-                            _ => None,
-                        };
-                        if let Some(shadow) = &rehearsed {
-                            start = shadow.copy.address().cast();
-                        }
-                        let mut value = null_mut();
-                        check((api.CreateTensorWithDataAsOrtValue)(
-                            memory_info,
-                            start,
-                            bytes,
-                            shape.as_ptr(),
-                            shape.len(),
-                            kind,
-                            &mut value,
-                        ))?;
-                        graph.values.push(value);
-                        let name = CString::new(port.name.as_str())
-                            .map_err(|_| "a tensor name contains a zero byte".to_string())?;
-                        check(bind(binding, name.as_ptr(), value)).map_err(|error| format!("{name:?}: {error}"))?;
-                        if given && reach != Reach::InPlace {
-                            let steps = matches!(port.role, Role::Latent | Role::VideoLatent | Role::Time);
-                            copied.push(Input { name, value, steps, rehearsed });
-                        }
+            check((api.CreateIoBinding)(self.session.get().ptr().cast_mut(), &mut binding))?;
+            self.bindings.push(binding);
+            for (bind, ports, given) in [(api.BindInput, inputs, true), (api.BindOutput, outputs, false)] {
+                for Bound { port, address, on_device } in ports {
+                    let shape: Vec<i64> = port.shape.iter().map(|dim| dim.size(extent) as i64).collect();
+                    let bytes = shape.iter().product::<i64>() as usize * port.dtype.bytes();
+                    let mut start = address(variant);
+                    let copies = self.reach != Reach::InPlace && !on_device;
+                    let rehearsed = match self.reach {
+                        Reach::Rehearsed { .. } if given && copies => Some(Shadow::new(start.cast(), bytes)?),
+                        _ => None,
+                    };
+                    if let Some(shadow) = &rehearsed {
+                        start = shadow.copy.address().cast();
+                    }
+                    let mut value = null_mut();
+                    check((api.CreateTensorWithDataAsOrtValue)(
+                        place(*on_device).pointer(),
+                        start,
+                        bytes,
+                        shape.as_ptr(),
+                        shape.len(),
+                        element(port.dtype),
+                        &mut value,
+                    ))?;
+                    self.values.push(value);
+                    let name = CString::new(port.name.as_str())
+                        .map_err(|_| "a tensor name contains a zero byte".to_string())?;
+                    check(bind(binding, name.as_ptr(), value)).map_err(|error| format!("{name:?}: {error}"))?;
+                    if given && copies {
+                        let steps = matches!(port.role, Role::Latent | Role::VideoLatent | Role::Time);
+                        copied.push(Input { name, value, bytes, steps, rehearsed });
+                    } else if copies {
+                        returned += bytes;
                     }
                 }
-                graph.copied.push(copied);
-                Ok::<(), String>(())
-            });
-            (api.ReleaseMemoryInfo)(memory_info);
-            result?;
+            }
         }
-        Ok(graph)
+        self.copied.push(copied);
+        self.returned.push(returned);
+        Ok(())
     }
 
     /// Runs one variant. `tensors` is borrowed so that nobody reads them meanwhile.
     pub fn run(&mut self, variant: usize, changed: Changed, _tensors: &mut [Tensor]) -> Result<(), String> {
+        let _turn = self.reach.turns().wait();
         self.renew(variant, changed)?;
         if matches!(self.reach, Reach::Rehearsed { hangs: true, .. }) {
             loop {
@@ -215,13 +252,20 @@ impl Graph {
             }
         }
         let api = ort::api();
+        let session = self.session.get().ptr().cast_mut();
         // SAFETY: live session, options and binding; the memory lives as `bind` demands.
-        check(unsafe { (api.RunWithBinding)(self.session.ptr().cast_mut(), self.options.0, self.bindings[variant]) })?;
-        if self.reach == Reach::Copied {
+        check(unsafe { (api.RunWithBinding)(session, self.options.0, self.bindings[variant]) })?;
+        if matches!(self.reach, Reach::Copied(_)) {
             // SAFETY: as above.
             check(unsafe { (api.SynchronizeBoundOutputs)(self.bindings[variant]) })?;
         }
         Ok(())
+    }
+
+    /// What a run of a variant copies between host and device.
+    pub fn copies(&self, variant: usize, changed: Changed) -> Copies {
+        let due = self.copied[variant].iter().filter(|input| input.is_due(changed));
+        Copies { to_device: due.map(|input| input.bytes).sum(), from_device: self.returned[variant] }
     }
 
     /// Gives the device the inputs that have changed. On a CPU there is nothing to do.
@@ -230,7 +274,7 @@ impl Graph {
             return Ok(());
         }
         let (api, binding) = (ort::api(), self.bindings[variant]);
-        for input in self.copied[variant].iter_mut().filter(|input| input.steps || changed == Changed::All) {
+        for input in self.copied[variant].iter_mut().filter(|input| input.is_due(changed)) {
             match &mut input.rehearsed {
                 Some(shadow) => shadow.renew(),
                 // SAFETY: live binding, name and value; the input's memory lives as `bind` demands.
@@ -242,18 +286,19 @@ impl Graph {
     }
 }
 
-/// Element type of ONNX Runtime, and bytes per element.
-fn element(dtype: Dtype) -> (sys::ONNXTensorElementDataType, usize) {
+/// Element type of ONNX Runtime.
+fn element(dtype: Dtype) -> sys::ONNXTensorElementDataType {
     use sys::ONNXTensorElementDataType as Type;
     match dtype {
-        Dtype::F32 => (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT, 4),
-        Dtype::I64 => (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64, 8),
-        Dtype::Bool => (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL, 1),
+        Dtype::F32 => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+        Dtype::I64 => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
+        Dtype::Bool => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL,
     }
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
+        let _turn = self.reach.turns().wait();
         let api = ort::api();
         // SAFETY: made in `bind`, released once, before the session.
         unsafe {

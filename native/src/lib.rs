@@ -5,7 +5,7 @@
 //! 1. `jpeg/`, `resize.rs`, `frame.rs`, `pool.rs`: JPEG bytes → normalised tensor in page-locked memory, one job per frame.
 //! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; queued runs are batched.
 //! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`, `episode.rs`: tokens, ONNX Runtime with bound buffers, the flow loop,
-//!    episode memory.
+//!    episode memory. `webgpu.rs`, `adapters.rs`: the provider that needs no vendor's files, and whether it would find a GPU.
 //!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end.
 //!    `provider.rs`, `assignment.rs`, `shapes.rs`, `driver.rs`, `engines.rs`: what a provider is told, which nodes it runs, the GPU's driver,
 //!    the engines that TensorRT keeps.
@@ -17,17 +17,17 @@
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
-//! `unsafe` is used in sixteen places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
-//! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
-//! binding), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one environment variable),
-//! `runtime/preload.rs` (libraries of a GPU), `driver.rs` (the driver's calls), `engines.rs` (TensorRT's version), `assignment.rs` (ONNX
-//! Runtime's record),
-//! `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2), `cuda/` (the driver's calls).
+//! `unsafe` is used in seventeen places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
+//! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` and `graph/` (ONNX Runtime's raw
+//! binding and record, memory of a device), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one
+//! environment variable), `runtime/preload.rs` (libraries of a GPU), `driver.rs` and `cuda/` (the driver's calls), `engines.rs` (TensorRT's
+//! version), `adapters.rs` (Vulkan), `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
 
 pub mod abi;
+mod adapters;
 mod allocator;
 mod assignment;
 pub mod body;
@@ -68,3 +68,4 @@ mod sync;
 mod thread;
 mod ticket;
 mod watch;
+mod webgpu;

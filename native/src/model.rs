@@ -10,7 +10,7 @@ use crate::completion::Completions;
 use crate::episode::{Entry, Episodes, Pass};
 use crate::fault::Fault;
 use crate::frame::FrameSlots;
-use crate::graph::Terminator;
+use crate::graph::{Copies, Terminator};
 use crate::layout::{NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest};
 use crate::manifest::Manifest;
 use crate::prompt::Prompt;
@@ -39,6 +39,10 @@ pub struct Placement {
     pub slots: usize,
     /// The largest difference of each parity vector over all replicas, in robot units; none on `echo`.
     pub parity: Vec<f32>,
+    /// Tensors of one replica that stay in the device's memory; 0 on a CPU.
+    pub device_bytes: usize,
+    /// Bytes that one observation alone copies between the host and the device; 0 on a CPU.
+    pub copies: Copies,
 }
 
 /// A device that could not be used.

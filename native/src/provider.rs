@@ -103,8 +103,13 @@ impl Provider {
 /// graph says.
 pub fn fits(device: Device, options: &GpuOptions, reach: Reach) -> Result<(), String> {
     let nvidia = matches!(device, Device::Cuda(_) | Device::TensorRt(_));
-    if device == Device::Cpu {
-        return Ok(());
+    match device {
+        Device::Cpu => return Ok(()),
+        // Its own number of a device is that of a context which the caller has made, not that of an adapter.
+        Device::WebGpu(id) if id != 0 => {
+            return Err("WebGPU has one device, the fastest adapter of the machine: webgpu:0".into());
+        }
+        _ => {}
     }
     if options.precision != Precision::F32 && !matches!(device, Device::TensorRt(_)) {
         let provider = device.name();
@@ -119,7 +124,7 @@ pub fn fits(device: Device, options: &GpuOptions, reach: Reach) -> Result<(), St
         return Err(format!("cuda_graph is set, but {} has none", device.name()));
     }
     // A captured graph reads what it read when it was captured. Each binding of host memory makes another copy on the device.
-    if reach == Reach::Copied {
+    if matches!(reach, Reach::Copied(_)) {
         return Err(
             "cuda_graph is set, but its inputs are bound in host memory, which a captured graph would not read again"
                 .into(),
@@ -186,7 +191,8 @@ fn tensorrt(id: i32, options: &GpuOptions, engines: Option<&Path>) -> Provider {
 }
 
 fn webgpu(id: i32) -> Provider {
-    Provider { kind: Kind::WebGpu, pairs: vec![("deviceId", id.to_string())] }
+    // ONNX Runtime's other layout, its default, gives wrong convolutions of six channels.
+    Provider { kind: Kind::WebGpu, pairs: vec![("deviceId", id.to_string()), ("preferredLayout", "NCHW".into())] }
 }
 
 #[cfg(test)]
@@ -209,7 +215,7 @@ mod tests {
             told(Device::Cuda(1), &options, None),
             ["Cuda device_id=1 use_tf32=0 enable_cuda_graph=0 arena_extend_strategy=kSameAsRequested"]
         );
-        assert_eq!(told(Device::WebGpu(0), &options, None), ["WebGpu deviceId=0"]);
+        assert_eq!(told(Device::WebGpu(0), &options, None), ["WebGpu deviceId=0 preferredLayout=NCHW"]);
         assert!(told(Device::Cpu, &options, None).is_empty());
     }
 
@@ -276,5 +282,12 @@ mod tests {
         assert_eq!(options.engine_cache.as_deref(), Some(Path::new("/c")));
         assert!(read(r#"{"precision":"f8"}"#).is_err());
         assert!(read(r#"{"cuda_grahp":true}"#).is_err());
+    }
+
+    #[test]
+    fn webgpu_has_one_device() {
+        let fits = |id| fits(Device::WebGpu(id), &GpuOptions::default(), Device::WebGpu(id).reach());
+        assert_eq!(fits(0), Ok(()));
+        assert!(fits(1).is_err_and(|text| text.contains("webgpu:0")));
     }
 }

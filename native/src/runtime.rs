@@ -3,10 +3,11 @@
 mod preload;
 
 use crate::assignment;
-use crate::graph::Reach;
+use crate::graph::{Home, Opened, RECORD, Reach, Turns};
 use crate::onnx;
 use crate::provider::{self, GpuOptions, Kind, Provider};
 use crate::sync::lock;
+use crate::webgpu;
 use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::SessionBuilder;
@@ -104,7 +105,16 @@ impl Device {
 
     /// How it reads what it is bound to.
     pub fn reach(self) -> Reach {
-        if self == Device::Cpu { Reach::InPlace } else { Reach::Copied }
+        match self {
+            Device::Cpu => Reach::InPlace,
+            Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home { name: c"Cuda", id, turns: Turns::Free }),
+            Device::WebGpu(_) => Reach::Copied(webgpu::HOME),
+        }
+    }
+
+    /// Why `auto` does not try it on this machine; a device that is named is tried.
+    pub fn unfit_for_auto(self) -> Option<String> {
+        if let Device::WebGpu(_) = self { webgpu::unfit_for_auto() } else { None }
     }
 
     /// Its name in the configuration.
@@ -123,8 +133,21 @@ impl Device {
 pub struct Providers {
     /// The preferred one first; none: the CPU.
     pub chain: Vec<Provider>,
-    /// Nodes that compute shapes may run on the CPU.
-    pub shapes_on_cpu: bool,
+    /// What the CPU may compute beside them.
+    pub beside: Beside,
+    /// Whether their sessions may be used side by side.
+    pub turns: Turns,
+}
+
+/// Which nodes of a graph may run on the CPU, where the graph belongs on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// None.
+    Nothing,
+    /// Those that compute shapes (`shapes.rs`).
+    Shapes,
+    /// Small ones outside of the layers, for which WebGPU has no kernels (`webgpu.rs`).
+    Light,
 }
 
 impl Runtime {
@@ -148,14 +171,29 @@ impl Runtime {
     }
 
     /// A session of the graph at `path` with these providers alone, or the reason why not. Without providers: on the CPU.
-    pub fn session(&self, path: &Path, threads: u32, providers: &Providers) -> Result<Session, String> {
-        providers.chain.iter().try_for_each(|provider| self.ready(provider))?;
-        let open = || self.builder(threads, providers)?.commit_from_file(path);
-        let session = open().map_err(|error| self.told(&error))?;
-        if !providers.chain.is_empty() && providers.shapes_on_cpu {
-            assignment::check(&session, path)?;
+    pub fn session(&self, path: &Path, threads: u32, providers: &Providers) -> Result<Opened, String> {
+        let opened = self.opened(threads, providers, |mut builder| builder.commit_from_file(path))?;
+        if !providers.chain.is_empty() {
+            match providers.beside {
+                Beside::Nothing => {}
+                Beside::Shapes => assignment::check(opened.get(), path)?,
+                Beside::Light => webgpu::admit(opened.get())?,
+            }
         }
-        Ok(session)
+        Ok(opened)
+    }
+
+    fn opened(
+        &self,
+        threads: u32,
+        providers: &Providers,
+        commit: impl FnOnce(SessionBuilder) -> ort::Result<Session>,
+    ) -> Result<Opened, String> {
+        providers.chain.iter().try_for_each(|provider| self.ready(provider))?;
+        let turn = providers.turns.wait();
+        let session = self.builder(threads, providers).and_then(commit);
+        drop(turn);
+        session.map(|session| Opened::new(session, providers.turns)).map_err(|error| self.told(&error))
     }
 
     /// Why nothing runs on the device, tried with a graph of one node; None if it does.
@@ -164,11 +202,9 @@ impl Runtime {
         // TensorRT by itself: it is not there because CUDA is.
         let alone = GpuOptions { cuda_behind: false, ..GpuOptions::default() };
         let chain = provider::chain(device, &alone, None);
-        let providers = Providers { chain, shapes_on_cpu: false };
+        let providers = Providers { chain, beside: Beside::Nothing, turns: device.reach().turns() };
         self.forget_logged();
-        let open = || self.builder(1, &providers)?.commit_from_memory(&graph);
-        let tried = providers.chain.iter().try_for_each(|provider| self.ready(provider));
-        tried.and_then(|()| open().map(|_session| ()).map_err(|error| self.told(&error))).err()
+        self.opened(1, &providers, |mut builder| builder.commit_from_memory(&graph)).err()
     }
 
     /// Options of a session, apart from those of a file.
@@ -179,12 +215,12 @@ impl Runtime {
         }
         let dispatches: Vec<_> = providers.chain.iter().map(Provider::dispatch).collect();
         builder = builder.with_execution_providers(dispatches)?;
-        Ok(if providers.shapes_on_cpu {
-            builder.with_config_entry(assignment::RECORD, "1")?
-        } else {
+        match providers.beside {
             // Refuses a graph that would run on the CPU in part.
-            builder.with_disable_cpu_fallback()?
-        })
+            Beside::Nothing => Ok(builder.with_disable_cpu_fallback()?),
+            // What does is looked at when the session is open.
+            Beside::Shapes | Beside::Light => Ok(builder.with_config_entry(RECORD.0, RECORD.1)?),
+        }
     }
 
     /// Options of a session on the CPU.
@@ -215,7 +251,7 @@ impl Runtime {
                 preload::cuda(&self.folder)?;
                 preload::tensorrt(&self.folder)
             }
-            Kind::WebGpu => needs_gpu_node(),
+            Kind::WebGpu => Ok(()),
         }
     }
 
@@ -256,15 +292,6 @@ fn plain(text: &str) -> String {
 /// weights in 16 bits, which saturates: rows would be wrong without an error. Its precise ones give the same integers, more slowly.
 fn has_vnni() -> bool {
     is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni")
-}
-
-/// WebGPU on a software rasteriser is far slower than the CPU provider: it is tried only where there is a GPU.
-fn needs_gpu_node() -> Result<(), String> {
-    let nodes = ["/dev/dri/renderD128", "/dev/nvidia0"];
-    if nodes.iter().any(|node| Path::new(node).exists()) {
-        return Ok(());
-    }
-    Err("no GPU: neither /dev/dri/renderD128 nor /dev/nvidia0 is there".into())
 }
 
 #[cfg(test)]

@@ -149,6 +149,10 @@ export interface Model {
   readonly refused: readonly { device: string; reason: string }[];
   /** The largest difference of each of the bundle's parity vectors over all replicas, in robot units; none on `echo`. */
   readonly parity: readonly number[];
+  /** Tensors of one replica that stay in the device's memory, bytes; 0 on a CPU. */
+  readonly deviceBytes: number;
+  /** Bytes that one observation alone copies between the host and the device; 0 on a CPU. */
+  readonly copies: { readonly toDevice: number; readonly fromDevice: number };
   readonly replicas: number;
   /** Of these, those that take no more work: a run hung, their thread ended or their device failed. */
   readonly lost: readonly LostReplica[];

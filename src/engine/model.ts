@@ -31,10 +31,18 @@ function bytesOf(text: string): Buffer {
   return Buffer.from(text.length > 0 ? text : "\0");
 }
 
+/** What `tendon_placement` writes. */
+interface Placement extends Pick<Model, "device" | "refused" | "parity" | "replicas" | "slots" | "lost"> {
+  readonly device_bytes: number;
+  readonly copies: { readonly to_device: number; readonly from_device: number };
+}
+
 export class NativeModel implements Model {
   readonly device: string;
   readonly refused: readonly { device: string; reason: string }[];
   readonly parity: readonly number[];
+  readonly deviceBytes: number;
+  readonly copies: Model["copies"];
   readonly replicas: number;
   readonly slots: number;
   private readonly listeners: ((lost: LostReplica) => void)[] = [];
@@ -54,6 +62,8 @@ export class NativeModel implements Model {
     this.device = placement.device;
     this.refused = placement.refused;
     this.parity = placement.parity;
+    this.deviceBytes = placement.device_bytes;
+    this.copies = { toDevice: placement.copies.to_device, fromDevice: placement.copies.from_device };
     this.replicas = placement.replicas;
     this.slots = placement.slots;
     const longest = channel.calls.tendon_instruction_max(channel.engine, ticket);
@@ -164,7 +174,7 @@ export class NativeModel implements Model {
     }
   }
 
-  private placement(): Pick<Model, "device" | "refused" | "parity" | "replicas" | "slots" | "lost"> {
+  private placement(): Placement {
     let buffer = Buffer.alloc(1024);
     for (;;) {
       const length = this.channel.calls.tendon_placement(this.channel.engine, this.ticket, buffer, buffer.length);

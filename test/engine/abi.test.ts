@@ -268,6 +268,7 @@ describe("the rest", () => {
     expect(calls.tendon_placement(engine, model, buffer, length)).toBe(length);
     expect(JSON.parse(buffer.toString())).toEqual({
       ...{ device: "echo", refused: [], replicas: 1, slots: 0, parity: [], lost: [] },
+      ...{ device_bytes: 0, copies: { to_device: 0, from_device: 0 } },
     });
   });
 

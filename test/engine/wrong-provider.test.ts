@@ -69,6 +69,9 @@ for (const name of await readdir(join(MODEL_DIR, ".."))) {
       await Opened.with(engine, bundle, { slots: 2, device: GPU }),
     ];
     expect([cpu.model.device, gpu.model.device]).toEqual(["cpu", GPU]);
+    // Its caches lie in memory that the host does not touch.
+    expect(cpu.model).toMatchObject({ deviceBytes: 0, copies: { toDevice: 0, fromDevice: 0 } });
+    expect(gpu.model.deviceBytes).toBeGreaterThan(0);
     const slot = bundle.manifest.memory === null ? {} : { slot: 1 };
     for (const { given } of await episodeOf(bundle)) {
       const other = { ...given, seed: given.seed + 1 };

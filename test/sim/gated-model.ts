@@ -25,6 +25,8 @@ export class GatedModel implements Model {
   readonly device: string;
   readonly refused: Model["refused"];
   readonly parity: Model["parity"];
+  readonly deviceBytes: Model["deviceBytes"];
+  readonly copies: Model["copies"];
   readonly replicas: number;
   readonly slots: number;
   readonly instructionBytesMax: number;
@@ -48,6 +50,8 @@ export class GatedModel implements Model {
     this.device = inner.device;
     this.refused = inner.refused;
     this.parity = inner.parity;
+    this.deviceBytes = inner.deviceBytes;
+    this.copies = inner.copies;
     this.replicas = inner.replicas;
     this.slots = inner.slots;
     this.instructionBytesMax = inner.instructionBytesMax;

@@ -52,17 +52,18 @@ pub(super) fn bound<'a>(
             return Err(format!("{} is not f32 of {stride} values", port.name));
         }
         // Within the block: there are as many variants as slots.
-        return Ok(Bound { port, address: Box::new(move |slot| start.wrapping_add(slot * stride).cast()) });
+        let address = Box::new(move |slot| start.wrapping_add(slot * stride).cast());
+        return Ok(Bound { port, address, on_device: false });
     }
     let given = port.from.is_some() || port.role == Role::Cache;
     let home = if given { Owner::Prefill } else { owner };
     let (_, tensor) = (owned.iter())
         .find(|(owner, tensor)| *owner == home && tensor.name == *name && tensor.role == port.role)
         .ok_or_else(|| format!("no tensor is named {name}"))?;
-    if tensor.dtype() != port.dtype || tensor.len() != port_len(port, most)? {
+    if tensor.dtype != port.dtype || tensor.len != port_len(port, most)? {
         return Err(format!("{} and {name} differ in type or size", port.name));
     }
-    Ok(Bound { port, address: Box::new(|_| tensor.address()) })
+    Ok(Bound { port, address: Box::new(|_| tensor.address()), on_device: tensor.is_on_device() })
 }
 
 /// The tensor of a role; an error if it has another type or length than a run expects.
@@ -70,7 +71,7 @@ fn role(owned: &[(Owner, Tensor)], owner: Owner, role: Role, expected: (Dtype, u
     let found = owned.iter().position(|(home, tensor)| *home == owner && tensor.role == role);
     let at = found.ok_or_else(|| format!("no tensor of {owner:?} has the role {role:?}"))?;
     let (dtype, len) = expected;
-    if owned[at].1.dtype() != dtype || owned[at].1.len() != len {
+    if owned[at].1.dtype != dtype || owned[at].1.len != len {
         return Err(format!("the tensor of role {role:?} is not {dtype:?} of {len} values"));
     }
     Ok(at)
@@ -91,7 +92,7 @@ impl Roles {
         let states: Vec<usize> = (owned.iter().enumerate())
             .filter(|(_, (_, tensor))| tensor.role == Role::State)
             .map(|(at, (_, tensor))| {
-                let right = tensor.dtype() == Dtype::F32 && tensor.len() == batch * manifest.state.width;
+                let right = tensor.dtype == Dtype::F32 && tensor.len == batch * manifest.state.width;
                 if right { Ok(at) } else { Err("the state tensor is not f32 of the state's width".to_string()) }
             })
             .collect::<Result<_, _>>()?;
@@ -118,6 +119,6 @@ pub(super) fn video(manifest: &Manifest, owned: &[(Owner, Tensor)]) -> Result<Op
     let Some(latent) = owned.iter().position(|(_, tensor)| tensor.role == Role::VideoLatent) else {
         return Ok(None);
     };
-    let velocity = manifest.branches() * owned[latent].1.len();
+    let velocity = manifest.branches() * owned[latent].1.len;
     Ok(Some((latent, role(owned, Owner::Denoise, Role::VideoVelocity, (Dtype::F32, velocity))?)))
 }

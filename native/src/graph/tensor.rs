@@ -1,5 +1,6 @@
-//! A tensor: its name, role and page-locked memory.
+//! A tensor: its name, role, type and size, and where its values lie.
 
+use super::device::DeviceBlock;
 use crate::manifest::{Dtype, Extent, Port, Role};
 use crate::memory::Block;
 use std::ffi::c_void;
@@ -7,14 +8,16 @@ use std::ffi::c_void;
 /// Values of one tensor; more is a mistake in a manifest.
 const VALUES_MAX: usize = 1 << 32;
 
-/// The memory of one tensor, for the largest run.
-pub enum Memory {
-    /// 32-bit floats.
+/// Where a tensor's values lie, for the largest run.
+pub enum Storage {
+    /// 32-bit floats in page-locked memory.
     F32(Block<f32>),
-    /// 64-bit integers.
+    /// 64-bit integers in page-locked memory.
     I64(Block<i64>),
-    /// Booleans, one byte each.
+    /// Booleans, one byte each, in page-locked memory.
     Bool(Block<u8>),
+    /// Memory of the device, which the host does not read.
+    Device(DeviceBlock),
 }
 
 /// A tensor that graphs are bound to.
@@ -23,54 +26,62 @@ pub struct Tensor {
     pub name: String,
     /// What it is.
     pub role: Role,
-    /// Its memory.
-    pub memory: Memory,
+    /// The type of its values.
+    pub dtype: Dtype,
+    /// Number of values, for the largest run.
+    pub len: usize,
+    /// Where they lie.
+    pub storage: Storage,
 }
 
 impl Tensor {
     /// Zeroed, page-locked memory for a run of `most`.
     pub fn new(port: &Port, most: Extent) -> Result<Tensor, String> {
         let len = port_len(port, most)?;
-        let memory = match port.dtype {
-            Dtype::F32 => Memory::F32(Block::locked(len)?),
-            Dtype::I64 => Memory::I64(Block::locked(len)?),
-            Dtype::Bool => Memory::Bool(Block::locked(len)?),
+        let storage = match port.dtype {
+            Dtype::F32 => Storage::F32(Block::locked(len)?),
+            Dtype::I64 => Storage::I64(Block::locked(len)?),
+            Dtype::Bool => Storage::Bool(Block::locked(len)?),
         };
-        Ok(Tensor { name: port.name.clone(), role: port.role, memory })
+        Ok(Tensor { name: port.name.clone(), role: port.role, dtype: port.dtype, len, storage })
     }
 
-    /// The type of its values.
-    pub fn dtype(&self) -> Dtype {
-        match &self.memory {
-            Memory::F32(_) => Dtype::F32,
-            Memory::I64(_) => Dtype::I64,
-            Memory::Bool(_) => Dtype::Bool,
-        }
-    }
-
-    /// Number of values, for the largest run.
-    pub fn len(&self) -> usize {
-        match &self.memory {
-            Memory::F32(block) => block.len(),
-            Memory::I64(block) => block.len(),
-            Memory::Bool(block) => block.len(),
-        }
+    /// Memory of the device for a run of `most`, as `make` gives out so many bytes of it.
+    pub fn on_device(
+        port: &Port,
+        most: Extent,
+        make: impl FnOnce(usize) -> Result<DeviceBlock, String>,
+    ) -> Result<Tensor, String> {
+        let len = port_len(port, most)?;
+        let storage = Storage::Device(make(len * port.dtype.bytes())?);
+        Ok(Tensor { name: port.name.clone(), role: port.role, dtype: port.dtype, len, storage })
     }
 
     /// Its first value, for `Graph::bind`.
     pub fn address(&self) -> *mut c_void {
-        match &self.memory {
-            Memory::F32(block) => block.address().cast(),
-            Memory::I64(block) => block.address().cast(),
-            Memory::Bool(block) => block.address().cast(),
+        match &self.storage {
+            Storage::F32(block) => block.address().cast(),
+            Storage::I64(block) => block.address().cast(),
+            Storage::Bool(block) => block.address().cast(),
+            Storage::Device(block) => block.address(),
         }
     }
 
-    /// The values of an f32 tensor.
+    /// Bytes of the device's memory.
+    pub fn device_bytes(&self) -> usize {
+        if let Storage::Device(block) = &self.storage { block.bytes() } else { 0 }
+    }
+
+    /// Whether it lies on the device.
+    pub fn is_on_device(&self) -> bool {
+        matches!(self.storage, Storage::Device(_))
+    }
+
+    /// The values of an f32 tensor in page-locked memory.
     pub fn floats(&mut self) -> &mut [f32] {
-        match &mut self.memory {
-            Memory::F32(block) => block,
-            _ => panic!("tensor {} does not hold f32", self.name),
+        match &mut self.storage {
+            Storage::F32(block) => block,
+            _ => panic!("tensor {} does not hold f32 for the host", self.name),
         }
     }
 }

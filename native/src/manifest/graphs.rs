@@ -58,6 +58,17 @@ pub enum Dtype {
     Bool,
 }
 
+impl Dtype {
+    /// Bytes of one value.
+    pub fn bytes(self) -> usize {
+        match self {
+            Dtype::F32 => 4,
+            Dtype::I64 => 8,
+            Dtype::Bool => 1,
+        }
+    }
+}
+
 /// The sizes that a run chooses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {

@@ -4,13 +4,13 @@ use super::{Model, Placement, Refused};
 use crate::driver;
 use crate::engines;
 use crate::flow::{Files, Network};
-use crate::graph::Reach;
+use crate::graph::{Copies, Reach, Turns};
 use crate::model::Host;
 use crate::parity::Vectors;
 use crate::provider::{self, GpuOptions};
 use crate::rehearsal::{self, Rehearsal};
 use crate::replica::{Proof, Replica};
-use crate::runtime::{self, Device, Providers, Threads};
+use crate::runtime::{self, Beside, Device, Providers, Threads};
 use crate::status::{Failure, Status};
 use crate::sync::lock;
 use crate::thread;
@@ -58,7 +58,7 @@ impl Model {
             let networks = self.running.iter().map(|_| None).collect();
             return match self.start(networks, None, PROOF_MAX) {
                 Ok(_) => {
-                    self.settle("echo".into(), Vec::new(), Vec::new());
+                    self.settle("echo".into(), Vec::new(), Vec::new(), Default::default());
                     Ok(())
                 }
                 Err(Unproved::Refused(reason)) => Err(fail(reason)),
@@ -71,6 +71,12 @@ impl Model {
         let runtime = runtime::open(&host.runtime).map_err(fail)?;
         let mut refused: Vec<Refused> = Vec::new();
         for device in candidates {
+            let played = rehearsal::of(&device.name()).is_some();
+            let unfit = if wanted.device == "auto" && !played { device.unfit_for_auto() } else { None };
+            if let Some(reason) = unfit {
+                refused.push(Refused { device: device.name(), reason });
+                continue;
+            }
             runtime.forget_logged();
             let most = rehearsal::of(&device.name()).and_then(|rehearsal| rehearsal.proof_ms_max);
             let most = most.map_or(PROOF_MAX, Duration::from_millis);
@@ -82,10 +88,13 @@ impl Model {
                         .collect::<Result<Vec<_>, String>>()
                 })
                 .map_err(Unproved::Refused)
-                .and_then(|networks| self.start(networks, wanted.vectors.clone(), most));
+                .and_then(|networks| {
+                    let traffic = networks.first().and_then(Option::as_ref).map(Network::traffic).unwrap_or_default();
+                    Ok((traffic, self.start(networks, wanted.vectors.clone(), most)?))
+                });
             match proved {
-                Ok(differences) => {
-                    self.settle(device.name(), refused, differences);
+                Ok((traffic, differences)) => {
+                    self.settle(device.name(), refused, differences, traffic);
                     return Ok(());
                 }
                 Err(Unproved::Refused(reason)) => refused.push(Refused { device: device.name(), reason }),
@@ -104,9 +113,11 @@ impl Model {
         Err(fail(format!("{}; name another device, or correct this one", tried.join(". "))))
     }
 
-    fn settle(&self, device: String, refused: Vec<Refused>, parity: Vec<f32>) {
+    fn settle(&self, device: String, refused: Vec<Refused>, parity: Vec<f32>, traffic: (usize, Copies)) {
         let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
-        let placement = Placement { device, refused, replicas: self.running.len(), slots, parity };
+        let (device_bytes, copies) = traffic;
+        let replicas = self.running.len();
+        let placement = Placement { device, refused, replicas, slots, parity, device_bytes, copies };
         // Set once: a model is placed once.
         let _ = self.placement.set(placement);
     }
@@ -114,16 +125,20 @@ impl Model {
     /// What its sessions may run on, and with which options; the reason why the device cannot do what they say.
     fn providers(&self, runtime: &runtime::Runtime, options: &GpuOptions, device: Device) -> Result<Providers, String> {
         provider::fits(device, options, device.reach())?;
-        // WebGPU leaves other nodes to the CPU than a driver of NVIDIA does.
-        let shapes_on_cpu = options.shapes_on_cpu && !matches!(device, Device::WebGpu(_));
+        let beside = match device {
+            Device::WebGpu(_) => Beside::Light,
+            _ if options.shapes_on_cpu => Beside::Shapes,
+            _ => Beside::Nothing,
+        };
+        let turns = device.reach().turns();
         if rehearsal::of(&device.name()).is_some() {
-            return Ok(Providers { chain: Vec::new(), shapes_on_cpu });
+            return Ok(Providers { chain: Vec::new(), beside, turns: Turns::Free });
         }
         let kept = match (device, &options.engine_cache) {
             (Device::TensorRt(id), Some(root)) => self.engines(runtime, options, root, id)?,
             _ => None,
         };
-        Ok(Providers { chain: provider::chain(device, options, kept.as_deref()), shapes_on_cpu })
+        Ok(Providers { chain: provider::chain(device, options, kept.as_deref()), beside, turns })
     }
 
     /// The folder of this bundle's engines for the GPU. None where GPU or TensorRT are not found: the provider then says why, in words

@@ -1,0 +1,46 @@
+//! Stops a run from another thread.
+
+use super::check;
+use crate::running::Stop;
+use ort::sys::OrtRunOptions;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// The options of a replica's runs.
+pub struct Terminator(pub(super) *mut OrtRunOptions);
+
+// SAFETY: the options are only touched through SetTerminate and UnsetTerminate, which ONNX Runtime allows from any thread.
+unsafe impl Send for Terminator {}
+// SAFETY: as above.
+unsafe impl Sync for Terminator {}
+
+impl Terminator {
+    /// Fresh run options.
+    pub fn new() -> Result<Arc<Terminator>, String> {
+        let mut options = null_mut();
+        // SAFETY: an out pointer for one object, released in Drop.
+        check(unsafe { (ort::api().CreateRunOptions)(&mut options) })?;
+        Ok(Arc::new(Terminator(options)))
+    }
+}
+
+impl Stop for Terminator {
+    /// Ends the run that uses these options as soon as its current node is done.
+    fn set(&self) {
+        // SAFETY: live options. A failure would mean that the run goes on to its end, which the flow loop's own check covers.
+        let _ = check(unsafe { (ort::api().RunOptionsSetTerminate)(self.0) });
+    }
+
+    /// Allows the next run.
+    fn unset(&self) {
+        // SAFETY: live options. A failure would end the next run with an error that is reported.
+        let _ = check(unsafe { (ort::api().RunOptionsUnsetTerminate)(self.0) });
+    }
+}
+
+impl Drop for Terminator {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, released once.
+        unsafe { (ort::api().ReleaseRunOptions)(self.0) };
+    }
+}

@@ -1,0 +1,67 @@
+//! The WebGPU provider: which device `auto` takes, and what of a graph it must compute itself.
+
+use crate::adapters::Adapters;
+use crate::graph::{Home, OnCpu, Turns, on_cpu};
+use ort::session::Session;
+use std::path::Path;
+
+/// The memory of its device. ONNX Runtime has one WebGPU device per process.
+pub const HOME: Home = Home { name: c"WebGPU_Buf", id: 0, turns: Turns::One };
+
+/// Operators that may lie on the CPU beside it, outside of the layers: what they compute from lengths, positions and masks is small.
+/// Of 64-bit integers it has few kernels, of booleans fewer, and of sine and cosine those of older operator sets alone.
+const LIGHT: &[&str] = &["Add", "Cast", "Cos", "Identity", "Less", "Sin"];
+
+/// Part of the name of every node of a layer (`src/bundle/graph.ts` names nodes after their scopes).
+const LAYER: &str = "blocks.";
+
+/// Why `auto` does not try it. On a software rasteriser it is far slower than the CPU provider; who names it gets it.
+pub fn unfit_for_auto() -> Option<String> {
+    match Adapters::look() {
+        Adapters::Gpu(_) => None,
+        Adapters::Software(name) => {
+            Some(format!("its only adapter is {name}, which computes on the CPU; to use it name webgpu:0"))
+        }
+        // The adapters cannot be read: as the device nodes say.
+        Adapters::None(reason) => {
+            let nodes = ["/dev/dri/renderD128", "/dev/nvidia0"];
+            let gpu = nodes.iter().any(|node| Path::new(node).exists());
+            (!gpu).then(|| format!("no GPU: neither /dev/dri/renderD128 nor /dev/nvidia0 is there ({reason})"))
+        }
+    }
+}
+
+/// Refuses a session whose graph the CPU computes in part, but for light operators.
+pub fn admit(session: &Session) -> Result<(), String> {
+    judge(&on_cpu(session)?)
+}
+
+fn judge(on_cpu: &[OnCpu]) -> Result<(), String> {
+    let light = |node: &OnCpu| LIGHT.contains(&node.operator.as_str()) && !node.name.contains(LAYER);
+    let heavy: Vec<&OnCpu> = on_cpu.iter().filter(|node| !light(node)).collect();
+    let Some(OnCpu { operator, name }) = heavy.first() else { return Ok(()) };
+    let count = heavy.len();
+    Err(format!("the CPU would compute nodes that belong on the device: {count}, first {name} ({operator})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(operator: &str, name: &str) -> OnCpu {
+        OnCpu { operator: operator.into(), name: name.into() }
+    }
+
+    #[test]
+    fn lengths_and_positions_may_lie_on_the_cpu_and_nothing_of_a_layer() {
+        let light = [node("Add", "expert.add"), node("Less", "world.less")];
+        assert_eq!(judge(&light), Ok(()));
+        for heavy in
+            [node("MatMul", "expert.matmul"), node("Add", "expert.blocks.0.add"), node("com.microsoft.Add", "x")]
+        {
+            let [one, two] = light.clone();
+            let refused = judge(&[one, heavy.clone(), two]).unwrap_err();
+            assert!(refused.contains(&format!("1, first {} ({})", heavy.name, heavy.operator)), "{refused}");
+        }
+    }
+}
