@@ -257,14 +257,14 @@ mod tests {
         let captured = GpuOptions { cuda_graph: true, ..GpuOptions::default() };
         let refused = |device, options, reach| fits(device, options, reach).err().unwrap_or_default();
         for device in [Device::Cuda(0), Device::WebGpu(0)] {
-            assert!(refused(device, &half, Reach::Copied).starts_with("precision is not f32, but "), "{device:?}");
+            assert!(refused(device, &half, device.reach()).starts_with("precision is not f32, but "), "{device:?}");
         }
-        assert_eq!(fits(Device::TensorRt(0), &half, Reach::Copied), Ok(()));
+        assert_eq!(fits(Device::TensorRt(0), &half, Device::TensorRt(0).reach()), Ok(()));
         assert_eq!(refused(Device::WebGpu(0), &captured, Reach::InPlace), "cuda_graph is set, but webgpu:0 has none");
         for device in [Device::Cuda(0), Device::TensorRt(0)] {
-            assert!(refused(device, &captured, Reach::Copied).contains("host memory"), "{device:?}");
+            assert!(refused(device, &captured, device.reach()).contains("host memory"), "{device:?}");
             assert_eq!(fits(device, &captured, Reach::InPlace), Ok(()));
-            assert_eq!(fits(device, &GpuOptions::default(), Reach::Copied), Ok(()));
+            assert_eq!(fits(device, &GpuOptions::default(), device.reach()), Ok(()));
         }
         for options in [half, captured] {
             assert_eq!(fits(Device::Cpu, &options, Reach::InPlace), Ok(()));
