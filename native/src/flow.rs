@@ -10,7 +10,7 @@ use crate::episode::{Entry, Episodes, Pass};
 use crate::graph::{Changed, Graph, Memory, Reach, Tensor, Terminator};
 use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Role};
 use crate::runtime::Threads;
-use ort::session::Session;
+use crate::weights::Loaded;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ struct Video {
     guide: Option<f32>,
 }
 
-/// One of each graph: its file, or its session.
+/// One of each graph: its file, or its session, which replicas may share.
 #[derive(Clone)]
 pub struct Graphs<T> {
     /// Of `prefill.onnx`.
@@ -57,14 +57,14 @@ impl Files {
     pub fn open(
         &self,
         Threads { reader, step }: Threads,
-        open: impl Fn(&Path, u32) -> Result<Session, String> + Sync,
-    ) -> Result<Graphs<Session>, String> {
+        open: impl Fn(&Path, u32) -> Result<Arc<Loaded>, String> + Sync,
+    ) -> Result<Graphs<Arc<Loaded>>, String> {
         let open = &open;
         std::thread::scope(|scope| {
             let extend = self.extend.as_ref().map(|path| scope.spawn(move || open(path, reader)));
             let denoise = scope.spawn(|| open(&self.denoise, step));
             let prefill = open(&self.prefill, reader)?;
-            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Session, String>>| {
+            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Arc<Loaded>, String>>| {
                 handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
             };
             Ok(Graphs { prefill, extend: extend.map(joined).transpose()?, denoise: joined(denoise)? })
@@ -76,7 +76,7 @@ impl Network {
     /// Binds the sessions to tensors of their own. The error is a sentence.
     pub fn new(
         manifest: &Manifest,
-        sessions: Graphs<Session>,
+        sessions: Graphs<Arc<Loaded>>,
         reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
@@ -97,7 +97,7 @@ impl Network {
                 owned.push((owner, Tensor::new(port, most)?));
             }
         }
-        let graph = |session: Session, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
+        let graph = |session: Arc<Loaded>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
             let bind = |port| bound(port, owner, most, &owned, episodes.as_deref());
             let inputs = spec.inputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
             let outputs = spec.outputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;

@@ -9,8 +9,7 @@ pub use tensor::{Memory, Tensor, port_len};
 use crate::manifest::{Dtype, Extent, Port, Role};
 use crate::memory::Block;
 use crate::running::Stop;
-use ort::AsPointer;
-use ort::session::Session;
+use crate::weights::Loaded;
 use ort::sys::{self, OrtIoBinding, OrtRunOptions, OrtValue};
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
@@ -97,7 +96,8 @@ pub struct Graph {
     /// Inputs of each variant; none where they are read in place.
     copied: Vec<Vec<Input>>,
     options: Arc<Terminator>,
-    session: Session,
+    /// Replicas on a CPU share it.
+    session: Arc<Loaded>,
 }
 
 /// An input that the device has a copy of.
@@ -131,7 +131,8 @@ impl Shadow {
     }
 }
 
-// SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs apart.
+// SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs of a binding apart, and ONNX
+// Runtime allows runs of one session at the same time.
 unsafe impl Send for Graph {}
 
 impl Graph {
@@ -141,7 +142,7 @@ impl Graph {
     /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph; nobody may access
     /// it during `run` of that variant.
     pub unsafe fn bind(
-        session: Session,
+        session: Arc<Loaded>,
         options: Arc<Terminator>,
         reach: Reach,
         variants: &[Extent],
@@ -161,7 +162,7 @@ impl Graph {
             ))?;
             let result = variants.iter().enumerate().try_for_each(|(variant, &extent)| {
                 let mut binding = null_mut();
-                check((api.CreateIoBinding)(graph.session.ptr().cast_mut(), &mut binding))?;
+                check((api.CreateIoBinding)(graph.session.session(), &mut binding))?;
                 graph.bindings.push(binding);
                 let mut copied = Vec::new();
                 for (bind, ports, given) in [(api.BindInput, inputs, true), (api.BindOutput, outputs, false)] {
@@ -216,7 +217,7 @@ impl Graph {
         }
         let api = ort::api();
         // SAFETY: live session, options and binding; the memory lives as `bind` demands.
-        check(unsafe { (api.RunWithBinding)(self.session.ptr().cast_mut(), self.options.0, self.bindings[variant]) })?;
+        check(unsafe { (api.RunWithBinding)(self.session.session(), self.options.0, self.bindings[variant]) })?;
         if self.reach == Reach::Copied {
             // SAFETY: as above.
             check(unsafe { (api.SynchronizeBoundOutputs)(self.bindings[variant]) })?;

@@ -5,7 +5,7 @@
 //! 1. `jpeg/`, `resize.rs`, `frame.rs`, `pool.rs`: JPEG bytes → normalised tensor in page-locked memory, one job per frame.
 //! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; queued runs are batched.
 //! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`, `episode.rs`: tokens, ONNX Runtime with bound buffers, the flow loop,
-//!    episode memory.
+//!    episode memory. `weights.rs`: what the replicas of a model share.
 //!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
@@ -14,10 +14,10 @@
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
-//! `unsafe` is used in eleven places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
+//! `unsafe` is used in twelve places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
 //! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` (ONNX Runtime's raw
 //! binding), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one environment variable),
-//! `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2).
+//! `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2), `weights.rs` (mapped files).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -55,3 +55,4 @@ mod sync;
 mod thread;
 mod ticket;
 mod watch;
+mod weights;

@@ -2,9 +2,12 @@
 
 use crate::graph::Reach;
 use crate::sync::lock;
+use crate::weights::{FOLDED_BYTES_MAX, Given, Loaded, Weights};
+use ort::AsPointer;
 use ort::ep::{self, ExecutionProviderDispatch};
 use ort::logging::LogLevel;
 use ort::session::Session;
+use ort::session::builder::SessionBuilder;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -40,6 +43,12 @@ impl Threads {
         }
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Threads { reader: Threads::of_reader(cores, replicas), step: 1 }
+    }
+
+    /// Of a session that `replicas` share: the threads that start a run, and as many beside them as each would have alone.
+    pub fn shared(self, replicas: usize) -> Threads {
+        let all = |own: u32| 1 + (own - 1) * replicas as u32;
+        Threads { reader: all(self.reader), step: all(self.step) }
     }
 
     fn of_reader(cores: usize, replicas: usize) -> u32 {
@@ -97,6 +106,12 @@ impl Device {
         })
     }
 
+    /// Whether the replicas of a model use the same sessions, and so the same weights, packed ones and folded ones among them. ONNX
+    /// Runtime's CPU provider runs one session on many threads at once, each run with memory of its own; a GPU's has one stream.
+    pub fn shares_sessions(self) -> bool {
+        self == Device::Cpu
+    }
+
     /// How it reads what it is bound to.
     pub fn reach(self) -> Reach {
         if self == Device::Cpu { Reach::InPlace } else { Reach::Copied }
@@ -134,7 +149,7 @@ impl Runtime {
     }
 
     /// A session of the graph at `path` on exactly this device, or the reason why not.
-    pub fn session(&self, path: &Path, device: Device, threads: u32) -> Result<Session, String> {
+    pub fn session(&self, path: &Path, device: Device, threads: u32, weights: &Arc<Weights>) -> Result<Loaded, String> {
         let provider: Option<ExecutionProviderDispatch> = match device {
             Device::Cpu => None,
             Device::Cuda(id) => {
@@ -151,6 +166,7 @@ impl Runtime {
                 Some(ep::WebGPU::default().with_device_id(id).build())
             }
         };
+        let given = if weights.is_empty() { None } else { Some(weights.of_graph(path)?) };
         let session = || -> ort::Result<Session> {
             let mut builder = Session::builder(&self.environment)?
                 .with_intra_threads(threads as usize)?
@@ -168,9 +184,15 @@ impl Runtime {
                 builder =
                     builder.with_execution_providers([provider.error_on_failure()])?.with_disable_cpu_fallback()?;
             }
+            if let Some(given) = &given {
+                builder = with_weights(builder, given)?;
+                if device == Device::Cpu {
+                    builder = frugal(builder)?;
+                }
+            }
             builder.commit_from_file(path)
         };
-        session().map_err(|error| {
+        session().map(|session| Loaded::new(session, weights.clone())).map_err(|error| {
             let logged = lock(&self.logged);
             if logged.is_empty() { error.to_string() } else { format!("{error}; {logged}") }
         })
@@ -187,6 +209,20 @@ impl Runtime {
         }
         Err(format!("{file} is not beside libonnxruntime.so.1"))
     }
+}
+
+/// The options of a session whose graph keeps its weights in mapped files.
+fn with_weights(mut builder: SessionBuilder, given: &Given) -> ort::Result<SessionBuilder> {
+    // SAFETY: live options; `session` drops them before what is given, and makes a `Loaded` of what comes of them.
+    unsafe { given.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;
+    Ok(builder.with_config_entry("optimization.constant_folding_max_output_size_in_bytes", FOLDED_BYTES_MAX)?)
+}
+
+/// Makes the runs of a large model on a CPU give back what they no longer need: a widened matrix is as large as a hundred frames, and
+/// an arena would keep the most that any two of them had, for each run at a time.
+fn frugal(builder: SessionBuilder) -> ort::Result<SessionBuilder> {
+    let plain = ep::CPU::default().with_arena_allocator(false).build();
+    Ok(builder.with_memory_pattern(false)?.with_execution_providers([plain])?)
 }
 
 /// Whether the processor sums products of int8 in 32 bits. Without that ONNX Runtime's default kernels add two products of int8
@@ -217,6 +253,9 @@ mod tests {
         }
         assert_eq!(Threads::new(Some(3), 1), Threads { reader: 3, step: 3 });
         assert_eq!(Threads::new(None, 1).step, 1);
+        // A run's own thread is one of them, that of a replica.
+        assert_eq!(Threads::new(Some(3), 2).shared(2), Threads { reader: 5, step: 5 });
+        assert_eq!(Threads::new(Some(1), 4).shared(4), Threads { reader: 1, step: 1 });
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::runtime::{self, Device, Threads};
 use crate::status::{Failure, Status};
 use crate::sync::lock;
 use crate::thread;
+use crate::weights::Weights;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -37,6 +38,8 @@ impl From<String> for Unproved {
 pub(super) struct Wanted<'a> {
     /// Files of the graphs.
     pub(super) files: Files,
+    /// What the graphs keep outside of them.
+    pub(super) weights: Arc<Weights>,
     /// The word of the configuration.
     pub(super) device: &'a str,
     /// Threads inside one run.
@@ -69,9 +72,7 @@ impl Model {
             runtime.forget_logged();
             let most = rehearsal::of(&device.name()).and_then(|rehearsal| rehearsal.proof_ms_max);
             let most = most.map_or(PROOF_MAX, Duration::from_millis);
-            let proved = (0..self.running.len())
-                .map(|replica| self.network(runtime, wanted, device, replica).map(Some))
-                .collect::<Result<Vec<_>, String>>()
+            let proved = (self.networks(runtime, wanted, device))
                 .map_err(Unproved::Refused)
                 .and_then(|networks| self.start(networks, wanted.vectors.clone(), most));
             match proved {
@@ -102,16 +103,13 @@ impl Model {
         let _ = self.placement.set(placement);
     }
 
-    /// A replica's network on the device.
-    fn network(
+    /// Each replica's network on the device.
+    fn networks(
         &self,
         runtime: &runtime::Runtime,
         wanted: &Wanted<'_>,
         device: Device,
-        replica: usize,
-    ) -> Result<Network, String> {
-        let terminator = self.running[replica].stopper().ok_or("it has no run options")?;
-        let memory = self.episodes.get(replica).cloned();
+    ) -> Result<Vec<Option<Network>>, String> {
         let mut files = wanted.files.clone();
         let (mut session_device, mut reach) = (device, device.reach());
         if let Some(Rehearsal { stale, hangs, graphs, .. }) = rehearsal::of(&device.name()) {
@@ -124,8 +122,20 @@ impl Model {
                 replace(file, &extend.file);
             }
         }
-        let sessions = files.open(wanted.threads, |path, threads| runtime.session(path, session_device, threads))?;
-        Network::new(&self.manifest, sessions, reach, terminator, memory)
+        let replicas = self.running.len();
+        let sessions = |threads: Threads| {
+            files.open(threads, |path, threads| {
+                runtime.session(path, session_device, threads, &wanted.weights).map(Arc::new)
+            })
+        };
+        let shared =
+            (session_device.shares_sessions()).then(|| sessions(wanted.threads.shared(replicas))).transpose()?;
+        let each = (0..replicas).map(|replica| {
+            let own = shared.clone().map_or_else(|| sessions(wanted.threads), Ok)?;
+            let terminator = self.running[replica].stopper().ok_or("it has no run options")?;
+            Network::new(&self.manifest, own, reach, terminator, self.episodes.get(replica).cloned()).map(Some)
+        });
+        each.collect()
     }
 
     /// Starts one thread per replica and waits until all have proved their networks; the largest differences. After a refusal none
