@@ -38,11 +38,12 @@ import { runsKill } from "./runs-kill.ts";
 import { runsLarge } from "./runs-large.ts";
 import { sim } from "./sim.ts";
 import { start } from "./start.ts";
+import { weights } from "./weights.ts";
 
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, int8, arrival, episodes, hostile, sim, kill, ab, peers],
   ...[money, overhead, overload, interference, llm, llmBeside, llmKill],
-  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz],
+  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {

@@ -10,9 +10,10 @@ use self::resident::residents;
 use self::roles::{EntryRoles, NO_PORTS, Owner, Roles, bound};
 use crate::episode::{Entry, Episodes, Pass};
 use crate::euler;
-use crate::graph::{Changed, Copies, DeviceBlock, Graph, Opened, Reach, Storage, Tensor, Terminator};
+use crate::graph::{Changed, Copies, DeviceBlock, Graph, Reach, Storage, Tensor, Terminator};
 use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Role};
 use crate::runtime::Threads;
+use crate::weights::Loaded;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ struct Video {
     guide: Option<f32>,
 }
 
-/// One of each graph: its file, or its session.
+/// One of each graph: its file, or its session, which replicas may share.
 #[derive(Clone)]
 pub struct Graphs<T> {
     /// Of `prefill.onnx`.
@@ -59,14 +60,14 @@ impl Files {
     pub fn open(
         &self,
         Threads { reader, step }: Threads,
-        open: impl Fn(&Path, u32) -> Result<Opened, String> + Sync,
-    ) -> Result<Graphs<Opened>, String> {
+        open: impl Fn(&Path, u32) -> Result<Arc<Loaded>, String> + Sync,
+    ) -> Result<Graphs<Arc<Loaded>>, String> {
         let open = &open;
         std::thread::scope(|scope| {
             let extend = self.extend.as_ref().map(|path| scope.spawn(move || open(path, reader)));
             let denoise = scope.spawn(|| open(&self.denoise, step));
             let prefill = open(&self.prefill, reader)?;
-            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Opened, String>>| {
+            let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Arc<Loaded>, String>>| {
                 handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
             };
             Ok(Graphs { prefill, extend: extend.map(joined).transpose()?, denoise: joined(denoise)? })
@@ -78,7 +79,7 @@ impl Network {
     /// Binds the sessions to tensors of their own. The error is a sentence.
     pub fn new(
         manifest: &Manifest,
-        sessions: Graphs<Opened>,
+        sessions: Graphs<Arc<Loaded>>,
         reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
@@ -109,7 +110,7 @@ impl Network {
                 ));
             }
         }
-        let graph = |session: Opened, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
+        let graph = |session: Arc<Loaded>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
             let bind = |port| bound(port, owner, most, &owned, episodes.as_deref());
             let inputs = spec.inputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
             let outputs = spec.outputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;

@@ -19,6 +19,7 @@ pub use turn::Turns;
 use self::device::Info;
 use crate::manifest::{Dtype, Extent, Port, Role};
 use crate::memory::Block;
+use crate::weights::Loaded;
 use ort::AsPointer;
 use ort::sys::{self, OrtIoBinding, OrtValue};
 use std::ffi::{CString, c_void};
@@ -110,7 +111,8 @@ pub struct Graph {
     /// Bytes of each variant's outputs that the device copies to the host.
     returned: Vec<usize>,
     options: Arc<Terminator>,
-    session: Opened,
+    /// Replicas on a CPU share it.
+    session: Arc<Loaded>,
 }
 
 /// An input that the device has a copy of.
@@ -151,7 +153,8 @@ impl Shadow {
     }
 }
 
-// SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs apart.
+// SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs of a binding apart, and ONNX
+// Runtime allows runs of one session at the same time.
 unsafe impl Send for Graph {}
 
 impl Graph {
@@ -161,7 +164,7 @@ impl Graph {
     /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph, of the device if the
     /// port's is; nobody may access it during `run` of that variant.
     pub unsafe fn bind(
-        session: Opened,
+        session: Arc<Loaded>,
         options: Arc<Terminator>,
         reach: Reach,
         variants: &[Extent],

@@ -5,7 +5,8 @@
 //! 1. `jpeg/`, `resize.rs`, `frame.rs`, `pool.rs`: JPEG bytes → normalised tensor in page-locked memory, one job per frame.
 //! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; queued runs are batched.
 //! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`, `episode.rs`: tokens, ONNX Runtime with bound buffers, the flow loop,
-//!    episode memory. `webgpu.rs`, `adapters.rs`: the provider that needs no vendor's files, and whether it would find a GPU.
+//!    episode memory. `weights.rs`: what the replicas of a model share. `webgpu.rs`, `adapters.rs`: the provider that needs no vendor's
+//!    files, and whether it would find a GPU.
 //!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end.
 //!    `provider.rs`, `assignment.rs`, `shapes.rs`, `driver.rs`, `engines.rs`: what a provider is told, which nodes it runs, the GPU's driver,
 //!    the engines that TensorRT keeps.
@@ -17,11 +18,12 @@
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
-//! `unsafe` is used in seventeen places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
+//! `unsafe` is used in eighteen places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
 //! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` and `graph/` (ONNX Runtime's raw
 //! binding and record, memory of a device), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one
 //! environment variable), `runtime/preload.rs` (libraries of a GPU), `driver.rs` and `cuda/` (the driver's calls), `engines.rs` (TensorRT's
-//! version), `adapters.rs` (Vulkan), `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2).
+//! version), `adapters.rs` (Vulkan), `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2),
+//! `weights.rs` (mapped files).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -69,3 +71,4 @@ mod thread;
 mod ticket;
 mod watch;
 mod webgpu;
+mod weights;

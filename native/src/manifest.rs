@@ -60,9 +60,21 @@ pub struct Manifest {
     pub memory: Option<MemoryFacts>,
     pub batch: usize,
     pub graphs: Graphs,
+    #[serde(default)]
+    pub weight_files: Vec<String>,
     pub tokenizer: String,
     pub norm: String,
     pub parity: Parity,
+    #[serde(default)]
+    pub files: Vec<Listed>,
+}
+
+/// A file of the bundle.
+#[derive(Deserialize)]
+#[allow(missing_docs)]
+pub struct Listed {
+    pub path: String,
+    pub size: u64,
 }
 
 /// The vectors that a device must compute before it serves.

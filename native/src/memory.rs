@@ -14,6 +14,12 @@ pub fn totals() -> (u64, u64) {
     (TENSOR_BYTES.load(Ordering::Relaxed), LOCKED_BYTES.load(Ordering::Relaxed))
 }
 
+/// Returns what the C library's heap keeps free to the system.
+pub fn trim_heap() {
+    // SAFETY: it touches free memory alone, from any thread.
+    unsafe { libc::malloc_trim(0) };
+}
+
 /// Plain values that any bit pattern is valid for.
 pub trait Plain: Copy + Send + Sync + 'static {}
 impl Plain for u8 {}

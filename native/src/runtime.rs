@@ -8,6 +8,9 @@ use crate::onnx;
 use crate::provider::{self, GpuOptions, Kind, Provider};
 use crate::sync::lock;
 use crate::webgpu;
+use crate::weights::{FOLDED_BYTES_MAX, Given, Loaded, Weights};
+use ort::AsPointer;
+use ort::ep;
 use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::SessionBuilder;
@@ -46,6 +49,12 @@ impl Threads {
         }
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Threads { reader: Threads::of_reader(cores, replicas), step: 1 }
+    }
+
+    /// Of a session that `replicas` share: the threads that start a run, and as many beside them as each would have alone.
+    pub fn shared(self, replicas: usize) -> Threads {
+        let all = |own: u32| 1 + (own - 1) * replicas as u32;
+        Threads { reader: all(self.reader), step: all(self.step) }
     }
 
     fn of_reader(cores: usize, replicas: usize) -> u32 {
@@ -139,6 +148,14 @@ pub struct Providers {
     pub turns: Turns,
 }
 
+impl Providers {
+    /// Whether the replicas of a model use the same sessions, and so the same weights, packed ones and folded ones among them. ONNX
+    /// Runtime's CPU provider runs one session on many threads at once, each run with memory of its own; a GPU's has one stream.
+    pub fn shares_sessions(&self) -> bool {
+        self.chain.is_empty()
+    }
+}
+
 /// Which nodes of a graph may run on the CPU, where the graph belongs on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
@@ -170,9 +187,25 @@ impl Runtime {
         Ok(Runtime { environment, folder, logged })
     }
 
-    /// A session of the graph at `path` with these providers alone, or the reason why not. Without providers: on the CPU.
-    pub fn session(&self, path: &Path, threads: u32, providers: &Providers) -> Result<Opened, String> {
-        let opened = self.opened(threads, providers, |mut builder| builder.commit_from_file(path))?;
+    /// A session of the graph at `path` with these providers alone, on weights of the bundle's files, or the reason why not. Without
+    /// providers: on the CPU.
+    pub fn session(
+        &self,
+        path: &Path,
+        threads: u32,
+        providers: &Providers,
+        weights: &Arc<Weights>,
+    ) -> Result<Loaded, String> {
+        let given = if weights.is_empty() { None } else { Some(weights.of_graph(path)?) };
+        let opened = self.opened(threads, providers, |mut builder| {
+            if let Some(given) = &given {
+                builder = with_weights(builder, given)?;
+                if providers.chain.is_empty() {
+                    builder = frugal(builder)?;
+                }
+            }
+            builder.commit_from_file(path)
+        })?;
         if !providers.chain.is_empty() {
             match providers.beside {
                 Beside::Nothing => {}
@@ -180,7 +213,7 @@ impl Runtime {
                 Beside::Light => webgpu::admit(opened.get())?,
             }
         }
-        Ok(opened)
+        Ok(Loaded::new(opened, weights.clone()))
     }
 
     fn opened(
@@ -288,6 +321,20 @@ fn plain(text: &str) -> String {
     said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The options of a session whose graph keeps its weights in mapped files.
+fn with_weights(mut builder: SessionBuilder, given: &Given) -> ort::Result<SessionBuilder> {
+    // SAFETY: live options; `session` drops them before what is given, and makes a `Loaded` of what comes of them.
+    unsafe { given.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;
+    Ok(builder.with_config_entry("optimization.constant_folding_max_output_size_in_bytes", FOLDED_BYTES_MAX)?)
+}
+
+/// Makes the runs of a large model on a CPU give back what they no longer need: a widened matrix is as large as a hundred frames, and
+/// an arena would keep the most that any two of them had, for each run at a time.
+fn frugal(builder: SessionBuilder) -> ort::Result<SessionBuilder> {
+    let plain = ep::CPU::default().with_arena_allocator(false).build();
+    Ok(builder.with_memory_pattern(false)?.with_execution_providers([plain])?)
+}
+
 /// Whether the processor sums products of int8 in 32 bits. Without that ONNX Runtime's default kernels add two products of int8
 /// weights in 16 bits, which saturates: rows would be wrong without an error. Its precise ones give the same integers, more slowly.
 fn has_vnni() -> bool {
@@ -307,6 +354,9 @@ mod tests {
         }
         assert_eq!(Threads::new(Some(3), 1), Threads { reader: 3, step: 3 });
         assert_eq!(Threads::new(None, 1).step, 1);
+        // A run's own thread is one of them, that of a replica.
+        assert_eq!(Threads::new(Some(3), 2).shared(2), Threads { reader: 5, step: 5 });
+        assert_eq!(Threads::new(Some(1), 4).shared(4), Threads { reader: 1, step: 1 });
     }
 
     #[test]

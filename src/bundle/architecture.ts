@@ -17,7 +17,16 @@ const Architecture = closed({
   ...Common,
   vision: closed({ width: Size, layers: Size, heads: Size, mlp: Size, patch: Size }),
   /** `kv_heads` divides `heads`; `head_dim` is even. The expert reads this cache, so it has the same layers and heads. */
-  language: closed({ width: Size, layers: Size, heads: Size, kv_heads: Size, head_dim: Size, mlp: Size }),
+  language: closed({
+    width: Size,
+    layers: Size,
+    heads: Size,
+    kv_heads: Size,
+    head_dim: Size,
+    mlp: Size,
+    /** Rows of the table of tokens, where it has more than the tokenizer has ids: those of the model whose size this is. */
+    vocabulary: Type.Optional(Type.Integer({ minimum: 1, maximum: 1 << 20 })),
+  }),
   expert: closed({ width: Size, mlp: Size, time_width: Size }),
 });
 export type Architecture = Static<typeof Architecture>;
@@ -50,8 +59,10 @@ export const ModelFile = closed({
    * units. The expected rows are of its own weights, and exact in all else; the tolerance is what activations rounded to int8 change.
    */
   int8: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
+  /** The same of bf16 weights, with `parity/bf16.json`. Sums are of float32: on a CPU nothing else is rounded. */
+  bf16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
 });
 export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */
-export type Facts = Omit<ModelFile, "architecture" | "int8">;
+export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16">;

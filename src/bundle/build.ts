@@ -1,71 +1,112 @@
 /** Builds a reference bundle from `models/<name>/`, whole or not at all; the same model folder gives the same bytes. */
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Problem } from "../error/problem.ts";
 import { type Facts, ModelFile } from "./architecture.ts";
 import { contradiction, missingStatistic } from "./consistency.ts";
 import { CORPUS } from "./corpus.ts";
 import { exportId, sha256 } from "./digest.ts";
-import { buildGraphs, sizeMismatch } from "./families.ts";
+import { buildGraphs, type Graphs, sizeMismatch } from "./families.ts";
+import { writeFiles, writeFolder } from "./folder.ts";
 import { type Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 import { PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "./tokenizer.ts";
+import { type Progress, WEIGHT_FILE, WeightLayout } from "./weight-file.ts";
 import type { Precision } from "./weights.ts";
 
 /** Largest difference that a parity check of float32 weights allows, in robot units: what rounding of other sums may change. */
 const TOLERANCE = 1e-4;
 const ADVICE = "correct the model folder";
+/** Weights of a graph in its own file. One message of ONNX has at most 2 GiB. */
+const INLINE_BYTES_MAX = 1 << 30;
 
-/** Builds `modelDir` into `outDir`, replacing a bundle that is there. */
+interface Options {
+  /** Told while a weight file is written. */
+  readonly progress?: Progress;
+  /** Of one graph; with more, large weights lie in a weight file. */
+  readonly inlineBytesMax?: number;
+}
+
+/** Builds `modelDir` into `outDir`, replacing a bundle that is there. Weights in a file of their own are never in memory, but for a piece. */
 export async function buildBundle(
   modelDir: string,
   outDir: string,
   precision: Precision = "f32",
+  { progress, inlineBytesMax = INLINE_BYTES_MAX }: Options = {},
 ): Promise<Manifest | Problem> {
   const model = await readJson(join(modelDir, "model.json"), ModelFile, ADVICE);
   if (model instanceof Problem) return model;
   const norm = await readJson(join(modelDir, "norm.json"), NormStats, ADVICE);
   if (norm instanceof Problem) return norm;
-  const { architecture, int8, ...facts } = model;
-  const tolerance = precision === "f32" ? TOLERANCE : int8?.tolerance;
+  const { architecture, int8, bf16, ...facts } = model;
+  const tolerance = { f32: TOLERANCE, int8: int8?.tolerance, bf16: bf16?.tolerance }[precision];
   if (tolerance === undefined) {
-    return new Problem(`${join(modelDir, "model.json")} has no /int8/tolerance; build this model with --weights f32`);
+    const path = join(modelDir, "model.json");
+    return new Problem(`${path} has no /${precision}/tolerance; build this model with --weights f32`);
   }
   const parity = await readParity(join(modelDir, "parity"), precision);
   if (parity instanceof Problem) return parity;
 
   const tokenizer = trainTokenizer(CORPUS, architecture.tokenizer.merges);
-  const mismatch = sizeMismatch(facts, architecture) ?? promptMismatch(facts, tokenizer);
+  const mismatch = sizeMismatch(facts, architecture, tokenizer.vocabulary) ?? promptMismatch(facts, tokenizer);
   if (mismatch !== undefined) return new Problem(`${join(modelDir, "model.json")}: ${mismatch}; ${ADVICE}`);
-  const { prefill, extend, denoise } = buildGraphs(facts, architecture, tokenizer.vocabulary, precision);
+  const graphs = buildGraphs(facts, architecture, tokenizer.vocabulary, precision);
+  const layout = precision === "bf16" || largest(graphs) > inlineBytesMax ? new WeightLayout() : undefined;
   /** Path in the bundle → bytes. */
   const data = new Map([...parity].map(([path, bytes]) => [`parity/${path}`, bytes]));
-  for (const graph of [prefill, denoise, ...(extend ? [extend] : [])]) data.set(graph.description.file, graph.bytes());
+  for (const graph of inOrder(graphs)) {
+    data.set(graph.description.file, graph.bytes(layout && ((values) => layout.place(values))));
+  }
   data.set("norm.json", encode(norm));
   data.set("tokenizer.json", new TextEncoder().encode(tokenizer.json));
-  const files = listed(data);
+  const { prefill, extend, denoise } = graphs;
   const later = extend && { extend: extend.description };
-  const graphs = { prefill: prefill.description, ...later, denoise: denoise.description };
-  const parts = { graphs, tokenizer: "tokenizer.json", norm: "norm.json" };
-  const manifest: Manifest = {
-    format: 1,
-    ...facts,
-    ...(precision === "f32" ? {} : { weights: precision }),
-    export_id: exportId(files, parts),
-    ...parts,
-    parity: { file: `parity/${CHUNK}`, tolerance },
-    files,
+  const parts = {
+    graphs: { prefill: prefill.description, ...later, denoise: denoise.description },
+    ...(layout && { weight_files: [WEIGHT_FILE] }),
+    tokenizer: "tokenizer.json",
+    norm: "norm.json",
   };
+  /** `weights`: size and digest of the weight file. */
+  const manifestWith = (weights: readonly Listed[]): Manifest => {
+    const files = [...listed(data), ...weights].sort((one, other) => (one.path < other.path ? -1 : 1));
+    return {
+      format: 1,
+      ...facts,
+      ...(precision === "f32" ? {} : { weights: precision }),
+      export_id: exportId(files, parts),
+      ...parts,
+      parity: { file: `parity/${CHUNK}`, tolerance },
+      files,
+    };
+  };
+  const weightFile = (sha256: string) => (layout ? [{ path: WEIGHT_FILE, size: layout.bytes, sha256 }] : []);
+  // What is wrong shows before gigabytes are written.
+  let manifest = manifestWith(weightFile("0".repeat(64)));
   const fault = contradiction(manifest) ?? missingStatistic(manifest, norm);
   if (fault !== undefined) return new Problem(`${modelDir}: ${fault}; ${ADVICE}`);
-  data.set("manifest.json", encode(manifest));
-  return (await writeFolder(outDir, data)) ?? manifest;
+  const unwritten = await writeFolder(outDir, async (folder) => {
+    if (layout) manifest = manifestWith(weightFile(await layout.write(join(folder, WEIGHT_FILE), progress)));
+    await writeFiles(folder, data.set("manifest.json", encode(manifest)));
+  });
+  return unwritten ?? manifest;
 }
 
+function inOrder({ prefill, extend, denoise }: Graphs) {
+  return [prefill, denoise, ...(extend ? [extend] : [])];
+}
+
+/** Bytes of the weights of the largest graph. */
+function largest(graphs: Graphs): number {
+  const bytes = inOrder(graphs).map(({ tensors }) => tensors.reduce((sum, { values }) => sum + values.bytes, 0));
+  return Math.max(...bytes);
+}
+
+type Listed = Manifest["files"][number];
+
 /** Lists the files of a bundle, by their paths in it. */
-function listed(data: ReadonlyMap<string, Uint8Array>): Manifest["files"] {
-  const files = [...data].map(([path, bytes]) => ({ path, size: bytes.length, sha256: sha256(bytes) }));
-  return files.sort((one, other) => (one.path < other.path ? -1 : 1));
+function listed(data: ReadonlyMap<string, Uint8Array>): Listed[] {
+  return [...data].map(([path, bytes]) => ({ path, size: bytes.length, sha256: sha256(bytes) }));
 }
 
 /** A contradiction between the prompt's fixed token ids and the tokenizer, if there is one. */
@@ -84,7 +125,7 @@ function promptMismatch({ prompt }: Facts, { vocabulary }: Tokenizer): string | 
 
 /** The vectors in a bundle, and in a model folder those of each kind of weights. */
 const CHUNK = "chunk.json";
-const VECTORS: Readonly<Record<Precision, string>> = { f32: CHUNK, int8: "int8.json" };
+const VECTORS: Readonly<Record<Precision, string>> = { f32: CHUNK, int8: "int8.json", bf16: "bf16.json" };
 
 /** The vectors and the frames that they name, as the bundle calls them. */
 async function readParity(dir: string, precision: Precision): Promise<Map<string, Uint8Array> | Problem> {
@@ -102,34 +143,6 @@ async function readParity(dir: string, precision: Precision): Promise<Map<string
     }
   }
   return files;
-}
-
-/** Writes under another name, then renames. Only a bundle or an empty folder is replaced. */
-async function writeFolder(outDir: string, data: ReadonlyMap<string, Uint8Array>): Promise<Problem | undefined> {
-  let building: string | undefined;
-  try {
-    await mkdir(dirname(outDir), { recursive: true });
-    const standing = await readdir(outDir).catch(() => undefined);
-    if (standing !== undefined && standing.length > 0 && !standing.includes("manifest.json")) {
-      return new Problem(`${outDir} holds something else than a bundle; choose another --out or empty it`);
-    }
-    building = await mkdtemp(`${outDir}.building-`);
-    for (const [path, bytes] of data) {
-      await mkdir(dirname(join(building, path)), { recursive: true });
-      await writeFile(join(building, path), bytes);
-    }
-    // rename() cannot replace a folder that has files: the old one is renamed first.
-    const old = `${building}.old`;
-    if (standing !== undefined) await rename(outDir, old);
-    await rename(building, outDir);
-    await rm(old, { recursive: true, force: true });
-    return undefined;
-  } catch (error) {
-    if (building !== undefined) await rm(building, { recursive: true, force: true });
-    return new Problem(
-      `the bundle cannot be written to ${outDir} (${reason(error)}); free the place or choose another --out`,
-    );
-  }
 }
 
 function encode(value: unknown): Uint8Array {

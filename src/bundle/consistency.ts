@@ -135,20 +135,23 @@ function checkPrompt({ prompt, state, memory }: Manifest): string | undefined {
 }
 
 /** Every file that the manifest names is in `files` once, and no path leads out of the folder. */
-function checkListed({ graphs, tokenizer, norm, parity, files }: Manifest): string | undefined {
+function checkListed({ graphs, weight_files = [], tokenizer, norm, parity, files }: Manifest): string | undefined {
   const paths = files.map(({ path }) => path);
   const repeated = firstRepeated(paths);
   if (repeated !== undefined) return fault(`/files/${repeated}/path`, paths[repeated], "a path that stands once");
   const leaving = paths.findIndex((path) => path.split("/").some((part) => part === "." || part === ".."));
   if (leaving >= 0) return fault(`/files/${leaving}/path`, paths[leaving], "a path inside the bundle");
-  const named = [
+  const named: (readonly [place: string, file: string])[] = [
+    ...weight_files.map((file, index) => [`/weight_files/${index}`, file] as const),
     ["/graphs/prefill/file", graphs.prefill.file],
     ["/graphs/extend/file", graphs.extend?.file ?? graphs.prefill.file],
     ["/graphs/denoise/file", graphs.denoise.file],
     ["/tokenizer", tokenizer],
     ["/norm", norm],
     ["/parity/file", parity.file],
-  ] as const;
+  ];
+  const nested = weight_files.findIndex((file) => file.includes("/"));
+  if (nested >= 0) return fault(`/weight_files/${nested}`, weight_files[nested], "a file beside the graphs");
   const unlisted = named.find(([, file]) => !paths.includes(file));
   return unlisted && fault(unlisted[0], unlisted[1], "a path that is listed in /files");
 }

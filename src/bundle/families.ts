@@ -28,10 +28,10 @@ export function buildGraphs(
 }
 
 /** Sizes that do not fit together, with the JSON path in model.json, what was found and what was expected. */
-export function sizeMismatch(facts: Facts, architecture: AnyArchitecture): string | undefined {
+export function sizeMismatch(facts: Facts, architecture: AnyArchitecture, vocabulary: number): string | undefined {
   const found = "transformer" in architecture ? "world-action" : "flow-vla";
   if (found !== facts.family) return `/architecture: found that of a ${found}, expected that of a ${facts.family}`;
   return "transformer" in architecture
     ? worldActionMismatch(facts, architecture)
-    : flowVlaMismatch(facts, architecture);
+    : flowVlaMismatch(facts, architecture, vocabulary);
 }

@@ -20,8 +20,10 @@ export function flowVla(facts: Facts, architecture: Architecture, vocabulary: nu
 export function flowVlaMismatch(
   facts: Facts,
   { vision: tower, language: prefix, expert: flow }: Architecture,
+  vocabulary: number,
 ): string | undefined {
   const { frames, memory, guidance } = facts;
+  const table = prefix.vocabulary ?? vocabulary;
   return firstBroken([
     [frames.first === frames.later, "/frames/first", frames.first, `${frames.later}, as later`],
     [memory === null, "/memory", 1, "null: this family keeps none"],
@@ -33,6 +35,7 @@ export function flowVlaMismatch(
       prefix.kv_heads,
       `a divisor of ${prefix.heads}`,
     ],
+    [table >= vocabulary, "/architecture/language/vocabulary", table, `at least the tokenizer's ${vocabulary}`],
     [prefix.head_dim % 2 === 0, "/architecture/language/head_dim", prefix.head_dim, "an even number"],
     ...commonRules(facts, tower.patch, "expert", flow.time_width),
   ]);
@@ -83,7 +86,8 @@ function buildPrefill(
   const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: prefix.text }, "token_mask");
 
   const seen = vision(graph, images, facts, architecture);
-  const read = embedTokens(graph, tokens, vocabulary, architecture.language.width);
+  const { width: columns, vocabulary: ids = vocabulary } = architecture.language;
+  const read = embedTokens(graph, tokens, ids, columns);
   const embedded = graph.op("Concat", [seen, read], { axis: 1 });
   // Image tokens are always valid and come first: ones are added on the left of the mask.
   const counted = graph.cast(tokenMask, "f32");

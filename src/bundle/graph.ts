@@ -6,12 +6,16 @@ import {
   ATTRIBUTE_TYPE,
   type AttributeProto,
   DATA_TYPE,
+  EXTERNAL,
+  type ExternalTensorProto,
   encodeModel,
   type NodeProto,
   type TensorProto,
   type ValueInfoProto,
 } from "./onnx-schema.ts";
-import type { Precision, Spread, Weights } from "./weights.ts";
+import { allOf, given, type Kept, type Values } from "./values.ts";
+import { type Placed, WEIGHT_FILE } from "./weight-file.ts";
+import type { Matrix, Precision, Spread, Weights } from "./weights.ts";
 
 /** Name of a tensor in the graph. */
 export type Value = string;
@@ -21,6 +25,17 @@ type Output = Graph["outputs"][number];
 export type Port = Pick<Input, "name" | "dtype" | "shape">;
 /** A number is written as an int attribute; wrap it in `{ float }` for a float one. */
 type Attribute = number | string | readonly number[] | { readonly float: number };
+
+/** A tensor that the graph begins with. */
+export interface Initializer {
+  readonly name: string;
+  readonly dims: readonly number[];
+  readonly dtype: keyof typeof DATA_TYPE;
+  readonly values: Values;
+}
+
+/** Where a tensor's values lie in the weight file; undefined: in the graph itself. */
+export type Placing = (values: Values) => Placed | undefined;
 
 /** First opset with RMSNormalization and RotaryEmbedding; ONNX Runtime 1.30 has kernels for both. */
 const OPSET = 23n;
@@ -33,7 +48,9 @@ export class GraphBuilder {
   private readonly inputs: Input[] = [];
   private readonly outputs: Output[] = [];
   private readonly nodes: NodeProto[] = [];
-  private readonly initializers = new Map<string, TensorProto>();
+  /** Casts of weights; see `widened`. */
+  private readonly casts: NodeProto[] = [];
+  private readonly initializers = new Map<string, Initializer>();
   private readonly taken = new Map<string, number>();
   private path: string[] = [];
 
@@ -98,10 +115,18 @@ export class GraphBuilder {
     return output;
   }
 
-  /** A seeded float32 weight; see `Weights.uniform`. */
-  weight(name: string, dims: readonly number[], shape: Spread): Value {
+  /** A seeded weight; see `Weights.uniform`. */
+  weight(name: string, dims: readonly number[], shape: Spread, kept: Kept = "f32"): Value {
     const full = this.qualified(name);
-    return this.floats(full, dims, this.weights.uniform(full, dims, shape));
+    return this.initializer(full, dims, kept, this.weights.later(full, dims, shape, kept));
+  }
+
+  /** Seeded matrices [`from`, `to`] side by side as one weight: the values of `<name>.weight` for each, called `a+b+c.weight`. */
+  joinedWeight(matrices: readonly Matrix[], from: number, kept: Kept): Value {
+    const named = matrices.map((matrix) => ({ ...matrix, name: this.qualified(`${matrix.name}.weight`) }));
+    const name = `${matrices.map(({ name }) => name).join("+")}.weight`;
+    const to = matrices.reduce((sum, matrix) => sum + matrix.to, 0);
+    return this.initializer(this.qualified(name), [from, to], kept, this.weights.joined(named, from, kept));
   }
 
   /** The numbers of `weight`, for a weight that is computed from others. */
@@ -117,12 +142,13 @@ export class GraphBuilder {
   /** A float32 initialiser with the given values. */
   floats(name: string, dims: readonly number[], values: Float32Array): Value {
     assert(values.length === dims.reduce((size, dim) => size * dim, 1), `initialiser ${name} fills its shape`);
-    return this.initializer(name, dims, "f32", new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    return this.initializer(name, dims, "f32", given(bytes));
   }
 
   /** An int8 initialiser of the current scope with the given values. */
   int8(name: string, dims: readonly number[], values: Int8Array): Value {
-    return this.initializer(this.qualified(name), dims, "i8", new Uint8Array(values.buffer));
+    return this.initializer(this.qualified(name), dims, "i8", given(new Uint8Array(values.buffer)));
   }
 
   scalar(value: number): Value {
@@ -132,11 +158,22 @@ export class GraphBuilder {
   /** An int64 vector, for shapes, axes and sizes. */
   ints(values: readonly number[]): Value {
     const data = BigInt64Array.from(values, BigInt);
-    return this.initializer(`ints ${values.join(" ")}`, [values.length], "i64", new Uint8Array(data.buffer));
+    return this.initializer(`ints ${values.join(" ")}`, [values.length], "i64", given(new Uint8Array(data.buffer)));
   }
 
   cast(value: Value, dtype: Port["dtype"]): Value {
     return this.op("Cast", [value], { to: DATA_TYPE[dtype] });
+  }
+
+  /**
+   * A weight as float32, cast in each run just before its use. ONNX Runtime orders a graph depth first and follows, of a node's inputs,
+   * first the one whose node stands last in the file. So these nodes stand before all others: elsewhere all casts would come before the
+   * first product, and the whole model would lie in memory as float32.
+   */
+  widened(weight: Value): Value {
+    const cast = this.cast(weight, "f32");
+    this.casts.push(present(this.nodes.pop(), "the cast"));
+    return cast;
   }
 
   reshape(value: Value, shape: readonly number[]): Value {
@@ -159,7 +196,13 @@ export class GraphBuilder {
     return { file: `${this.name}.onnx`, inputs, outputs: this.outputs };
   }
 
-  bytes(): Uint8Array {
+  /** All tensors that the graph begins with. */
+  get tensors(): readonly Initializer[] {
+    return [...this.initializers.values()];
+  }
+
+  /** The `.onnx` file. */
+  bytes(placing: Placing = () => undefined): Uint8Array {
     const { id, reference, source } = this.model;
     const contributes = this.nodes.some(({ domain }) => domain !== undefined);
     return encodeModel({
@@ -169,8 +212,8 @@ export class GraphBuilder {
       opsetImport: [{ domain: "", version: OPSET }, ...(contributes ? [CONTRIBUTED] : [])],
       graph: {
         name: this.name,
-        node: this.nodes,
-        initializer: [...this.initializers.values()],
+        node: [...this.casts, ...this.nodes],
+        initializer: this.tensors.map((tensor) => tensorProto(tensor, placing(tensor.values))),
         input: this.inputs.map(valueInfo),
         output: this.outputs.map(valueInfo),
       },
@@ -187,17 +230,21 @@ export class GraphBuilder {
     return count === 0 ? name : `${name}~${count}`;
   }
 
-  private initializer(
-    name: string,
-    dims: readonly number[],
-    dtype: keyof typeof DATA_TYPE,
-    rawData: Uint8Array,
-  ): Value {
-    if (!this.initializers.has(name)) {
-      this.initializers.set(name, { name, dims: dims.map(BigInt), dataType: DATA_TYPE[dtype], rawData });
-    }
+  private initializer(name: string, dims: readonly number[], dtype: keyof typeof DATA_TYPE, values: Values): Value {
+    if (!this.initializers.has(name)) this.initializers.set(name, { name, dims, dtype, values });
     return name;
   }
+}
+
+function tensorProto(
+  { name, dims, dtype, values }: Initializer,
+  placed: Placed | undefined,
+): TensorProto | ExternalTensorProto {
+  const head = { name, dims: dims.map(BigInt), dataType: DATA_TYPE[dtype] };
+  if (placed === undefined) return { ...head, rawData: allOf(values) };
+  const entries = { location: WEIGHT_FILE, offset: placed.offset, length: values.bytes };
+  const externalData = Object.entries(entries).map(([key, value]) => ({ key, value: String(value) }));
+  return { ...head, externalData, dataLocation: EXTERNAL };
 }
 
 function attributeProto(name: string, value: Attribute): AttributeProto {

@@ -32,8 +32,11 @@ export function headsOf({ language }: Architecture): Heads {
 
 /** ids i64 [B, T] → f32 [B, T, width] from `embedding` [vocabulary, width]; Gemma's factor √width is folded into the table. */
 export function embedTokens(graph: GraphBuilder, ids: Value, vocabulary: number, width: number): Value {
-  const table = graph.within("language", () => graph.weight("embedding", [vocabulary, width], { fanIn: 1 }));
-  return graph.op("Gather", [table, ids], { axis: 0 });
+  const half = graph.precision === "bf16";
+  const kept = half ? "bf16" : "f32";
+  const table = graph.within("language", () => graph.weight("embedding", [vocabulary, width], { fanIn: 1 }, kept));
+  const rows = graph.op("Gather", [table, ids], { axis: 0 });
+  return half ? graph.cast(rows, "f32") : rows;
 }
 
 /** x f32 [B, N, width] and valid bool [B, N], N at most `most` → the cache of every layer. A token's position is the number of valid ones before it. */

@@ -4,8 +4,9 @@
  */
 import type { Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
+import { halfProduct } from "./half.ts";
 import { int8Product } from "./quantize.ts";
-import { geometric, SLIGHT } from "./weights.ts";
+import { geometric, type Matrix, SLIGHT } from "./weights.ts";
 
 export interface Heads {
   readonly heads: number;
@@ -36,10 +37,21 @@ interface Linear {
   readonly bias?: boolean;
 }
 
-/** `linear` with a matrix of a block, which is int8 in a bundle of such weights: nearly all products of a model are these. */
+/** `linear` with a matrix of a block, which is int8 or bf16 in a bundle of such weights: nearly all products of a model are these. */
 export function blockLinear(graph: GraphBuilder, name: string, x: Value, size: Linear): Value {
-  if (graph.precision === "f32") return linear(graph, name, x, size);
-  return int8Product(graph, x, [{ name, to: size.to, gain: size.gain ?? 1 }], size);
+  const matrices = [{ name, to: size.to, gain: size.gain ?? 1 }];
+  return smallerProduct(graph, x, matrices, size) ?? linear(graph, name, x, size);
+}
+
+/** The product with matrices of blocks that are not kept as float32. */
+function smallerProduct(
+  graph: GraphBuilder,
+  x: Value,
+  matrices: readonly Matrix[],
+  size: { readonly from: number; readonly bias?: boolean },
+): Value | undefined {
+  if (graph.precision === "f32") return undefined;
+  return (graph.precision === "int8" ? int8Product : halfProduct)(graph, x, matrices, size);
 }
 
 /** x · w, plus b with `bias`: `<name>.weight` [from, to], `<name>.bias` [to]. */
@@ -70,10 +82,9 @@ export function joinedHeads(
   { from, headDim, bias = false }: { from: number; headDim: number; bias?: boolean },
 ): Value {
   const heads = parts.reduce((count, part) => count + part.heads, 0);
-  if (graph.precision === "int8") {
-    const matrices = parts.map(({ name, heads, gain }) => ({ name, to: heads * headDim, gain }));
-    return splitHeads(graph, int8Product(graph, x, matrices, { from, bias }), heads, headDim);
-  }
+  const matrices = parts.map(({ name, heads, gain }) => ({ name, to: heads * headDim, gain }));
+  const smaller = smallerProduct(graph, x, matrices, { from, bias });
+  if (smaller !== undefined) return splitHeads(graph, smaller, heads, headDim);
   const each = (axis: number, make: (part: Part, to: number) => Value) => {
     const all = parts.map((part) => graph.within(part.name, () => make(part, part.heads * headDim)));
     return graph.op("Concat", all, { axis });

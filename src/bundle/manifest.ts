@@ -69,13 +69,18 @@ export const Manifest = closed({
   ...FactFields,
   /**
    * How the matrices of its blocks are kept: absent, float32; `int8` with a float32 scale for each output (quantize.ts), and activations
-   * are rounded to int8 before they are multiplied.
+   * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32 (half.ts).
    */
-  weights: Type.Optional(Type.Literal("int8")),
+  weights: Type.Optional(oneOf("int8", "bf16")),
   /** sha256 over the digests of graphs, tokenizer and norm statistics (digest.ts), 64 hexadecimal digits; keys the noise. */
   export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
   /** `extend` reads the later observations of a model with memory. */
   graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Graph }),
+  /**
+   * Where the graphs keep their large weights, absent where they hold them themselves: ONNX's external data, named in the graphs as here.
+   * Mapped when the bundle is loaded: nobody may write into these files while it is served (native/src/weights.rs).
+   */
+  weight_files: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
   tokenizer: Type.String(),
   norm: Type.String(),
   /** Inputs with the expected chunk of these weights, and the largest allowed difference in robot units. */

@@ -15,16 +15,28 @@ import {
 import { present } from "../std/assert.ts";
 
 /** TensorProto.DataType. */
-export const DATA_TYPE = { f32: 1, i8: 3, i64: 7, bool: 9 } as const;
+export const DATA_TYPE = { f32: 1, i8: 3, i64: 7, bool: 9, bf16: 16 } as const;
+/** TensorProto.DataLocation: the values lie in another file. */
+export const EXTERNAL = 1;
 /** AttributeProto.AttributeType. */
 export const ATTRIBUTE_TYPE = { float: 1, int: 2, string: 3, ints: 7 } as const;
 
-export interface TensorProto {
+interface TensorHead {
   name: string;
   dims: bigint[];
   dataType: number;
+}
+
+export interface TensorProto extends TensorHead {
   /** Little-endian values, row-major. */
   rawData: Uint8Array;
+}
+
+/** A tensor whose values lie in another file. */
+export interface ExternalTensorProto extends TensorHead {
+  /** `location`, `offset` and `length`. */
+  externalData: { key: string; value: string }[];
+  dataLocation: typeof EXTERNAL;
 }
 
 export interface AttributeProto {
@@ -51,7 +63,8 @@ export interface ValueInfoProto {
   type: { tensorType: { elemType: number; shape: { dim: ({ dimValue: bigint } | { dimParam: string })[] } } };
 }
 
-export interface ModelProto {
+/** `Tensor`: what its initializers are. */
+export interface ModelProto<Tensor = TensorProto> {
   irVersion: bigint;
   producerName: string;
   docString: string;
@@ -59,7 +72,7 @@ export interface ModelProto {
   graph: {
     name: string;
     node: NodeProto[];
-    initializer: TensorProto[];
+    initializer: Tensor[];
     input: ValueInfoProto[];
     output: ValueInfoProto[];
   };
@@ -76,6 +89,8 @@ const MESSAGES = `
     repeated AttributeProto attribute = 5; string domain = 7;
   AttributeProto: string name = 1; float f = 2; int64 i = 3; bytes s = 4; repeated int64 ints = 8; int32 type = 20;
   TensorProto: repeated int64 dims = 1; int32 data_type = 2; string name = 8; bytes raw_data = 9;
+    repeated StringStringEntryProto external_data = 13; int32 data_location = 14;
+  StringStringEntryProto: string key = 1; string value = 2;
   ValueInfoProto: string name = 1; TypeProto type = 2;
   TypeProto: TensorTypeProto tensor_type = 1;
   TensorTypeProto: int32 elem_type = 1; TensorShapeProto shape = 2;
@@ -110,13 +125,16 @@ const registry = createFileRegistry(
 const modelSchema = present(registry.getMessage("onnx.ModelProto"), "the schema of ModelProto");
 
 /** The bytes of an `.onnx` file. */
-export function encodeModel(model: ModelProto): Uint8Array {
+export function encodeModel(model: ModelProto<TensorProto | ExternalTensorProto>): Uint8Array {
   return toBinary(modelSchema, create(modelSchema, { ...model }));
 }
 
-/** The model in an `.onnx` file, as far as the schema above knows it. */
-export function decodeModel(bytes: Uint8Array): ModelProto {
-  return plain(fromBinary(modelSchema, bytes)) as ModelProto;
+/** The model in an `.onnx` file that holds all its tensors, as far as the schema above knows it. */
+export function decodeModel(bytes: Uint8Array): ModelProto;
+/** The same of one that may keep tensors in another file. */
+export function decodeModel(bytes: Uint8Array, of: "external"): ModelProto<TensorProto | ExternalTensorProto>;
+export function decodeModel(bytes: Uint8Array): unknown {
+  return plain(fromBinary(modelSchema, bytes));
 }
 
 /** Without the type names that the protobuf library puts into messages: parts may be added and changed. */

@@ -5,17 +5,10 @@
  */
 import { present } from "../std/assert.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
-import { SLIGHT } from "./weights.ts";
+import { type Matrix, SLIGHT } from "./weights.ts";
 
 /** The largest int8 that a weight becomes: −128 is left out, so that a weight and its negative become each other's. */
 const LARGEST = 127;
-
-/** A matrix `<name>.weight` [inputs, `to`], whose outputs have a standard deviation of `gain`. */
-export interface Matrix {
-  readonly name: string;
-  readonly to: number;
-  readonly gain: number;
-}
 
 /**
  * x [..., `from`] · the matrices side by side, + `<name>.bias` with `bias`: [..., all their outputs]. One product is faster than

@@ -1,5 +1,6 @@
 /** Weights of the reference bundles: uniform random numbers from a seed, scaled by fan-in; the same bytes on every machine. */
 import { RandomStream } from "../std/random.ts";
+import { type Columns, type Kept, type Source, sideBySide, streamed, type Values } from "./values.ts";
 
 export interface Spread {
   /** Inputs that one output sums. */
@@ -13,8 +14,19 @@ export interface Spread {
 /** Standard deviation of biases, and of norm scales around 1: large enough that leaving one out shows in the parity check. */
 export const SLIGHT = { fanIn: 100 } as const;
 
-/** How the matrices of a bundle's blocks are kept: `int8` as quantize.ts says. All other weights are float32. */
-export type Precision = "f32" | "int8";
+/**
+ * How the matrices of a bundle's blocks are kept: `int8` as quantize.ts says, `bf16` rounded to bfloat16 like the table of tokens
+ * (half.ts). All other weights are float32.
+ */
+export type Precision = "f32" | "int8" | "bf16";
+export const PRECISIONS: readonly Precision[] = ["f32", "int8", "bf16"];
+
+/** A matrix `<name>.weight` [inputs, `to`], whose outputs have a standard deviation of `gain`. */
+export interface Matrix {
+  readonly name: string;
+  readonly to: number;
+  readonly gain: number;
+}
 
 export class Weights {
   constructor(
@@ -23,19 +35,49 @@ export class Weights {
   ) {}
 
   /** Row-major float32 values of the tensor `name`; they depend on seed and name alone. */
-  uniform(name: string, dims: readonly number[], { fanIn, gain = 1, offsets = [0] }: Spread): Float32Array {
-    const stream = new RandomStream(`${this.seed}/${name}`);
-    const values = new Float32Array(dims.reduce((size, dim) => size * dim, 1));
-    // A uniform number in [-1, 1) has variance 1/3. Square roots are correctly rounded everywhere.
-    const reach = gain * Math.sqrt(3 / fanIn);
-    const part = values.length / offsets.length;
-    offsets.forEach((offset, number) => {
-      for (let index = number * part; index < (number + 1) * part; index += 1) {
-        values[index] = offset + reach * stream.signed();
-      }
-    });
+  uniform(name: string, dims: readonly number[], spread: Spread): Float32Array {
+    const values = new Float32Array(sizeOf(dims));
+    this.begin(name, values.length, spread)()(values);
     return values;
   }
+
+  /** The same, made when they are written. */
+  later(name: string, dims: readonly number[], spread: Spread, kept: Kept): Values {
+    const count = sizeOf(dims);
+    return streamed(`${name} ${dims} ${JSON.stringify(spread)}`, count, kept, this.begin(name, count, spread));
+  }
+
+  /** Matrices [`from`, `to`] side by side, each with the values of the tensor `name`, made when they are written. */
+  joined(matrices: readonly Matrix[], from: number, kept: Kept): Values {
+    const parts = matrices.map(({ name, to, gain }): Columns => {
+      return { columns: to, begin: this.begin(name, from * to, { fanIn: from, gain }) };
+    });
+    const key = matrices.map(({ name, to, gain }) => `${name} ${from},${to} ${gain}`).join(" | ");
+    return sideBySide(key, from, kept, parts);
+  }
+
+  private begin(name: string, count: number, { fanIn, gain = 1, offsets = [0] }: Spread): () => Source {
+    // A uniform number in [-1, 1) has variance 1/3. Square roots are correctly rounded everywhere.
+    const reach = gain * Math.sqrt(3 / fanIn);
+    const part = count / offsets.length;
+    return () => {
+      const stream = new RandomStream(`${this.seed}/${name}`);
+      let done = 0;
+      return (target) => {
+        for (let at = 0; at < target.length; ) {
+          const number = Math.floor(done / part);
+          const count = Math.min(target.length - at, (number + 1) * part - done);
+          stream.spread(target.subarray(at, at + count), offsets[number] ?? 0, reach);
+          at += count;
+          done += count;
+        }
+      };
+    };
+  }
+}
+
+function sizeOf(dims: readonly number[]): number {
+  return dims.reduce((size, dim) => size * dim, 1);
 }
 
 /** base^(0/(count−1)) … base^((count−1)/(count−1)), without `pow`, whose last bit may differ from one machine to the next. */

@@ -4,7 +4,10 @@ import { buildBundle } from "../bundle/build.ts";
 import { describe, show } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { readBundle } from "../bundle/read.ts";
+import type { Progress } from "../bundle/weight-file.ts";
+import { PRECISIONS } from "../bundle/weights.ts";
 import { Problem } from "../error/problem.ts";
+import { shown } from "./bundle-build/shown.ts";
 import { type Computed, computeParity } from "./bundle-verify/parity.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
@@ -16,9 +19,9 @@ export const bundle: Command = {
   flags: {
     out: { value: "DIR", about: "Where `build` puts the bundle; a bundle that stands there is replaced." },
     weights: {
-      value: "f32|int8",
+      value: PRECISIONS.join("|"),
       about:
-        "`build`: how the large matrices are kept. int8 is faster on a CPU with VNNI, and has a parity tolerance of its own (default f32).",
+        "`build`: how the large matrices are kept. int8 is faster on a CPU with VNNI, bf16 half as large, in a file of its own; each has its own parity tolerance (default f32).",
     },
     device: {
       value: "DEVICE",
@@ -41,10 +44,13 @@ export const bundle: Command = {
     if (device !== undefined && action !== "verify") return usageProblem(bundle, "--device belongs to 'bundle verify'");
     if (action === "build") {
       if (out === undefined) return usageProblem(bundle, "'bundle build' needs --out DIR");
-      if (weights !== undefined && weights !== "f32" && weights !== "int8") {
-        return usageProblem(bundle, `--weights is '${weights}', expected f32 or int8`);
+      const precision = PRECISIONS.find((one) => one === (weights ?? "f32"));
+      if (precision === undefined) {
+        return usageProblem(bundle, `--weights is '${weights}', expected ${PRECISIONS.join(", ")}`);
       }
-      const built = await buildBundle(dir, resolve(out), weights);
+      const build = (progress?: Progress) =>
+        buildBundle(dir, resolve(out), precision, { ...(progress && { progress }) });
+      const built = await (given.on("json") ? build() : shown(build));
       return built instanceof Problem ? built : report(given, "built", built, resolve(out));
     }
     if (out !== undefined) return usageProblem(bundle, "--out belongs to 'bundle build'");

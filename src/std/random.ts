@@ -30,6 +30,24 @@ export class RandomStream {
   signed(): number {
     return (this.word() >>> 8) / 2 ** 23 - 1;
   }
+
+  /** Writes `middle + reach · signed()` over all of `target`: the same words, with the state in registers. */
+  spread(target: Float32Array, middle: number, reach: number): void {
+    const state = this.state;
+    let [a = 0, b = 0, c = 0, d = 0] = state;
+    for (let at = 0; at < target.length; at += 1) {
+      const word = Math.imul(rotate(Math.imul(b, 5), 7), 9) >>> 8;
+      target[at] = middle + reach * (word / 2 ** 23 - 1);
+      const third = c ^ a;
+      const fourth = d ^ b;
+      const shifted = b << 9;
+      b ^= third;
+      a ^= fourth;
+      c = third ^ shifted;
+      d = rotate(fourth, 11);
+    }
+    state.set([a, b, c, d]);
+  }
 }
 
 function rotate(value: number, bits: number): number {

@@ -16,7 +16,8 @@ first build works. The export id, which keys the noise, does not depend on parit
 A bundle of int8 weights (`bundle build … --weights int8`) has vectors of its own, `parity/int8.json`; for its first build copy chunk.json
 there. Its weights are taken as they are kept, rounded; activations are not rounded here, so the difference from a device is what that
 device's rounding of activations changes. With --exact DIR the rows are compared with those of the float32 bundle in DIR, on the noise of
-the first, and nothing is written: what the rounding of the weights changes.
+the first, and nothing is written: what the rounding of the weights changes. bf16 weights have `parity/bf16.json` in the same way; on a CPU
+nothing but them is rounded.
 
 Python 3.11; numpy 2.4.6, pillow 13.0.0, onnx 1.23.2, tokenizers 0.23.3.
 """
@@ -143,18 +144,56 @@ def prompt_tokens(tokenizer, instruction, state, facts, norm):
 
 
 class Weights:
-    """Initialisers of one graph as float64, by name; int8 ones times the scales of their columns."""
+    """Initialisers of one graph as float64, by name; int8 ones times the scales of their columns. Those in a weight file are mapped: each
+    is widened when it is asked for, so that a model of gigabytes fits. `sizes` are the columns of matrices that may stand side by side."""
 
-    def __init__(self, path):
-        self.tensors = {t.name: numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer}
+    def __init__(self, path, sizes=None):
+        self.sizes = sizes or {}
+        self.tensors = {t.name: (t, path.parent) for t in onnx.load(path, load_external_data=False).graph.initializer}
+
+    def __contains__(self, name):
+        return name in self.tensors
 
     def __getitem__(self, name):
-        values = self.tensors[name].astype(np.float64)
-        return values * self[f"{name}.scale"] if f"{name}.scale" in self.tensors else values
+        if name not in self.tensors:
+            return self.part(name)
+        values = stored(*self.tensors[name])
+        return values * self[f"{name}.scale"] if f"{name}.scale" in self else values
+
+    def part(self, name):
+        """The columns of `query` in `query+key+value.weight`."""
+        scope, matrix, kind = name.rsplit(".", 2)
+        whole = next(n for n in self.tensors if n.startswith(f"{scope}.") and matrix in n.rsplit(".", 2)[1].split("+") and n.endswith(kind))
+        parts = whole.rsplit(".", 2)[1].split("+")
+        sizes = [self.sizes[scope.split(".")[0]][part] for part in parts]
+        at = parts.index(matrix)
+        return stored(*self.tensors[whole], slice(sum(sizes[:at]), sum(sizes[: at + 1])))
 
     def dense(self, name, x):
         y = x @ self[f"{name}.weight"]
-        return y + self[f"{name}.bias"] if f"{name}.bias" in self.tensors else y
+        return y + self[f"{name}.bias"] if f"{name}.bias" in self else y
+
+
+def stored(tensor, folder, columns=None):
+    """The values of a tensor, or some of its columns, as float64."""
+    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        return numpy_helper.to_array(tensor).astype(np.float64)
+    where = {entry.key: entry.value for entry in tensor.external_data}
+    kind = np.uint16 if tensor.data_type == onnx.TensorProto.BFLOAT16 else np.float32
+    shape = tuple(tensor.dims)
+    assert int(where["length"]) == math.prod(shape) * np.dtype(kind).itemsize, tensor.name
+    values = np.memmap(folder / where["location"], kind, "r", int(where["offset"]), shape)
+    values = values if columns is None else values[:, columns]
+    # A bfloat16 is the upper half of a float32.
+    exact = values if kind is np.float32 else (values.astype(np.uint32) << 16).view(np.float32)
+    return exact.astype(np.float64)
+
+
+def columns_of(arch):
+    """Columns of the matrices that may stand side by side, for each part of the model."""
+    prefix = arch["language"]
+    heads = {"query": prefix["heads"] * prefix["head_dim"]} | dict.fromkeys(("key", "value"), prefix["kv_heads"] * prefix["head_dim"])
+    return {"vision": dict.fromkeys(("query", "key", "value"), arch["vision"]["width"]), "language": heads, "expert": heads}
 
 
 def gelu(x):
@@ -347,8 +386,8 @@ def compute_chunk(bundle, frames, arch, noise_of=None):
     state = STATES[facts["state"]["kind"]]
     ids = prompt_tokens(tokenizer, INSTRUCTION, state, facts, norm)
     images = [load_image(frame, facts) for frame in frames]
-    cache = prefix_cache(Weights(bundle / facts["graphs"]["prefill"]["file"]), images, ids, arch)
-    denoise = Weights(bundle / facts["graphs"]["denoise"]["file"])
+    prefill, denoise = (Weights(bundle / facts["graphs"][graph]["file"], columns_of(arch)) for graph in ("prefill", "denoise"))
+    cache = prefix_cache(prefill, images, ids, arch)
     told = any(part["kind"] in ("state_tokens", "template") for part in facts["prompt"]["parts"])
 
     action = facts["action"]
@@ -453,11 +492,12 @@ def provenance(script):
 
 def vectors_of(bundle):
     """The file in the model's parity folder."""
-    return "int8.json" if json.loads((bundle / "manifest.json").read_text()).get("weights") == "int8" else "chunk.json"
+    kept = json.loads((bundle / "manifest.json").read_text()).get("weights")
+    return f"{kept}.json" if kept else "chunk.json"
 
 
 def write_episode(file, observations, source):
-    """`chunk.json` or `int8.json`: (frames, state, step, rows, cache_reset) of each observation, a row of numbers a line."""
+    """`chunk.json`, `int8.json` or `bf16.json`: (frames, state, step, rows, cache_reset) of each observation, a row of numbers a line."""
     parts = []
     for frames, state, step, rows, reset in observations:
         facts = {"frames": frames, "state": state, "step": step, "cache_reset": reset}

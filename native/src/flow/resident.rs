@@ -1,16 +1,18 @@
 //! Which caches stay on the device, from the graph that writes them to the last step that reads them.
 
 use super::Graphs;
-use crate::graph::{Home, Opened};
+use crate::graph::Home;
 use crate::manifest::{self, Graph as GraphSpec, Role};
+use crate::weights::Loaded;
 use ort::session::Session;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Names of prefill's caches that every graph writes and reads in `home`. One that a graph computes with on the CPU goes through the
 /// host: bound to memory of the device it would be copied once, and be that of another observation from then on.
 pub(super) fn residents<'a>(
     specs: &'a manifest::Graphs,
-    sessions: &Graphs<Opened>,
+    sessions: &Graphs<Arc<Loaded>>,
     home: Option<Home>,
 ) -> Result<HashSet<&'a str>, String> {
     let caches = |spec: &'a GraphSpec| spec.outputs.iter().filter(|port| port.role == Role::Cache);

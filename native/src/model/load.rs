@@ -10,6 +10,7 @@ use crate::frame::{FrameSlots, FrameSpec, Worker};
 use crate::graph::Terminator;
 use crate::jpeg::{Decoder, Library};
 use crate::manifest::{Graph, LoadPlan, Manifest, NormStats, Role};
+use crate::memory;
 use crate::noise;
 use crate::parity::Vectors;
 use crate::prompt::Prompt;
@@ -22,6 +23,7 @@ use crate::sync::lock;
 use crate::thread;
 use crate::ticket::{Kind, Ticket};
 use crate::watch::Crew;
+use crate::weights::Weights;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -86,6 +88,7 @@ impl Model {
         if !echo {
             runtime::open(&host.runtime).map_err(fail)?;
         }
+        let weights = if echo { Weights::none() } else { Weights::open(&manifest, &files).map_err(fail)? };
         let running = (0..replicas)
             .map(|_| {
                 let terminator = if echo { None } else { Some(Terminator::new()?) };
@@ -114,7 +117,15 @@ impl Model {
             manifest,
         });
         let threads = Threads::new(threads, replicas);
-        model.place(&Wanted { files: graph_files, device: &device, threads, gpu, vectors }, host)?;
+        let large = !weights.is_empty();
+        model.place(
+            &Wanted { files: graph_files, weights: Arc::new(weights), device: &device, threads, gpu, vectors },
+            host,
+        )?;
+        if large {
+            // The first runs of a large model leave hundreds of megabytes free in the heap.
+            memory::trim_heap();
+        }
         let watched = model.clone();
         match thread::spawn("tendon-watchdog", move || watched.watch()) {
             Ok(thread) => *lock(&model.watchdog) = Some(thread),

@@ -14,6 +14,7 @@ use crate::runtime::{self, Beside, Device, Providers, Threads};
 use crate::status::{Failure, Status};
 use crate::sync::lock;
 use crate::thread;
+use crate::weights::Weights;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -40,6 +41,8 @@ impl From<String> for Unproved {
 pub(super) struct Wanted<'a> {
     /// Files of the graphs.
     pub(super) files: Files,
+    /// What the graphs keep outside of them.
+    pub(super) weights: Arc<Weights>,
     /// The word of the configuration.
     pub(super) device: &'a str,
     /// Threads inside one run.
@@ -80,18 +83,10 @@ impl Model {
             runtime.forget_logged();
             let most = rehearsal::of(&device.name()).and_then(|rehearsal| rehearsal.proof_ms_max);
             let most = most.map_or(PROOF_MAX, Duration::from_millis);
-            let proved = self
-                .providers(runtime, &wanted.gpu, device)
-                .and_then(|providers| {
-                    (0..self.running.len())
-                        .map(|replica| self.network(runtime, wanted, device, &providers, replica).map(Some))
-                        .collect::<Result<Vec<_>, String>>()
-                })
-                .map_err(Unproved::Refused)
-                .and_then(|networks| {
-                    let traffic = networks.first().and_then(Option::as_ref).map(Network::traffic).unwrap_or_default();
-                    Ok((traffic, self.start(networks, wanted.vectors.clone(), most)?))
-                });
+            let proved = (self.networks(runtime, wanted, device)).map_err(Unproved::Refused).and_then(|networks| {
+                let traffic = networks.first().and_then(Option::as_ref).map(Network::traffic).unwrap_or_default();
+                Ok((traffic, self.start(networks, wanted.vectors.clone(), most)?))
+            });
             match proved {
                 Ok((traffic, differences)) => {
                     self.settle(device.name(), refused, differences, traffic);
@@ -159,17 +154,14 @@ impl Model {
         engines::make(&folder).map(|()| Some(folder))
     }
 
-    /// A replica's network on the device.
-    fn network(
+    /// Each replica's network on the device.
+    fn networks(
         &self,
         runtime: &runtime::Runtime,
         wanted: &Wanted<'_>,
         device: Device,
-        providers: &Providers,
-        replica: usize,
-    ) -> Result<Network, String> {
-        let terminator = self.running[replica].stopper().ok_or("it has no run options")?;
-        let memory = self.episodes.get(replica).cloned();
+    ) -> Result<Vec<Option<Network>>, String> {
+        let providers = self.providers(runtime, &wanted.gpu, device)?;
         let mut files = wanted.files.clone();
         let mut reach = device.reach();
         if let Some(Rehearsal { stale, hangs, graphs, .. }) = rehearsal::of(&device.name()) {
@@ -182,8 +174,19 @@ impl Model {
                 replace(file, &extend.file);
             }
         }
-        let sessions = files.open(wanted.threads, |path, threads| runtime.session(path, threads, providers))?;
-        Network::new(&self.manifest, sessions, reach, terminator, memory)
+        let replicas = self.running.len();
+        let sessions = |threads: Threads| {
+            files.open(threads, |path, threads| {
+                runtime.session(path, threads, &providers, &wanted.weights).map(Arc::new)
+            })
+        };
+        let shared = (providers.shares_sessions()).then(|| sessions(wanted.threads.shared(replicas))).transpose()?;
+        let each = (0..replicas).map(|replica| {
+            let own = shared.clone().map_or_else(|| sessions(wanted.threads), Ok)?;
+            let terminator = self.running[replica].stopper().ok_or("it has no run options")?;
+            Network::new(&self.manifest, own, reach, terminator, self.episodes.get(replica).cloned()).map(Some)
+        });
+        each.collect()
     }
 
     /// Starts one thread per replica and waits until all have proved their networks; the largest differences. After a refusal none

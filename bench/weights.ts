@@ -1,0 +1,150 @@
+/**
+ * Does a bundle of three billion parameters load within 8 GB, do replicas share its weights, and does a later start read none twice?
+ *
+ * The bundle, pi0.5 at its published size with random bf16 weights, is built by the command that a user has, verified and loaded, each
+ * in a fresh process; the parity vectors, which are computed at every load, use all weights. Needs 7 GB below the folder of temporary
+ * files. The same figures for the small bundle that the sample uses, whose graphs hold their weights themselves.
+ *
+ * Before a later start the file is dropped from the system's cache: what that start reads from the disk is then all that it touches.
+ */
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Static, Type } from "@sinclair/typebox";
+import { WEIGHT_FILE } from "../src/bundle/weight-file.ts";
+import { childEnvironment } from "../src/config/environment.ts";
+import { Problem } from "../src/error/problem.ts";
+import { ownProgram } from "../src/measure/child.ts";
+import { reportOf } from "./child.ts";
+import { MIB } from "./growth.ts";
+import { type Figure, judged, type Proof } from "./proof.ts";
+
+const ROOT = join(import.meta.dir, "..");
+const MODELS = { small: join(ROOT, "models/pi0.5-yam"), full: join(ROOT, "bench/models/pi0.5") } as const;
+const SAMPLE = join(ROOT, "dist/models/molmoact2-yam");
+const SAMPLE_REPLICAS = { small: [1, 2], full: [1, 2, 4] } as const;
+/** Asked for. */
+const RSS_BYTES_MAX = 8e9;
+const SECOND_REPLICA_MAX = 1.1;
+/** Nobody asked; a piece of weights and a program fit into it. */
+const BUILD_MIB_MAX = 512;
+/** Of the weights, by read(): what a start reads beside them is less. */
+const READ_AGAIN_MAX = 0.05;
+/** Of the weights, from the disk: once, and the libraries. */
+const TOUCHED_MAX = 1.05;
+
+const Report = Type.Object({
+  verify_ms: Type.Number(),
+  load_ms: Type.Number(),
+  rss_bytes: Type.Number(),
+  own_bytes: Type.Number(),
+  peak_bytes: Type.Number(),
+  read_chars: Type.Number(),
+  disk_bytes: Type.Number(),
+  difference: Type.Number(),
+});
+type Report = Static<typeof Report>;
+
+interface Which {
+  readonly isLater: boolean;
+  /** One replica. */
+  readonly isAlone: boolean;
+}
+
+export const weights: Proof = {
+  name: "weights",
+  question: "Does a bundle of 3 billion bf16 weights load within 8 GB, shared by replicas, and is none read twice?",
+  async run(size) {
+    const folder = await mkdtemp(join(tmpdir(), "tendon-weights-"));
+    try {
+      const out = join(folder, "bundle");
+      const built = await build(MODELS[size], out);
+      if (built instanceof Problem) return built;
+      const bytes = (await stat(join(out, WEIGHT_FILE))).size;
+      const rows: Figure[] = [
+        { measure: "weight file", value: bytes / MIB, unit: "MiB" },
+        { measure: "build: time", value: built.ms, unit: "ms" },
+        { measure: "build: peak of memory", value: built.peakBytes / MIB, unit: "MiB", limit: BUILD_MIB_MAX },
+      ];
+      const kept = join(folder, "digests.json");
+      const starts: Report[] = [];
+      for (const [name, replicas] of [
+        ["first start", 1],
+        ["later start", 1],
+        ["later start, 2 replicas", 2],
+      ] as const) {
+        await forget(join(out, WEIGHT_FILE));
+        const report = await reportOf("weights-child.ts", [out, String(replicas), kept], Report);
+        if (report instanceof Problem) return report;
+        rows.push(...figures(name, report, bytes, { isLater: starts.length > 0, isAlone: replicas === 1 }));
+        starts.push(report);
+      }
+      const [, one, two] = starts;
+      rows.push({
+        measure: "RSS of 2 replicas to that of 1",
+        value: (two?.rss_bytes ?? Number.NaN) / (one?.rss_bytes ?? Number.NaN),
+        unit: "1",
+        limit: SECOND_REPLICA_MAX,
+      });
+      const sample = await sampleFigures(SAMPLE_REPLICAS[size], kept);
+      if (sample instanceof Problem) return sample;
+      return judged([...rows, ...sample]);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+/** Builds with `tendon bundle build`. */
+async function build(model: string, out: string): Promise<{ ms: number; peakBytes: number } | Problem> {
+  const begun = performance.now();
+  const words = [...ownProgram(), "bundle", "build", model, "--weights", "bf16", "--out", out, "--json"];
+  const child = Bun.spawn(words, { env: childEnvironment({}), stdout: "ignore", stderr: "pipe" });
+  const [said, code] = await Promise.all([child.stderr.text(), child.exited]);
+  if (code !== 0) return new Problem(`the bundle could not be built: ${said.trim()}`);
+  return { ms: performance.now() - begun, peakBytes: child.resourceUsage()?.maxRSS ?? Number.NaN };
+}
+
+/** Drops a file from the system's cache. Where that is not possible, less is read from the disk than is touched. */
+async function forget(path: string): Promise<void> {
+  const words = ["dd", `if=${path}`, "iflag=nocache", "count=0", "status=none"];
+  await Bun.spawn(words, { stdout: "ignore", stderr: "ignore" }).exited;
+}
+
+function figures(name: string, report: Report, bytes: number, { isLater, isAlone }: Which): Figure[] {
+  const read = isLater ? { limit: READ_AGAIN_MAX } : {};
+  const touched = isLater ? { limit: TOUCHED_MAX } : {};
+  const limit = RSS_BYTES_MAX / MIB;
+  // Each run has memory of its own while it computes: what two need at once is told, and judged once they have ended.
+  const peak = isAlone ? { limit } : {};
+  return [
+    { measure: `${name}: verified after`, value: report.verify_ms, unit: "ms" },
+    { measure: `${name}: loaded and proved after`, value: report.load_ms, unit: "ms" },
+    { measure: `${name}: RSS`, value: report.rss_bytes / MIB, unit: "MiB", limit },
+    { measure: `${name}: peak of RSS`, value: report.peak_bytes / MIB, unit: "MiB", ...peak },
+    { measure: `${name}: of it not of files`, value: report.own_bytes / MIB, unit: "MiB" },
+    { measure: `${name}: bytes by read() to those of weights`, value: report.read_chars / bytes, unit: "1", ...read },
+    {
+      measure: `${name}: bytes from disk to those of weights`,
+      value: report.disk_bytes / bytes,
+      unit: "1",
+      ...touched,
+    },
+    { measure: `${name}: largest difference of the parity vector`, value: report.difference, unit: "1" },
+  ];
+}
+
+/** RSS of the sample's bundle with several replicas. */
+async function sampleFigures(counts: readonly number[], kept: string): Promise<Figure[] | Problem> {
+  const rows: Figure[] = [];
+  for (const count of counts) {
+    const report = await reportOf("weights-child.ts", [SAMPLE, String(count), kept], Report);
+    if (report instanceof Problem) return report;
+    const name = `molmoact2, ${count} ${count === 1 ? "replica" : "replicas"}`;
+    rows.push(
+      { measure: `${name}: RSS`, value: report.rss_bytes / MIB, unit: "MiB" },
+      { measure: `${name}: loaded and proved after`, value: report.load_ms, unit: "ms" },
+    );
+  }
+  return rows;
+}
