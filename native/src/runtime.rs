@@ -284,7 +284,7 @@ impl Runtime {
                 preload::cuda(&self.folder)?;
                 preload::tensorrt(&self.folder)
             }
-            Kind::WebGpu => Ok(()),
+            Kind::WebGpu => webgpu::absent().map_or(Ok(()), Err),
         }
     }
 

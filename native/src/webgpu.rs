@@ -17,18 +17,24 @@ const LAYER: &str = "blocks.";
 
 /// Why `auto` does not try it. On a software rasteriser it is far slower than the CPU provider; who names it gets it.
 pub fn unfit_for_auto() -> Option<String> {
-    match Adapters::look() {
-        Adapters::Gpu(_) => None,
-        Adapters::Software(name) => {
-            Some(format!("its only adapter is {name}, which computes on the CPU; to use it name webgpu:0"))
-        }
-        // The adapters cannot be read: as the device nodes say.
-        Adapters::None(reason) => {
-            let nodes = ["/dev/dri/renderD128", "/dev/nvidia0"];
-            let gpu = nodes.iter().any(|node| Path::new(node).exists());
-            (!gpu).then(|| format!("no GPU: neither /dev/dri/renderD128 nor /dev/nvidia0 is there ({reason})"))
-        }
+    let adapters = Adapters::look();
+    if let Adapters::Software(name) = &adapters {
+        return Some(format!("its only adapter is {name}, which computes on the CPU; to use it name webgpu:0"));
     }
+    without(&adapters)
+}
+
+/// Why it cannot be tried at all: without an adapter the provider fails as well, in many words on standard error.
+pub fn absent() -> Option<String> {
+    without(&Adapters::look())
+}
+
+fn without(adapters: &Adapters) -> Option<String> {
+    // Adapters that cannot be read: as the device nodes say.
+    let Adapters::None(reason) = adapters else { return None };
+    let nodes = ["/dev/dri/renderD128", "/dev/nvidia0"];
+    let gpu = nodes.iter().any(|node| Path::new(node).exists());
+    (!gpu).then(|| format!("no GPU: neither /dev/dri/renderD128 nor /dev/nvidia0 is there ({reason})"))
 }
 
 /// Refuses a session whose graph the CPU computes in part, but for light operators.

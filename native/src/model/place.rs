@@ -75,7 +75,8 @@ impl Model {
         let mut refused: Vec<Refused> = Vec::new();
         for device in candidates {
             let played = rehearsal::of(&device.name()).is_some();
-            let unfit = if wanted.device == "auto" && !played { device.unfit_for_auto() } else { None };
+            let unfit =
+                (wanted.device == "auto" && !played).then(|| self.unfit_for_auto(device, &wanted.gpu)).flatten();
             if let Some(reason) = unfit {
                 refused.push(Refused { device: device.name(), reason });
                 continue;
@@ -115,6 +116,11 @@ impl Model {
         let placement = Placement { device, refused, replicas, slots, parity, device_bytes, copies };
         // Set once: a model is placed once.
         let _ = self.placement.set(placement);
+    }
+
+    /// Why `auto` does not try the device; one that is named is tried.
+    fn unfit_for_auto(&self, device: Device, options: &GpuOptions) -> Option<String> {
+        provider::fits(device, options, device.reach()).err().or_else(|| device.unfit_for_auto())
     }
 
     /// What its sessions may run on, and with which options; the reason why the device cannot do what they say.
