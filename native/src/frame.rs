@@ -34,7 +34,7 @@ impl FrameSpec {
     /// From the manifest.
     pub fn new(image: &Image) -> FrameSpec {
         let mode = match image.resize {
-            Resize::Pad => Mode::Pad,
+            Resize::Pad => Mode::Pad(image.place.unwrap_or_default()),
             Resize::Stretch => Mode::Stretch,
             Resize::Crop => Mode::Crop,
         };

@@ -8,6 +8,7 @@ pub use graphs::{Dim, Dtype, Extent, Graph, Graphs, Port, Role};
 pub use norm::{ColumnStats, NormStats};
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
+use crate::resize::Place;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -82,12 +83,13 @@ pub struct Image {
     pub width: usize,
     pub height: usize,
     pub resize: Resize,
+    pub place: Option<Place>,
     pub mean: [f64; 3],
     pub std: [f64; 3],
     pub tokens: usize,
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Resize {
@@ -285,6 +287,9 @@ impl Manifest {
         }
         bound("image width", self.image.width, 4096)?;
         bound("image height", self.image.height, 4096)?;
+        if self.image.place.is_some() && self.image.resize != Resize::Pad {
+            return Err("a place of the picture is given, but only a padded picture has one".into());
+        }
         for column in &self.action.columns {
             if column.relative_to.is_some_and(|index| index >= self.state.columns.len()) {
                 return Err(format!("action column {} is relative to a state column that is not there", column.name));

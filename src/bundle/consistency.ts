@@ -32,7 +32,7 @@ export function missingStatistic(manifest: Manifest, norm: NormStats): string | 
   return undefined;
 }
 
-function checkFacts({ cameras, frames, stateful, flow, action }: Manifest): string | undefined {
+function checkFacts({ cameras, frames, image, stateful, flow, action }: Manifest): string | undefined {
   const repeated = firstRepeated(cameras);
   if (repeated !== undefined) return fault(`/cameras/${repeated}`, cameras[repeated], "a name that stands once");
   const most = cameras.length * Math.max(frames.first, frames.later);
@@ -41,6 +41,8 @@ function checkFacts({ cameras, frames, stateful, flow, action }: Manifest): stri
   // Without memory a first request cannot be told from a later one.
   if (!stateful && frames.first !== frames.later) return fault("/frames/first", frames.first, frames.later);
   if (frames.first > frames.later) return fault("/frames/first", frames.first, `${frames.later} at most, as later`);
+  if (image.place !== undefined && image.resize !== "pad")
+    return fault("/image/place", image.place, `nothing, with ${image.resize}`);
   if (flow.shift !== 1 && [flow.t_start, flow.t_end].some((t) => t < 0 || t > 1))
     return fault("/flow/shift", flow.shift, "1, or times from 0 to 1");
   if (flow.t_start === flow.t_end) return fault("/flow/t_end", flow.t_end, "another time than t_start");

@@ -77,6 +77,11 @@ export const FactFields = {
     height: Type.Integer({ minimum: 8, maximum: 1024 }),
     /** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
     resize: oneOf("pad", "stretch", "crop"),
+    /**
+     * Where the picture stands with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi). `top_left`: bars
+     * right or below. `bottom_right`: bars left or above (LeRobot's SmolVLA, which pads at the top left).
+     */
+    place: Type.Optional(oneOf("centre", "top_left", "bottom_right")),
     /** Pillow's antialiased bilinear on 8-bit values, horizontal then vertical. */
     filter: Type.Literal("pillow-bilinear"),
     /** Per RGB channel: (value / 255 − mean) / std. */

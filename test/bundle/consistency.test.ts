@@ -62,6 +62,18 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [
       (m) => {
+        Object.assign(m.image, { resize: "stretch", place: "top_left" });
+      },
+      "/image/place: found top_left, expected nothing, with stretch",
+    ],
+    [
+      (m) => {
+        Object.assign(m.image, { resize: "pad", place: "left" });
+      },
+      '/image/place: found "left", expected one of "centre", "top_left", "bottom_right"',
+    ],
+    [
+      (m) => {
         m.action.width = 13;
       },
       "/action/columns: found 14 columns, expected 13 at most",

@@ -55,8 +55,8 @@ impl Worker {
         let (source, target) = ((width as usize, height as usize), (spec.width, spec.height));
         let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
         let plane = target.0 * target.1;
-        if spec.mode == Mode::Pad {
-            // Black bars; the image is written over the middle.
+        if matches!(spec.mode, Mode::Pad(_)) {
+            // Black bars; the image is written over its place.
             for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&spec.normal) {
                 channel.fill(normal[0]);
             }
