@@ -5,7 +5,7 @@ mod graphs;
 mod norm;
 
 pub use graphs::{Dim, Dtype, Extent, Graph, Graphs, Port, Role};
-pub use norm::{ColumnStats, NormStats};
+pub use norm::{Clip, ColumnStats, Norm, NormStats, Normalisation, Scale, Statistic};
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::resize::Place;
@@ -98,15 +98,6 @@ pub enum Resize {
     Crop,
 }
 
-#[derive(Deserialize, Clone, Copy, PartialEq)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum Norm {
-    Quantile,
-    MeanStd,
-    None,
-}
-
 #[derive(Deserialize)]
 #[allow(missing_docs)]
 pub struct State {
@@ -118,7 +109,8 @@ pub struct State {
 #[allow(missing_docs)]
 pub struct StateColumn {
     pub name: String,
-    pub norm: Norm,
+    #[serde(flatten)]
+    pub normalisation: Normalisation,
 }
 
 #[derive(Deserialize)]
@@ -163,7 +155,8 @@ pub enum OutOfRange {
 #[allow(missing_docs)]
 pub struct ActionColumn {
     pub name: String,
-    pub norm: Norm,
+    #[serde(flatten)]
+    pub normalisation: Normalisation,
     pub relative_to: Option<usize>,
     pub min: f64,
     pub max: f64,

@@ -3,12 +3,13 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:f
 import { dirname, join } from "node:path";
 import { Problem } from "../error/problem.ts";
 import { type Facts, ModelFile } from "./architecture.ts";
-import { contradiction, missingStatistic } from "./consistency.ts";
+import { contradiction } from "./consistency.ts";
 import { CORPUS } from "./corpus.ts";
 import { exportId, sha256 } from "./digest.ts";
 import { buildGraphs, sizeMismatch } from "./families.ts";
 import { type Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
+import { statisticFault } from "./statistics.ts";
 import { PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "./tokenizer.ts";
 import type { Precision } from "./weights.ts";
 
@@ -56,7 +57,7 @@ export async function buildBundle(
     parity: { file: `parity/${CHUNK}`, tolerance },
     files,
   };
-  const fault = contradiction(manifest) ?? missingStatistic(manifest, norm);
+  const fault = contradiction(manifest) ?? statisticFault(manifest, norm);
   if (fault !== undefined) return new Problem(`${modelDir}: ${fault}; ${ADVICE}`);
   data.set("manifest.json", encode(manifest));
   return (await writeFolder(outDir, data)) ?? manifest;

@@ -2,32 +2,13 @@
 import { LIMITS } from "../limits.ts";
 import { fault, firstRepeated } from "./fault.ts";
 import { checkGraphs } from "./graph-consistency.ts";
-import type { Manifest, NormStats } from "./manifest.ts";
+import type { Manifest } from "./manifest.ts";
 
 /** The first contradiction, with its JSON path, what was found and what was expected; undefined when there is none. */
 export function contradiction(manifest: Manifest): string | undefined {
   for (const check of [checkFacts, checkMemory, checkColumns, checkPrompt, checkGraphs, checkListed]) {
     const fault = check(manifest);
     if (fault !== undefined) return fault;
-  }
-  return undefined;
-}
-
-/** The first column that `norm.json` has no statistics for. */
-export function missingStatistic(manifest: Manifest, norm: NormStats): string | undefined {
-  for (const side of ["state", "action"] as const) {
-    for (const [index, column] of manifest[side].columns.entries()) {
-      if (column.norm === "none") continue;
-      for (const name of column.norm === "quantile" ? (["q01", "q99"] as const) : (["mean", "std"] as const)) {
-        const length = norm[side][name]?.length ?? 0;
-        if (length <= index)
-          return fault(`/${side}/${name}`, `${length} values`, `one for column ${index} (${column.name})`);
-      }
-      if (column.norm !== "quantile") continue;
-      const low = norm[side].q01?.[index] ?? 0;
-      const high = norm[side].q99?.[index] ?? 0;
-      if (low >= high) return fault(`/${side}/q99/${index}`, high, `more than q01, ${low}`);
-    }
   }
   return undefined;
 }
@@ -88,6 +69,11 @@ function checkColumns({ state, action }: Manifest): string | undefined {
     if (repeated !== undefined)
       return fault(`/${side}/columns/${repeated}/name`, columns[repeated]?.name, "a name that stands once");
     if (columns.length > width) return fault(`/${side}/columns`, `${columns.length} columns`, `${width} at most`);
+    for (const [index, { norm, epsilon, clip }] of columns.entries()) {
+      const path = `/${side}/columns/${index}`;
+      if (norm === "none" && epsilon !== undefined) return fault(`${path}/epsilon`, epsilon, "nothing, with norm none");
+      if (clip && clip.min >= clip.max) return fault(`${path}/clip/max`, clip.max, `more than min, ${clip.min}`);
+    }
   }
   for (const [index, start] of action.rotation6d.entries()) {
     const free =

@@ -74,6 +74,18 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [
       (m) => {
+        Object.assign(present(m.state.columns[2], "column"), { norm: "none", epsilon: 0 });
+      },
+      "/state/columns/2/epsilon: found 0, expected nothing, with norm none",
+    ],
+    [
+      (m) => {
+        present(m.action.columns[3], "column").clip = { min: 1, max: -1 };
+      },
+      "/action/columns/3/clip/max: found -1, expected more than min, 1",
+    ],
+    [
+      (m) => {
         m.action.width = 13;
       },
       "/action/columns: found 14 columns, expected 13 at most",
