@@ -38,6 +38,8 @@ fn yes() -> bool {
     true
 }
 
+/// Rows of a chunk, as `src/limits.ts` bounds them.
+const ROWS_MAX: usize = 64;
 /// Columns of a row, as `src/bundle/manifest-facts.ts` bounds them.
 pub const COLUMNS_MAX: usize = 64;
 
@@ -242,7 +244,7 @@ impl Manifest {
         };
         bound("frames per observation", self.frames_max(), OBSERVATION_FRAMES_MAX)?;
         bound("state columns", self.state.columns.len(), STATE_VALUES_MAX)?;
-        bound("rows", self.action.rows, CHUNK_VALUES_MAX)?;
+        bound("rows", self.action.rows, ROWS_MAX)?;
         bound("rows x columns", self.action.rows * self.action.columns.len(), CHUNK_VALUES_MAX)?;
         bound("action columns", self.action.columns.len(), self.action.width)?;
         bound("action columns", self.action.columns.len(), COLUMNS_MAX)?;

@@ -48,6 +48,15 @@ fn rows(columns: &[Value], action: Value, latent: &[f32]) -> Result<Vec<f32>, St
     encoder.encode(latent, &[0.0], &mut values).map(|_| values)
 }
 
+#[test]
+fn a_chunk_has_up_to_64_rows() {
+    let mut manifest = manifest(&vec![json!({ "norm": "none" }); COLUMNS]);
+    manifest.action.rows = 64;
+    assert_eq!(manifest.check(), Ok(()));
+    manifest.action.rows = 65;
+    assert_eq!(manifest.check(), Err("rows is 65, expected 1 to 64".into()));
+}
+
 /// Values in and out of −1 to 1.
 const LATENT: [f32; ROWS * COLUMNS] = [-1.0, 0.3, 1.0, -0.25, 2.5, -3.0, 0.999, -1.5, 0.0];
 

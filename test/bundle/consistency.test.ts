@@ -14,6 +14,12 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [
       (m) => {
+        m.action.rows = 65;
+      },
+      "/action/rows: found 65, expected",
+    ],
+    [
+      (m) => {
         m.cameras.push("back");
       },
       "/graphs/prefill/inputs/0/shape: found",

@@ -31,11 +31,16 @@ const groot: Change = ({ state, action }, norm) => {
   const wider = (values: unknown, by: number) =>
     Array.from({ length: action.rows }, (_, row) => (values as number[]).map((value) => value + by * row));
   norm.action = { min: wider(norm.action.q01, -0.01), max: wider(norm.action.q99, 0.02) };
-  for (const column of action.columns) {
+  unlimited(action);
+};
+
+/** Random weights in a small model move further than the limits of its big sister allow. */
+function unlimited({ columns }: Parameters<Change>[0]["action"]): void {
+  for (const column of columns) {
     delete column.max_jump;
     delete column.max_step;
   }
-};
+}
 
 test("min-max of each row, clipped, without epsilon", async () => {
   const plain = await both((model, norm) => {
@@ -59,4 +64,19 @@ test("a padded picture at each of its places, each of which changes the rows", a
     for (const other of seen) expect(largestDifference(native, other)).toBeGreaterThan(1e-3);
     seen.push(native);
   }
+});
+
+test("64 rows of 32 columns, as many values as a chunk can have", async () => {
+  const { native, reference } = await both(({ action }) => {
+    action.rows = 64;
+    action.width = 32;
+    unlimited(action);
+    while (action.columns.length < 32) {
+      const name = `extra_${action.columns.length}`;
+      action.columns.push({ name, unit: "1", norm: "none", relative_to: null, min: -9, max: 9 });
+    }
+  });
+  expect([native.length, native[0]?.length]).toEqual([64, 32]);
+  expect(largestDifference(native, reference)).toBeLessThan(1e-4);
+  expect(largestDifference(native.slice(60, 61), native.slice(63))).toBeGreaterThan(1e-3);
 });
