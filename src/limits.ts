@@ -8,13 +8,13 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const LIMITS = {
-  // HTTP, robot route (specification, Limits)
+  // HTTP, robot route (specification, Limits; its horizon of 30 is that of its own models, published policies have up to 64 rows)
   robotBodyBytesMax: 8 * MiB,
   jpegBytesMax: 262_144,
   jpegEdgePxMax: 4096,
   sessionIdCharsMax: 128,
   observationIdCharsMax: 128,
-  actionHorizonMax: 30,
+  actionHorizonMax: 64,
   inferenceStepsMax: 4,
   sessionIdleMs: 60_000,
   /** Bounds of `deadline_ms`. */
@@ -378,7 +378,7 @@ assert(LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax, "the route, not the s
 assert(LIMITS.accountChunksMax < LIMITS.chunksMax, "no account can take all run slots");
 assert(LIMITS.accountFramesMax >= LIMITS.observationFramesMax, "every observation fits into an account's share");
 assert(LIMITS.accountWaitingMax < LIMITS.admissionWaitingMax, "no account can take all places to wait");
-assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 20, "the widest chunk of the contract fits");
+assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 32, "the longest chunk fits at any width that is published");
 assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
 assert(LIMITS.accountLlmLiveMax < LIMITS.llmLiveMax, "no account can take all live responses");
 assert(LIMITS.accountLlmJobsRunningMax < LIMITS.llmJobsRunningMax, "no account can take all places of running jobs");

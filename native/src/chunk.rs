@@ -2,12 +2,10 @@
 //! another than the bundle allows.
 
 use crate::cuda::chunk as cuda;
-use crate::manifest::{COLUMNS_MAX, ColumnStats, Manifest, OutOfRange};
+use crate::manifest::{COLUMNS_MAX, ColumnStats, Manifest, OutOfRange, Scale};
 
 struct Column {
     name: String,
-    scale: f64,
-    offset: f64,
     relative_to: Option<usize>,
     min: f32,
     max: f32,
@@ -20,6 +18,8 @@ struct Column {
 /// Turns a model's latent into rows.
 pub struct Encoder {
     columns: Vec<Column>,
+    /// `rows × columns`: a column may have statistics of its own in each row.
+    scales: Vec<Scale>,
     rows: usize,
     width: usize,
     clamp: bool,
@@ -31,11 +31,15 @@ impl Encoder {
     /// From the manifest and its statistics; the error is a sentence.
     pub fn new(manifest: &Manifest, stats: &ColumnStats) -> Result<Encoder, String> {
         let action = &manifest.action;
-        let columns = (action.columns.iter().enumerate())
-            .map(|(index, column)| {
-                let (scale, offset) = stats
-                    .affine(column.norm, index)
-                    .ok_or_else(|| format!("norm.json lacks statistics for action column {}", column.name))?;
+        let scales = (0..action.rows)
+            .flat_map(|row| action.columns.iter().enumerate().map(move |(index, column)| (row, index, column)))
+            .map(|(row, index, column)| {
+                let scale = stats.action(column.normalisation, index, row, action.rows);
+                scale.map_err(|error| format!("action column {}: {error}", column.name))
+            })
+            .collect::<Result<Vec<_>, String>>()?;
+        let columns = (action.columns.iter())
+            .map(|column| {
                 let (min, max) = (column.min as f32, column.max as f32);
                 if min > max {
                     return Err(format!("the range of action column {} is empty", column.name));
@@ -53,12 +57,12 @@ impl Encoder {
                     }
                 };
                 let (name, relative_to, max_step) = (column.name.clone(), column.relative_to, column.max_step);
-                Ok(Column { name, scale, offset, relative_to, min, max, jump, max_step })
+                Ok(Column { name, relative_to, min, max, jump, max_step })
             })
             .collect::<Result<Vec<_>, String>>()?;
         let clamp = action.out_of_range == OutOfRange::Clamp;
         let rotations = action.rotation6d.clone();
-        Ok(Encoder { columns, rows: action.rows, width: action.width, clamp, rotations })
+        Ok(Encoder { columns, scales, rows: action.rows, width: action.width, clamp, rotations })
     }
 
     /// Rows and values per row.
@@ -66,13 +70,19 @@ impl Encoder {
         (self.rows, self.columns.len())
     }
 
-    /// What it is made of, for a device.
-    pub fn facts(&self) -> cuda::Facts {
+    /// What it is made of, for a device. The error is a sentence about what the kernel does not know.
+    pub fn facts(&self) -> Result<cuda::Facts, String> {
         let place = |index: Option<usize>| index.map_or(-1, |index| index as i32);
-        let columns = (self.columns.iter())
-            .map(|column| cuda::Column {
-                scale: column.scale,
-                offset: column.offset,
+        let width = self.columns.len();
+        if self.scales.chunks_exact(width).any(|row| row != &self.scales[..width]) {
+            return Err("statistics of an action differ from row to row".into());
+        }
+        let scales = self.scales[..width].iter().map(Scale::unclipped).collect::<Option<Vec<_>>>();
+        let scales = scales.ok_or("an action column is clipped")?;
+        let columns = (self.columns.iter().zip(scales))
+            .map(|(column, (scale, offset))| cuda::Column {
+                scale,
+                offset,
                 jump_max: column.jump.map_or(f64::INFINITY, |(_, limit)| limit),
                 step_max: column.max_step.unwrap_or(f64::INFINITY),
                 min: column.min,
@@ -82,7 +92,8 @@ impl Encoder {
             })
             .collect();
         let rotations = self.rotations.iter().map(|&start| start as u32).collect();
-        cuda::Facts { columns, rotations, rows: self.rows as u32, width: self.width as u32, clamp: self.clamp }
+        let (rows, width) = (self.rows as u32, self.width as u32);
+        Ok(cuda::Facts { columns, rotations, rows, width, clamp: self.clamp })
     }
 
     /// Writes `rows × columns` values of `latent` (`rows × width`) to `values`; returns how many were clamped.
@@ -102,13 +113,14 @@ impl Encoder {
     /// Finite values, clamped: how many of them, and on a bundle that refuses such a value the first one, in words.
     fn convert(&self, latent: &[f32], state: &[f32], values: &mut [f32]) -> Result<(u32, Option<String>), String> {
         let (mut clamped, mut outside) = (0, None);
-        for (row, (from, to)) in
-            latent.chunks_exact(self.width).zip(values.chunks_exact_mut(self.columns.len())).take(self.rows).enumerate()
-        {
-            for (column, (&x, value)) in self.columns.iter().zip(from.iter().zip(to.iter_mut())) {
+        let count = self.columns.len();
+        let scaled = latent.chunks_exact(self.width).zip(self.scales.chunks_exact(count));
+        for (row, ((from, scales), to)) in scaled.zip(values.chunks_exact_mut(count)).enumerate() {
+            for (((column, scale), &x), value) in self.columns.iter().zip(scales).zip(from).zip(to.iter_mut()) {
                 let base = column.relative_to.map_or(0.0, |index| f64::from(state[index]));
-                *value = (f64::from(x) * column.scale + column.offset + base) as f32;
-                if !value.is_finite() {
+                *value = (scale.robot(x) + base) as f32;
+                // The model's value as well: a clip would hide an infinite one.
+                if !(x.is_finite() && value.is_finite()) {
                     return Err(format!("row {row}, {} is not a finite number", column.name));
                 }
             }
@@ -209,19 +221,22 @@ fn orthonormalise(six: &mut [f32]) -> bool {
 mod tests {
     use super::*;
 
+    fn scale(factor: f64, offset: f64) -> Scale {
+        Scale::new(factor, offset, (f64::NEG_INFINITY, f64::INFINITY))
+    }
+
     fn encoder(clamp: bool) -> Encoder {
-        let column = |name: &str, scale, offset, relative_to| Column {
+        let column = |name: &str, relative_to| Column {
             name: name.into(),
-            scale,
-            offset,
             relative_to,
             min: -2.0,
             max: 2.0,
             jump: None,
             max_step: None,
         };
-        let columns = vec![column("joint", 0.5, 0.25, None), column("delta", 1.0, 0.0, Some(1))];
-        Encoder { columns, rows: 2, width: 3, clamp, rotations: Vec::new() }
+        let columns = vec![column("joint", None), column("delta", Some(1))];
+        let scales = [scale(0.5, 0.25), scale(1.0, 0.0)].repeat(2);
+        Encoder { columns, scales, rows: 2, width: 3, clamp, rotations: Vec::new() }
     }
 
     #[test]
@@ -246,8 +261,18 @@ mod tests {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
             let mut encoder = encoder(true);
             encoder.columns.truncate(1);
-            (encoder.rows, encoder.width, encoder.columns[0].scale) = (1, 1, 10.0);
+            (encoder.rows, encoder.width, encoder.scales) = (1, 1, vec![scale(10.0, 0.0)]);
             assert_eq!(encoder.encode(&[bad], &[], &mut [0.0]).unwrap_err(), "row 0, joint is not a finite number");
+        }
+    }
+
+    #[test]
+    fn an_infinite_value_is_refused_although_its_clip_would_make_it_finite() {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut encoder = encoder(true);
+            encoder.scales = vec![Scale::new(1.0, 0.0, (-1.0, 1.0)); 4];
+            let refusal = encoder.encode(&[0.0, 0.0, 9.0, 0.0, bad, 9.0], &[0.0, 0.0], &mut [0.0; 4]).unwrap_err();
+            assert_eq!(refusal, "row 1, delta is not a finite number");
         }
     }
 
@@ -280,8 +305,6 @@ mod tests {
     fn a_rotation_is_compared_with_the_states_as_directions() {
         let column = |index: usize| Column {
             name: format!("r{index}"),
-            scale: 1.0,
-            offset: 0.0,
             relative_to: None,
             min: -1.0,
             max: 1.0,
@@ -289,7 +312,8 @@ mod tests {
             max_step: None,
         };
         let columns = (0..6).map(column).collect();
-        let encoder = Encoder { columns, rows: 1, width: 6, clamp: true, rotations: vec![0] };
+        let scales = vec![scale(1.0, 0.0); 6];
+        let encoder = Encoder { columns, scales, rows: 1, width: 6, clamp: true, rotations: vec![0] };
         let latent = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
         assert_eq!(encoder.encode(&latent, &[3.0, 0.0, 0.0, 1.0, 0.5, 0.0], &mut [0.0; 6]), Ok(0));
         assert!(encoder.encode(&latent, &[0.0, 3.0, 0.0, 0.5, 0.0, 0.0], &mut [0.0; 6]).is_err());

@@ -34,7 +34,7 @@ impl FrameSpec {
     /// From the manifest.
     pub fn new(image: &Image) -> FrameSpec {
         let mode = match image.resize {
-            Resize::Pad => Mode::Pad,
+            Resize::Pad => Mode::Pad(image.place.unwrap_or_default()),
             Resize::Stretch => Mode::Stretch,
             Resize::Crop => Mode::Crop,
         };
@@ -58,8 +58,8 @@ impl FrameSpec {
     pub fn fill(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut [f32]) {
         let target = (self.width, self.height);
         let plane = target.0 * target.1;
-        if self.mode == Mode::Pad {
-            // Black bars; the image is written over the middle.
+        if matches!(self.mode, Mode::Pad(_)) {
+            // Black bars; the image is written over its place.
             for (channel, normal) in tensor.chunks_exact_mut(plane).zip(&self.normal) {
                 channel.fill(normal[0]);
             }

@@ -5,10 +5,11 @@ mod graphs;
 mod norm;
 
 pub use graphs::{Dim, Dtype, Extent, Graph, Graphs, Port, Role};
-pub use norm::{ColumnStats, NormStats};
+pub use norm::{Clip, ColumnStats, Norm, NormStats, Normalisation, Scale, Statistic};
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::provider::GpuOptions;
+use crate::resize::Place;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -41,6 +42,8 @@ fn yes() -> bool {
     true
 }
 
+/// Rows of a chunk, as `src/limits.ts` bounds them.
+const ROWS_MAX: usize = 64;
 /// Columns of a row, as `src/bundle/manifest-facts.ts` bounds them.
 pub const COLUMNS_MAX: usize = 64;
 
@@ -98,27 +101,19 @@ pub struct Image {
     pub width: usize,
     pub height: usize,
     pub resize: Resize,
+    pub place: Option<Place>,
     pub mean: [f64; 3],
     pub std: [f64; 3],
     pub tokens: usize,
 }
 
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Resize {
     Pad,
     Stretch,
     Crop,
-}
-
-#[derive(Deserialize, Clone, Copy, PartialEq)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum Norm {
-    Quantile,
-    MeanStd,
-    None,
 }
 
 #[derive(Deserialize)]
@@ -132,7 +127,8 @@ pub struct State {
 #[allow(missing_docs)]
 pub struct StateColumn {
     pub name: String,
-    pub norm: Norm,
+    #[serde(flatten)]
+    pub normalisation: Normalisation,
 }
 
 #[derive(Deserialize)]
@@ -177,7 +173,8 @@ pub enum OutOfRange {
 #[allow(missing_docs)]
 pub struct ActionColumn {
     pub name: String,
-    pub norm: Norm,
+    #[serde(flatten)]
+    pub normalisation: Normalisation,
     pub relative_to: Option<usize>,
     pub min: f64,
     pub max: f64,
@@ -263,7 +260,7 @@ impl Manifest {
         };
         bound("frames per observation", self.frames_max(), OBSERVATION_FRAMES_MAX)?;
         bound("state columns", self.state.columns.len(), STATE_VALUES_MAX)?;
-        bound("rows", self.action.rows, CHUNK_VALUES_MAX)?;
+        bound("rows", self.action.rows, ROWS_MAX)?;
         bound("rows x columns", self.action.rows * self.action.columns.len(), CHUNK_VALUES_MAX)?;
         bound("action columns", self.action.columns.len(), self.action.width)?;
         bound("action columns", self.action.columns.len(), COLUMNS_MAX)?;
@@ -301,6 +298,9 @@ impl Manifest {
         }
         bound("image width", self.image.width, 4096)?;
         bound("image height", self.image.height, 4096)?;
+        if self.image.place.is_some() && self.image.resize != Resize::Pad {
+            return Err("a place of the picture is given, but only a padded picture has one".into());
+        }
         for column in &self.action.columns {
             if column.relative_to.is_some_and(|index| index >= self.state.columns.len()) {
                 return Err(format!("action column {} is relative to a state column that is not there", column.name));

@@ -55,11 +55,10 @@ impl Prompt {
         tokenizer.with_padding(None);
         let columns = (manifest.state.columns.iter().enumerate())
             .map(|(index, column)| {
-                let (scale, offset) = stats.affine(column.norm, index)?;
-                Some(StateColumn { scale, offset })
+                let scale = stats.state(column.normalisation, index);
+                scale.map(StateColumn).map_err(|error| format!("state column {}: {error}", column.name))
             })
-            .collect::<Option<Vec<_>>>()
-            .ok_or("norm.json lacks statistics that a state column needs")?;
+            .collect::<Result<Vec<_>, String>>()?;
         let mut frame = Frame { before: String::new(), after: String::new(), underscores: false };
         let mut parts = Vec::new();
         for part in std::mem::take(&mut manifest.prompt.parts) {
@@ -175,7 +174,7 @@ impl Prompt {
     pub fn write_state(&self, state: &[f32], to: &mut [f32]) {
         to.fill(0.0);
         for ((column, &value), to) in self.columns.iter().zip(state).zip(to) {
-            *to = column.normal(value) as f32;
+            *to = column.0.model(value) as f32;
         }
     }
 }

@@ -10,6 +10,7 @@ mod weights;
 pub use self::weights::{Axis, Weights, axes};
 
 use self::weights::StepWeights;
+use serde::Deserialize;
 use std::arch::x86_64::*;
 
 #[cfg(not(target_feature = "avx2"))]
@@ -30,10 +31,23 @@ pub const SLACK: usize = 64;
 pub enum Mode {
     /// Both edges to size.
     Stretch,
-    /// The whole image, centred on black (openpi `resize_with_pad`).
-    Pad,
+    /// The whole image on black, at `Place`.
+    Pad(Place),
     /// Fills the target; the rest is cut off evenly on both sides.
     Crop,
+}
+
+/// Where the whole image stands on black.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Bars on both sides; the odd pixel is right or below (openpi's `resize_with_pad`).
+    #[default]
+    Centre,
+    /// Bars right or below.
+    TopLeft,
+    /// Bars left or above (`resize_with_pad` of LeRobot's SmolVLA).
+    BottomRight,
 }
 
 /// Width and height.

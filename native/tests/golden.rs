@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use tendon::frame::Worker;
 use tendon::jpeg::{Decoder, Header, Library};
-use tendon::resize::{Mode, Resizer, SLACK};
+use tendon::resize::{Mode, Place, Resizer, SLACK};
 
 #[derive(Deserialize)]
 struct Index {
@@ -107,7 +107,7 @@ fn resize_is_bit_identical_to_pillow() {
         let target = (case.width, case.height);
         let mode = match case.mode.as_str() {
             "stretch" => Mode::Stretch,
-            "pad" => Mode::Pad,
+            "pad" => Mode::Pad(Place::Centre),
             "crop" => Mode::Crop,
             other => panic!("unknown mode {other}"),
         };

@@ -166,7 +166,8 @@ fn the_dearest_files_are_refused_or_cost_little() {
     let packaged = "../node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0";
     let library = Library::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged)).expect("libturbojpeg");
     let mut worker = Worker::new(Decoder::new(&library).expect("a decoder")).expect("a worker");
-    let image = Image { width: 224, height: 224, resize: Resize::Pad, mean: [0.5; 3], std: [0.5; 3], tokens: 256 };
+    let image =
+        Image { width: 224, height: 224, resize: Resize::Pad, place: None, mean: [0.5; 3], std: [0.5; 3], tokens: 256 };
     let spec = FrameSpec::new(&image);
     let mut tensor = vec![0.0; spec.values()];
     let colour = |edge| Picture { edge, components: 3 };

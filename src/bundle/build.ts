@@ -3,13 +3,14 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Problem } from "../error/problem.ts";
 import { type Facts, ModelFile } from "./architecture.ts";
-import { contradiction, missingStatistic } from "./consistency.ts";
+import { contradiction } from "./consistency.ts";
 import { CORPUS } from "./corpus.ts";
 import { exportId, sha256 } from "./digest.ts";
 import { buildGraphs, type Graphs, sizeMismatch } from "./families.ts";
 import { writeFiles, writeFolder } from "./folder.ts";
 import { type Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
+import { statisticFault } from "./statistics.ts";
 import { PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "./tokenizer.ts";
 import { type Progress, WEIGHT_FILE, WeightLayout } from "./weight-file.ts";
 import type { Precision } from "./weights.ts";
@@ -83,7 +84,7 @@ export async function buildBundle(
   const weightFile = (sha256: string) => (layout ? [{ path: WEIGHT_FILE, size: layout.bytes, sha256 }] : []);
   // What is wrong shows before gigabytes are written.
   let manifest = manifestWith(weightFile("0".repeat(64)));
-  const fault = contradiction(manifest) ?? missingStatistic(manifest, norm);
+  const fault = contradiction(manifest) ?? statisticFault(manifest, norm);
   if (fault !== undefined) return new Problem(`${modelDir}: ${fault}; ${ADVICE}`);
   const unwritten = await writeFolder(outDir, async (folder) => {
     if (layout) manifest = manifestWith(weightFile(await layout.write(join(folder, WEIGHT_FILE), progress)));

@@ -2,7 +2,7 @@
 import { LIMITS } from "../limits.ts";
 import { fault, firstRepeated } from "./fault.ts";
 import { checkGraphs } from "./graph-consistency.ts";
-import type { Manifest, NormStats } from "./manifest.ts";
+import type { Manifest } from "./manifest.ts";
 
 /** The first contradiction, with its JSON path, what was found and what was expected; undefined when there is none. */
 export function contradiction(manifest: Manifest): string | undefined {
@@ -13,26 +13,7 @@ export function contradiction(manifest: Manifest): string | undefined {
   return undefined;
 }
 
-/** The first column that `norm.json` has no statistics for. */
-export function missingStatistic(manifest: Manifest, norm: NormStats): string | undefined {
-  for (const side of ["state", "action"] as const) {
-    for (const [index, column] of manifest[side].columns.entries()) {
-      if (column.norm === "none") continue;
-      for (const name of column.norm === "quantile" ? (["q01", "q99"] as const) : (["mean", "std"] as const)) {
-        const length = norm[side][name]?.length ?? 0;
-        if (length <= index)
-          return fault(`/${side}/${name}`, `${length} values`, `one for column ${index} (${column.name})`);
-      }
-      if (column.norm !== "quantile") continue;
-      const low = norm[side].q01?.[index] ?? 0;
-      const high = norm[side].q99?.[index] ?? 0;
-      if (low >= high) return fault(`/${side}/q99/${index}`, high, `more than q01, ${low}`);
-    }
-  }
-  return undefined;
-}
-
-function checkFacts({ cameras, frames, stateful, flow, action }: Manifest): string | undefined {
+function checkFacts({ cameras, frames, image, stateful, flow, action }: Manifest): string | undefined {
   const repeated = firstRepeated(cameras);
   if (repeated !== undefined) return fault(`/cameras/${repeated}`, cameras[repeated], "a name that stands once");
   const most = cameras.length * Math.max(frames.first, frames.later);
@@ -41,6 +22,8 @@ function checkFacts({ cameras, frames, stateful, flow, action }: Manifest): stri
   // Without memory a first request cannot be told from a later one.
   if (!stateful && frames.first !== frames.later) return fault("/frames/first", frames.first, frames.later);
   if (frames.first > frames.later) return fault("/frames/first", frames.first, `${frames.later} at most, as later`);
+  if (image.place !== undefined && image.resize !== "pad")
+    return fault("/image/place", image.place, `nothing, with ${image.resize}`);
   if (flow.shift !== 1 && [flow.t_start, flow.t_end].some((t) => t < 0 || t > 1))
     return fault("/flow/shift", flow.shift, "1, or times from 0 to 1");
   if (flow.t_start === flow.t_end) return fault("/flow/t_end", flow.t_end, "another time than t_start");
@@ -86,6 +69,11 @@ function checkColumns({ state, action }: Manifest): string | undefined {
     if (repeated !== undefined)
       return fault(`/${side}/columns/${repeated}/name`, columns[repeated]?.name, "a name that stands once");
     if (columns.length > width) return fault(`/${side}/columns`, `${columns.length} columns`, `${width} at most`);
+    for (const [index, { norm, epsilon, clip }] of columns.entries()) {
+      const path = `/${side}/columns/${index}`;
+      if (norm === "none" && epsilon !== undefined) return fault(`${path}/epsilon`, epsilon, "nothing, with norm none");
+      if (clip && clip.min >= clip.max) return fault(`${path}/clip/max`, clip.max, `more than min, ${clip.min}`);
+    }
   }
   for (const [index, start] of action.rotation6d.entries()) {
     const free =

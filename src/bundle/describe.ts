@@ -39,7 +39,7 @@ export function show(manifest: Manifest): string {
     ["licence", manifest.licence],
     ["source", manifest.source],
     ["export", manifest.export_id],
-    ["image", `${image.width} x ${image.height}, ${image.resize}, ${image.filter}, ${image.tokens} tokens a frame`],
+    ["image", `${image.width} x ${image.height}, ${fitting(image)}, ${image.filter}, ${image.tokens} tokens a frame`],
     ["prompt", `${prompt.tokens_max} tokens at most, state tokens included${paddedTo(prompt.buckets)}`],
     ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
     ["batch", `${manifest.batch} observations at most`],
@@ -67,6 +67,11 @@ function wireArrays({ state }: Manifest): string[] {
     const ordered = columns.toSorted((one, other) => one.index - other.index);
     return `${name}: ${columns.length} ${columns.length === 1 ? "value" : "values"} (${columnList(ordered)})`;
   });
+}
+
+/** `pad`, or `pad to top_left`. */
+function fitting({ resize, place }: Manifest["image"]): string {
+  return place === undefined ? resize : `${resize} to ${place}`;
 }
 
 function paddedTo(buckets: readonly number[] | undefined): string {

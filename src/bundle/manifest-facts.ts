@@ -3,8 +3,17 @@ import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../limits.ts";
 import { closed, oneOf } from "./shape.ts";
 
-/** Normalisation of a column by `norm.json`: `quantile` (x − q01) / (q99 − q01 + 1e-6) · 2 − 1, `mean_std` (x − mean) / (std + 1e-6). */
-const Norm = oneOf("quantile", "mean_std", "none");
+const NormFields = {
+  /**
+   * Normalisation of a column by `norm.json`: `quantile` (x − q01) / (q99 − q01 + epsilon) · 2 − 1, `min_max` the same of min and max,
+   * `mean_std` (x − mean) / (std + epsilon).
+   */
+  norm: oneOf("quantile", "min_max", "mean_std", "none"),
+  /** Absent, 1e-6, as openpi has it. GR00T adds nothing; LeRobot adds 1e-8 to the deviation of a state, and nothing elsewhere. */
+  epsilon: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+  /** The normalised value is kept inside: of a state before the model reads it, of an action as the model gives it (GR00T: −1 and 1). */
+  clip: Type.Optional(closed({ min: Type.Number(), max: Type.Number() })),
+};
 
 const StateColumn = closed({
   name: Type.String({ minLength: 1 }),
@@ -12,13 +21,13 @@ const StateColumn = closed({
   /** Which array of `robot_state`, and which of its values. */
   from: oneOf("joint_position", "gripper_position", "cartesian_position"),
   index: Type.Integer({ minimum: 0, maximum: 63 }),
-  norm: Norm,
+  ...NormFields,
 });
 
 const ActionColumn = closed({
   name: Type.String({ minLength: 1 }),
   unit: Type.String(),
-  norm: Norm,
+  ...NormFields,
   /** Index of the state column that a relative action is added to; null for an absolute one. */
   relative_to: Type.Union([Type.Integer({ minimum: 0 }), Type.Null()]),
   /** Allowed range in robot units, inclusive. */
@@ -77,6 +86,11 @@ export const FactFields = {
     height: Type.Integer({ minimum: 8, maximum: 1024 }),
     /** `pad`: whole picture, black bars; `stretch`: both edges to size; `crop`: fill, cut the rest centred. */
     resize: oneOf("pad", "stretch", "crop"),
+    /**
+     * Where the picture stands with `pad`. Absent, `centre`: bars on both sides, the odd pixel right or below (openpi). `top_left`: bars
+     * right or below. `bottom_right`: bars left or above (LeRobot's SmolVLA, which pads at the top left).
+     */
+    place: Type.Optional(oneOf("centre", "top_left", "bottom_right")),
     /** Pillow's antialiased bilinear on 8-bit values, horizontal then vertical. */
     filter: Type.Literal("pillow-bilinear"),
     /** Per RGB channel: (value / 255 − mean) / std. */

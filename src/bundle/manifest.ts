@@ -4,7 +4,7 @@
  * A bundle folder holds `manifest.json`, the graphs `prefill.onnx` and `denoise.onnx` (one flow step), `tokenizer.json`,
  * `norm.json` and `parity/`. The native engine reads the same file (native/src/manifest.rs).
  */
-import { type Static, Type } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { FactFields } from "./manifest-facts.ts";
 import { closed, oneOf } from "./shape.ts";
 
@@ -95,15 +95,22 @@ export const Manifest = closed({
 });
 export type Manifest = Static<typeof Manifest>;
 
-const ColumnStats = closed({
-  q01: Type.Optional(Type.Array(Type.Number())),
-  q99: Type.Optional(Type.Array(Type.Number())),
-  mean: Type.Optional(Type.Array(Type.Number())),
-  std: Type.Optional(Type.Array(Type.Number())),
-});
+/** One value per column. */
+const Columns = Type.Array(Type.Number());
 
-/** `norm.json`: statistics per column, in the order of `state.columns` and `action.columns`. Unused arrays may be absent. */
-export const NormStats = closed({ state: ColumnStats, action: ColumnStats });
+function statistics<S extends TSchema>(of: S) {
+  const one = Type.Optional(of);
+  return closed({ q01: one, q99: one, min: one, max: one, mean: one, std: one });
+}
+
+/**
+ * `norm.json`: statistics per column, in the order of `state.columns` and `action.columns`. Unused arrays may be absent. One of the
+ * actions may also be a table, such an array for each row of the chunk (GR00T's relative actions).
+ */
+export const NormStats = closed({
+  state: statistics(Columns),
+  action: statistics(Type.Union([Columns, Type.Array(Columns)])),
+});
 export type NormStats = Static<typeof NormStats>;
 
 /** `parity/chunk.json`: observations of one episode and the chunks that an independent implementation computed from the same weights. */

@@ -4,12 +4,13 @@ import { join, resolve, sep } from "node:path";
 import type { Bundle } from "../engine/engine.ts";
 import { type BundlePlace, locateLibraries } from "../engine/library.ts";
 import { Problem } from "../error/problem.ts";
-import { contradiction, missingStatistic } from "./consistency.ts";
+import { contradiction } from "./consistency.ts";
 import { exportId } from "./digest.ts";
 import { firstRepeated } from "./fault.ts";
 import { fileDigest } from "./file-digest.ts";
 import { Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
+import { statisticFault } from "./statistics.ts";
 
 const ADVICE = "rebuild or fetch the bundle again";
 const BUILD_ONE = "build one with: tendon bundle build MODEL_DIR --out DIR";
@@ -158,7 +159,7 @@ async function contentProblem(place: BundlePlace, manifest: Manifest): Promise<P
   const normPath = place.path(manifest.norm);
   const norm = await readJson(normPath, NormStats, ADVICE);
   if (norm instanceof Problem) return norm;
-  const missing = missingStatistic(manifest, norm);
+  const missing = statisticFault(manifest, norm);
   if (missing !== undefined) return new Problem(`${normPath}: ${missing}; ${ADVICE}`);
 
   const parityPath = place.path(manifest.parity.file);

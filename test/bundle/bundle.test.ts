@@ -56,9 +56,9 @@ describe("build", () => {
     const cases: [(model: ModelFile) => void, string][] = [
       [
         (m) => {
-          m.action.rows = 31;
+          m.action.rows = 65;
         },
-        "/action/rows: found 31, expected",
+        "/action/rows: found 65, expected",
       ],
       [
         (m) => {

@@ -14,6 +14,12 @@ test("shapes and names that contradict the facts", async () => {
     ],
     [
       (m) => {
+        m.action.rows = 65;
+      },
+      "/action/rows: found 65, expected",
+    ],
+    [
+      (m) => {
         m.cameras.push("back");
       },
       "/graphs/prefill/inputs/0/shape: found",
@@ -59,6 +65,30 @@ test("shapes and names that contradict the facts", async () => {
         m.frames.later = 4;
       },
       "/frames/first: found 1, expected 4",
+    ],
+    [
+      (m) => {
+        Object.assign(m.image, { resize: "stretch", place: "top_left" });
+      },
+      "/image/place: found top_left, expected nothing, with stretch",
+    ],
+    [
+      (m) => {
+        Object.assign(m.image, { resize: "pad", place: "left" });
+      },
+      '/image/place: found "left", expected one of "centre", "top_left", "bottom_right"',
+    ],
+    [
+      (m) => {
+        Object.assign(present(m.state.columns[2], "column"), { norm: "none", epsilon: 0 });
+      },
+      "/state/columns/2/epsilon: found 0, expected nothing, with norm none",
+    ],
+    [
+      (m) => {
+        present(m.action.columns[3], "column").clip = { min: 1, max: -1 };
+      },
+      "/action/columns/3/clip/max: found -1, expected more than min, 1",
     ],
     [
       (m) => {

@@ -11,7 +11,7 @@ import type { Bundle } from "../../src/engine/engine.ts";
 import { present } from "../../src/std/assert.ts";
 import { Bpe } from "./bpe.ts";
 import { philoxNormal } from "./philox.ts";
-import { resizePillow } from "./pillow.ts";
+import { resizePillow, type Size } from "./pillow.ts";
 
 export interface Given {
   /** JPEG files, camera-major, oldest first. */
@@ -115,10 +115,10 @@ export class Reference {
   rows(latent: Float32Array, state: readonly number[]): number[][] {
     const { rows, width, columns } = this.manifest.action;
     return Array.from({ length: rows }, (_, row) =>
-      columns.map(({ norm, relative_to, min, max }, column) => {
+      columns.map(({ relative_to, min, max, ...how }, column) => {
         const x = present(latent[row * width + column], "latent");
         const base = relative_to === null ? 0 : present(state[relative_to], "state");
-        return Math.min(max, Math.max(min, base + unnormalised(x, norm, this.norm.action, column)));
+        return Math.min(max, Math.max(min, base + unnormalised(x, how, rowOf(this.norm.action, row), column)));
       }),
     );
   }
@@ -133,8 +133,8 @@ export class Reference {
       if (part.kind === "token") return [part.id];
       if (part.kind === "instruction") return this.bpe.encode(text);
       if (part.kind === "template") return this.bpe.encode(this.templateText(part, instruction, state));
-      return this.manifest.state.columns.map(({ norm }, column) => {
-        const x = normalised(present(state[column], "state value"), norm, this.norm.state, column);
+      return this.manifest.state.columns.map((how, column) => {
+        const x = normalised(present(state[column], "state value"), how, this.norm.state, column);
         return part.base + roundTiesToEven(((Math.min(1, Math.max(-1, x)) + 1) / 2) * (part.bins - 1));
       });
     });
@@ -146,13 +146,30 @@ export class Reference {
       .split(/[\p{White_Space}_]+/u)
       .filter((word) => word !== "")
       .join(" ");
-    const numbers = this.manifest.state.columns.map(({ norm }, column) => {
-      const x = normalised(present(state[column], "state value"), norm, this.norm.state, column);
+    const numbers = this.manifest.state.columns.map((how, column) => {
+      const x = normalised(present(state[column], "state value"), how, this.norm.state, column);
       // As numpy's digitize: how many of the edges −1, −1 + 2 / bins, … lie at or below x, less one.
       const edges = Array.from({ length: part.bins }, (_, index) => -1 + (2 * index) / part.bins);
       return edges.filter((edge) => edge <= x).length - 1;
     });
     return part.text.replace("{instruction}", text).replace("{state}", numbers.join(" "));
+  }
+
+  /** The picture stretched, or whole on black. */
+  private fitted(picture: Size & { readonly data: Uint8Array }): Uint8Array {
+    const { width, height, resize, place = "centre" } = this.manifest.image;
+    if (resize !== "pad") return resizePillow(picture, { width, height });
+    const ratio = Math.max(picture.width / width, picture.height / height);
+    const small = { width: Math.trunc(picture.width / ratio), height: Math.trunc(picture.height / ratio) };
+    const part = { top_left: 0, centre: 0.5, bottom_right: 1 }[place];
+    const [left, above] = [Math.trunc((width - small.width) * part), Math.trunc((height - small.height) * part)];
+    const whole = new Uint8Array(width * height * 3);
+    const rgb = resizePillow(picture, small);
+    for (let row = 0; row < small.height; row += 1) {
+      const line = rgb.subarray(row * small.width * 3, (row + 1) * small.width * 3);
+      whole.set(line, ((above + row) * width + left) * 3);
+    }
+    return whole;
   }
 
   /** [3, height, width], row-major. */
@@ -163,7 +180,7 @@ export class Reference {
       .removeAlpha()
       .raw()
       .toBuffer({ resolveWithObject: true });
-    const rgb = resizePillow({ data, width: info.width, height: info.height }, { width, height });
+    const rgb = this.fitted({ data, width: info.width, height: info.height });
     const pixels = width * height;
     const tensor = new Float32Array(3 * pixels);
     for (let channel = 0; channel < 3; channel += 1) {
@@ -196,20 +213,44 @@ function joinedMasks(batch: readonly Fed[], shape: number[]): Tensor {
 }
 
 type Stats = NormStats["state"];
-type Norm = Manifest["state"]["columns"][number]["norm"];
+type How = Pick<Manifest["state"]["columns"][number], "norm" | "epsilon" | "clip">;
 
-function normalised(x: number, norm: Norm, stats: Stats, column: number): number {
-  if (norm === "none") return x;
-  if (norm === "mean_std") return (x - statistic(stats.mean, column)) / (statistic(stats.std, column) + 1e-6);
-  const low = statistic(stats.q01, column);
-  return ((x - low) / (statistic(stats.q99, column) - low + 1e-6)) * 2 - 1;
+/** The statistics of one row of a chunk. */
+function rowOf(stats: NormStats["action"], row: number): Stats {
+  const entries = Object.entries(stats).map(([name, values]) => [
+    name,
+    values.map(Number.isFinite).includes(false) ? values[row] : values,
+  ]);
+  return Object.fromEntries(entries) as Stats;
 }
 
-function unnormalised(x: number, norm: Norm, stats: Stats, column: number): number {
-  if (norm === "none") return x;
-  if (norm === "mean_std") return x * (statistic(stats.std, column) + 1e-6) + statistic(stats.mean, column);
-  const low = statistic(stats.q01, column);
-  return ((x + 1) / 2) * (statistic(stats.q99, column) - low + 1e-6) + low;
+function normalised(x: number, { norm, epsilon = 1e-6, clip }: How, stats: Stats, column: number): number {
+  const of = (values: readonly number[] | undefined) => statistic(values, column);
+  const linear = (low: number, high: number) => (2 * (x - low)) / (high - low + epsilon) - 1;
+  const forms = {
+    none: () => x,
+    mean_std: () => (x - of(stats.mean)) / (of(stats.std) + epsilon),
+    quantile: () => linear(of(stats.q01), of(stats.q99)),
+    min_max: () => linear(of(stats.min), of(stats.max)),
+  };
+  return clipped(forms[norm](), clip);
+}
+
+function unnormalised(value: number, { norm, epsilon = 1e-6, clip }: How, stats: Stats, column: number): number {
+  const x = clipped(value, clip);
+  const of = (values: readonly number[] | undefined) => statistic(values, column);
+  const linear = (low: number, high: number) => ((x + 1) / 2) * (high - low + epsilon) + low;
+  const forms = {
+    none: () => x,
+    mean_std: () => x * (of(stats.std) + epsilon) + of(stats.mean),
+    quantile: () => linear(of(stats.q01), of(stats.q99)),
+    min_max: () => linear(of(stats.min), of(stats.max)),
+  };
+  return forms[norm]();
+}
+
+function clipped(x: number, clip: How["clip"]): number {
+  return clip === undefined ? x : Math.min(clip.max, Math.max(clip.min, x));
 }
 
 function statistic(values: readonly number[] | undefined, column: number): number {

@@ -2,21 +2,24 @@
 import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
-import type { Parity } from "../../src/bundle/manifest.ts";
+import type { NormStats, Parity } from "../../src/bundle/manifest.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
 import { bundleOf, emptyDir, MODEL_DIR } from "./built.ts";
 
 /** Both are small: a chunk takes a millisecond or two. */
 export const SEVENTH = { "flow-vla": "vendorG/seventh:yam", "world-action": "vendorH/eighth:yam" } as const;
 
+/** What a variant of such a model changes, in place. */
+export type Change = (model: Writable<ModelFile>, norm: Writable<NormStats>) => void;
+
 /** The bundle of a new model of the family. Nobody computed its rows, so any finite ones pass as its parity. */
-export async function seventhBundle(family: keyof typeof SEVENTH): Promise<Bundle> {
-  const { manifest, paths } = await bundleOf(await seventhModel(family));
+export async function seventhBundle(family: keyof typeof SEVENTH, change?: Change): Promise<Bundle> {
+  const { manifest, paths } = await bundleOf(await seventhModel(family, change));
   return { paths, manifest: { ...manifest, parity: { ...manifest.parity, tolerance: 1e3 } } };
 }
 
 /** The folder of a new model of the family. */
-async function seventhModel(family: keyof typeof SEVENTH): Promise<string> {
+async function seventhModel(family: keyof typeof SEVENTH, change?: Change): Promise<string> {
   const like = join(MODEL_DIR, "..", family === "flow-vla" ? "molmoact2-yam" : "dreamzero-astra-yam");
   const dir = join(await emptyDir(), "seventh");
   await mkdir(dir, { recursive: true });
@@ -29,6 +32,9 @@ async function seventhModel(family: keyof typeof SEVENTH): Promise<string> {
   model.action.hz = 20;
   model.flow.steps = 2;
   Object.assign(model, family === "flow-vla" ? flowVla(model) : worldAction(model));
+  const norm = JSON.parse(await readFile(join(dir, "norm.json"), "utf8")) as Writable<NormStats>;
+  change?.(model, norm);
+  await writeFile(join(dir, "norm.json"), JSON.stringify(norm));
   await writeFile(join(dir, "model.json"), JSON.stringify(model));
   await writeFile(join(dir, "parity/chunk.json"), JSON.stringify(await withoutRows(dir, model)));
   return dir;

@@ -29,7 +29,8 @@ fn main() -> Result<(), String> {
         (init, *shared.get::<Decompress>("tj3Decompress8").map_err(|error| error.to_string())?)
     };
     let handle = unsafe { init(1) };
-    let image = Image { width: 224, height: 224, resize: Resize::Pad, mean: [0.5; 3], std: [0.5; 3], tokens: 256 };
+    let image =
+        Image { width: 224, height: 224, resize: Resize::Pad, place: None, mean: [0.5; 3], std: [0.5; 3], tokens: 256 };
     let spec = FrameSpec::new(&image);
     let mut tensor = vec![0.0; spec.values()];
     for file in arguments {

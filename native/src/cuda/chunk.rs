@@ -2,7 +2,6 @@
 
 use super::device::{Device, Function, Memory, Module};
 use super::{Address, CudaError, Number, Shape, blocks, params};
-use crate::chunk::Encoder;
 use std::rc::Rc;
 
 /// Which kernel.
@@ -148,9 +147,8 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Copies the plan of an encoder; `state_width` = values of a state vector.
-    pub fn new(device: &Rc<Device>, encoder: &Encoder, state_width: u32) -> Result<Plans, CudaError> {
-        let facts = encoder.facts();
+    /// Copies the plan of an encoder (`Encoder::facts`); `state_width` = values of a state vector.
+    pub fn new(device: &Rc<Device>, facts: Facts, state_width: u32) -> Result<Plans, CudaError> {
         let parts = [device.copy_of(&facts.columns)?, device.copy_of(&facts.rotations)?];
         let plan = Plan {
             columns: parts[0].address(),

@@ -1,12 +1,10 @@
 //! Texts and numbers of a prompt: the cleaned instruction in its template, and state values as tokens or as text.
 
+use crate::manifest::Scale;
 use tokenizers::Tokenizer;
 
 /// Turns a value of one state column into a token.
-pub(super) struct StateColumn {
-    pub(super) scale: f64,
-    pub(super) offset: f64,
-}
+pub(super) struct StateColumn(pub(super) Scale);
 
 /// Tokens of the numbers −1 to bins − 1, each with a space before it; `last` with the text that follows the state.
 pub(super) struct Numbers {
@@ -86,19 +84,15 @@ pub(super) fn tokens_of(tokenizer: &Tokenizer, text: &str) -> Option<Vec<u32>> {
 }
 
 impl StateColumn {
-    pub(super) fn normal(&self, value: f32) -> f64 {
-        (f64::from(value) - self.offset) / self.scale
-    }
-
     /// 0 to bins − 1; the middle of a tie goes to the even bin.
     pub(super) fn bin(&self, value: f32, bins: u32) -> u32 {
-        let normal = self.normal(value).clamp(-1.0, 1.0);
+        let normal = self.0.model(value).clamp(-1.0, 1.0);
         ((normal + 1.0) / 2.0 * f64::from(bins - 1)).round_ties_even() as u32
     }
 
     /// −1 to bins − 1: how many of `bins` equal parts of [−1, 1) begin at or below the value, less one.
     pub(super) fn digit(&self, value: f32, bins: u32) -> i64 {
-        let part = ((self.normal(value) + 1.0) / 2.0 * f64::from(bins)).floor();
+        let part = ((self.0.model(value) + 1.0) / 2.0 * f64::from(bins)).floor();
         part.clamp(-1.0, f64::from(bins) - 1.0) as i64
     }
 }
@@ -107,9 +101,11 @@ impl StateColumn {
 mod tests {
     use super::*;
 
+    const NO_CLIP: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+
     #[test]
     fn a_state_value_becomes_the_nearest_bin_and_stays_inside() {
-        let column = StateColumn { scale: 2.0, offset: 1.0 };
+        let column = StateColumn(Scale::new(2.0, 1.0, NO_CLIP));
         for (value, bin) in [(-1.0, 0), (3.0, 255), (1.0, 128), (-100.0, 0), (100.0, 255), (1.0 + 2.0 / 255.0, 128)] {
             assert_eq!(column.bin(value, 256), bin, "value {value}");
         }
@@ -117,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_state_value_is_digitised_as_openpi_does_and_below_the_first_edge_it_is_minus_one() {
-        let column = StateColumn { scale: 1.0, offset: 0.0 };
+        let column = StateColumn(Scale::new(1.0, 0.0, NO_CLIP));
         for (value, bin) in
             [(-1.0, 0), (-1.001, -1), (-9.0, -1), (0.0, 128), (-0.001, 127), (0.9999, 255), (1.0, 255), (7.0, 255)]
         {

@@ -1,6 +1,6 @@
 //! Weights of the triangle filter, as Pillow computes them, for both axes of a resize.
 
-use super::{Mode, SPLIT_BITS, STEP, WEIGHT_BITS};
+use super::{Mode, Place, SPLIT_BITS, STEP, WEIGHT_BITS};
 
 /// One axis: the part of the resized image that is computed, and its place in the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +19,14 @@ pub struct Axis {
 
 /// Source and target sizes to the two axes.
 pub fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis, Axis) {
+    let offset = |bars: usize| match mode {
+        Mode::Pad(Place::TopLeft) => 0,
+        Mode::Pad(Place::BottomRight) => bars,
+        Mode::Pad(Place::Centre) | Mode::Stretch | Mode::Crop => bars / 2,
+    };
     let axis = |source: usize, target: usize, resized: usize| {
         if resized <= target {
-            Axis { source, resized, from: 0, count: resized, offset: (target - resized) / 2 }
+            Axis { source, resized, from: 0, count: resized, offset: offset(target - resized) }
         } else {
             Axis { source, resized, from: (resized - target) / 2, count: target, offset: 0 }
         }
@@ -29,7 +34,7 @@ pub fn axes(mode: Mode, source: (usize, usize), target: (usize, usize)) -> (Axis
     let ratios = (source.0 as f64 / target.0 as f64, source.1 as f64 / target.1 as f64);
     let (width, height) = match mode {
         Mode::Stretch => target,
-        Mode::Pad => {
+        Mode::Pad(_) => {
             let ratio = ratios.0.max(ratios.1);
             // At least one pixel, also for a very thin image.
             (((source.0 as f64 / ratio) as usize).max(1), ((source.1 as f64 / ratio) as usize).max(1))

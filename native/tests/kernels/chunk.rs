@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tendon::chunk::Encoder;
 use tendon::cuda::Number;
 use tendon::cuda::chunk::{Batch, Kernel, NOWHERE, Plans, Refusal, Verdict, Version};
-use tendon::manifest::{ColumnStats, Manifest};
+use tendon::manifest::{ColumnStats, Manifest, Statistic};
 
 pub const TESTS: &[Test] = &[
     ("chunk::the_reference_equals_the_engine", Of::Host, reference),
@@ -77,14 +77,16 @@ impl Bundle {
             "tokenizer": "", "norm": "", "parity": { "file": "", "tolerance": 0 },
         }))
         .expect("a manifest");
-        let mut draw =
-            |low: f64, high: f64| (0..columns).map(|_| low + (high - low) * (random.unit() + 1.0) / 2.0).collect();
-        let mut stats =
-            ColumnStats { q01: draw(-1.5, -0.5), q99: draw(0.5, 1.5), mean: draw(-0.3, 0.3), std: draw(0.2, 0.9) };
+        let mut draw = |low: f64, high: f64| -> Vec<f64> {
+            (0..columns).map(|_| low + (high - low) * (random.unit() + 1.0) / 2.0).collect()
+        };
+        let (q01, q99, mut mean, std) = (draw(-1.5, -0.5), draw(0.5, 1.5), draw(-0.3, 0.3), draw(0.2, 0.9));
         if kind.cancels {
             // Each is an f32, as the state is that it is added to.
-            stats.mean.iter_mut().for_each(|mean| *mean = f64::from((*mean * 1e12) as f32));
+            mean.iter_mut().for_each(|mean| *mean = f64::from((*mean * 1e12) as f32));
         }
+        let [q01, q99, mean, std] = [q01, q99, mean, std].map(Statistic::Columns);
+        let stats = ColumnStats { q01, q99, mean, std, ..ColumnStats::default() };
         let encoder = Encoder::new(&manifest, &stats).expect("an encoder");
         Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec() }
     }
@@ -113,7 +115,7 @@ impl Bundle {
     /// Asserts that verdict and values are the engine's.
     fn check(&self, latent: &[f32], state: &[f32], values: &[f32], verdict: &Verdict, what: &str) -> String {
         let (expected, told) = self.engine(latent, state);
-        match (self.encoder.facts().judge(verdict), told) {
+        match (self.encoder.facts().expect("facts").judge(verdict), told) {
             (Ok(clamped), Ok(engine)) => {
                 assert_eq!(clamped, engine, "{what}: clamped");
                 let differ = |(one, other): (&f32, &f32)| one.to_bits() != other.to_bits();
@@ -161,7 +163,7 @@ fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> (Vec<f32>, Vec<f
         .map(|at| slope[at % bundle.width] * 0.3 + (random.unit() * 0.4) as f32)
         .collect();
     let mut state: Vec<f32> = random.floats(bundle.states).iter().map(|value| value * 0.3).collect();
-    for column in bundle.encoder.facts().columns.iter().filter(|column| column.offset.abs() > 1e9) {
+    for column in bundle.encoder.facts().expect("facts").columns.iter().filter(|column| column.offset.abs() > 1e9) {
         if let Ok(index) = usize::try_from(column.relative_to) {
             state[index] = -column.offset as f32;
         }
@@ -189,7 +191,8 @@ fn reference(stage: &Stage) {
     let reference = unsafe { stage.library.get::<Reference>("chunk_reference") }.expect("the reference");
     let mut random = Random::new(8);
     for bundle in bundles() {
-        let plans = Plans::new(&stage.device, &bundle.encoder, bundle.states as u32).expect("memory");
+        let plans =
+            Plans::new(&stage.device, bundle.encoder.facts().expect("facts"), bundle.states as u32).expect("memory");
         for turn in 0..TURNS {
             let (latent, state) = inputs(&bundle, turn, &mut random);
             let (mut values, mut verdict) = (vec![0.0; bundle.rows * bundle.columns], Verdict::default());
@@ -230,7 +233,8 @@ fn check(
     bundle: &Bundle,
     random: &mut Random,
 ) -> Vec<String> {
-    let plans = Plans::new(&stage.device, &bundle.encoder, bundle.states as u32).expect("memory");
+    let plans =
+        Plans::new(&stage.device, bundle.encoder.facts().expect("facts"), bundle.states as u32).expect("memory");
     let inputs: Vec<_> = (0..TURNS).map(|turn| inputs(bundle, turn, random)).collect();
     let latents: Vec<(Vec<u8>, Vec<f32>)> = inputs.iter().map(|(latent, _)| tensor(number, latent)).collect();
     let on = |bytes: Vec<u8>| stage.device.copy_of(&bytes).expect("memory");
@@ -265,7 +269,7 @@ fn judged(_: &Stage) {
     let mut random = Random::new(10);
     let mut bundle = |clamp| {
         let kind = Kind { clamp, limits: true, range: 1.0, cancels: false };
-        Bundle::new(4, 8, &[0, 2], kind, &mut random).encoder.facts()
+        Bundle::new(4, 8, &[0, 2], kind, &mut random).encoder.facts().expect("facts")
     };
     let (clamping, failing) = (bundle(true), bundle(false));
     let good = Verdict::default();
@@ -284,7 +288,8 @@ fn judged(_: &Stage) {
 fn moved(stage: &Stage) {
     let kind = Kind { clamp: true, limits: false, range: 1.0, cancels: false };
     let bundle = Bundle::new(30, 14, &[], kind, &mut Random::new(11));
-    let plans = Plans::new(&stage.device, &bundle.encoder, bundle.states as u32).expect("memory");
+    let plans =
+        Plans::new(&stage.device, bundle.encoder.facts().expect("facts"), bundle.states as u32).expect("memory");
     let (latent, state) = ((30 * bundle.width) as u64, bundle.states as u64 * 4);
     assert_eq!(plans.bytes(Number::F16), latent * 2 + state + 30 * 14 * 8 + 24);
 }

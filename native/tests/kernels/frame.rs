@@ -12,7 +12,7 @@ use tendon::cuda::frame::{BLOCK, Kernel, Layout, Target, Version, Way};
 use tendon::frame::{FrameSpec, Worker};
 use tendon::jpeg::{Decoder, Library};
 use tendon::manifest::{Image, Resize};
-use tendon::resize::{Mode, Resizer, SLACK, axes};
+use tendon::resize::{Mode, Place, Resizer, SLACK, axes};
 
 pub const TESTS: &[Test] = &[
     ("frame::the_reference_equals_the_engine", Of::Host, reference),
@@ -26,7 +26,7 @@ pub const TESTS: &[Test] = &[
 type Size = (usize, usize);
 
 const MODES: [(Mode, Resize); 3] =
-    [(Mode::Pad, Resize::Pad), (Mode::Stretch, Resize::Stretch), (Mode::Crop, Resize::Crop)];
+    [(Mode::Pad(Place::Centre), Resize::Pad), (Mode::Stretch, Resize::Stretch), (Mode::Crop, Resize::Crop)];
 
 /// Source and target, width and height: down and up, thin, one pixel, as large as frames get.
 const SIZES: [(Size, Size); 12] = [
@@ -46,7 +46,7 @@ const SIZES: [(Size, Size); 12] = [
 
 fn spec(resize: Resize, target: Size) -> FrameSpec {
     let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
-    FrameSpec::new(&Image { width: target.0, height: target.1, resize, mean, std, tokens: 1 })
+    FrameSpec::new(&Image { width: target.0, height: target.1, resize, place: None, mean, std, tokens: 1 })
 }
 
 /// Random pixels, with hard edges among them.

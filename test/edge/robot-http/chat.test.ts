@@ -1,5 +1,6 @@
 /** What a right request gets: response, headers, action chunk, usage, description. */
 import { expect, test } from "bun:test";
+import { manifest } from "../manifests.ts";
 import {
   CARTESIAN,
   cartesianState,
@@ -8,6 +9,7 @@ import {
   jpeg,
   MODEL,
   observation,
+  RATES,
   STATEFUL,
   stage,
   textPart,
@@ -148,6 +150,24 @@ test("action_horizon cuts rows; the usage counts what the model computed", async
   const body = (await response.json()) as Completion;
   expect(JSON.parse(body.choices[0]?.message.content ?? "").actions.length).toBe(3);
   expect(body.usage).toMatchObject({ completion_tokens: 30, total_tokens: 130 });
+});
+
+test("a model of 64 rows answers all of them, or as many as are asked for", async () => {
+  const { chat, service, engine } = await stage();
+  const base = manifest();
+  const long = { ...base, id: "vendorX/long:yam", action: { ...base.action, rows: 64 } };
+  service.robot.catalog.add(long, RATES, engine.model(long));
+  const rowsOf = async (changes: object) => {
+    const response = await chat(observation({ model: long.id, ...changes }));
+    const body = (await response.json()) as Completion;
+    const { actions } = JSON.parse(body.choices[0]?.message.content ?? "") as ActionChunk;
+    expect(body.usage).toMatchObject({ completion_tokens: 64 });
+    return actions.length;
+  };
+  expect([await rowsOf({}), await rowsOf({ action_horizon: 40 }), await rowsOf({ action_horizon: 64 })]).toEqual([
+    64, 40, 64,
+  ]);
+  expect((await chat(observation({ model: long.id, action_horizon: 65 }))).status).toBe(400);
 });
 
 test("cache_reset is said when the episode's memory was started anew", async () => {
