@@ -18,15 +18,15 @@ const LAYER: &str = "blocks.";
 /// Why `auto` does not try it. On a software rasteriser it is far slower than the CPU provider; who names it gets it.
 pub fn unfit_for_auto() -> Option<String> {
     let adapters = Adapters::look();
-    if let Adapters::Software(name) = &adapters {
+    if let Adapters::Software(name) = adapters {
         return Some(format!("its only adapter is {name}, which computes on the CPU; to use it name webgpu:0"));
     }
-    without(&adapters)
+    without(adapters)
 }
 
 /// Why it cannot be tried at all: without an adapter the provider fails as well, in many words on standard error.
 pub fn absent() -> Option<String> {
-    without(&Adapters::look())
+    without(Adapters::look())
 }
 
 fn without(adapters: &Adapters) -> Option<String> {
