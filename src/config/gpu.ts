@@ -44,9 +44,7 @@ export function gpuTable(given: GpuSettings): GpuSettings {
 
 /** The keys of a model's table that are about GPUs. */
 export function gpuOf(table: GpuSettings): GpuSettings {
-  const { precision, tf32, cuda_graph, arena_mib_max, arena_extend, engine_cache, cuda_behind, shapes_on_cpu } = table;
-  const given = { precision, tf32, cuda_graph, arena_mib_max, arena_extend, engine_cache, cuda_behind, shapes_on_cpu };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(Object.entries(table).filter(([key, value]) => key in GPU_KEYS && value !== undefined));
 }
 
 export type GpuOptions = ReturnType<typeof gpuOptions>;

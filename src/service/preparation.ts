@@ -25,7 +25,9 @@ export interface Preparation {
 const DIGESTS_FILE = "digests.json";
 
 /** Begins at once. Nothing is thrown: what goes wrong is a problem, or is thrown where it is awaited. */
-export function prepare(config: Pick<ServeConfig, "modelsDir" | "robot" | "dev" | "chunkSeconds">): Preparation {
+export function prepare(
+  config: Pick<ServeConfig, "modelsDir" | "gpu" | "robot" | "dev" | "chunkSeconds">,
+): Preparation {
   const { modelsDir } = config;
   const digests = join(folders().cache, DIGESTS_FILE);
   const recalled = recallDigests(digests);
