@@ -25,19 +25,22 @@ interface Tool {
   readonly env: Record<string, string>;
 }
 
+/** Without the counting allocator of the workspace: a sanitizer has an allocator of its own. */
+const ENGINE = ["--locked", "--package", "tendon-native", "--lib"];
+
 /** Each in a target folder of its own: another flag would build everything anew, back and forth. */
 const TOOLS: readonly Tool[] = [
   {
     name: "AddressSanitizer",
     probe: ["cargo", "+nightly", "--version"],
-    tests: ["cargo", "+nightly", "test", "--locked", "--target", TARGET, "--lib", "--tests"],
+    tests: ["cargo", "+nightly", "test", ...ENGINE, "--target", TARGET, "--tests"],
     // In place of those of .cargo/config.toml.
     env: { RUSTFLAGS: "-Zsanitizer=address -C target-cpu=x86-64-v3", CARGO_TARGET_DIR: join(NATIVE, "target/asan") },
   },
   {
     name: "Miri",
     probe: ["cargo", "+nightly", "miri", "--version"],
-    tests: ["cargo", "+nightly", "miri", "test", "--locked", "--lib", "--", ...MIRI_FILTERS],
+    tests: ["cargo", "+nightly", "miri", "test", ...ENGINE, "--", ...MIRI_FILTERS],
     env: { MIRIFLAGS: "-Zmiri-disable-isolation", CARGO_TARGET_DIR: join(NATIVE, "target/miri") },
   },
 ];

@@ -17,6 +17,7 @@ import { decode } from "./decode.ts";
 import { diskFaults } from "./disk-faults.ts";
 import { episodes } from "./episodes.ts";
 import { fuzz } from "./fuzz.ts";
+import { gpu } from "./gpu.ts";
 import { hostile } from "./hostile.ts";
 import { int8 } from "./int8.ts";
 import { interference } from "./interference.ts";
@@ -30,6 +31,7 @@ import { money } from "./money.ts";
 import { nativeMemory } from "./native-memory.ts";
 import { overhead } from "./overhead.ts";
 import { overload } from "./overload.ts";
+import { parking } from "./parking.ts";
 import { peers } from "./peers.ts";
 import type { Proof, Size } from "./proof.ts";
 import { machineName, mergeResults } from "./results.ts";
@@ -43,7 +45,7 @@ import { weights } from "./weights.ts";
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, int8, arrival, episodes, hostile, sim, kill, ab, peers],
   ...[money, overhead, overload, interference, llm, llmBeside, llmKill],
-  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights],
+  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights, gpu, parking],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {

@@ -8,13 +8,16 @@ const KiB = 1024;
 const MiB = 1024 * KiB;
 
 export const LIMITS = {
-  // HTTP, robot route (specification, Limits; its horizon of 30 is that of its own models, published policies have up to 64 rows)
+  // HTTP, robot route (specification, Limits)
   robotBodyBytesMax: 8 * MiB,
   jpegBytesMax: 262_144,
   jpegEdgePxMax: 4096,
   sessionIdCharsMax: 128,
   observationIdCharsMax: 128,
-  actionHorizonMax: 64,
+  /** Rows that a robot may ask for. */
+  actionHorizonMax: 30,
+  /** Rows of a bundle's chunk: published policies have up to 63. A robot that asks for no number gets them all. */
+  chunkRowsMax: 64,
   inferenceStepsMax: 4,
   sessionIdleMs: 60_000,
   /** Bounds of `deadline_ms`. */
@@ -378,15 +381,12 @@ assert(LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax, "the route, not the s
 assert(LIMITS.accountChunksMax < LIMITS.chunksMax, "no account can take all run slots");
 assert(LIMITS.accountFramesMax >= LIMITS.observationFramesMax, "every observation fits into an account's share");
 assert(LIMITS.accountWaitingMax < LIMITS.admissionWaitingMax, "no account can take all places to wait");
-assert(LIMITS.chunkValuesMax >= LIMITS.actionHorizonMax * 32, "the longest chunk fits at any width that is published");
+assert(LIMITS.chunkValuesMax >= LIMITS.chunkRowsMax * 32, "the longest chunk fits at any width that is published");
 assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
 assert(LIMITS.accountLlmLiveMax < LIMITS.llmLiveMax, "no account can take all live responses");
 assert(LIMITS.accountLlmJobsRunningMax < LIMITS.llmJobsRunningMax, "no account can take all places of running jobs");
 assert(LIMITS.accountLlmJobsMax < LIMITS.llmJobsMax, "no account can take all places of jobs");
-assert(
-  LIMITS.llmLineCharsMax > 6 * LIMITS.llmOutputCharsMax,
-  "the longest output fits into one event, in escapes as well",
-);
+assert(LIMITS.llmLineCharsMax > 6 * LIMITS.llmOutputCharsMax, "the longest output, in escapes, fits into one event");
 assert(4 * LIMITS.llmBeatMs < LIMITS.llmBeatMissedMs, "some lost signs of life do not end a process' responses");
 assert(LIMITS.llmKeepaliveMs < 1_000 * LIMITS.llmUnreadSeconds, "a stream that is read is not taken to be unread");
 assert(8 * LIMITS.runRequests.accountMax <= LIMITS.runRequests.max, "many accounts can read and delete runs");

@@ -3,8 +3,10 @@
  * is held, so that a test can say that nothing leaked.
  */
 import type { Manifest } from "../src/bundle/manifest.ts";
+import { deviceText } from "../src/config/devices.ts";
 import type {
   ChunkResult,
+  DeviceFigures,
   Engine,
   EngineStats,
   Frame,
@@ -15,6 +17,7 @@ import type {
   Run,
 } from "../src/engine/engine.ts";
 import { Failure } from "../src/error/core.ts";
+import type { Problem } from "../src/error/problem.ts";
 import { ROBOT } from "../src/error/robot.ts";
 import { present } from "../src/std/assert.ts";
 
@@ -87,32 +90,64 @@ export class FakeEngine implements Engine {
   private readonly manifests = new WeakMap<Observation, Manifest>();
   /** Of each frame: gives it to a run, which waits for its decode. */
   private readonly taken = new WeakMap<Frame, () => Promise<Failure | undefined>>();
-  private readonly losses = new Map<string, (lost: LostReplica) => void>();
+  private readonly losses = new Map<string, (lost: Omit<LostReplica, "device">) => void>();
 
   async load({ bundle, device }: LoadOptions): Promise<Model> {
-    return this.model(bundle.manifest, device);
+    return this.model(bundle.manifest, deviceText(device));
   }
 
+  /** What devices say of themselves. */
+  readonly figures: DeviceFigures[] = [];
+  devices(): readonly DeviceFigures[] {
+    return this.figures;
+  }
+
+  /** Devices that were drained. */
+  readonly drains: string[] = [];
+  drain(device: string): Problem | undefined {
+    this.drains.push(device);
+    return undefined;
+  }
+
+  /** Where the replicas of a model run: those beyond the list on its last device. */
+  devicesPerModel: readonly string[] = [];
+
   model(manifest: Manifest, device = "fake"): Model {
+    const devices = Array.from(
+      { length: this.replicasPerModel },
+      (_, replica) => this.devicesPerModel[replica] ?? this.devicesPerModel.at(-1) ?? device,
+    );
     const slots = Array.from({ length: manifest.stateful ? this.slotsPerModel : 0 }, emptySlot);
     const lost: LostReplica[] = [];
     const listeners: ((lost: LostReplica) => void)[] = [];
     this.losses.set(manifest.id, (one) => {
-      lost.push(one);
-      for (const listener of listeners) listener(one);
+      const placed = { ...one, device: present(devices[one.replica], "a replica") };
+      lost.push(placed);
+      for (const listener of listeners) listener(placed);
     });
     const longest = () => this.instructionBytesMax;
     return {
       manifest,
       device,
+      devices,
       refused: [],
       parity: [],
+      flow: "steps",
+      flowReason: null,
       deviceBytes: 0,
       copies: { toDevice: 0, fromDevice: 0 },
+      deviceWeights: { sharedBytes: 0, copiedBytes: 0, ownBytes: 0, reason: undefined },
       replicas: this.replicasPerModel,
       lost,
       whenLost: (listener) => listeners.push(listener),
       slots: slots.length,
+      sessionMemory: {
+        places: slots.length,
+        placesOnDevice: 0,
+        hostMemoryBecause: undefined,
+        slotBytes: slots.length > 0 ? 1 : 0,
+        room: undefined,
+      },
       get instructionBytesMax() {
         return longest();
       },
@@ -132,8 +167,8 @@ export class FakeEngine implements Engine {
   }
 
   /** A replica of a model is out. */
-  lose(id: string, replica: number, reason: string): void {
-    present(this.losses.get(id), "a loaded model")({ replica, reason });
+  lose(id: string, replica: number, reason: string, cause: LostReplica["cause"] = "replica_failed"): void {
+    present(this.losses.get(id), "a loaded model")({ replica, reason, cause });
   }
 
   /** A chunk whose values are row + column / 100. */
@@ -148,7 +183,9 @@ export class FakeEngine implements Engine {
       promptTokens: PROMPT_TOKENS,
       cachedTokens: 0,
       clamped: 0,
+      replica: 0,
       cacheReset: false,
+      batch: 1,
       micros: { decoded: 2002, queue: 2002, prefill: 3003, denoise: 4004, encode: 5 },
     };
   }
@@ -175,6 +212,11 @@ export class FakeEngine implements Engine {
       replicasOut: 0,
       slotsHeld: 0,
       memoryBytesHeld: 0,
+      slotsParked: 0,
+      parkedBytesHeld: 0,
+      sessionsParked: 0,
+      sessionsBroughtBack: 0,
+      parkingMs: 0,
       lockedBytes: 0,
       tensorBytes: 0,
     };

@@ -1,27 +1,43 @@
 /**
- * Chunk decode: the latent → rows in robot units. Unnormalised, relative to absolute, rotations made orthonormal, clamped; and a
- * verdict: what is not finite, no rotation, out of range, too far from the state or from the row before.
+ * Chunk decode: the latent → rows in robot units. Unnormalised, rotations to their form on the wire, relative to absolute, clamped; and a
+ * verdict: what is not finite, no rotation, no pose, out of range, too far from the state or from the row before.
  *
- * As native/src/chunk.rs: sums in f64, each value rounded to f32 once. The verdict has the first place of each kind, so that the host
- * refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
+ * As native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is turned. The verdict has the first place of
+ * each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
  *
  * reference  `decode` below, one loop after the other
  * v1         a thread per chunk, which runs the reference: correct, and as slow as one thread is
- * v2         a block per chunk: a thread per value, a thread per row for rotations, barriers between
+ * v2         a block per chunk: a thread per value, one per column of velocities, one per row for rotations and poses, barriers between
  *
  * Bytes moved (native/src/cuda/chunk.rs): latent and state read, rows written and read once more for the steps. Some kilobytes: the
  * launch is what it costs. No version has run on a GPU yet.
  */
-#include "number.h"
+#include "rotation.h"
+
+/** robot = model · factor + offset, of a model's value that is kept between low and high (native/src/cuda/chunk.rs: `Scale`). */
+struct Scale {
+    double factor, offset, low, high;
+};
 
 /** A column of the rows (native/src/cuda/chunk.rs: `Column`). */
 struct Column {
-    double scale, offset;
     /** The most between row 0 and the state; between two rows. Infinite where the bundle has no limit. */
     double jump_max, step_max;
     float min, max;
-    /** State value that the column is relative to; that row 0 is compared with. Negative: none. */
-    int32_t relative_to, jump_from;
+    /** State value that the column is relative to; that row 0 is compared with; its value in a latent row. Negative: none. */
+    int32_t relative_to, jump_from, source;
+    /** Relative to the row before as that is sent, row 0 to the state. */
+    uint32_t velocity;
+};
+
+/** First column of six, and the form that the policy has them in (native/src/cuda/chunk.rs: `Rotation`). */
+struct Rotation {
+    uint32_t at, form;
+};
+
+/** First columns of a pose, and those of the state that it is relative to (native/src/cuda/chunk.rs: `Pose`). */
+struct Pose {
+    uint32_t position, rotation, state_position, state_rotation;
 };
 
 /** No place: nothing of the kind was found. */
@@ -32,58 +48,54 @@ struct Verdict {
     /** Values that were clamped. */
     uint32_t clamped;
     uint32_t not_finite;
-    /** `row × rotations + index of the rotation`. */
-    uint32_t no_rotation;
+    /** `row × rotations + index of the rotation`; `row × poses + index of the pose`. */
+    uint32_t no_rotation, no_pose;
     uint32_t outside;
     uint32_t jump;
     /** The place in the later row. */
     uint32_t step;
 };
 
-static_assert(sizeof(Column) == 48 && sizeof(Verdict) == 24, "as native/src/cuda/chunk.rs has them");
-
 /** What all chunks of a launch share (native/src/cuda/chunk.rs: `Plan`). */
 struct Plan {
+    /** `[scale_rows, columns]`, one row for all or one for each. */
+    const Scale *scales;
     /** `[columns]`. */
     const Column *columns;
-    /** `[rotations]`: first columns. */
-    const uint32_t *rotations;
-    /** Of a chunk; values of a latent row; columns; rotations; values of a state. */
-    uint32_t rows, width, count, rotation_count, state_width;
+    /** `[rotations]`. */
+    const Rotation *rotations;
+    /** `[poses]`. */
+    const Pose *poses;
+    /** Of a chunk; values of a latent row; columns; values of a state. */
+    uint32_t rows, width, count, state_width;
+    uint32_t scale_rows, rotation_count, pose_count;
     uint32_t unused;
 };
 
-static_assert(sizeof(Plan) == 40, "as native/src/cuda/chunk.rs has it");
+static_assert(sizeof(Scale) == 32 && sizeof(Column) == 40 && sizeof(Rotation) == 8 && sizeof(Pose) == 16 &&
+                  sizeof(Verdict) == 28 && sizeof(Plan) == 64,
+              "as native/src/cuda/chunk.rs has them");
 
-/** Columns of a row, at most (native/src/manifest.rs). */
-constexpr uint32_t COLUMNS_MAX = 64;
+/** Columns of a row, at most (native/src/manifest.rs), and poses, of nine each. */
+constexpr uint32_t COLUMNS_MAX = 64, POSES_MAX = COLUMNS_MAX / 9;
 
-DEVICE bool finite(float value) { return (bits_of(value) & 0x7f800000u) != 0x7f800000u; }
-
-DEVICE double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
-
-/** Gram-Schmidt on a rotation6d in place. False when its two columns span no plane; they are left as they are. */
-DEVICE bool orthonormalise(float *six) {
-    constexpr double LENGTH_MIN = 1e-6, SINE_MIN = 1e-4;
-    const double a1[3] = {six[0], six[1], six[2]}, a2[3] = {six[3], six[4], six[5]};
-    const double len1 = sqrt(dot(a1, a1)), len2 = sqrt(dot(a2, a2));
-    if (len1 < LENGTH_MIN || len2 < LENGTH_MIN) return false;
-    const double b1[3] = {a1[0] / len1, a1[1] / len1, a1[2] / len1};
-    const double along = dot(b1, a2);
-    const double across[3] = {a2[0] - along * b1[0], a2[1] - along * b1[1], a2[2] - along * b1[2]};
-    const double height = sqrt(dot(across, across));
-    if (height < SINE_MIN * len2) return false;
-    for (int axis = 0; axis < 3; axis++) {
-        six[axis] = static_cast<float>(b1[axis]);
-        six[axis + 3] = static_cast<float>(across[axis] / height);
-    }
-    return true;
-}
-
-/** A model's value in robot units. */
-DEVICE float unnormalised(const Column &column, float x, const float *state) {
-    const double base = column.relative_to < 0 ? 0.0 : static_cast<double>(state[column.relative_to]);
-    return static_cast<float>(static_cast<double>(x) * column.scale + column.offset + base);
+/** A model's value in robot units. `before`: the column's value in the row before as that is sent; none in row 0. */
+template <typename X>
+DEVICE float unnormalised(const Plan &plan, const X *latent, uint32_t row, uint32_t at, const float *state, const float *before,
+                          bool *is_finite) {
+    const Column &column = plan.columns[at];
+    if (column.source < 0) return 0.0f;
+    const Scale &scale = plan.scales[row % plan.scale_rows * plan.count + at];
+    const float x = load(latent[row * plan.width + column.source]);
+    double base = column.relative_to < 0 ? 0.0 : static_cast<double>(state[column.relative_to]);
+    if (column.velocity && before != nullptr) base = static_cast<double>(*before);
+    double model = static_cast<double>(x);
+    if (model < scale.low) model = scale.low;
+    if (model > scale.high) model = scale.high;
+    const float value = static_cast<float>(model * scale.factor + scale.offset + base);
+    // The model's value as well: a clip would hide an infinite one.
+    *is_finite = finite(x) && finite(value);
+    return value;
 }
 
 DEVICE float clamped(const Column &column, float value) {
@@ -104,10 +116,23 @@ DEVICE float start_of(const Column &column, const float *state) {
 
 DEVICE void start_rotations(const Plan &plan, float *start) {
     for (uint32_t rotation = 0; rotation < plan.rotation_count; rotation++) {
-        const uint32_t first = plan.rotations[rotation];
+        const uint32_t first = plan.rotations[rotation].at;
         bool compared = true;
         for (uint32_t at = first; at < first + 6; at++) compared = compared && plan.columns[at].jump_from >= 0;
-        if (compared) orthonormalise(start + first);
+        if (compared) settle(COLUMNS, start + first);
+    }
+}
+
+/** Rotations of one row to their form on the wire, then its poses to absolute ones. `told(kind, index)` of what is none. */
+template <typename Told>
+DEVICE void turn_row(const Plan &plan, const Matrix *turns, const float *state, float *row, Told told) {
+    for (uint32_t index = 0; index < plan.rotation_count; index++) {
+        const Rotation &rotation = plan.rotations[index];
+        if (!settle(rotation.form, row + rotation.at)) told(false, index);
+    }
+    for (uint32_t index = 0; index < plan.pose_count; index++) {
+        const Pose &pose = plan.poses[index];
+        if (!compose(turns[index], state + pose.state_position, row + pose.position, row + pose.rotation)) told(true, index);
     }
 }
 
@@ -118,16 +143,20 @@ DEVICE void note(uint32_t *place, uint32_t at) {
 /** The reference: one chunk, one loop after the other. */
 template <typename X>
 DEVICE void decode(const Plan &plan, const X *latent, const float *state, float *values, Verdict *verdict) {
-    Verdict found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
+    Verdict found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
+    Matrix turns[POSES_MAX];
+    for (uint32_t pose = 0; pose < plan.pose_count; pose++) turns[pose] = turn_of(state + plan.poses[pose].state_rotation);
     for (uint32_t row = 0; row < plan.rows; row++) {
         float *to = values + row * plan.count;
         for (uint32_t at = 0; at < plan.count; at++) {
-            to[at] = unnormalised(plan.columns[at], load(latent[row * plan.width + at]), state);
-            if (!finite(to[at])) note(&found.not_finite, row * plan.count + at);
+            bool is_finite = true;
+            to[at] = unnormalised(plan, latent, row, at, state, row == 0 ? nullptr : to + at - plan.count, &is_finite);
+            if (!is_finite) note(&found.not_finite, row * plan.count + at);
         }
-        for (uint32_t rotation = 0; rotation < plan.rotation_count; rotation++) {
-            if (!orthonormalise(to + plan.rotations[rotation])) note(&found.no_rotation, row * plan.rotation_count + rotation);
-        }
+        turn_row(plan, turns, state, to, [&](bool is_pose, uint32_t index) {
+            if (is_pose) note(&found.no_pose, row * plan.pose_count + index);
+            else note(&found.no_rotation, row * plan.rotation_count + index);
+        });
         for (uint32_t at = 0; at < plan.count; at++) {
             const float robot = to[at];
             to[at] = clamped(plan.columns[at], robot);
@@ -158,34 +187,58 @@ DEVICE void chunk_v1(const Plan *plan, const X *latents, const float *states, fl
            chunks + static_cast<size_t>(at) * plan->rows * plan->count, verdicts + at);
 }
 
+/** A column of velocities, one row after the other, clamped: its other passes find nothing to do. */
+template <typename X>
+DEVICE void integrate(const Plan &plan, const X *latent, uint32_t column, const float *state, float *values, Verdict *found) {
+    const float *before = nullptr;
+    for (uint32_t row = 0; row < plan.rows; row++) {
+        const uint32_t at = row * plan.count + column;
+        bool is_finite = true;
+        const float robot = unnormalised(plan, latent, row, column, state, before, &is_finite);
+        values[at] = clamped(plan.columns[column], robot);
+        before = values + at;
+        if (!is_finite) atomicMin(&found->not_finite, at);
+        if (values[at] == robot) continue;
+        atomicAdd(&found->clamped, 1);
+        atomicMin(&found->outside, at);
+    }
+}
+
 /** A block per chunk, of any number of threads. Grid: chunks. */
 template <typename X>
 DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *states, float *chunks, Verdict *verdicts,
                      uint32_t batch) {
     __shared__ Verdict found;
     __shared__ float start[COLUMNS_MAX];
+    __shared__ Matrix turns[POSES_MAX];
     const Plan plan = *shared_plan;
     const uint32_t chunk = blockIdx.x, values = plan.rows * plan.count;
     if (chunk >= batch) return;
     const X *latent = latents + static_cast<size_t>(chunk) * plan.rows * plan.width;
     const float *state = states + chunk * plan.state_width;
     float *to = chunks + static_cast<size_t>(chunk) * values;
-    if (threadIdx.x == 0) found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
+    if (threadIdx.x == 0) found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
     __syncthreads();
     for (uint32_t at = threadIdx.x; at < values; at += blockDim.x) {
         const uint32_t row = at / plan.count, column = at % plan.count;
-        const float value = unnormalised(plan.columns[column], load(latent[row * plan.width + column]), state);
-        to[at] = value;
-        if (!finite(value)) atomicMin(&found.not_finite, at);
+        if (plan.columns[column].velocity) continue;
+        bool is_finite = true;
+        to[at] = unnormalised(plan, latent, row, column, state, nullptr, &is_finite);
+        if (!is_finite) atomicMin(&found.not_finite, at);
+    }
+    for (uint32_t column = threadIdx.x; column < plan.count; column += blockDim.x) {
+        if (plan.columns[column].velocity) integrate(plan, latent, column, state, to, &found);
+    }
+    for (uint32_t pose = threadIdx.x; pose < plan.pose_count; pose += blockDim.x) {
+        turns[pose] = turn_of(state + plan.poses[pose].state_rotation);
     }
     for (uint32_t at = threadIdx.x; at < plan.count; at += blockDim.x) start[at] = start_of(plan.columns[at], state);
     __syncthreads();
     for (uint32_t row = threadIdx.x; row < plan.rows; row += blockDim.x) {
-        for (uint32_t rotation = 0; rotation < plan.rotation_count; rotation++) {
-            if (!orthonormalise(to + row * plan.count + plan.rotations[rotation])) {
-                atomicMin(&found.no_rotation, row * plan.rotation_count + rotation);
-            }
-        }
+        turn_row(plan, turns, state, to + row * plan.count, [&](bool is_pose, uint32_t index) {
+            if (is_pose) atomicMin(&found.no_pose, row * plan.pose_count + index);
+            else atomicMin(&found.no_rotation, row * plan.rotation_count + index);
+        });
     }
     if (threadIdx.x == blockDim.x - 1) start_rotations(plan, start);
     __syncthreads();

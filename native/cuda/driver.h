@@ -4,7 +4,7 @@
  * about a real driver.
  *
  * Who reads or writes outside of an allocation crashes. `cpu_backwards(1)` turns the order of blocks and threads around (target.h);
- * `cpu_memory_left(bytes)` bounds one allocation.
+ * `cpu_memory_left(bytes)` bounds one allocation. Contexts, streams, events and registered host memory are in driver_host.h.
  */
 #pragma once
 #include <sys/mman.h>
@@ -63,6 +63,8 @@ inline void release(uint8_t *given) {
 
 }  // namespace cpu
 
+#include "driver_host.h"
+
 extern "C" {
 
 void cpu_backwards(int backwards) { cpu::backwards = backwards != 0; }
@@ -75,24 +77,6 @@ int cuDeviceGet(int *device, int index) {
     *device = index;
     return index == 0 ? cpu::SUCCESS : cpu::NO_DEVICE;
 }
-
-int cuDevicePrimaryCtxRetain(void **context, int) {
-    *context = &cpu::backwards;
-    return cpu::SUCCESS;
-}
-
-int cuDevicePrimaryCtxRelease_v2(int) { return cpu::SUCCESS; }
-
-int cuCtxSetCurrent(void *) { return cpu::SUCCESS; }
-
-int cuStreamCreate(void **stream, unsigned) {
-    *stream = &cpu::backwards;
-    return cpu::SUCCESS;
-}
-
-int cuStreamDestroy_v2(void *) { return cpu::SUCCESS; }
-
-int cuStreamSynchronize(void *) { return cpu::SUCCESS; }
 
 int cuModuleLoadData(void **module, const void *image) {
     *module = &cpu::backwards;
@@ -141,9 +125,14 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 }
 
 int cuGetErrorName(int code, const char **name) {
-    *name = code == cpu::OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : code == cpu::BAD_IMAGE   ? "CUDA_ERROR_INVALID_IMAGE"
-                                       : "CUDA_ERROR_NOT_FOUND";
+    *name = code == cpu::OUT_OF_MEMORY        ? "CUDA_ERROR_OUT_OF_MEMORY"
+            : code == cpu::BAD_IMAGE          ? "CUDA_ERROR_INVALID_IMAGE"
+            : code == cpu::INVALID_CONTEXT    ? "CUDA_ERROR_INVALID_CONTEXT"
+            : code == cpu::NOT_READY          ? "CUDA_ERROR_NOT_READY"
+            : code == cpu::ALREADY_REGISTERED ? "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"
+            : code == cpu::NOT_REGISTERED     ? "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"
+            : code == cpu::INVALID_VALUE      ? "CUDA_ERROR_INVALID_VALUE"
+                                              : "CUDA_ERROR_NOT_FOUND";
     return cpu::SUCCESS;
 }
 

@@ -61,6 +61,18 @@ fn done(result: Result<(), Failure>) -> Result<i32, Failure> {
     result.map(|()| Status::Ok as i32)
 }
 
+/// Writes a text that fits; its length, or the length needed.
+///
+/// # Safety
+/// `to` is writable for `to_len` bytes, or null.
+unsafe fn written(text: &str, to: *mut u8, to_len: u32) -> i32 {
+    if text.len() <= to_len as usize && !to.is_null() {
+        // SAFETY: `to` is writable for `to_len` bytes, at least the text's.
+        unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len()) };
+    }
+    text.len() as i32
+}
+
 /// # Safety
 /// `start` must be readable for `len` bytes, which live as long as the caller's frame.
 unsafe fn text<'a>(start: *const u8, len: u32) -> Result<&'a str, Failure> {
@@ -104,18 +116,18 @@ pub extern "C" fn tendon_layout() -> *const c_char {
     LAYOUT.get_or_init(|| CString::new(layout::json()).unwrap_or_default()).as_ptr()
 }
 
-/// Makes a device be played by the CPU in the loads that follow (`rehearsal.rs`); no text ends it. For tests: the product never
+/// Makes devices be played by the CPU in the loads that follow (`rehearsal.rs`); no text ends it. For tests: the product never
 /// calls it.
 ///
 /// # Safety
-/// Pointers as the module's rules say; `plan` is JSON.
+/// Pointers as the module's rules say; `plan` is JSON, a list.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tendon_rehearse(plan: *const u8, plan_len: u32) -> i32 {
     answer(|| {
         // SAFETY: the caller's pointers, by the rules above.
         let plan = unsafe { text(plan, plan_len) }?;
-        let rehearsal = if plan.is_empty() { None } else { Some(serde_json::from_str(plan)) };
-        rehearsal::set(rehearsal.transpose().map_err(|error| Failure::new(Status::Misuse, error.to_string()))?);
+        let rehearsals = if plan.is_empty() { Ok(Vec::new()) } else { serde_json::from_str(plan) };
+        rehearsal::set(rehearsals.map_err(|error| Failure::new(Status::Misuse, error.to_string()))?);
         Ok(Status::Ok as i32)
     })
 }
@@ -171,7 +183,7 @@ pub unsafe extern "C" fn tendon_close(handle: *mut Engine) -> i32 {
 }
 
 /// Starts loading a model from a load plan (JSON, see `manifest::LoadPlan`). Returns its ticket; the completion says
-/// when it has run once on every replica, or `Status::Load`.
+/// when it has run once on every replica, or `Status::Load`, or, where that is known, `OutOfMemory`, `DeviceLost` or `BadBundle`.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -202,11 +214,8 @@ pub unsafe extern "C" fn tendon_placement(handle: *const Engine, model: f64, to:
     answer(|| {
         // SAFETY: the caller's pointers.
         let json = unsafe { engine(handle) }?.placement(Ticket::from_wire(model))?;
-        if json.len() <= to_len as usize && !to.is_null() {
-            // SAFETY: `to` is writable for `to_len` bytes, at least the text's.
-            unsafe { std::ptr::copy_nonoverlapping(json.as_ptr(), to, json.len()) };
-        }
-        Ok(json.len() as i32)
+        // SAFETY: as above.
+        Ok(unsafe { written(&json, to, to_len) })
     })
 }
 

@@ -2,8 +2,10 @@
 //!
 //! WebGPU takes the fastest of them by itself. Asked here is only whether it could be a GPU, before `auto` tries.
 
+use crate::driver::words;
 use libloading::Library;
 use std::ffi::{c_char, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
@@ -80,12 +82,13 @@ impl Adapters {
 /// Type and name of each adapter.
 fn found() -> Result<Vec<(u32, String)>, String> {
     // SAFETY: the system's Vulkan loader; it and its drivers run their initialisers, as they will when WebGPU opens them.
-    let library = unsafe { Library::new("libvulkan.so.1") }.map_err(|error| format!("Vulkan is missing: {error}"))?;
+    let library =
+        unsafe { Library::new("libvulkan.so.1") }.map_err(|error| format!("Vulkan is missing: {}", words(&error)))?;
     // Never closed: drivers leave threads and thread-local state behind.
-    let library: &'static Library = Box::leak(Box::new(library));
+    let library = ManuallyDrop::new(library);
     // SAFETY: the names and types are those of Vulkan 1.0.
     let (create, enumerate, properties, destroy) = unsafe {
-        let missing = |error: libloading::Error| format!("libvulkan.so.1 is no Vulkan loader: {error}");
+        let missing = |error: libloading::Error| format!("libvulkan.so.1 is no Vulkan loader: {}", words(&error));
         (
             *library.get::<CreateInstance>(b"vkCreateInstance\0").map_err(missing)?,
             *library.get::<EnumerateDevices>(b"vkEnumeratePhysicalDevices\0").map_err(missing)?,

@@ -4,20 +4,22 @@
 use crate::graph::{OnCpu, on_cpu};
 use crate::shapes;
 use ort::session::Session;
-use std::collections::HashSet;
 use std::path::Path;
 
-/// Refuses a session in which a node runs on the CPU that does not compute a shape. It was opened with `graph::RECORD` from the file at `path`.
-pub fn check(session: &Session, path: &Path) -> Result<(), String> {
+/// Refuses a session in which a node runs on the CPU that does not compute a shape. It was opened with `graph::RECORD` from the file at
+/// `path`, or from `made`, which was made of it.
+pub fn check(session: &Session, path: &Path, made: Option<&[u8]>) -> Result<(), String> {
     let on_cpu = on_cpu(session)?;
     if on_cpu.is_empty() {
         return Ok(());
     }
-    refuse(&on_cpu, &shapes::of(path)?)
+    let shapes = made.map_or_else(|| shapes::of(path), shapes::of_bytes)?;
+    refuse(&on_cpu, |node| shapes.contains(&node.name))
 }
 
-fn refuse(on_cpu: &[OnCpu], shapes: &HashSet<String>) -> Result<(), String> {
-    let strays: Vec<&OnCpu> = on_cpu.iter().filter(|node| !shapes.contains(&node.name)).collect();
+/// Refuses nodes on the CPU that are not `allowed` there; the sentence names the first.
+pub fn refuse(on_cpu: &[OnCpu], allowed: impl Fn(&OnCpu) -> bool) -> Result<(), String> {
+    let strays: Vec<&OnCpu> = on_cpu.iter().filter(|node| !allowed(node)).collect();
     let Some(first) = strays.first() else { return Ok(()) };
     let more = if strays.len() > 1 { format!(" and {} more nodes", strays.len() - 1) } else { String::new() };
     Err(format!("it cannot run {} '{}'{more} of the graph, which the CPU would have to", first.operator, first.name))
@@ -29,15 +31,17 @@ mod tests {
     use crate::graph::RECORD;
     use crate::onnx::{graph_with, node};
     use crate::runtime;
+    use std::collections::HashSet;
 
     #[test]
     fn nodes_that_compute_shapes_may_run_on_the_cpu_and_the_first_other_one_is_named() {
         let assigned = |name: &str, operator: &str| OnCpu { name: name.into(), operator: operator.into() };
         let shapes = HashSet::from(["rows".to_string()]);
-        assert_eq!(refuse(&[assigned("rows", "Shape")], &shapes), Ok(()));
+        let named = |node: &OnCpu| shapes.contains(&node.name);
+        assert_eq!(refuse(&[assigned("rows", "Shape")], named), Ok(()));
         let strays = [assigned("rows", "Shape"), assigned("ids", "Gather"), assigned("mask", "Where")];
         assert_eq!(
-            refuse(&strays, &shapes),
+            refuse(&strays, named),
             Err("it cannot run Gather 'ids' and 1 more nodes of the graph, which the CPU would have to".into())
         );
     }
@@ -64,7 +68,7 @@ mod tests {
         names.sort();
         assert_eq!(names, ["kept", "named", "size"]);
         assert_eq!(
-            check(&session, &file),
+            check(&session, &file, None),
             Err("it cannot run NonZero 'kept' of the graph, which the CPU would have to".into())
         );
         std::fs::remove_file(&file).expect("gone");

@@ -5,13 +5,16 @@
 //!
 //! **No GPU has run any of this yet.** What has run is everything of it on a CPU: the same kernels compiled as C++ behind a library that
 //! answers as the driver does (`native/cuda/driver.h`), loaded and launched by this code (`native/tests/kernels/`). The engine does
-//! not use it before a GPU has.
+//! not use the kernels before a GPU has. What it uses, beside ONNX Runtime, is `context.rs` and `stream.rs` (`card.rs` says for what):
+//! tested against that library too, and refused by a driver they cost nothing but what they were for.
 
 mod calls;
 pub mod chunk;
+pub mod context;
 pub mod device;
 pub mod flow;
 pub mod frame;
+pub mod stream;
 
 use std::ffi::c_void;
 
@@ -60,6 +63,8 @@ pub enum CudaError {
     NoDevice(i32),
     /// The device has no room for so many bytes.
     OutOfMemory(usize),
+    /// The host has no memory, or this process may not lock it, for so many bytes.
+    Unlockable(usize),
     /// The device code has nothing for this device, or was made for a newer driver.
     BadModule(String),
     /// The device code has no kernel of that name.
@@ -76,6 +81,7 @@ impl std::fmt::Display for CudaError {
             CudaError::NoDriver(reason) => write!(to, "the NVIDIA driver cannot be used: {reason}"),
             CudaError::NoDevice(index) => write!(to, "there is no CUDA device {index}"),
             CudaError::OutOfMemory(bytes) => write!(to, "the device has no room for {bytes} bytes more"),
+            CudaError::Unlockable(bytes) => write!(to, "cuMemHostRegister: no room to page-lock {bytes} bytes more"),
             CudaError::BadModule(reason) => write!(to, "the device cannot take the kernels of this build: {reason}"),
             CudaError::NoKernel(name) => write!(to, "the kernels of this build lack {name}"),
             CudaError::DeviceLost(reason) => write!(to, "the device is lost: {reason}"),

@@ -4,6 +4,8 @@ mod load;
 
 use crate::allocator;
 use crate::completion::{Completion, Completions, panics};
+use crate::devices::Devices;
+use crate::episode::{Held, Moves};
 use crate::frame::Dropped;
 use crate::jpeg::Library;
 use crate::layout::{
@@ -75,7 +77,9 @@ impl Engine {
         let runs = Arc::new(RunSlots::new(options.chunks_max as usize));
         let threads = options.decode_threads as usize;
         let pool = Pool::start(&library, threads, frames_max * MODELS_MAX, &runs, &completions).map_err(fail)?;
-        let host = Arc::new(Host { runtime: runtime.to_path_buf(), jpeg: library, runs, frames_max, completions });
+        let devices = Devices::default();
+        let host =
+            Arc::new(Host { runtime: runtime.to_path_buf(), jpeg: library, runs, frames_max, completions, devices });
         let slot = |index| ModelSlot {
             word: Word::new(Kind::Model, 0, index),
             place: Mutex::new(Place::Free),
@@ -113,6 +117,17 @@ impl Engine {
         Ok(self.model(ticket)?.placement())
     }
 
+    /// What each device holds and how it is, as JSON.
+    pub fn device_figures(&self) -> String {
+        let figures = self.host.devices.figures(|lane| self.pool.waiting(lane));
+        serde_json::to_string(&figures).expect("plain strings")
+    }
+
+    /// Lets the replicas of a device end what they have and take no more.
+    pub fn drain(&self, device: &str) -> Answer<()> {
+        self.host.devices.drain(device).map_err(|text| Failure::new(Status::Misuse, text))
+    }
+
     /// Tokens of an observation.
     pub fn measure(&self, request: &ObserveRequest, instruction: &str) -> Answer<u32> {
         Ok(self.model(Ticket::from_wire(request.model))?.measure(request, instruction)? as u32)
@@ -133,8 +148,8 @@ impl Engine {
             return misuse("the JPEG is longer than its bound");
         }
         let busy = || Failure::new(Status::Busy, "every frame slot is taken");
-        let ticket = model.frames.put(jpeg).ok_or_else(busy)?;
-        if !self.pool.submit(&model.frames, turn, ticket) {
+        let ticket = model.frames.put(camera as usize, jpeg).ok_or_else(busy)?;
+        if !self.pool.submit(&model.frames, model.lanes(), turn, ticket) {
             model.frames.refuse(ticket);
             return Err(busy());
         }
@@ -237,7 +252,8 @@ impl Engine {
     pub fn stats(&self) -> Stats {
         let runs = &self.host.runs.stats;
         let (tensor_bytes, locked_bytes) = memory::totals();
-        let (mut frames_free, mut slots_held, mut memory_bytes_held) = (0, 0, 0);
+        let mut frames_free = 0;
+        let (mut held, mut moved) = (Held::default(), [0; 3]);
         let (mut replicas, mut replicas_out) = (0, 0);
         for slot in self.models.iter() {
             if let Place::Ready(model) = &*lock(&slot.place)
@@ -246,9 +262,12 @@ impl Engine {
                 frames_free += model.frames.free() as u32;
                 replicas += model.running.len() as u32;
                 replicas_out += model.running.iter().filter(|running| running.lost().is_some()).count() as u32;
-                for (slots, bytes) in model.episodes.iter().map(|episodes| episodes.held()) {
-                    slots_held += slots as u32;
-                    memory_bytes_held += bytes as u64;
+                for episodes in &model.episodes {
+                    held += episodes.held();
+                    let Moves { parked, brought_back, us } = &episodes.moves;
+                    for (sum, counter) in moved.iter_mut().zip([parked, brought_back, us]) {
+                        *sum += counter.load(Ordering::Relaxed);
+                    }
                 }
             }
         }
@@ -265,12 +284,16 @@ impl Engine {
             tensor_bytes,
             frames_free,
             chunks_free: self.host.runs.free_count() as u32,
-            slots_held,
-            memory_bytes_held,
+            slots_held: held.slots as u32,
+            memory_bytes_held: held.bytes as u64,
+            slots_parked: held.parked as u32,
+            parked_bytes_held: held.parked_bytes as u64,
+            sessions_parked: moved[0],
+            sessions_brought_back: moved[1],
+            parking_us: moved[2],
             replicas,
             replicas_out,
             panics: panics(),
-            reserved: 0,
         }
     }
 

@@ -1,56 +1,70 @@
 //! Episode memory of one replica: one slot per session, addressed by index.
 //!
-//! Every cache of the graphs has one tensor `[slots, …]` of committed rows and one of staged rows, bound once. A run reads its
-//! slot's committed rows and writes its new block to the slot's staged rows; `settle` keeps or discards the block. A kept block is
-//! copied when the slot is used next, so that no caller waits for the copy. A run that fails, is cancelled or is discarded
-//! changes nothing.
+//! Every cache of the graphs has committed rows and staged rows in each place, bound once: in the memory of the replica's device, on a CPU
+//! in that of the host. A run reads its slot's committed rows and writes its new block to the slot's staged rows; `settle` keeps or
+//! discards the block. A kept block is copied when the slot is used next, so that no caller waits for the copy. A run that fails, is
+//! cancelled or is discarded changes nothing.
+//!
+//! There may be more slots than places. A run whose slot has no place takes a free one, or that of the slot that was not used for the
+//! longest, whose rows are parked in host memory; they are brought back, to any place, when a run of theirs begins. All of this is done by
+//! the replica's thread between two runs, so that no other thread waits for a copy, and a run cannot meet rows that move.
 
+mod device;
+#[cfg(test)]
+mod device_tests;
 mod digest;
+mod finite;
+mod held;
+mod host;
+mod layout;
+#[cfg(test)]
+mod parking_tests;
+mod rows;
+mod seats;
+mod storage;
 #[cfg(test)]
 mod tests;
+mod used;
 
-use self::digest::Fnv;
-use crate::manifest::{Dim, Manifest, MemoryFacts, Port, Role};
+pub use device::DeviceRows;
+pub use held::{Held, Moves};
+pub use storage::Address;
+
+use self::layout::{Layout, Write};
+use self::rows::Rows;
+use self::seats::{BLOCKS_BESIDE, Home, Seats};
+use self::used::Used;
+use crate::manifest::{Manifest, MemoryFacts};
 use crate::memory::Block;
+use crate::room::{self, fit};
 use crate::sync::lock;
-use std::hash::Hasher;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::time::Instant;
 
-/// Memory for the slots of one replica, and their number at most, if the configuration does not set the number.
-const MEMORY_BYTES_MAX: usize = 1 << 30;
-const SLOTS_MAX: usize = 64;
+/// Places at most, if the configuration does not set their number: each has bindings of its own.
+const PLACES_MAX: usize = 64;
+/// Slots at most.
+const SLOTS_MOST: usize = 1 << 16;
 /// More than this is a mistake in the configuration.
 const MEMORY_BYTES_MOST: usize = 1 << 40;
 
-/// Committed and staged rows of one cache.
-struct Cache {
-    /// Name of the block in prefill and extend.
-    name: String,
-    /// The rows of one slot are `[leads, tokens, width]`.
-    leads: usize,
-    width: usize,
-    committed: Block<f32>,
-    staged: Block<f32>,
-}
-
-/// State of one slot.
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    /// Committed latent frames.
-    frames: usize,
-    /// A run has the slot, until it is settled.
-    taken: bool,
-    /// The block that this run has written, if it is kept.
-    staged: Option<Write>,
-    /// A kept block that is not copied yet.
-    pending: Option<Write>,
-}
-
-/// Latent frames from `from` on.
+/// What the configuration says of the sessions of one replica.
 #[derive(Clone, Copy)]
-struct Write {
-    from: usize,
-    frames: usize,
+pub struct Asked {
+    /// Places; None: as many as the memory can.
+    pub places: Option<usize>,
+    /// Bytes of host memory for parked sessions; None: as much as the places take, if an eighth of what is available has room for it.
+    pub parked_bytes_max: Option<u64>,
+}
+
+/// How many sessions a replica takes, decided once it has run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Seating {
+    /// Sessions whose memory lies where the graphs read it.
+    pub places: usize,
+    /// Sessions beside them that can be parked.
+    pub parked: usize,
 }
 
 /// How a run reads and writes its slot.
@@ -77,67 +91,87 @@ pub enum Entry {
 
 /// The slots of one replica.
 pub struct Episodes {
-    facts: MemoryFacts,
-    caches: Vec<Cache>,
-    slots: Vec<Mutex<Slot>>,
+    rows: Rows,
+    asked: Asked,
+    /// Why its rows lie on the host though its replica computes on a device.
+    refusal: Mutex<Option<String>>,
+    seats: Mutex<Seats>,
+    /// Slots that sessions may have.
+    count: AtomicUsize,
+    /// Host memory for parked rows, used only where it was written.
+    blocks: OnceLock<Vec<Block<u8>>>,
+    /// Bytes of this machine that were promised to sessions.
+    used: Used,
+    /// Counters.
+    pub moves: Moves,
 }
 
 impl Episodes {
-    /// Memory for `slots` sessions, all of it allocated now; the error is a sentence.
-    pub fn new(manifest: &Manifest, facts: MemoryFacts, slots: Option<usize>) -> Result<Episodes, String> {
-        let blocks: Vec<&Port> =
-            manifest.graphs.prefill.outputs.iter().filter(|port| port.role == Role::Block).collect();
-        if blocks.is_empty() {
-            return Err("a model with memory has no block to keep".into());
-        }
-        let sizes = |port: &Port| -> Result<(usize, usize), String> {
-            let fixed = |dim: &Dim| if let Dim::Fixed(size) = dim { Some(*size) } else { None };
-            let dims: Option<Vec<usize>> = port.shape.iter().map(fixed).collect();
-            match dims.as_deref() {
-                Some([leads @ .., tokens, width]) if *tokens == facts.block_tokens() => {
-                    Ok((leads.iter().product(), *width))
-                }
-                _ => Err(format!("{} is not [..., {}, width] of fixed sizes", port.name, facts.block_tokens())),
-            }
-        };
-        let rows: usize =
-            blocks.iter().map(|port| sizes(port).map(|(leads, width)| leads * width)).sum::<Result<_, _>>()?;
-        let slot_bytes = rows * size_of::<f32>() * (facts.window * facts.tokens + facts.block_tokens());
-        let fit = (MEMORY_BYTES_MAX / slot_bytes.max(1)).clamp(1, SLOTS_MAX);
-        let count = slots.unwrap_or(fit);
-        if count == 0 || count.checked_mul(slot_bytes).is_none_or(|bytes| bytes > MEMORY_BYTES_MOST) {
+    /// Places for sessions, of which `seat` decides how many are used; the error is a sentence. Nothing uses memory yet.
+    pub fn new(manifest: &Manifest, facts: MemoryFacts, asked: Asked) -> Result<Episodes, String> {
+        let layout = Layout::of(manifest, facts)?;
+        let slot_bytes = layout.slot_bytes();
+        let mapped = asked.places.unwrap_or_else(|| fit(room::host().bytes(), slot_bytes, PLACES_MAX));
+        if mapped == 0 || mapped.checked_mul(slot_bytes).is_none_or(|bytes| bytes > MEMORY_BYTES_MOST) {
             return Err(format!(
-                "{count} slots of {slot_bytes} bytes each are asked for; name at least 1, in 1 TiB at most"
+                "{mapped} slots of {slot_bytes} bytes each are asked for; name at least 1, in 1 TiB at most"
             ));
         }
-        let caches = blocks
-            .iter()
-            .map(|port| {
-                let (leads, width) = sizes(port)?;
-                let committed = Block::locked(count * leads * facts.window * facts.tokens * width)?;
-                let staged = Block::locked(count * leads * facts.block_tokens() * width)?;
-                Ok(Cache { name: port.name.clone(), leads, width, committed, staged })
-            })
-            .collect::<Result<_, String>>()?;
-        Ok(Episodes { facts, caches, slots: (0..count).map(|_| Mutex::default()).collect() })
+        Ok(Episodes::over(Rows::new(layout, mapped), asked))
+    }
+
+    fn over(rows: Rows, asked: Asked) -> Episodes {
+        let mapped = rows.places();
+        Episodes {
+            rows,
+            asked,
+            refusal: Mutex::new(None),
+            seats: Mutex::new(Seats::new(mapped)),
+            count: AtomicUsize::new(mapped),
+            blocks: OnceLock::new(),
+            used: Used::new(mapped, &room::PROMISED),
+            moves: Moves::default(),
+        }
+    }
+
+    /// Decides how many sessions the replica takes: `bytes` is what its sessions may use where their memory lies, `host_bytes` what may
+    /// be parked if the configuration says nothing. Once, while all slots are empty and none is used.
+    pub fn seat(&self, bytes: u64, host_bytes: u64) -> Result<Seating, String> {
+        let slot_bytes = self.slot_bytes();
+        let places = self.asked.places.unwrap_or_else(|| fit(bytes, slot_bytes, self.places()));
+        let parked = match self.asked.parked_bytes_max {
+            Some(most) => usize::try_from(most / slot_bytes as u64).unwrap_or(usize::MAX),
+            None => usize::try_from(host_bytes / slot_bytes as u64).unwrap_or(usize::MAX).min(places),
+        };
+        let parked = parked.min(SLOTS_MOST.saturating_sub(places)).min(MEMORY_BYTES_MOST / slot_bytes);
+        if parked > 0 {
+            let blocks = Block::several(slot_bytes, parked + BLOCKS_BESIDE, false)?;
+            if self.blocks.set(blocks).is_err() {
+                return Err("its sessions have their seats already".into());
+            }
+        }
+        lock(&self.seats).lay_out(places, parked);
+        self.count.store(places + parked, Ordering::Release);
+        // What lies on a device is used already.
+        let on_host = if self.is_on_device() { parked } else { places + parked };
+        self.used.promise(on_host * slot_bytes, self.blocks.get().map_or(0, Vec::len));
+        Ok(Seating { places, parked })
+    }
+
+    /// Bytes of one session at most: all its rows, and a block that is not settled.
+    pub fn slot_bytes(&self) -> usize {
+        self.rows.layout.slot_bytes()
     }
 
     /// Number of slots.
     pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Address of slot 0 and values from one slot to the next, for the committed or the staged rows of a cache.
-    pub fn address(&self, name: &str, role: Role) -> Option<(*mut f32, usize)> {
-        let cache = self.caches.iter().find(|cache| cache.name == name)?;
-        let block = if role == Role::Memory { &cache.committed } else { &cache.staged };
-        Some((block.address(), block.len() / self.slots.len()))
+        self.count.load(Ordering::Acquire)
     }
 
     /// How the next run on this slot will read and write; None for a slot that does not exist.
     pub fn plan(&self, slot: usize) -> Option<Pass> {
-        let MemoryFacts { window, first, later, .. } = self.facts;
-        let kept = lock(self.slots.get(slot)?).frames;
+        let MemoryFacts { window, first, later, .. } = self.rows.layout.facts;
+        let kept = lock(&self.seats).slots.get(slot)?.frames;
         Some(if kept == 0 {
             Pass { entry: Entry::First, kept, written: first }
         } else if kept + later <= window {
@@ -149,25 +183,114 @@ impl Episodes {
 
     /// Reserves the slot for a run. False while another one has it.
     pub fn take(&self, slot: usize) -> bool {
-        !std::mem::replace(&mut lock(&self.slots[slot]).taken, true)
+        !std::mem::replace(&mut lock(&self.seats).slots[slot].taken, true)
     }
 
-    /// Copies a kept block, before a run reads the committed rows. Called by the slot's run alone.
-    pub fn begin(&self, slot: usize) {
-        let pending = lock(&self.slots[slot]).pending.take();
-        if let Some(write) = pending {
-            self.carry_out(slot, write);
+    /// Sees to it that the slot's rows are in a place, a kept block among them; returns the place. Called by the thread of the replica
+    /// alone, before a run of the slot reads them.
+    pub fn begin(&self, slot: usize) -> Result<usize, String> {
+        let mut seats = lock(&self.seats);
+        seats.touch(slot);
+        let Home::Place(place) = seats.slots[slot].home else {
+            drop(seats);
+            return self.enter(slot);
+        };
+        let pending = seats.slots[slot].pending.take();
+        drop(seats);
+        self.carry_out(slot, place, pending)?;
+        Ok(place)
+    }
+
+    /// Copies a kept block of a slot that a run has. What cannot be copied is still to be.
+    fn carry_out(&self, slot: usize, place: usize, pending: Option<Write>) -> Result<(), String> {
+        let Some(write) = pending else { return Ok(()) };
+        self.carry_to(place, write).inspect_err(|_| {
+            let mut seats = lock(&self.seats);
+            // Others may have ended its run and emptied it.
+            if matches!(seats.slots[slot].home, Home::Place(own) if own == place) && seats.slots[slot].frames > 0 {
+                seats.slots[slot].pending = Some(write);
+            }
+        })
+    }
+
+    /// As `begin`, of a slot that has no place.
+    fn enter(&self, slot: usize) -> Result<usize, String> {
+        let begun = Instant::now();
+        let mut moved = false;
+        let free = lock(&self.seats).free_place();
+        let place = match free {
+            Some(place) => place,
+            None => {
+                moved = true;
+                self.park()?
+            }
+        };
+        let parked = lock(&self.seats).enter(slot);
+        let renewed = if parked.is_none_or(|(_, kept)| kept.committed == 0) { self.rows.renew(place) } else { Ok(()) };
+        let brought = renewed
+            .and_then(|()| parked.map_or(Ok(()), |(block, kept)| self.rows.bring_back(place, kept, self.block(block))));
+        if let Err(text) = brought {
+            lock(&self.seats).turned_back(slot, place);
+            return Err(text);
         }
+        if let Some((_, kept)) = parked {
+            self.uses(place, kept.committed);
+            self.moves.brought_back.fetch_add(1, Ordering::Relaxed);
+            moved = true;
+        }
+        let mut seats = lock(&self.seats);
+        if !seats.entered(slot, place) {
+            return Err("the memory slot was emptied".into());
+        }
+        let pending = seats.slots[slot].pending.take();
+        drop(seats);
+        self.carry_out(slot, place, pending)?;
+        if moved {
+            self.moves.us.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
+        }
+        Ok(place)
     }
 
-    /// Notes what the slot's run has written to its staged rows.
-    pub fn stage(&self, slot: usize, pass: Pass) {
-        lock(&self.slots[slot]).staged = Some(Write { from: pass.kept, frames: pass.written });
+    /// Parks the slot that was not used for the longest; its place is the caller's.
+    fn park(&self) -> Result<usize, String> {
+        let leaving = lock(&self.seats).leave();
+        let (place, mut pending) = (leaving.place, leaving.pending);
+        let copied = pending.map_or(Ok(()), |write| self.carry_to(place, write)).and_then(|()| {
+            pending = None;
+            self.rows.park(place, leaving.kept, self.block(leaving.block))
+        });
+        let mut seats = lock(&self.seats);
+        if let Err(text) = copied {
+            seats.stayed(leaving, pending);
+            return Err(text);
+        }
+        self.used.block(leaving.block, self.rows.parked_bytes(leaving.kept));
+        seats.left(leaving);
+        drop(seats);
+        self.moves.parked.fetch_add(1, Ordering::Relaxed);
+        Ok(place)
+    }
+
+    fn block(&self, index: usize) -> &Block<u8> {
+        &self.blocks.get().expect("what is parked has blocks")[index]
+    }
+
+    /// Gives memory of parked blocks that nobody uses back to the system. Called by one thread, beside all others.
+    pub fn give_back(&self) {
+        loop {
+            let Some(index) = lock(&self.seats).cool() else { return };
+            // SAFETY: the block is in no list and no slot has it until `cooled`.
+            unsafe { self.block(index).release() };
+            self.used.released(index);
+            lock(&self.seats).cooled(index);
+        }
     }
 
     /// Ends the slot's run: its staged block is kept or discarded.
     pub fn settle(&self, slot: usize, keep: bool) {
-        let mut state = lock(&self.slots[slot]);
+        let mut seats = lock(&self.seats);
+        seats.touch(slot);
+        let state = &mut seats.slots[slot];
         let staged = state.staged.take();
         if let (true, Some(write)) = (keep, staged) {
             // The run has begun, so nothing was pending.
@@ -177,72 +300,27 @@ impl Episodes {
         state.taken = false;
     }
 
-    /// Empties the slot. False while a run has it.
+    /// Empties the slot; its place, or its parked block, is free at once. False while a run has it.
     pub fn forget(&self, slot: usize) -> bool {
-        let mut state = lock(&self.slots[slot]);
-        if !state.taken {
-            *state = Slot::default();
+        let mut seats = lock(&self.seats);
+        let free = !seats.slots[slot].taken;
+        if free {
+            seats.forget(slot);
         }
-        !state.taken
+        free
     }
 
-    /// Slots that are not empty, and their bytes.
-    pub fn held(&self) -> (usize, usize) {
-        let frame_bytes: usize =
-            self.caches.iter().map(|cache| cache.leads * cache.width * self.facts.tokens * size_of::<f32>()).sum();
-        let frames = self.slots.iter().map(|slot| lock(slot).frames);
-        frames.fold((0, 0), |(slots, bytes), frames| (slots + usize::from(frames > 0), bytes + frames * frame_bytes))
-    }
-
-    /// Latent frames of a slot, and a digest of their values that is the same in every slot; None while a run has it.
-    pub fn look(&self, slot: usize) -> Option<(usize, u64)> {
-        if !self.take(slot) {
-            return None;
-        }
-        self.begin(slot);
-        let frames = lock(&self.slots[slot]).frames;
-        let mut digest = Fnv::default();
-        digest.write_usize(frames);
-        for cache in &self.caches {
-            for lead in 0..cache.leads {
-                let row = cache.lead_len(self.facts.window * self.facts.tokens);
-                let start = (slot * cache.leads + lead) * row;
-                // SAFETY: inside the block; `take` has made this thread the slot's only user.
-                let values = unsafe {
-                    std::slice::from_raw_parts(
-                        cache.committed.address().add(start),
-                        cache.lead_len(frames * self.facts.tokens),
-                    )
-                };
-                values.iter().for_each(|value| digest.write_u32(value.to_bits()));
+    /// What its slots hold.
+    pub fn held(&self) -> Held {
+        let mut held = Held::default();
+        for slot in &lock(&self.seats).slots {
+            held.slots += usize::from(slot.frames > 0);
+            held.bytes += self.rows.layout.bytes(slot.frames);
+            if let Home::Parked { kept, .. } = slot.home {
+                held.parked += 1;
+                held.parked_bytes += self.rows.parked_bytes(kept);
             }
         }
-        lock(&self.slots[slot]).taken = false;
-        Some((frames, digest.finish()))
-    }
-
-    /// Copies a kept block to the end of the committed rows. Called by the slot's only user.
-    fn carry_out(&self, slot: usize, write: Write) {
-        let MemoryFacts { window, tokens, .. } = self.facts;
-        for cache in &self.caches {
-            let (row, block) = (cache.lead_len(window * tokens), cache.lead_len(self.facts.block_tokens()));
-            for lead in 0..cache.leads {
-                let index = slot * cache.leads + lead;
-                // SAFETY: both ranges lie inside their blocks (`plan` keeps from + frames within the window), the blocks are
-                // two mappings, and whoever has taken the slot is the only user of its rows.
-                unsafe {
-                    let from = cache.staged.address().add(index * block);
-                    let to = cache.committed.address().add(index * row + cache.lead_len(write.from * tokens));
-                    std::ptr::copy_nonoverlapping(from, to, cache.lead_len(write.frames * tokens));
-                }
-            }
-        }
-    }
-}
-
-impl Cache {
-    /// Values of one lead with this many tokens.
-    fn lead_len(&self, tokens: usize) -> usize {
-        tokens * self.width
+        held
     }
 }

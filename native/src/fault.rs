@@ -1,4 +1,6 @@
-//! What goes wrong on purpose, for drills and tests, and how the failure of a device is told from that of a run.
+//! What goes wrong on purpose, for drills and tests, and how the failure of a device is told from that of a run or of a bundle.
+
+use crate::status::Status;
 
 /// What goes wrong with a run.
 #[repr(u32)]
@@ -18,6 +20,8 @@ pub enum Fault {
     Panic = 5,
     /// A frame of the run cannot be read.
     Feed = 6,
+    /// Its device has no memory left for it.
+    Memory = 7,
 }
 
 impl Fault {
@@ -30,6 +34,7 @@ impl Fault {
         ("device", Fault::Device),
         ("panic", Fault::Panic),
         ("feed", Fault::Feed),
+        ("memory", Fault::Memory),
     ];
 
     /// From its number in a request.
@@ -40,6 +45,9 @@ impl Fault {
 
 /// The text of a device that is lost, in the words of ONNX Runtime's CUDA provider.
 pub const DEVICE_LOST: &str = "CUDA failure 700: an illegal memory access was encountered ; GPU=0";
+
+/// The text of a device without memory, in the same words.
+pub const DEVICE_FULL: &str = "CUDA failure 2: out of memory ; GPU=0";
 
 /// Errors of CUDA after which every later call of the process fails as well (cudaError_t): ECC, NVLink, illegal address, launch
 /// time-out, destroyed context, device assert, hardware stack, illegal instruction, misaligned address, address space, program
@@ -61,6 +69,41 @@ pub fn is_device_failure(text: &str) -> bool {
     sticky || LOST.iter().any(|word| words.contains(word))
 }
 
+/// Words of an error that says that there is no memory: of CUDA, of ONNX Runtime's arenas, cuBLAS and cuDNN, TensorRT, WebGPU, the
+/// C++ library, and of our own blocks (`memory.rs`, `graph/device.rs`).
+const NO_MEMORY: &[&str] = &[
+    "out of memory",
+    "out_of_memory",
+    "outofmemory",
+    "failed to allocate memory",
+    "smaller than requested bytes",
+    "_status_alloc_failed",
+    "memory allocation error",
+    "bad_alloc",
+    "bytes of memory: cannot allocate",
+    "bytes of the device's memory",
+];
+
+/// Words of ONNX Runtime about a graph that no device can run.
+const NO_GRAPH: &[&str] =
+    &["load model from", "protobuf parsing failed", "invalid model", "not a registered function/op"];
+
+/// What an error of the runtime says about the future: of the device before that of the run, since a device that is lost also has no
+/// memory to give. `otherwise`: of any other error.
+pub fn status_of(text: &str, otherwise: Status) -> Status {
+    let words = text.to_ascii_lowercase();
+    let says = |list: &[&str]| list.iter().any(|word| words.contains(word));
+    if is_device_failure(text) {
+        Status::DeviceLost
+    } else if says(NO_MEMORY) {
+        Status::OutOfMemory
+    } else if says(NO_GRAPH) {
+        Status::BadBundle
+    } else {
+        otherwise
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,11 +119,35 @@ mod tests {
             assert!(is_device_failure(lost), "{lost}");
         }
         for run in [
-            "CUDA failure 2: out of memory ; GPU=0",
+            DEVICE_FULL,
             "Non-zero status code returned while running Gather node: indices element out of data bounds, idx=700",
             "the memory slot is gone",
         ] {
             assert!(!is_device_failure(run), "{run}");
+        }
+    }
+
+    #[test]
+    fn what_an_error_says_about_the_future_is_told_from_its_words() {
+        for (status, text) in [
+            (Status::DeviceLost, DEVICE_LOST),
+            (
+                Status::OutOfMemory,
+                "CUDA failure 2: out of memory ; GPU=0 ; hostname=robot ; expr=cudaMalloc((void**)&p, size);",
+            ),
+            (
+                Status::OutOfMemory,
+                "BFCArena::AllocateRawInternal Available memory of 1048576 is smaller than requested bytes of 8388608",
+            ),
+            (Status::OutOfMemory, "Failed to allocate memory for requested buffer of size 4096"),
+            (Status::OutOfMemory, "CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0"),
+            (Status::OutOfMemory, "std::bad_alloc"),
+            (Status::OutOfMemory, "no 4096 bytes of the device's memory: it refuses"),
+            (Status::OutOfMemory, "no 4096 bytes of memory: Cannot allocate memory (os error 12)"),
+            (Status::BadBundle, "Load model from /b/denoise.onnx failed:Protobuf parsing failed."),
+            (Status::Load, "OrtSessionOptionsAppendExecutionProvider_Cuda: Failed to load shared library"),
+        ] {
+            assert_eq!(status_of(text, Status::Load), status, "{text}");
         }
     }
 }

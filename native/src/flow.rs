@@ -3,15 +3,31 @@
 //! Euler: x starts as noise at `t_start`; `steps` times x ← x + (t_next − t) · v(x, t). Times, direction and sign are data of
 //! the bundle. With guidance the graphs have two branches, with and without instruction, which are combined to v here.
 
+mod grow;
+mod inputs;
+mod pictures;
+#[cfg(test)]
+mod ports_tests;
 mod resident;
 mod roles;
+mod timed;
+mod way;
+mod whole;
 
+pub use resident::memory_resides;
+pub use timed::DeviceTimes;
+pub use way::Way;
+pub use whole::Whole;
+
+use self::inputs::Inputs;
+use self::pictures::{Pictures, blacken};
 use self::resident::residents;
-use self::roles::{EntryRoles, NO_PORTS, Owner, Roles, bound};
-use crate::episode::{Entry, Episodes, Pass};
+use self::roles::{NO_PORTS, Owner, Roles, bound};
+use crate::card::Card;
+use crate::episode::{DeviceRows, Entry, Episodes, Pass};
 use crate::euler;
-use crate::graph::{Changed, Copies, DeviceBlock, Graph, Reach, Storage, Tensor, Terminator};
-use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Role};
+use crate::graph::{Binding, Bound, Changed, DeviceBlock, Graph, Mirrors, Reach, Tensor, Terminator};
+use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
 use crate::runtime::Threads;
 use crate::weights::Loaded;
 use std::path::{Path, PathBuf};
@@ -22,16 +38,26 @@ pub struct Network {
     prefill: Graph,
     extend: Option<Graph>,
     denoise: Graph,
+    /// The denoise graph has all steps in it.
+    whole: bool,
     tensors: Vec<Tensor>,
-    /// What the runs differ in, the largest last; with memory one for each session slot, all alike.
+    mirrors: Mirrors,
+    /// What the runs differ in, the largest last; with memory one for each place of a session, all alike.
     variants: Vec<Extent>,
     at: Roles,
+    inputs: Inputs,
     flow: Flow,
     branches: usize,
+    /// Values of one row of the latent.
+    action_width: usize,
     video: Option<Video>,
     guide_action: Option<f32>,
-    /// Keeps the memory alive that the graphs are bound to.
+    /// Latents of the rows that a chunk continues, as they were before the loop; empty on a model whose chunks continue none.
+    held: Vec<f32>,
+    /// Both keep the memory alive that the graphs are bound to.
     _episodes: Option<Arc<Episodes>>,
+    card: Card,
+    rows: Option<Arc<DeviceRows>>,
 }
 
 /// The latent of predicted frames: denoised together with the action's, then not used.
@@ -56,17 +82,19 @@ pub struct Graphs<T> {
 pub type Files = Graphs<PathBuf>;
 
 impl Files {
-    /// Opens the sessions in parallel: the start takes as long as the slowest.
+    /// Opens the sessions in parallel: the start takes as long as the slowest. `whole` takes the place of the step graph.
     pub fn open(
         &self,
         Threads { reader, step }: Threads,
-        open: impl Fn(&Path, u32) -> Result<Arc<Loaded>, String> + Sync,
+        whole: Option<&Whole>,
+        open: impl Fn((&Path, Option<&[u8]>), u32) -> Result<Arc<Loaded>, String> + Sync,
     ) -> Result<Graphs<Arc<Loaded>>, String> {
         let open = &open;
+        let made = whole.map(|whole| &whole.model[..]);
         std::thread::scope(|scope| {
-            let extend = self.extend.as_ref().map(|path| scope.spawn(move || open(path, reader)));
-            let denoise = scope.spawn(|| open(&self.denoise, step));
-            let prefill = open(&self.prefill, reader)?;
+            let extend = self.extend.as_ref().map(|path| scope.spawn(move || open((path, None), reader)));
+            let denoise = scope.spawn(|| open((&self.denoise, made), step));
+            let prefill = open((&self.prefill, None), reader)?;
             let joined = |handle: std::thread::ScopedJoinHandle<'_, Result<Arc<Loaded>, String>>| {
                 handle.join().unwrap_or_else(|_| Err("opening a graph panicked".into()))
             };
@@ -79,25 +107,27 @@ impl Network {
     /// Binds the sessions to tensors of their own. The error is a sentence.
     pub fn new(
         manifest: &Manifest,
-        sessions: Graphs<Arc<Loaded>>,
+        (sessions, whole): (Graphs<Arc<Loaded>>, Option<&Whole>),
         reach: Reach,
         options: &Arc<Terminator>,
         episodes: Option<Arc<Episodes>>,
     ) -> Result<Network, String> {
-        let variants = variants(manifest, reach, episodes.as_ref().map(|episodes| episodes.len()));
+        let variants = variants(manifest, reach, episodes.as_ref().map(|episodes| episodes.places()));
         let most = *variants.last().ok_or("it has no session slot")?;
         let graphs = &manifest.graphs;
         let stays = residents(graphs, &sessions, reach.home())?;
         // Each graph's own tensors. Blocks and memories belong to the episodes; extend writes to the outputs of prefill.
         let mut owned: Vec<(Owner, Tensor)> = Vec::new();
-        for (owner, ports) in [
+        let mut ports: Vec<(Owner, &Port)> = Vec::new();
+        for (owner, declared) in [
             (Owner::Prefill, &graphs.prefill.inputs),
             (Owner::Prefill, &graphs.prefill.outputs),
             (Owner::Extend, graphs.extend.as_ref().map_or(&NO_PORTS, |extend| &extend.inputs)),
             (Owner::Denoise, &graphs.denoise.inputs),
             (Owner::Denoise, &graphs.denoise.outputs),
         ] {
-            for port in ports.iter().filter(|port| port.from.is_none() && port.role != Role::Block) {
+            for port in declared.iter().filter(|port| port.from.is_none() && port.role != Role::Block) {
+                ports.push((owner, port));
                 let stays = owner == Owner::Prefill && port.role == Role::Cache && stays.contains(port.name.as_str());
                 owned.push((
                     owner,
@@ -110,60 +140,59 @@ impl Network {
                 ));
             }
         }
-        let graph = |session: Arc<Loaded>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
+        let at = Roles::find(manifest, most.batch, &owned)?;
+        // Before anything is bound: a graph must not outlive the memory that it is bound to.
+        let (owners, mut tensors): (Vec<Owner>, Vec<Tensor>) = owned.into_iter().unzip();
+        blacken(manifest, &ports, &mut tensors);
+        let written = Inputs::new(manifest, most.batch, &ports, &mut tensors)?;
+        let owned: Vec<(Owner, Tensor)> = owners.into_iter().zip(tensors).collect();
+        let video = roles::video(manifest, &owned)?;
+        let mut mirrors = Mirrors::default();
+        let mut graph = |session: Arc<Loaded>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
             let bind = |port| bound(port, owner, most, &owned, episodes.as_deref());
-            let inputs = spec.inputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
-            let outputs = spec.outputs.iter().map(bind).collect::<Result<Vec<_>, _>>()?;
+            // What a whole flow ends with takes the place of its noise.
+            let noise = owned[at.latent].1.address();
+            let inputs = spec.inputs.iter().map(bind).collect::<Result<_, _>>()?;
+            let outputs = (spec.outputs.iter())
+                .map(|port| match port.role {
+                    Role::Latent => Ok(Bound::fixed(port, noise, false)),
+                    _ => bind(port),
+                })
+                .collect::<Result<_, _>>()?;
+            let with = Binding { reach, options, variants: &variants, mirrors: &mut mirrors };
             // SAFETY: graphs, tensors and episodes end up in one Network, whose fields drop in order; blocks never move. The
             // replica's thread is the only one to run graphs, on slots that their runs have taken.
-            unsafe { Graph::bind(session, options.clone(), reach, &variants, &inputs, &outputs) }
+            unsafe { Graph::bind(session, with, inputs, outputs) }
         };
         let Graphs { prefill, extend, denoise } = sessions;
         let prefill = graph(prefill, &graphs.prefill, Owner::Prefill)?;
-        let denoise = graph(denoise, &graphs.denoise, Owner::Denoise)?;
+        let denoise = graph(denoise, whole.map_or(&graphs.denoise, |whole| &whole.spec), Owner::Denoise)?;
         let extend = match (extend, &graphs.extend) {
             (Some(session), Some(spec)) => Some(graph(session, spec, Owner::Extend)?),
             _ => None,
         };
-        let at = Roles::find(manifest, most.batch, &owned)?;
-        let video = roles::video(manifest, &owned)?;
-        let guide = |what: Guided| {
-            manifest
-                .guidance
-                .as_ref()
-                .filter(|guidance| guidance.apply.contains(&what))
-                .map(|guidance| guidance.scale as f32)
-        };
+        let held =
+            if manifest.action.prefix > 0 { most.batch * manifest.action.rows * manifest.action.width } else { 0 };
         Ok(Network {
             prefill,
             extend,
             denoise,
+            whole: whole.is_some(),
+            mirrors,
             tensors: owned.into_iter().map(|(_, tensor)| tensor).collect(),
             variants,
             at,
+            inputs: written,
             flow: Flow { ..manifest.flow },
             branches: manifest.branches(),
-            video: video.map(|(latent, velocity)| Video { latent, velocity, guide: guide(Guided::Video) }),
-            guide_action: guide(Guided::Action),
+            action_width: manifest.action.width,
+            video: video.map(|(latent, velocity)| Video { latent, velocity, guide: manifest.guide(Guided::Video) }),
+            guide_action: manifest.guide(Guided::Action),
+            held: vec![0.0; held],
+            rows: episodes.as_ref().and_then(|episodes| episodes.device()),
             _episodes: episodes,
+            card: Card::default(),
         })
-    }
-
-    /// Bytes of its tensors in the device's memory, and what one observation alone copies between the host and the device.
-    pub fn traffic(&self) -> (usize, Copies) {
-        let mut copies = Copies::default();
-        copies += self.extend.as_ref().unwrap_or(&self.prefill).copies(0, Changed::All);
-        for step in 0..self.flow.steps {
-            copies += self.denoise.copies(0, Changed::of(step));
-        }
-        (self.tensors.iter().map(Tensor::device_bytes).sum(), copies)
-    }
-
-    fn entry(&self, entry: Entry) -> EntryRoles {
-        match entry {
-            Entry::Later => self.at.extend.unwrap_or(self.at.prefill),
-            _ => self.at.prefill,
-        }
     }
 
     /// Rows of its largest run.
@@ -182,24 +211,43 @@ impl Network {
         self.variants.iter().position(holds).unwrap_or(self.variants.len() - 1)
     }
 
-    /// Row `row` of the images of a graph, `[cameras · frames, 3, height, width]`.
-    pub fn images(&mut self, entry: Entry, row: usize) -> &mut [f32] {
-        let (at, rows) = (self.entry(entry).images, self.rows_max());
-        part(self.tensors[at].floats(), row, rows)
+    /// Frame `frame` of a camera in row `row` of the images of a graph, as bytes.
+    pub fn picture(&mut self, entry: Entry, row: usize, camera: usize, frame: usize) -> &mut [u8] {
+        let pictures = match (entry, &self.at.extend) {
+            (Entry::Later, Some(pictures)) => pictures,
+            _ => &self.at.prefill,
+        };
+        let (Pictures { tensor, first, bytes }, rows) = (pictures[camera], self.rows_max());
+        &mut part(self.tensors[tensor].pixels(), row, rows)[first + frame * bytes..][..bytes]
     }
 
-    /// Row `row` of the tokens and of their mask, for one branch, as long as the longest prompt. A run on a shorter variant, which
-    /// has one row, reads its beginning.
-    pub fn prompt(&mut self, entry: Entry, row: usize, branch: usize) -> (&mut [i64], &mut [u8]) {
-        let EntryRoles { tokens, token_mask, .. } = self.entry(entry);
-        let (branches, rows) = (self.branches, self.rows_max());
-        let [tokens, mask] = self.tensors.get_disjoint_mut([tokens, token_mask]).expect("two roles are two tensors");
-        match (&mut tokens.storage, &mut mask.storage) {
-            (Storage::I64(tokens), Storage::Bool(mask)) => {
-                (part(part(tokens, row, rows), branch, branches), part(part(mask, row, rows), branch, branches))
-            }
-            _ => panic!("tokens are i64 and their mask is bool"),
+    /// Row `row` of everything that a branch's graphs take of a prompt: `write` gives tokens and mask, as long as the longest prompt, and
+    /// returns how many tokens these are. A run on a shorter variant, which has one row, reads the beginning.
+    pub fn prompt(
+        &mut self,
+        entry: Entry,
+        row: usize,
+        branch: usize,
+        write: impl FnOnce(&mut [i64], &mut [u8]) -> usize,
+    ) -> usize {
+        let reader = if entry == Entry::Later && self.extend.is_some() { Owner::Extend } else { Owner::Prefill };
+        self.inputs.prompt(&mut self.tensors, reader, (row, branch), write)
+    }
+
+    /// Holds the first `count` rows of the latent of row `row` in place from here on, and tells the denoise graph of them.
+    pub fn hold(&mut self, row: usize, count: usize) {
+        self.inputs.hold(&mut self.tensors, row, count);
+        let len = self.held_len(row);
+        let begin = row * self.latent(row).len();
+        if len > 0 {
+            let Network { held, tensors, at, .. } = self;
+            held[begin..][..len].copy_from_slice(&tensors[at.latent].floats()[begin..][..len]);
         }
+    }
+
+    /// Values of the latent of row `row` that are held.
+    fn held_len(&self, row: usize) -> usize {
+        self.inputs.held(row) * self.action_width
     }
 
     /// Branches of the graphs: 2 with guidance.
@@ -229,49 +277,68 @@ impl Network {
 
     /// Sets how much of memory and block is valid, in tokens.
     pub fn lengths(&mut self, pass: Pass, frame_tokens: usize) {
-        let Roles { extend_memory_length, memory_length, block_length, .. } = self.at;
-        for (at, frames) in
-            [(extend_memory_length, pass.kept), (memory_length, pass.kept), (block_length, pass.written)]
-        {
-            if let Some(at) = at
-                && let Storage::I64(value) = &mut self.tensors[at].storage
-            {
-                value[0] = (frames * frame_tokens) as i64;
-            }
-        }
+        self.inputs.lengths(&mut self.tensors, pass.kept * frame_tokens, pass.written * frame_tokens);
     }
 
     /// Images and prompt of a variant → cache.
     pub fn read(&mut self, entry: Entry, variant: usize) -> Result<(), String> {
-        match (&mut self.extend, entry) {
+        let Network { prefill, extend, mirrors, tensors, .. } = self;
+        mirrors.renew();
+        match (extend, entry) {
             (Some(extend), Entry::Later) => {
-                extend.run(variant, Changed::All, &mut self.tensors).map_err(|error| format!("extend: {error}"))
+                extend.run(variant, Changed::All, mirrors, tensors).map_err(|error| format!("extend: {error}"))
             }
-            _ => (self.prefill.run(variant, Changed::All, &mut self.tensors))
-                .map_err(|error| format!("prefill: {error}")),
+            _ => prefill.run(variant, Changed::All, mirrors, tensors).map_err(|error| format!("prefill: {error}")),
         }
     }
 
-    /// All flow steps of a variant. `go_on` is asked before each step; false ends the loop early and is what is returned.
+    /// A first run of a variant's flow: one step, or all of them where they are one graph.
+    pub fn warm(&mut self, variant: usize) -> Result<(), String> {
+        let whole = self.whole;
+        self.denoise(variant, |step| whole || step == 0).map(|_| ())
+    }
+
+    /// All flow steps of a variant. `go_on` is asked before each step, of a whole flow before the first of them; false ends the loop
+    /// early and is what is returned.
     pub fn denoise(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
+        if self.whole {
+            if !(0..self.flow.steps).all(go_on) {
+                return Ok(false);
+            }
+            let ran = self.denoise.run(variant, Changed::All, &mut self.mirrors, &mut self.tensors);
+            return ran.map(|()| true).map_err(|error| format!("denoise: {error}"));
+        }
         let (rows, most) = (self.variants[variant].batch, self.rows_max());
         for step in 0..self.flow.steps {
             if !go_on(step) {
                 return Ok(false);
             }
-            let (t, next) = (self.flow.time(step), self.flow.time(step + 1));
-            self.tensors[self.at.time].floats()[0] = t as f32;
+            let (_, dt) = self.flow.step(step);
+            self.inputs.time(&mut self.tensors, self.flow.time(step), self.flow.time(self.flow.steps));
             self.denoise
-                .run(variant, Changed::of(step), &mut self.tensors)
+                .run(variant, Changed::of(step), &mut self.mirrors, &mut self.tensors)
                 .map_err(|error| format!("denoise step {step}: {error}"))?;
-            let dt = (next - t) as f32;
             let used = self.tensors[self.at.latent].len / most * rows;
             self.advance(self.at.latent, self.at.velocity, self.guide_action, used, dt);
+            self.put_back(rows);
             if let Some(Video { latent, velocity, guide }) = self.video {
                 self.advance(latent, velocity, guide, self.tensors[latent].len, dt);
             }
         }
         Ok(true)
+    }
+
+    /// The held rows of the first `rows` rows, as they were before the step.
+    fn put_back(&mut self, rows: usize) {
+        if self.held.is_empty() {
+            return;
+        }
+        let chunk = self.held.len() / self.rows_max();
+        for row in 0..rows {
+            let len = self.held_len(row);
+            let Network { held, tensors, at, .. } = self;
+            tensors[at.latent].floats()[row * chunk..][..len].copy_from_slice(&held[row * chunk..][..len]);
+        }
     }
 
     /// One step of a latent, its first `used` values.
@@ -286,10 +353,10 @@ impl Network {
 /// On a CPU a batch of two takes as long as two runs: the first of them would wait for nothing. A lone run then has the length of
 /// its own prompt and nobody else's, so that its bits do not depend on its neighbours. Elsewhere what waits together runs together,
 /// at the one length.
-fn variants(manifest: &Manifest, reach: Reach, slots: Option<usize>) -> Vec<Extent> {
+fn variants(manifest: &Manifest, reach: Reach, places: Option<usize>) -> Vec<Extent> {
     let longest = manifest.prompt.tokens_max;
-    match slots {
-        Some(slots) => vec![manifest.extent(1, longest); slots],
+    match places {
+        Some(places) => vec![manifest.extent(1, longest); places],
         None if reach == Reach::InPlace => {
             manifest.prompt.buckets.iter().chain([&longest]).map(|&prompt| manifest.extent(1, prompt)).collect()
         }

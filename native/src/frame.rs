@@ -7,14 +7,14 @@ pub use decode::Worker;
 pub use state::Dropped;
 
 use crate::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
-use crate::manifest::{Image, Resize};
+use crate::manifest::{Image, Manifest, Picture, Resize};
 use crate::memory::Block;
 use crate::resize::{Mode, Resizer};
 use crate::status::{ErrorText, Status};
 use crate::sync::lock;
 use crate::ticket::{Kind, Ticket};
 use state::State;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -22,16 +22,24 @@ use std::time::Instant;
 pub type Told = state::Told<Status>;
 
 /// How an image becomes the model's tensor.
+#[derive(PartialEq)]
 pub struct FrameSpec {
     width: usize,
     height: usize,
     mode: Mode,
+    picture: Picture,
     /// Normalised value of each 8-bit value, per channel: (value / 255 − mean) / std.
     normal: [[f32; 256]; 3],
 }
 
 impl FrameSpec {
-    /// From the manifest.
+    /// As the graphs of a manifest take them, by camera.
+    pub fn of(manifest: &Manifest) -> Vec<FrameSpec> {
+        let picture = manifest.picture();
+        manifest.images().map(|image| FrameSpec { picture, ..FrameSpec::new(&image) }).collect()
+    }
+
+    /// Normalised by the engine.
     pub fn new(image: &Image) -> FrameSpec {
         let mode = match image.resize {
             Resize::Pad => Mode::Pad(image.place.unwrap_or_default()),
@@ -41,12 +49,42 @@ impl FrameSpec {
         let table = |channel: usize| {
             std::array::from_fn(|value| ((value as f64 / 255.0 - image.mean[channel]) / image.std[channel]) as f32)
         };
-        FrameSpec { width: image.width, height: image.height, mode, normal: [table(0), table(1), table(2)] }
+        let normal = [table(0), table(1), table(2)];
+        FrameSpec { width: image.width, height: image.height, mode, picture: Picture::Normalised, normal }
     }
 
-    /// f32 values of one tensor, `[3, height, width]`.
+    /// Values of one tensor.
     pub fn values(&self) -> usize {
         3 * self.width * self.height
+    }
+
+    /// Bytes of one tensor.
+    pub fn bytes(&self) -> usize {
+        self.values() * self.picture.dtype().bytes()
+    }
+
+    /// Pixels → the tensor, as the graphs take it: its first `bytes()`.
+    fn write(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut Block<u8>) {
+        let (target, plane) = ((self.width, self.height), self.width * self.height);
+        if self.picture == Picture::Normalised {
+            self.fill(resizer, rgb, source, &mut tensor.floats_mut()[..self.values()]);
+            return;
+        }
+        let tensor = &mut tensor[..self.bytes()];
+        if matches!(self.mode, Mode::Pad(_)) {
+            tensor.fill(0);
+        }
+        resizer.run(self.mode, rgb, source, target, |x, y, row| {
+            let (from, to) = (y * target.0 + x, y * target.0 + x + row.len() / 3);
+            if self.picture == Picture::Interleaved {
+                tensor[3 * from..3 * to].copy_from_slice(row);
+                return;
+            }
+            for (channel, values) in tensor.chunks_exact_mut(plane).enumerate() {
+                let pixels = row.iter().skip(channel).step_by(3);
+                values[from..to].iter_mut().zip(pixels).for_each(|(value, pixel)| *value = *pixel);
+            }
+        });
     }
 
     /// Normalised value of each 8-bit value, per channel.
@@ -84,18 +122,29 @@ pub struct FrameData {
     /// The first `jpeg_len` bytes are the file.
     jpeg: Block<u8>,
     jpeg_len: usize,
-    /// `[3, height, width]`.
-    pub tensor: Block<f32>,
+    /// The frame as the graphs take it, in front of what the largest picture needs.
+    tensor: Block<u8>,
+    /// Of its picture.
+    bytes: usize,
     /// When the frame was put.
     pub put: Instant,
     /// When its decode ended.
     pub done: Instant,
 }
 
+impl FrameData {
+    /// The frame as the graphs take it.
+    pub fn tensor(&self) -> &[u8] {
+        &self.tensor[..self.bytes]
+    }
+}
+
 struct Slot {
     state: State<Status>,
     data: Mutex<FrameData>,
     error: Mutex<ErrorText>,
+    /// Whose picture it was put for. Written before the frame is pending.
+    camera: AtomicUsize,
 }
 
 /// The highest generation of a frame so far, for each place of a model: a ticket of an unloaded model is not valid for the next
@@ -108,33 +157,37 @@ pub struct FrameSlots {
     free: Mutex<Vec<u16>>,
     /// Index of slot 0 in a ticket: a ticket means one slot of one model.
     base: usize,
-    spec: FrameSpec,
+    /// By camera.
+    specs: Vec<FrameSpec>,
     /// Whether the engine's counters know of these frames and their runs.
     pub counted: bool,
 }
 
 impl FrameSlots {
-    /// `count` slots of the model at place `model`, all memory allocated now, page-locked if they are `counted`.
-    pub fn new(spec: FrameSpec, model: usize, count: usize, counted: bool) -> Result<FrameSlots, String> {
+    /// `count` slots of the model at place `model`, each for the picture of any camera, all memory allocated now, page-locked if they are
+    /// `counted`.
+    pub fn new(specs: Vec<FrameSpec>, model: usize, count: usize, counted: bool) -> Result<FrameSlots, String> {
         assert!(count <= FRAMES_MAX, "a ticket can address the slots");
         let now = Instant::now();
         let base = model * FRAMES_MAX;
         let generation = GENERATIONS[model].load(Ordering::Acquire);
         let jpegs = Block::several(JPEG_BYTES_MAX, count, false)?;
-        let tensors = Block::several(spec.values(), count, counted)?;
+        let largest = specs.iter().map(FrameSpec::bytes).max().ok_or("a model has at least one camera")?;
+        let tensors = Block::several(largest, count, counted)?;
         let slots = (jpegs.into_iter().zip(tensors).enumerate())
             .map(|(index, (jpeg, tensor))| Slot {
                 state: State::new(generation, base + index),
-                data: Mutex::new(FrameData { jpeg, jpeg_len: 0, tensor, put: now, done: now }),
+                data: Mutex::new(FrameData { jpeg, jpeg_len: 0, tensor, bytes: 0, put: now, done: now }),
                 error: Mutex::new(ErrorText::new()),
+                camera: AtomicUsize::new(0),
             })
             .collect();
         let free = Mutex::new((0..count as u16).rev().collect());
-        Ok(FrameSlots { slots, free, base, spec, counted })
+        Ok(FrameSlots { slots, free, base, specs, counted })
     }
 
-    /// Copies a JPEG into a free slot, which is pending from here on. None when all are taken.
-    pub fn put(&self, jpeg: &[u8]) -> Option<Ticket> {
+    /// Copies a camera's JPEG into a free slot, which is pending from here on. None when all are taken.
+    pub fn put(&self, camera: usize, jpeg: &[u8]) -> Option<Ticket> {
         assert!(jpeg.len() <= JPEG_BYTES_MAX, "the caller has checked the length");
         let index = lock(&self.free).pop()? as usize;
         let slot = &self.slots[index];
@@ -143,6 +196,8 @@ impl FrameSlots {
         let mut data = lock(&slot.data);
         data.jpeg[..jpeg.len()].copy_from_slice(jpeg);
         data.jpeg_len = jpeg.len();
+        data.bytes = self.specs[camera].bytes();
+        slot.camera.store(camera, Ordering::Relaxed);
         data.put = Instant::now();
         slot.state.open(ticket);
         Some(ticket)
@@ -183,6 +238,12 @@ impl FrameSlots {
     /// As `State::is_claimable`.
     pub fn is_claimable(&self, ticket: Ticket) -> bool {
         self.slot(ticket).is_some_and(|slot| slot.state.is_claimable(ticket))
+    }
+
+    /// Whether a claimable frame was put for the camera, or for one whose pictures are made in the same way.
+    pub fn is_like(&self, ticket: Ticket, camera: usize) -> bool {
+        let put = self.slot(ticket).map(|slot| slot.camera.load(Ordering::Relaxed));
+        put.is_some_and(|put| put == camera || self.specs[put] == self.specs[camera])
     }
 
     /// As `State::claim`.

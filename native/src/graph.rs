@@ -4,36 +4,55 @@
 
 mod assignment;
 mod device;
+mod feed;
+mod program;
 mod session;
+mod slot;
 mod tensor;
 mod terminator;
 mod turn;
+mod value;
 
 pub use assignment::{OnCpu, RECORD, on_cpu};
-pub use device::{DeviceBlock, Home};
+pub use device::{DeviceBlock, Home, Info};
+pub use feed::Mirrors;
+pub use program::Program;
 pub use session::Opened;
-pub use tensor::{Storage, Tensor, port_len};
+pub use tensor::{Tensor, port_len};
 pub use terminator::Terminator;
 pub use turn::Turns;
+pub use value::{Value, transfer};
 
-use self::device::Info;
+use self::feed::Feed;
+use self::slot::{Places, Slot};
+use crate::cuda::stream::Laps;
 use crate::manifest::{Dtype, Extent, Port, Role};
-use crate::memory::Block;
 use crate::weights::Loaded;
 use ort::AsPointer;
 use ort::sys::{self, OrtIoBinding, OrtValue};
 use std::ffi::{CString, c_void};
-use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// A port and the memory that it is bound to.
-pub struct Bound<'a> {
+pub struct Bound {
     /// Name, type and shape in the graph.
-    pub port: &'a Port,
+    pub port: Port,
     /// Address of its first value, for each variant of the binding.
-    pub address: Box<dyn Fn(usize) -> *mut c_void + 'a>,
+    pub address: Box<dyn Fn(usize) -> *mut c_void>,
     /// It is memory of the device, in which it stays.
     pub on_device: bool,
+}
+
+impl Bound {
+    /// Of one address for all variants.
+    pub fn fixed(port: &Port, address: *mut c_void, on_device: bool) -> Bound {
+        Bound { port: port.clone(), address: Box::new(move |_| address), on_device }
+    }
+
+    /// Each variant has memory of the device of its own.
+    fn is_apart(&self) -> bool {
+        self.on_device && matches!(self.port.role, Role::Memory | Role::Block)
+    }
 }
 
 /// How a device reads the memory that a graph's inputs are bound to.
@@ -42,7 +61,8 @@ pub enum Reach {
     /// Where it is: a CPU. What was bound once is read anew by every run.
     InPlace,
     /// The device computes in memory of its own. ONNX Runtime copies an input of the host to it when it is **bound**, not when it
-    /// runs: what changes is bound again before each run. Without that nothing fails, but the rows have nothing to do with the frames.
+    /// runs: what changes is written into that memory before each run, or bound again where that cannot be done. Without that nothing
+    /// fails, but the rows have nothing to do with the frames.
     Copied(Home),
     /// The CPU plays such a device, for a test (`rehearsal.rs`).
     Rehearsed {
@@ -106,51 +126,31 @@ pub struct Graph {
     bindings: Vec<*mut OrtIoBinding>,
     values: Vec<*mut OrtValue>,
     reach: Reach,
-    /// Inputs of each variant that the device has a copy of; none where they are read in place.
-    copied: Vec<Vec<Input>>,
-    /// Bytes of each variant's outputs that the device copies to the host.
-    returned: Vec<usize>,
+    /// What each variant's runs copy; nothing where they read and write in place.
+    feeds: Vec<Feed>,
+    /// Name under which each variant's kernels are captured; none where they are launched one by one.
+    captures: Vec<CString>,
+    /// Times of the device, where it tells them.
+    laps: Option<Laps>,
     options: Arc<Terminator>,
+    /// Its inputs and outputs, for variants to come.
+    ports: [Vec<Bound>; 2],
+    /// Of the largest run.
+    most: Extent,
     /// Replicas on a CPU share it.
     session: Arc<Loaded>,
 }
 
-/// An input that the device has a copy of.
-struct Input {
-    name: CString,
-    value: *mut OrtValue,
-    bytes: usize,
-    /// It changes with every flow step.
-    steps: bool,
-    /// The copy of a device that the CPU plays.
-    rehearsed: Option<Shadow>,
-}
-
-impl Input {
-    fn is_due(&self, changed: Changed) -> bool {
-        self.steps || changed == Changed::All
-    }
-}
-
-/// Memory that stands for a device's.
-struct Shadow {
-    host: *const u8,
-    copy: Block<u8>,
-}
-
-impl Shadow {
-    /// # Safety
-    /// `host` is readable for `bytes` bytes as long as the shadow lives.
-    unsafe fn new(host: *const u8, bytes: usize) -> Result<Shadow, String> {
-        let mut shadow = Shadow { host, copy: Block::lazy(bytes)? };
-        shadow.renew();
-        Ok(shadow)
-    }
-
-    fn renew(&mut self) {
-        // SAFETY: readable, as `new` demands; the two do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(self.host, self.copy.address(), self.copy.len()) };
-    }
+/// What one graph is bound with.
+pub struct Binding<'a> {
+    /// How its device reads.
+    pub reach: Reach,
+    /// Of its replica.
+    pub options: &'a Arc<Terminator>,
+    /// What its runs differ in, the largest last.
+    pub variants: &'a [Extent],
+    /// What it shares with the other graphs of its network.
+    pub mirrors: &'a mut Mirrors,
 }
 
 // SAFETY: the raw objects belong to the session and have no tie to a thread; `&mut self` keeps runs of a binding apart, and ONNX
@@ -161,94 +161,75 @@ impl Graph {
     /// Binds `inputs` and `outputs` for every variant: runs differ in their sizes, or in the session slot.
     ///
     /// # Safety
-    /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph, of the device if the
-    /// port's is; nobody may access it during `run` of that variant.
+    /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph, as the mirrors do, of the
+    /// device if the port's is; nobody may access it during `run` of that variant.
     pub unsafe fn bind(
         session: Arc<Loaded>,
-        options: Arc<Terminator>,
-        reach: Reach,
-        variants: &[Extent],
-        inputs: &[Bound<'_>],
-        outputs: &[Bound<'_>],
+        with: Binding<'_>,
+        inputs: Vec<Bound>,
+        outputs: Vec<Bound>,
     ) -> Result<Graph, String> {
-        let (bindings, values, copied, returned) = Default::default();
-        let mut graph = Graph { bindings, values, reach, copied, returned, options, session };
-        let host = Home::HOST.info()?;
-        let device = reach.home().unwrap_or(Home::HOST).info()?;
-        let turn = reach.turns().wait();
-        let bound = variants.iter().enumerate().try_for_each(|(variant, &extent)| {
-            let place = |on_device: bool| if on_device { &device } else { &host };
+        let Binding { reach, options, variants, mirrors } = with;
+        let most = *variants.last().ok_or("it has no variant")?;
+        let (bindings, values, feeds, captures) = Default::default();
+        let (options, ports) = (options.clone(), [inputs, outputs]);
+        let mut graph = Graph { bindings, values, reach, feeds, captures, laps: None, options, ports, most, session };
+        for &extent in variants {
             // SAFETY: the caller's.
-            unsafe { graph.variant(variant, extent, place, inputs, outputs) }
-        });
-        // Before a graph that is not whole is dropped, which waits for its own.
-        drop(turn);
-        bound.map(|()| graph)
+            unsafe { graph.grow(extent, mirrors) }?;
+        }
+        if graph.session.is_captured() {
+            if let Some(why) = mirrors.refused() {
+                return Err(format!(
+                    "cuda_graph is set, but its inputs cannot be written into the device's memory: {why}"
+                ));
+            }
+            // Variants of one shape are places of a memory, which have the same addresses on the device where their rows are copied to it.
+            let first = |extent| variants.iter().position(|other| other == extent).unwrap_or(0);
+            graph.captures = variants.iter().map(|extent| number(first(extent))).collect();
+        }
+        Ok(graph)
     }
 
+    /// Binds one variant more.
+    ///
     /// # Safety
-    /// As `bind` says.
-    unsafe fn variant<'a>(
-        &mut self,
-        variant: usize,
-        extent: Extent,
-        place: impl Fn(bool) -> &'a Info,
-        inputs: &[Bound<'_>],
-        outputs: &[Bound<'_>],
-    ) -> Result<(), String> {
-        let api = ort::api();
-        let mut binding = null_mut();
-        let (mut copied, mut returned) = (Vec::new(), 0);
-        // SAFETY: raw calls with live objects and out pointers; each status is checked, and what is made is owned by `self`, which
-        // releases it also when a later call fails. The memory behind each value is the caller's.
-        unsafe {
-            check((api.CreateIoBinding)(self.session.get().ptr().cast_mut(), &mut binding))?;
-            self.bindings.push(binding);
-            for (bind, ports, given) in [(api.BindInput, inputs, true), (api.BindOutput, outputs, false)] {
-                for Bound { port, address, on_device } in ports {
-                    let shape: Vec<i64> = port.shape.iter().map(|dim| dim.size(extent) as i64).collect();
-                    let bytes = shape.iter().product::<i64>() as usize * port.dtype.bytes();
-                    let mut start = address(variant);
-                    let copies = self.reach != Reach::InPlace && !on_device;
-                    let rehearsed = match self.reach {
-                        Reach::Rehearsed { .. } if given && copies => Some(Shadow::new(start.cast(), bytes)?),
-                        _ => None,
-                    };
-                    if let Some(shadow) = &rehearsed {
-                        start = shadow.copy.address().cast();
-                    }
-                    let mut value = null_mut();
-                    check((api.CreateTensorWithDataAsOrtValue)(
-                        place(*on_device).pointer(),
-                        start,
-                        bytes,
-                        shape.as_ptr(),
-                        shape.len(),
-                        element(port.dtype),
-                        &mut value,
-                    ))?;
-                    self.values.push(value);
-                    let name = CString::new(port.name.as_str())
-                        .map_err(|_| "a tensor name contains a zero byte".to_string())?;
-                    check(bind(binding, name.as_ptr(), value)).map_err(|error| format!("{name:?}: {error}"))?;
-                    if given && copies {
-                        let steps = matches!(port.role, Role::Latent | Role::VideoLatent | Role::Time);
-                        copied.push(Input { name, value, bytes, steps, rehearsed });
-                    } else if copies {
-                        returned += bytes;
-                    }
-                }
+    /// As `bind`.
+    pub unsafe fn grow(&mut self, extent: Extent, mirrors: &mut Mirrors) -> Result<(), String> {
+        let (ports, most, variant) = (std::mem::take(&mut self.ports), self.most, self.feeds.len());
+        let mut bind = |graph: &mut Graph| {
+            let places = Places::of(&graph.session, graph.reach)?;
+            let mut slot = Slot::new(graph, mirrors, &places, (variant, extent, most))?;
+            for (ports, given) in ports.iter().zip([true, false]) {
+                // SAFETY: the caller's.
+                ports.iter().try_for_each(|bound| unsafe { slot.bind(bound, given) })?;
             }
+            Ok(slot.feed())
+        };
+        let feed: Result<Feed, String> = bind(self);
+        self.ports = ports;
+        self.feeds.push(feed?);
+        if !self.captures.is_empty() {
+            let apart = self.ports.iter().flatten().any(Bound::is_apart);
+            self.captures.push(number(if apart { variant } else { 0 }));
         }
-        self.copied.push(copied);
-        self.returned.push(returned);
         Ok(())
     }
 
     /// Runs one variant. `tensors` is borrowed so that nobody reads them meanwhile.
-    pub fn run(&mut self, variant: usize, changed: Changed, _tensors: &mut [Tensor]) -> Result<(), String> {
+    pub fn run(
+        &mut self,
+        variant: usize,
+        changed: Changed,
+        mirrors: &mut Mirrors,
+        _tensors: &mut [Tensor],
+    ) -> Result<(), String> {
         let _turn = self.reach.turns().wait();
-        self.renew(variant, changed)?;
+        let binding = self.bindings[variant];
+        if !matches!(self.reach, Reach::InPlace | Reach::Rehearsed { stale: true, .. }) {
+            // SAFETY: values and memory live as `bind` demands, and this is their only user.
+            unsafe { self.feeds[variant].send(binding, changed, mirrors) }?;
+        }
         if matches!(self.reach, Reach::Rehearsed { hangs: true, .. }) {
             loop {
                 std::thread::park();
@@ -256,37 +237,56 @@ impl Graph {
         }
         let api = ort::api();
         let session = self.session.get().ptr().cast_mut();
+        if let Some(id) = self.captures.get(variant) {
+            // SAFETY: live options, of which no other thread touches the entries; C strings that are copied.
+            check(unsafe { (api.AddRunConfigEntry)(self.options.0, c"gpu_graph_id".as_ptr(), id.as_ptr()) })?;
+        }
+        if let Some(laps) = &mut self.laps {
+            if changed == Changed::All {
+                laps.clear();
+            }
+            laps.begin();
+        }
         // SAFETY: live session, options and binding; the memory lives as `bind` demands.
-        check(unsafe { (api.RunWithBinding)(session, self.options.0, self.bindings[variant]) })?;
+        check(unsafe { (api.RunWithBinding)(session, self.options.0, binding) })?;
+        if let Some(laps) = &mut self.laps {
+            laps.end();
+        }
         if matches!(self.reach, Reach::Copied(_)) {
             // SAFETY: as above.
-            check(unsafe { (api.SynchronizeBoundOutputs)(self.bindings[variant]) })?;
+            check(unsafe { (api.SynchronizeBoundOutputs)(binding) })?;
+            // SAFETY: as above.
+            unsafe { self.feeds[variant].fetch(mirrors) }?;
         }
         Ok(())
     }
 
-    /// What a run of a variant copies between host and device.
-    pub fn copies(&self, variant: usize, changed: Changed) -> Copies {
-        let due = self.copied[variant].iter().filter(|input| input.is_due(changed));
-        Copies { to_device: due.map(|input| input.bytes).sum(), from_device: self.returned[variant] }
+    /// Lets the device time its runs from here on: those that begin with `Changed::All`, and as many more as there are laps. What the host
+    /// copies before and behind a run is not in them.
+    pub fn time(&mut self, laps: Option<Laps>) {
+        self.laps = laps;
     }
 
-    /// Gives the device the inputs that have changed. On a CPU there is nothing to do.
-    fn renew(&mut self, variant: usize, changed: Changed) -> Result<(), String> {
-        if matches!(self.reach, Reach::InPlace | Reach::Rehearsed { stale: true, .. }) {
-            return Ok(());
-        }
-        let (api, binding) = (ort::api(), self.bindings[variant]);
-        for input in self.copied[variant].iter_mut().filter(|input| input.is_due(changed)) {
-            match &mut input.rehearsed {
-                Some(shadow) => shadow.renew(),
-                // SAFETY: live binding, name and value; the input's memory lives as `bind` demands.
-                None => check(unsafe { (api.BindInput)(binding, input.name.as_ptr(), input.value) })?,
-            }
-        }
-        // SAFETY: live binding.
-        check(unsafe { (api.SynchronizeBoundInputs)(binding) })
+    /// Milliseconds of the device for its runs since the last of `Changed::All`, once for each of these; None where they are not known.
+    pub fn device_ms(&mut self) -> Option<f32> {
+        self.laps.as_mut()?.take_ms()
     }
+
+    /// Whether the device keeps the kernels of its runs.
+    pub fn is_captured(&self) -> bool {
+        !self.captures.is_empty()
+    }
+
+    /// What a run of a variant copies between host and device, and what the device has afterwards.
+    pub fn copies(&self, variant: usize, changed: Changed, mirrors: &mut Mirrors) -> Copies {
+        let (to_device, from_device) = self.feeds[variant].bytes(changed, mirrors);
+        Copies { to_device, from_device }
+    }
+}
+
+/// A number as ONNX Runtime's configuration takes it.
+fn number(value: usize) -> CString {
+    CString::new(value.to_string()).expect("digits")
 }
 
 /// Element type of ONNX Runtime.
@@ -294,6 +294,10 @@ fn element(dtype: Dtype) -> sys::ONNXTensorElementDataType {
     use sys::ONNXTensorElementDataType as Type;
     match dtype {
         Dtype::F32 => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+        Dtype::F16 => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
+        Dtype::Bf16 => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
+        Dtype::I32 => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
+        Dtype::U8 => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8,
         Dtype::I64 => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
         Dtype::Bool => Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL,
     }

@@ -4,13 +4,14 @@
 
 mod print;
 
+pub use chunk::ChunkResult;
 pub use print::{json, typescript};
 
 use crate::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 8;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -96,6 +97,8 @@ macro_rules! abi_struct {
     };
 }
 
+mod chunk;
+
 abi_struct! {
     /// Bounds fixed when the engine is opened. Owned by the caller, read during `tendon_open` only.
     OpenOptions {
@@ -135,46 +138,12 @@ abi_struct! {
         frames_len: u32,
         /// Number of state values.
         state_len: u32,
+        /// Rows of the prefix.
+        prefix_rows: u32,
         /// The model's state vector in robot units.
         state: [f32; 64],
-    }
-}
-
-abi_struct! {
-    /// The result of one run. Written before its completion is called, unchanged until `tendon_slot_free`.
-    ChunkResult {
-        /// Rows of the chunk.
-        rows: u32,
-        /// Values per row.
-        columns: u32,
-        /// Image, text and state tokens.
-        prompt_tokens: u32,
-        /// Those kept from earlier chunks of the episode.
-        cached_tokens: u32,
-        /// Values clamped to their column's range.
-        clamped: u32,
-        /// 1 when the episode's memory window was started anew.
-        cache_reset: u32,
-        /// Last frame decoded → start on a replica, microseconds.
-        decoded_us: u32,
-        /// Observe → start on a replica.
-        queue_us: u32,
-        /// Images, text and state → prefix cache.
-        prefill_us: u32,
-        /// All flow steps.
-        denoise_us: u32,
-        /// Model values → robot units.
-        encode_us: u32,
-        /// Observations that ran in the same batch, this one included.
-        batch: u32,
-        /// What the decodes of its frames took, microseconds; also of a run that failed.
-        frames_us: u32,
-        /// Of a run that ended with `Image` or `Decoder`: the place of the first frame that could not be decoded.
-        bad_frame: u32,
-        /// Start on a replica → end, however it ended; 0 of a run that did not start.
-        model_us: u32,
-        /// Row-major values in robot units.
-        values: [f32; 2048],
+        /// Rows that the chunk continues, row-major in robot units: they are still being executed.
+        prefix: [f32; 2048],
     }
 }
 
@@ -197,8 +166,16 @@ abi_struct! {
         chunks_cancelled: u64,
         /// Values clamped.
         values_clamped: u64,
-        /// Bytes that episode memories hold.
+        /// Bytes that episode memories hold, parked ones among them.
         memory_bytes_held: u64,
+        /// Bytes of host memory that parked sessions take.
+        parked_bytes_held: u64,
+        /// Times that a session was parked.
+        sessions_parked: u64,
+        /// Times that one was brought back.
+        sessions_brought_back: u64,
+        /// Microseconds that replicas spent on both.
+        parking_us: u64,
         /// Panics that were caught, each at the cost of a request.
         panics: u64,
         /// Page-locked bytes of tensor memory.
@@ -215,8 +192,8 @@ abi_struct! {
         replicas: u32,
         /// Of these, those that take no more work.
         replicas_out: u32,
-        /// Always 0.
-        reserved: u32,
+        /// Session slots whose memory is parked.
+        slots_parked: u32,
     }
 }
 
@@ -360,25 +337,3 @@ const _: () = assert!((MODELS_MAX * FRAMES_MAX) as u64 == Ticket::INDEX_COUNT);
 const _: () = assert!(size_of::<[f64; OBSERVATION_FRAMES_MAX]>() == 128);
 const _: () = assert!(size_of::<[f32; STATE_VALUES_MAX]>() == 256);
 const _: () = assert!(size_of::<[f32; CHUNK_VALUES_MAX]>() == 8192);
-
-impl ChunkResult {
-    /// No rows.
-    pub const ZERO: ChunkResult = ChunkResult {
-        rows: 0,
-        columns: 0,
-        prompt_tokens: 0,
-        cached_tokens: 0,
-        clamped: 0,
-        cache_reset: 0,
-        decoded_us: 0,
-        queue_us: 0,
-        prefill_us: 0,
-        denoise_us: 0,
-        encode_us: 0,
-        batch: 0,
-        frames_us: 0,
-        bad_frame: 0,
-        model_us: 0,
-        values: [0.0; CHUNK_VALUES_MAX],
-    };
-}

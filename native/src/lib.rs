@@ -2,28 +2,30 @@
 //!
 //! Everything is behind the C ABI of `abi.rs`; no tensor crosses it. In the order of one observation:
 //!
-//! 1. `jpeg/`, `resize.rs`, `frame.rs`, `pool.rs`: JPEG bytes → normalised tensor in page-locked memory, one job per frame.
+//! 1. `jpeg/`, `resize.rs`, `frame.rs`, `pool.rs`, `lanes.rs`: JPEG bytes → normalised tensor in page-locked memory, one job per frame.
 //! 2. `run.rs`, `model.rs`, `replica.rs`: result slots, the queue, and the thread that owns a replica; queued runs are batched.
 //! 3. `prompt.rs`, `graph.rs`, `runtime.rs`, `flow.rs`, `noise.rs`, `episode.rs`: tokens, ONNX Runtime with bound buffers, the flow loop,
-//!    episode memory. `weights.rs`: what the replicas of a model share. `webgpu.rs`, `adapters.rs`: the provider that needs no vendor's
+//!    episode memory. `room.rs`: how many sessions there is memory for. `weights.rs`: what the replicas of a model share. `webgpu.rs`, `adapters.rs`: the provider that needs no vendor's
 //!    files, and whether it would find a GPU.
-//!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end.
+//!    `running.rs`, `watch.rs`: what a replica works on, and the thread that takes it out when it does not end. `devices.rs`: which replicas
+//!    a device has over all models, and what follows when it is lost or drained.
 //!    `provider.rs`, `assignment.rs`, `shapes.rs`, `driver.rs`, `engines.rs`: what a provider is told, which nodes it runs, the GPU's driver,
 //!    the engines that TensorRT keeps.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
-//! Beside it `cuda.rs`: our own kernels for NVIDIA GPUs, which do 1., the step of 3. and 4. there. Nothing uses them yet.
+//! Beside it `cuda.rs`: our own kernels for NVIDIA GPUs, which do 1., the step of 3. and 4. there. Nothing uses them yet. Of the same
+//! driver `card.rs`: what a replica there asks of it beside ONNX Runtime, registered memory and a stream whose events tell times.
 //! Beside it `connections.rs`: the connections of this process, for the server above.
 //! Beside it, `body.rs`: JSON bodies of requests are checked, and their images decoded from base64, before JavaScript looks at them.
 //!
 //! Not here: sessions, steps, money, sockets. `engine.rs` has the tables behind the tickets of the ABI.
 //!
 //! `unsafe` is used in eighteen places, each with its reason: `abi.rs` and `abi/` (pointers of the caller), `jpeg/turbo.rs`
-//! (libjpeg-turbo), `memory.rs` (page-locked pages), `allocator.rs` (the counter), `graph.rs` and `graph/` (ONNX Runtime's raw
-//! binding and record, memory of a device), `flow.rs` (what it is bound to), `episode.rs` (rows of one slot), `runtime.rs` (one
-//! environment variable), `runtime/preload.rs` (libraries of a GPU), `driver.rs` and `cuda/` (the driver's calls), `engines.rs` (TensorRT's
-//! version), `adapters.rs` (Vulkan), `thread.rs` (scheduling), `connections.rs` (socket options), `resize.rs` (AVX2),
-//! `weights.rs` (mapped files).
+//! (libjpeg-turbo), `memory.rs` (page-locked and registered pages), `allocator.rs` (the counter), `graph.rs` and `graph/` (ONNX Runtime's
+//! raw binding and record, memory of a device), `flow.rs` (what it is bound to), `episode.rs` and `episode/` (rows of one place),
+//! `runtime.rs` (one environment variable), `runtime/preload.rs` (libraries of a GPU), `driver.rs` and `cuda/` (the driver's calls),
+//! `engines.rs` (TensorRT's version), `adapters.rs` (Vulkan), `thread.rs` (scheduling), `connections.rs` (socket options),
+//! `resize.rs` (AVX2), `weights.rs` (mapped files).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 #![warn(missing_docs)]
@@ -33,10 +35,12 @@ mod adapters;
 mod allocator;
 mod assignment;
 pub mod body;
+mod card;
 pub mod chunk;
 mod completion;
 mod connections;
 pub mod cuda;
+mod devices;
 mod driver;
 mod engine;
 mod engines;
@@ -47,9 +51,10 @@ mod flow;
 pub mod frame;
 mod graph;
 pub mod jpeg;
+mod lanes;
 pub mod layout;
 pub mod manifest;
-mod memory;
+pub mod memory;
 mod model;
 pub mod noise;
 mod onnx;
@@ -61,6 +66,8 @@ mod queue;
 mod rehearsal;
 mod replica;
 pub mod resize;
+mod room;
+pub mod rotation;
 mod run;
 mod running;
 mod runtime;

@@ -2,10 +2,14 @@
 //! this module and `flow.rs` check again what memory safety and correctness depend on.
 
 mod graphs;
+mod motion;
 mod norm;
+mod picture;
 
-pub use graphs::{Dim, Dtype, Extent, Graph, Graphs, Port, Role};
+pub use graphs::{Counts, Dim, Dtype, Extent, Graph, Graphs, Picture, Port, Role};
+pub use motion::{Pose, Rotation, sources};
 pub use norm::{Clip, ColumnStats, Norm, NormStats, Normalisation, Scale, Statistic};
+pub use picture::View;
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::provider::GpuOptions;
@@ -20,14 +24,17 @@ pub struct LoadPlan {
     pub manifest: Manifest,
     /// Absolute path of each file, by its path in the bundle.
     pub files: HashMap<String, String>,
-    /// `auto`, `cpu`, `cuda:N`, `tensorrt:N`, `webgpu:N` or `echo`.
-    pub device: String,
+    /// Where its replicas run.
+    pub device: Wish,
     /// Replicas, at least 1.
     pub replicas: u32,
     /// Threads inside one run, at least 1; None: as many as the machine has for it.
     pub threads: Option<u32>,
-    /// Session slots per replica of a model with memory; None: as many as `MEMORY_BYTES_MAX` holds, `SLOTS_MAX` at most.
+    /// Sessions per replica of a model with memory that lie where the graphs read them; None: as many as the memory of the device can.
     pub slots: Option<usize>,
+    /// Bytes of host memory that parked sessions of the model may take; None: as `Asked` says. Absent: no session is parked.
+    #[serde(default = "nothing")]
+    pub parked_bytes_max: Option<u64>,
     /// Milliseconds from a batch's begin after which its replica is taken out.
     pub run_ms_max: u64,
     /// False: the model is there to warm the engine up. It has few frame slots, and no counter knows of it.
@@ -38,8 +45,22 @@ pub struct LoadPlan {
     pub gpu: GpuOptions,
 }
 
+/// Where replicas run, in the words of the configuration.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub enum Wish {
+    /// All on one: `auto`, `cpu`, `cuda:N`, `tensorrt:N`, `webgpu:N` or `echo`.
+    One(String),
+    /// A device for each replica, neither `auto` nor `echo`.
+    Each(Vec<String>),
+}
+
 fn yes() -> bool {
     true
+}
+
+fn nothing() -> Option<u64> {
+    Some(0)
 }
 
 /// Rows of a chunk, as `src/limits.ts` bounds them.
@@ -55,6 +76,8 @@ pub struct Manifest {
     pub cameras: Vec<String>,
     pub frames: Frames,
     pub image: Image,
+    #[serde(default)]
+    pub views: Vec<View>,
     pub state: State,
     pub prompt: Prompt,
     pub action: Action,
@@ -63,6 +86,8 @@ pub struct Manifest {
     pub memory: Option<MemoryFacts>,
     pub batch: usize,
     pub graphs: Graphs,
+    /// The type that the graphs compute in; None: f32.
+    pub compute: Option<Dtype>,
     #[serde(default)]
     pub weight_files: Vec<String>,
     pub tokenizer: String,
@@ -78,6 +103,7 @@ pub struct Manifest {
 pub struct Listed {
     pub path: String,
     pub size: u64,
+    pub sha256: String,
 }
 
 /// The vectors that a device must compute before it serves.
@@ -95,7 +121,7 @@ pub struct Frames {
     pub later: usize,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct Image {
     pub width: usize,
@@ -120,6 +146,8 @@ pub enum Resize {
 #[allow(missing_docs)]
 pub struct State {
     pub columns: Vec<StateColumn>,
+    #[serde(default)]
+    pub rotations: Vec<Rotation>,
     pub width: usize,
 }
 
@@ -155,9 +183,19 @@ pub enum PromptPart {
 #[allow(missing_docs)]
 pub struct Action {
     pub rows: usize,
+    /// Rows per second; 0 where nothing depends on it.
+    #[serde(default)]
+    pub hz: u32,
     pub width: usize,
+    /// Most rows that a chunk may continue.
+    #[serde(default)]
+    pub prefix: usize,
     pub columns: Vec<ActionColumn>,
     pub rotation6d: Vec<usize>,
+    #[serde(default)]
+    pub rotations: Vec<Rotation>,
+    #[serde(default)]
+    pub poses: Vec<Pose>,
     pub out_of_range: OutOfRange,
 }
 
@@ -176,6 +214,8 @@ pub struct ActionColumn {
     #[serde(flatten)]
     pub normalisation: Normalisation,
     pub relative_to: Option<usize>,
+    #[serde(default)]
+    pub velocity: bool,
     pub min: f64,
     pub max: f64,
     pub max_jump: Option<f64>,
@@ -196,6 +236,12 @@ impl Flow {
     pub fn time(&self, index: u32) -> f64 {
         let t = self.t_start + f64::from(index) * (self.t_end - self.t_start) / f64::from(self.steps);
         self.shift * t / (1.0 + (self.shift - 1.0) * t)
+    }
+
+    /// The time of a step as a graph is told it, and what the latents are moved with.
+    pub fn step(&self, index: u32) -> (f32, f32) {
+        let (t, next) = (self.time(index), self.time(index + 1));
+        (t as f32, (next - t) as f32)
     }
 }
 
@@ -243,14 +289,22 @@ impl Manifest {
         if self.guidance.is_some() { 2 } else { 1 }
     }
 
-    /// The sizes of a run of `batch` rows whose prompts are padded to `prompt` tokens.
-    pub fn extent(&self, batch: usize, prompt: usize) -> Extent {
-        Extent { batch, prompt, prefix: self.cameras.len() * self.frames.later * self.image.tokens + prompt }
+    /// How far beyond the velocity without instruction a latent goes; None: as the first branch says.
+    pub fn guide(&self, what: Guided) -> Option<f32> {
+        let guidance = self.guidance.as_ref().filter(|guidance| guidance.apply.contains(&what));
+        guidance.map(|guidance| guidance.scale as f32)
     }
 
-    /// Values of one frame's tensor.
-    pub fn frame_values(&self) -> usize {
-        3 * self.image.width * self.image.height
+    /// The sizes of a run of `batch` rows whose prompts are padded to `prompt` tokens.
+    pub fn extent(&self, batch: usize, prompt: usize) -> Extent {
+        let images: usize = self.prefix_views().map(|(tokens, _)| self.frames.later * tokens).sum();
+        Extent { batch, prompt, prefix: images + prompt }
+    }
+
+    /// How the graphs take a frame.
+    pub fn picture(&self) -> Picture {
+        let images = self.graphs.prefill.inputs.iter().find(|port| port.role == Role::Images);
+        images.map_or(Picture::Normalised, Picture::of)
     }
 
     /// Refuses a model that is too large for the fixed slots of the ABI.
@@ -262,7 +316,10 @@ impl Manifest {
         bound("state columns", self.state.columns.len(), STATE_VALUES_MAX)?;
         bound("rows", self.action.rows, ROWS_MAX)?;
         bound("rows x columns", self.action.rows * self.action.columns.len(), CHUNK_VALUES_MAX)?;
-        bound("action columns", self.action.columns.len(), self.action.width)?;
+        if self.action.prefix >= self.action.rows {
+            return Err(format!("a chunk of {} rows cannot continue {}", self.action.rows, self.action.prefix));
+        }
+        bound("action values", sources(self.action.columns.len(), &self.action.rotations).count(), self.action.width)?;
         bound("action columns", self.action.columns.len(), COLUMNS_MAX)?;
         bound("batch", self.batch, 16)?;
         let lengths: Vec<usize> = self.prompt.buckets.iter().copied().chain([self.prompt.tokens_max]).collect();
@@ -274,7 +331,7 @@ impl Manifest {
         }
         bound("flow steps", self.flow.steps as usize, 1000)?;
         bound("state width", self.state.width, STATE_VALUES_MAX)?;
-        bound("state columns", self.state.columns.len(), self.state.width)?;
+        bound("state values", sources(self.state.columns.len(), &self.state.rotations).count(), self.state.width)?;
         if let Some(memory) = &self.memory {
             bound("memory window", memory.window, 1 << 16)?;
             bound("tokens of a latent frame", memory.tokens, 1 << 20)?;
@@ -296,19 +353,7 @@ impl Manifest {
         if self.flow.shift < 1.0 {
             return Err(format!("the flow shift is {}, expected at least 1", self.flow.shift));
         }
-        bound("image width", self.image.width, 4096)?;
-        bound("image height", self.image.height, 4096)?;
-        if self.image.place.is_some() && self.image.resize != Resize::Pad {
-            return Err("a place of the picture is given, but only a padded picture has one".into());
-        }
-        for column in &self.action.columns {
-            if column.relative_to.is_some_and(|index| index >= self.state.columns.len()) {
-                return Err(format!("action column {} is relative to a state column that is not there", column.name));
-            }
-        }
-        if self.action.rotation6d.iter().any(|start| start + 6 > self.action.columns.len()) {
-            return Err("a rotation6d reaches over the end of the action columns".into());
-        }
-        Ok(())
+        self.check_pictures()?;
+        self.check_motion()
     }
 }

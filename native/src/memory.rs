@@ -1,9 +1,13 @@
 //! Tensor memory: whole pages, zeroed, page-locked where the system allows it.
 //!
 //! A locked frame is not paged out between its decode and its run, and a GPU copies from locked memory without a staging
-//! buffer. Locking is best effort: an ordinary user's limit is often 8 MiB (`tendon doctor` shows how much was locked).
+//! buffer once its driver knows it (`Block::register`). Locking is best effort: an ordinary user's limit is often 8 MiB (`tendon doctor`
+//! shows how much was locked).
 
+use crate::cuda::CudaError;
+use crate::cuda::context::{Context, Registered};
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static TENSOR_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -20,9 +24,22 @@ pub fn trim_heap() {
     unsafe { libc::malloc_trim(0) };
 }
 
+/// Blocks of this size and more go back to the system as soon as they are free.
+const LARGE_BYTES: i32 = 4 << 20;
+
+/// Makes the C library's heap map each large block by itself, for the rest of the process. By default its limit grows to 32 MiB with
+/// the first such block that is freed; smaller ones then leave holes, of 1.3 GB after a run of 3 billion weights that never had more
+/// than 0.5 GB at a time.
+pub fn return_large_blocks() {
+    // SAFETY: it changes where later blocks come from, at any time, from any thread.
+    unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
+}
+
 /// Plain values that any bit pattern is valid for.
 pub trait Plain: Copy + Send + Sync + 'static {}
 impl Plain for u8 {}
+impl Plain for u16 {}
+impl Plain for i32 {}
 impl Plain for f32 {}
 impl Plain for i64 {}
 
@@ -40,11 +57,13 @@ pub struct Block<T: Plain> {
     tensor: bool,
     /// The lock was granted.
     locked: bool,
+    /// The driver of a GPU copies from and to it by itself.
+    registered: Option<Registered>,
 }
 
 // SAFETY: a Block owns its pages as a Box owns its slice; T is plain data.
 unsafe impl<T: Plain> Send for Block<T> {}
-// SAFETY: shared access only reads.
+// SAFETY: shared access only reads, but through `address`, whose users see to it that nobody reads what they write.
 unsafe impl<T: Plain> Sync for Block<T> {}
 
 impl<T: Plain> Block<T> {
@@ -86,7 +105,7 @@ impl<T: Plain> Block<T> {
             locked -= usize::from(is_locked);
             TENSOR_BYTES.fetch_add(if lock { bytes as u64 } else { 0 }, Ordering::Relaxed);
             LOCKED_BYTES.fetch_add(if is_locked { bytes as u64 } else { 0 }, Ordering::Relaxed);
-            Block { start, len, bytes, tensor: lock, locked: is_locked }
+            Block { start, len, bytes, tensor: lock, locked: is_locked, registered: None }
         });
         let blocks = blocks.collect();
         // Each block unmaps its own part from here on.
@@ -111,11 +130,31 @@ impl<T: Plain> Block<T> {
         if start == libc::MAP_FAILED {
             return Err(format!("no {bytes} bytes of memory: {}", std::io::Error::last_os_error()));
         }
-        Ok(Block { start: start.cast(), len, bytes, tensor: false, locked: false })
+        Ok(Block { start: start.cast(), len, bytes, tensor: false, locked: false, registered: None })
+    }
+
+    /// Lets the driver of a GPU copy from and to it without a buffer between. Its pages, which no other block has a part of, are in memory
+    /// from here on, and locked.
+    pub fn register(&mut self, context: &Arc<Context>) -> Result<(), CudaError> {
+        if self.registered.is_none() && self.bytes > 0 {
+            // SAFETY: the mapping, or the whole pages of this block in one; nothing gives these back before `drop` has unregistered them.
+            self.registered = Some(unsafe { context.register(self.start.cast(), self.bytes) }?);
+            if !self.locked && self.tensor {
+                self.locked = true;
+                LOCKED_BYTES.fetch_add(self.bytes as u64, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Its bytes that a driver knows: all or none.
+    pub fn registered_bytes(&self) -> usize {
+        if self.registered.is_some() { self.bytes } else { 0 }
     }
 
     /// Returns the pages after the first `keep` values to the system; they read as zero afterwards.
     pub fn release_beyond(&mut self, keep: usize) {
+        assert!(self.registered.is_none(), "a driver would go on with pages that the block has no more");
         let from = (keep * size_of::<T>()).next_multiple_of(4096);
         if from < self.bytes {
             // SAFETY: the range lies inside this mapping, and `&mut self` is the only reference.
@@ -123,9 +162,34 @@ impl<T: Plain> Block<T> {
         }
     }
 
+    /// The bytes of the values: any bit pattern is valid for T.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping holds them, any byte of plain data is one, and `&mut self` makes it the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.len * size_of::<T>()) }
+    }
+
+    /// Returns all pages to the system; they read as zero afterwards.
+    ///
+    /// # Safety
+    /// Nobody reads or writes the block meanwhile.
+    pub unsafe fn release(&self) {
+        assert!(self.registered.is_none(), "a driver would go on with pages that the block has no more");
+        // SAFETY: the range is this mapping, or its part of one; the caller has it alone.
+        unsafe { libc::madvise(self.start.cast(), self.bytes, libc::MADV_DONTNEED) };
+    }
+
     /// The address, for a library that is bound to this memory. Valid for the life of the block.
     pub fn address(&self) -> *mut T {
         self.start
+    }
+}
+
+impl Block<u8> {
+    /// The bytes as floats, for a tensor of which the manifest says what it holds.
+    pub fn floats_mut(&mut self) -> &mut [f32] {
+        // SAFETY: so many floats lie in the mapping, which begins at a page; any four bytes are one, and `&mut self` makes it the
+        // only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.len / size_of::<f32>()) }
     }
 }
 
@@ -146,6 +210,7 @@ impl<T: Plain> DerefMut for Block<T> {
 
 impl<T: Plain> Drop for Block<T> {
     fn drop(&mut self) {
+        self.registered = None;
         // SAFETY: a mapping made in `lazy`, or a part of one, unmapped once. Of one that became several nothing is left.
         if self.bytes > 0 {
             unsafe { libc::munmap(self.start.cast(), self.bytes) };

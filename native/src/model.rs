@@ -1,14 +1,22 @@
 //! A loaded model: what its replicas share, and the way of an observation into their queue. `load.rs` loads it.
 
 mod load;
+mod open;
 mod place;
+mod seating;
+mod start;
+mod works;
 
 pub use load::Host;
+pub use seating::Seated;
 
+use crate::card::CardUse;
 use crate::chunk::Encoder;
 use crate::completion::Completions;
+use crate::devices::Hardware;
 use crate::episode::{Entry, Episodes, Pass};
 use crate::fault::Fault;
+use crate::flow::Way;
 use crate::frame::FrameSlots;
 use crate::graph::{Copies, Terminator};
 use crate::layout::{NO_SLOT, OBSERVATION_FRAMES_MAX, ObserveRequest};
@@ -21,6 +29,7 @@ use crate::status::{Failure, Status};
 use crate::sync::lock;
 use crate::ticket::Ticket;
 use crate::watch::Crew;
+use crate::weights::Tally;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
@@ -29,20 +38,33 @@ use std::time::{Duration, Instant};
 /// Where a model runs, and why not elsewhere.
 #[derive(serde::Serialize, Clone)]
 pub struct Placement {
-    /// Name of the device, for example `cpu` or `echo`.
+    /// Name of the device, for example `cpu` or `echo`; of several their names, with commas.
     pub device: String,
+    /// Name of each replica's device.
+    pub devices: Vec<String>,
     /// Devices tried before, each with the reason why it was refused.
     pub refused: Vec<Refused>,
     /// Replicas that run.
     pub replicas: usize,
     /// Session slots over all replicas; 0 on a model without memory.
     pub slots: usize,
+    /// What they take, and what there was.
+    #[serde(flatten)]
+    pub seated: Seated,
     /// The largest difference of each parity vector over all replicas, in robot units; none on `echo`.
     pub parity: Vec<f32>,
-    /// Tensors of one replica that stay in the device's memory; 0 on a CPU.
+    /// How it runs a flow; of several devices that whose replicas have the most memory there.
+    pub flow: Way,
+    /// Why a device runs its steps one by one; None where it does not, and on a CPU, where nothing waits between them.
+    pub flow_reason: Option<String>,
+    /// Tensors of one replica, of those on devices the one with the most, that stay in the device's memory; 0 on a CPU.
     pub device_bytes: usize,
     /// Bytes that one observation alone copies between the host and the device; 0 on a CPU.
     pub copies: Copies,
+    /// What the replica with the most of these has of the NVIDIA driver; None elsewhere.
+    pub card: Option<CardUse>,
+    /// What is read of its weight files in the memory of devices.
+    pub weights: Tally,
 }
 
 /// A device that could not be used.
@@ -88,6 +110,12 @@ pub struct Model {
     pub closing: AtomicBool,
     /// Where it runs; set once a device has been proved.
     pub placement: OnceLock<Placement>,
+    /// Of each replica; set with the placement.
+    hardware: OnceLock<Vec<Arc<Hardware>>>,
+    /// Lanes of these in the decode pool, each once.
+    lanes: OnceLock<Vec<usize>>,
+    /// Replicas that end what they have and take no more.
+    leaving: Vec<AtomicBool>,
     /// One per replica, by its number.
     threads: Mutex<Vec<JoinHandle<()>>>,
     watchdog: Mutex<Option<JoinHandle<()>>>,
@@ -106,6 +134,9 @@ struct PlacementNow<'a> {
 #[derive(serde::Serialize)]
 struct Lost {
     replica: usize,
+    device: String,
+    /// `device_lost`, `drained` or `replica_failed`.
+    cause: &'static str,
     reason: String,
 }
 
@@ -113,9 +144,14 @@ impl Model {
     /// Where it runs and which replicas are out, as JSON.
     pub fn placement(&self) -> String {
         let lost = (self.running.iter().enumerate())
-            .filter_map(|(replica, running)| Some(Lost { replica, reason: running.lost()?.to_string() }));
+            .filter_map(|(replica, running)| Some(self.lost_replica(replica, running.lost()?.to_string())));
         let now = PlacementNow { placement: self.placement.get(), lost: lost.collect() };
         serde_json::to_string(&now).expect("plain strings")
+    }
+
+    /// Lanes of its frames in the decode pool.
+    pub fn lanes(&self) -> &[usize] {
+        self.lanes.get().map_or(&[0], Vec::as_slice)
     }
 
     /// The replica of a session slot, and the slot's index there. None for a slot that does not exist.
@@ -140,7 +176,7 @@ impl Model {
     pub fn prompt_tokens(&self, pass: Pass, text: usize, state: Option<&[f32]>) -> usize {
         let images = match &self.manifest.memory {
             Some(memory) => (pass.kept + pass.written) * memory.tokens,
-            None => self.manifest.frames_max() * self.manifest.image.tokens,
+            None => self.manifest.frames.later * self.manifest.image_tokens(),
         };
         images + self.prompt.len(text, state) + self.state_tokens
     }
@@ -200,6 +236,7 @@ impl Model {
                 self.manifest.state.columns.len()
             )));
         }
+        let prefix = self.prefix(request).map_err(misuse)?;
         let mut tickets = [Ticket(0); OBSERVATION_FRAMES_MAX];
         for (ticket, &frame) in tickets.iter_mut().zip(&request.frames[..count]) {
             *ticket = Ticket::from_wire(frame);
@@ -208,6 +245,10 @@ impl Model {
         for (place, &frame) in frames.iter().enumerate() {
             if !self.frames.is_claimable(frame) || frames[..place].contains(&frame) {
                 return Err(misuse(format!("frame {place} is dropped, watched, already taken or stale")));
+            }
+            // The tensor of another size would not fit.
+            if !self.frames.is_like(frame, place * self.manifest.cameras.len() / count) {
+                return Err(misuse(format!("frame {place} was put for a camera whose pictures are of another size")));
             }
         }
         let instruction = self.prompt.instruction(instruction).ok_or_else(too_long)?;
@@ -220,6 +261,8 @@ impl Model {
             job.frames = tickets;
             job.frames_len = count;
             job.state = request.state;
+            job.prefix[..prefix.len()].copy_from_slice(prefix);
+            job.prefix_len = prefix.len();
             job.instruction = Some(instruction);
             job.step = request.step;
             job.seed = u64::from(request.seed_high) << 32 | u64::from(request.seed_low);
@@ -247,6 +290,16 @@ impl Model {
         }
         self.runs.claimed(ticket);
         Ok(ticket)
+    }
+
+    /// The rows that the chunk continues, if it may.
+    fn prefix<'a>(&self, request: &'a ObserveRequest) -> Result<&'a [f32], String> {
+        let (rows, most) = (request.prefix_rows as usize, self.manifest.action.prefix);
+        if rows > most {
+            return Err(format!("{rows} rows to continue, expected {most} at most"));
+        }
+        let prefix = &request.prefix[..rows * self.manifest.action.columns.len()];
+        self.encoder.prefix_rows(prefix).map(|_| prefix)
     }
 
     /// Puts a run whose frames are decoded into its replica's queue. Otherwise why it cannot run.

@@ -5,6 +5,7 @@
 
 use crate::frame::{FrameSpec, Worker};
 use crate::manifest::Manifest;
+use crate::memory::Block;
 use serde::Deserialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ struct File {
 struct Observation {
     frames: Vec<String>,
     state: Vec<f32>,
+    #[serde(default)]
+    prefix: Vec<Vec<f32>>,
     step: u32,
     actions: Vec<Vec<f32>>,
     cache_reset: bool,
@@ -28,10 +31,12 @@ struct Observation {
 
 /// One observation, ready to be run.
 pub struct Vector {
-    /// Tensors of its frames, in wire order.
-    pub frames: Vec<Vec<f32>>,
+    /// Tensors of its frames, in wire order, as the graphs take them.
+    pub frames: Vec<Block<u8>>,
     /// State in robot units.
     pub state: Vec<f32>,
+    /// Rows that its chunk continues, in robot units, row-major.
+    pub prefix: Vec<f32>,
     /// Step of the noise.
     pub step: u32,
     /// The memory's window starts anew.
@@ -72,29 +77,34 @@ impl Vectors {
         let text = std::fs::read_to_string(path(name)?).map_err(|error| format!("{name}: {error}"))?;
         let file: File = serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
         let folder = name.rfind('/').map_or("", |end| &name[..=end]);
-        let spec = FrameSpec::new(&manifest.image);
-        let mut decode = |frame: &String| -> Result<Vec<f32>, String> {
+        let specs = FrameSpec::of(manifest);
+        let mut decode = |camera: usize, frame: &String| -> Result<Block<u8>, String> {
+            let spec = &specs[camera];
             let name = format!("{folder}{frame}");
             let jpeg = std::fs::read(path(&name)?).map_err(|error| format!("{name}: {error}"))?;
-            let mut tensor = vec![0.0; spec.values()];
-            worker.tensor(&spec, &jpeg, &mut tensor).map_err(|reason| format!("{name} is no good frame: {reason}"))?;
+            let mut tensor = Block::lazy(spec.bytes())?;
+            worker.frame(spec, &jpeg, &mut tensor).map_err(|reason| format!("{name} is no good frame: {reason}"))?;
             Ok(tensor)
         };
         let (rows, columns) = (manifest.action.rows, manifest.action.columns.len());
         let mut episode = Vec::with_capacity(file.observations.len());
         for (index, observation) in file.observations.into_iter().enumerate() {
-            let Observation { frames, state, step, actions, cache_reset } = observation;
+            let Observation { frames, state, prefix, step, actions, cache_reset } = observation;
             let first = manifest.memory.is_none() || index == 0;
             let per_camera = if first { manifest.frames.first } else { manifest.frames.later };
             let fits = frames.len() == per_camera * manifest.cameras.len()
                 && state.len() == manifest.state.columns.len()
+                && prefix.len() <= manifest.action.prefix
                 && actions.len() == rows
-                && actions.iter().all(|row| row.len() == columns);
+                && prefix.iter().chain(&actions).all(|row| row.len() == columns);
             if !fits {
                 return Err(format!("{name}: observation {index} has not the model's frames, state, rows or columns"));
             }
-            let frames = frames.iter().map(&mut decode).collect::<Result<_, _>>()?;
-            episode.push(Vector { frames, state, step, cache_reset, rows: actions.concat() });
+            let frames = (frames.iter().enumerate())
+                .map(|(index, frame)| decode(index / per_camera, frame))
+                .collect::<Result<_, _>>()?;
+            let prefix = prefix.concat();
+            episode.push(Vector { frames, state, prefix, step, cache_reset, rows: actions.concat() });
         }
         if episode.is_empty() {
             return Err(format!("{name} has no observation"));
@@ -168,6 +178,7 @@ mod tests {
         let vector = || Vector {
             frames: Vec::new(),
             state: Vec::new(),
+            prefix: Vec::new(),
             step: 0,
             cache_reset: false,
             rows: vec![1.0, 2.0, 3.0, 4.0],

@@ -1,9 +1,9 @@
-//! The decode pool: threads that decode the frames of all models.
+//! The decode pool: threads that decode the frames of all models, divided among the devices that these run on (`lanes.rs`).
 
 use crate::completion::{Completions, count_panic};
 use crate::frame::{FrameSlots, Told, Worker};
 use crate::jpeg::{Decoder, Library};
-use crate::queue::Queue;
+use crate::lanes::Lanes;
 use crate::run::RunSlots;
 use crate::status::Status;
 use crate::sync::lock;
@@ -30,7 +30,7 @@ pub struct PoolStats {
 
 /// The threads and their queue.
 pub struct Pool {
-    queue: Arc<Queue<Work>>,
+    lanes: Arc<Lanes<Work>>,
     closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Counters.
@@ -38,7 +38,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Starts `threads` threads; the queue holds `frames_max` frames.
+    /// Starts `threads` threads; each lane holds `frames_max` frames.
     pub fn start(
         library: &Arc<Library>,
         threads: usize,
@@ -46,30 +46,35 @@ impl Pool {
         runs: &Arc<RunSlots>,
         completions: &Arc<Completions>,
     ) -> Result<Pool, String> {
-        let queue = Arc::new(Queue::<Work>::new(frames_max));
+        let lanes = Arc::new(Lanes::<Work>::new(frames_max));
         let closing = Arc::new(AtomicBool::new(false));
         let stats = Arc::new(PoolStats::default());
         let mut handles = Vec::with_capacity(threads);
         for index in 0..threads {
             let worker = Worker::new(Decoder::new(library)?)?;
-            let (queue, closing, stats) = (queue.clone(), closing.clone(), stats.clone());
+            let (lanes, closing, stats) = (lanes.clone(), closing.clone(), stats.clone());
             let listeners = Listeners { runs: runs.clone(), completions: completions.clone() };
             handles.push(thread::spawn(&format!("tendon-jpeg-{index}"), move || {
-                run(worker, &queue, &closing, &stats, &listeners)
+                run(index, worker, &lanes, &closing, &stats, &listeners)
             })?);
         }
-        Ok(Pool { queue, closing, threads: Mutex::new(handles), stats })
+        Ok(Pool { lanes, closing, threads: Mutex::new(handles), stats })
     }
 
-    /// Queues a pending frame.
-    pub fn submit(&self, slots: &Arc<FrameSlots>, turn: u32, ticket: Ticket) -> bool {
-        self.queue.push(turn, Work { slots: slots.clone(), ticket }).is_ok()
+    /// Queues a pending frame of a model whose devices have these lanes.
+    pub fn submit(&self, slots: &Arc<FrameSlots>, lanes: &[usize], turn: u32, ticket: Ticket) -> bool {
+        self.lanes.push(lanes, turn, Work { slots: slots.clone(), ticket }).is_ok()
+    }
+
+    /// Frames that wait in a lane.
+    pub fn waiting(&self, lane: usize) -> usize {
+        self.lanes.waiting(lane)
     }
 
     /// Cancels what is queued, then ends the threads.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        self.queue.close();
+        self.lanes.close();
         for thread in lock(&self.threads).drain(..) {
             // Cannot fail: a decode thread catches its panics.
             let _ = thread.join();
@@ -83,9 +88,16 @@ struct Listeners {
     completions: Arc<Completions>,
 }
 
-fn run(mut worker: Worker, queue: &Queue<Work>, closing: &AtomicBool, stats: &PoolStats, listeners: &Listeners) {
+fn run(
+    thread: usize,
+    mut worker: Worker,
+    lanes: &Lanes<Work>,
+    closing: &AtomicBool,
+    stats: &PoolStats,
+    listeners: &Listeners,
+) {
     let Listeners { runs, completions } = listeners;
-    while let Some(Work { slots, ticket }) = queue.pop() {
+    while let Some(Work { slots, ticket }) = lanes.pop(thread) {
         let given_up = || slots.awaited_by(ticket).is_some_and(|run| runs.cancelled(run));
         let told = if closing.load(Ordering::Acquire) || given_up() {
             slots.give_up(ticket)

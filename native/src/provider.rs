@@ -1,6 +1,5 @@
 //! What each execution provider is told: from the options of a load plan to its keys and values. No GPU is asked here.
 
-use crate::graph::Reach;
 use crate::runtime::Device;
 use ort::ep::{self, ArbitrarilyConfigurableExecutionProvider, ExecutionProviderDispatch};
 use serde::Deserialize;
@@ -17,6 +16,8 @@ pub struct GpuOptions {
     pub tf32: bool,
     /// A graph's kernels are captured once and launched as one.
     pub cuda_graph: bool,
+    /// On NVIDIA GPUs the runs of a replica are in one stream of its own, whose events tell what the device was at (`card.rs`).
+    pub user_stream: bool,
     /// Bytes that one graph's arena may take on the device, 1 at least; None: as many as there are.
     pub arena_bytes_max: Option<u64>,
     /// By how much an arena grows.
@@ -35,6 +36,7 @@ impl Default for GpuOptions {
             precision: Precision::F32,
             tf32: false,
             cuda_graph: false,
+            user_stream: false,
             arena_bytes_max: None,
             arena_extend: ArenaExtend::SameAsRequested,
             engine_cache: None,
@@ -84,7 +86,28 @@ pub enum Kind {
     WebGpu,
 }
 
+/// The key of each provider that makes it capture a graph's kernels.
+const CAPTURE: [&str; 3] = ["enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture"];
+
 impl Provider {
+    /// Whether it captures a graph's kernels.
+    pub fn captures(&self) -> bool {
+        self.pairs.iter().any(|(key, value)| CAPTURE.contains(key) && *value == flag(true))
+    }
+
+    /// The same without that.
+    pub fn without_capture(&self) -> Provider {
+        let pairs = self.pairs.iter().filter(|(key, _)| !CAPTURE.contains(key)).cloned().collect();
+        Provider { kind: self.kind, pairs }
+    }
+
+    /// The same with all its work in a stream of the caller's, which outlives its sessions: CUDA and TensorRT take its address, CUDA's one
+    /// behind TensorRT the same. They capture graphs in it too, and do not destroy it.
+    pub fn on_stream(mut self, address: usize) -> Provider {
+        self.pairs.extend([("has_user_compute_stream", flag(true)), ("user_compute_stream", address.to_string())]);
+        self
+    }
+
     /// As `ort` takes it. A failure is an error: by default it would be logged, and the graph run on the CPU.
     pub fn dispatch(&self) -> ExecutionProviderDispatch {
         fn told<E: ArbitrarilyConfigurableExecutionProvider>(provider: E, pairs: &[(&'static str, String)]) -> E {
@@ -101,8 +124,7 @@ impl Provider {
 
 /// Whether a device can do what the options say; the reason why not. On the CPU nothing of it has a meaning: it computes what the
 /// graph says.
-pub fn fits(device: Device, options: &GpuOptions, reach: Reach) -> Result<(), String> {
-    let nvidia = matches!(device, Device::Cuda(_) | Device::TensorRt(_));
+pub fn fits(device: Device, options: &GpuOptions) -> Result<(), String> {
     match device {
         Device::Cpu => return Ok(()),
         // Its own number of a device is that of a context which the caller has made, not that of an adapter.
@@ -117,19 +139,6 @@ pub fn fits(device: Device, options: &GpuOptions, reach: Reach) -> Result<(), St
             "precision is not f32, but {provider} computes in the types of the graph; only TensorRT does"
         ));
     }
-    if !options.cuda_graph {
-        return Ok(());
-    }
-    if !nvidia {
-        return Err(format!("cuda_graph is set, but {} has none", device.name()));
-    }
-    // A captured graph reads what it read when it was captured. Each binding of host memory makes another copy on the device.
-    if matches!(reach, Reach::Copied(_)) {
-        return Err(
-            "cuda_graph is set, but its inputs are bound in host memory, which a captured graph would not read again"
-                .into(),
-        );
-    }
     Ok(())
 }
 
@@ -143,7 +152,7 @@ pub fn chain(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Ve
             let behind = options.cuda_behind.then(|| cuda(id, options));
             [Some(tensorrt(id, options, engines)), behind].into_iter().flatten().collect()
         }
-        Device::WebGpu(id) => vec![webgpu(id)],
+        Device::WebGpu(id) => vec![webgpu(id, options)],
     }
 }
 
@@ -190,9 +199,14 @@ fn tensorrt(id: i32, options: &GpuOptions, engines: Option<&Path>) -> Provider {
     Provider { kind: Kind::TensorRt, pairs }
 }
 
-fn webgpu(id: i32) -> Provider {
-    // ONNX Runtime's other layout, its default, gives wrong convolutions of six channels.
-    Provider { kind: Kind::WebGpu, pairs: vec![("deviceId", id.to_string()), ("preferredLayout", "NCHW".into())] }
+fn webgpu(id: i32, options: &GpuOptions) -> Provider {
+    // ONNX Runtime's other layout, its default, gives wrong convolutions of six channels. Positions and lengths have 64 bits: without
+    // the kernels for them, which compute in 32, the CPU would do it, between two halves of the graph.
+    let mut pairs = vec![("deviceId", id.to_string()), ("preferredLayout", "NCHW".into()), ("enableInt64", flag(true))];
+    if options.cuda_graph {
+        pairs.push(("enableGraphCapture", flag(true)));
+    }
+    Provider { kind: Kind::WebGpu, pairs }
 }
 
 #[cfg(test)]
@@ -215,7 +229,7 @@ mod tests {
             told(Device::Cuda(1), &options, None),
             ["Cuda device_id=1 use_tf32=0 enable_cuda_graph=0 arena_extend_strategy=kSameAsRequested"]
         );
-        assert_eq!(told(Device::WebGpu(0), &options, None), ["WebGpu deviceId=0 preferredLayout=NCHW"]);
+        assert_eq!(told(Device::WebGpu(0), &options, None), ["WebGpu deviceId=0 preferredLayout=NCHW enableInt64=1"]);
         assert!(told(Device::Cpu, &options, None).is_empty());
     }
 
@@ -254,20 +268,36 @@ mod tests {
     #[test]
     fn what_a_device_cannot_do_is_refused_with_the_option_s_name_and_the_cpu_refuses_nothing() {
         let half = GpuOptions { precision: Precision::F16, ..GpuOptions::default() };
-        let captured = GpuOptions { cuda_graph: true, ..GpuOptions::default() };
-        let refused = |device, options, reach| fits(device, options, reach).err().unwrap_or_default();
         for device in [Device::Cuda(0), Device::WebGpu(0)] {
-            assert!(refused(device, &half, device.reach()).starts_with("precision is not f32, but "), "{device:?}");
+            let refused = fits(device, &half).expect_err("a refusal");
+            assert!(refused.starts_with("precision is not f32, but "), "{device:?}: {refused}");
+            assert_eq!(fits(device, &GpuOptions::default()), Ok(()));
         }
-        assert_eq!(fits(Device::TensorRt(0), &half, Device::TensorRt(0).reach()), Ok(()));
-        assert_eq!(refused(Device::WebGpu(0), &captured, Reach::InPlace), "cuda_graph is set, but webgpu:0 has none");
-        for device in [Device::Cuda(0), Device::TensorRt(0)] {
-            assert!(refused(device, &captured, device.reach()).contains("host memory"), "{device:?}");
-            assert_eq!(fits(device, &captured, Reach::InPlace), Ok(()));
-            assert_eq!(fits(device, &GpuOptions::default(), device.reach()), Ok(()));
+        assert_eq!([fits(Device::TensorRt(0), &half), fits(Device::Cpu, &half)], [Ok(()), Ok(())]);
+    }
+
+    #[test]
+    fn each_provider_captures_a_graph_in_words_of_its_own_and_is_the_same_without() {
+        let captured = GpuOptions { cuda_graph: true, ..GpuOptions::default() };
+        for device in [Device::Cuda(0), Device::TensorRt(0), Device::WebGpu(0)] {
+            assert_eq!(fits(device, &captured), Ok(()), "{device:?}");
+            let (told, plain) = (chain(device, &captured, None), chain(device, &GpuOptions::default(), None));
+            assert!(told.iter().all(Provider::captures) && !plain.iter().any(Provider::captures), "{device:?}");
+            for (told, plain) in told.iter().zip(&plain) {
+                assert_eq!(told.without_capture(), plain.without_capture());
+                assert!(!told.without_capture().captures());
+            }
         }
-        for options in [half, captured] {
-            assert_eq!(fits(Device::Cpu, &options, Reach::InPlace), Ok(()));
+        assert!(chain(Device::Cpu, &captured, None).is_empty());
+    }
+
+    #[test]
+    fn both_providers_of_a_gpu_work_in_one_stream_of_ours() {
+        let address = 0x7f00_0000_0010;
+        for provider in chain(Device::TensorRt(1), &GpuOptions::default(), None) {
+            let told = provider.on_stream(address).pairs;
+            let last: Vec<(&str, &str)> = told.iter().rev().take(2).map(|(key, value)| (*key, &value[..])).collect();
+            assert_eq!(last, [("user_compute_stream", "139637976727568"), ("has_user_compute_stream", "1")]);
         }
     }
 
@@ -286,7 +316,7 @@ mod tests {
 
     #[test]
     fn webgpu_has_one_device() {
-        let fits = |id| fits(Device::WebGpu(id), &GpuOptions::default(), Device::WebGpu(id).reach());
+        let fits = |id| fits(Device::WebGpu(id), &GpuOptions::default());
         assert_eq!(fits(0), Ok(()));
         assert!(fits(1).is_err_and(|text| text.contains("webgpu:0")));
     }

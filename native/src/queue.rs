@@ -13,95 +13,139 @@ struct Entry<T> {
     item: T,
 }
 
-struct Inner<T> {
+/// What waits, without the lock around it.
+pub struct Waiting<T> {
     /// In the order of arrival.
     items: VecDeque<Entry<T>>,
     /// The round that is being served, and the turns that were served in it.
     round: u64,
     served: Vec<u32>,
+    bound: usize,
+}
+
+struct Inner<T> {
+    waiting: Waiting<T>,
     closed: bool,
 }
 
 /// Many producers, many consumers.
 pub struct Queue<T> {
     inner: Mutex<Inner<T>>,
-    waiting: Condvar,
-    bound: usize,
+    changed: Condvar,
 }
 
 impl<T> Queue<T> {
     /// A queue for at most `bound` items.
     pub fn new(bound: usize) -> Queue<T> {
-        let (items, served) = (VecDeque::with_capacity(bound), Vec::with_capacity(bound));
-        Queue { inner: Mutex::new(Inner { items, round: 0, served, closed: false }), waiting: Condvar::new(), bound }
+        let inner = Inner { waiting: Waiting::new(bound), closed: false };
+        Queue { inner: Mutex::new(inner), changed: Condvar::new() }
     }
 
     /// Appends the item to its turn; returns it if the queue is full or closed.
     pub fn push(&self, turn: u32, item: T) -> Result<(), T> {
         let mut inner = lock(&self.inner);
-        if inner.closed || inner.items.len() == self.bound {
+        if inner.closed {
             return Err(item);
         }
-        let first = inner.round + u64::from(inner.served.contains(&turn));
-        let behind = inner.items.iter().filter(|entry| entry.turn == turn).map(|entry| entry.round + 1).max();
-        let round = behind.map_or(first, |round| round.max(first));
-        inner.items.push_back(Entry { round, turn, item });
+        inner.waiting.push(turn, item)?;
         drop(inner);
-        self.waiting.notify_one();
+        self.changed.notify_one();
         Ok(())
     }
 
     /// Waits for the next item; None once the queue is closed and empty.
     pub fn pop(&self) -> Option<T> {
+        self.pop_unless(|| false)
+    }
+
+    /// As `pop`; None also for a consumer that leaves, which `wake` makes look. What it might have been woken for is left to another one.
+    fn pop_unless(&self, leaves: impl Fn() -> bool) -> Option<T> {
         let mut inner = lock(&self.inner);
         loop {
-            if let Some(item) = inner.next() {
+            if leaves() {
+                drop(inner);
+                self.changed.notify_one();
+                return None;
+            }
+            if let Some(item) = inner.waiting.next() {
                 return Some(item);
             }
             if inner.closed {
                 return None;
             }
-            inner = self.waiting.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Waits for an item, then moves all queued ones, at most `most`, into `taken`. False once closed and empty.
-    pub fn take(&self, taken: &mut Vec<T>, most: usize) -> bool {
+    /// Waits for an item, then moves all queued ones, at most `most`, into `taken`. False once closed and empty, and for a consumer that
+    /// leaves.
+    pub fn take(&self, taken: &mut Vec<T>, most: usize, leaves: impl Fn() -> bool) -> bool {
         taken.clear();
-        let Some(first) = self.pop() else { return false };
+        let Some(first) = self.pop_unless(leaves) else { return false };
         taken.push(first);
         let mut inner = lock(&self.inner);
         while taken.len() < most {
-            let Some(item) = inner.next() else { break };
+            let Some(item) = inner.waiting.next() else { break };
             taken.push(item);
         }
         true
     }
 
+    /// Makes every consumer that waits look whether it leaves.
+    pub fn wake(&self) {
+        // Whoever has looked before holds the lock until it waits: it is not missed.
+        drop(lock(&self.inner));
+        self.changed.notify_all();
+    }
+
     /// Removes an item that no consumer has taken yet.
     pub fn remove(&self, wanted: impl Fn(&T) -> bool) -> Option<T> {
-        let mut inner = lock(&self.inner);
-        let index = inner.items.iter().position(|entry| wanted(&entry.item))?;
-        let Entry { round, turn, item } = inner.items.remove(index)?;
+        lock(&self.inner).waiting.remove(wanted)
+    }
+
+    /// Refuses producers; consumers take what is queued and then end.
+    pub fn close(&self) {
+        lock(&self.inner).closed = true;
+        self.changed.notify_all();
+    }
+}
+
+impl<T> Waiting<T> {
+    /// Nothing, with room for `bound` items.
+    pub fn new(bound: usize) -> Waiting<T> {
+        Waiting { items: VecDeque::with_capacity(bound), round: 0, served: Vec::with_capacity(bound), bound }
+    }
+
+    /// Items.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Appends the item to its turn; returns it if there is no room.
+    pub fn push(&mut self, turn: u32, item: T) -> Result<(), T> {
+        if self.items.len() == self.bound {
+            return Err(item);
+        }
+        let first = self.round + u64::from(self.served.contains(&turn));
+        let behind = self.items.iter().filter(|entry| entry.turn == turn).map(|entry| entry.round + 1).max();
+        let round = behind.map_or(first, |round| round.max(first));
+        self.items.push_back(Entry { round, turn, item });
+        Ok(())
+    }
+
+    fn remove(&mut self, wanted: impl Fn(&T) -> bool) -> Option<T> {
+        let index = self.items.iter().position(|entry| wanted(&entry.item))?;
+        let Entry { round, turn, item } = self.items.remove(index)?;
         // Later items of its turn move up by a round, so that the removal costs them nothing.
-        inner
-            .items
+        self.items
             .iter_mut()
             .filter(|entry| entry.turn == turn && entry.round > round)
             .for_each(|entry| entry.round -= 1);
         Some(item)
     }
 
-    /// Refuses producers; consumers take what is queued and then end.
-    pub fn close(&self) {
-        lock(&self.inner).closed = true;
-        self.waiting.notify_all();
-    }
-}
-
-impl<T> Inner<T> {
     /// The oldest item of the earliest round.
-    fn next(&mut self) -> Option<T> {
+    pub fn next(&mut self) -> Option<T> {
         let earliest = self.items.iter().map(|entry| entry.round).min()?;
         let index = self.items.iter().position(|entry| entry.round == earliest)?;
         let Entry { round, turn, item } = self.items.remove(index)?;
@@ -162,9 +206,9 @@ mod tests {
         let queue = Queue::new(8);
         (0..5).for_each(|item| queue.push(0, item).unwrap());
         let mut taken = Vec::with_capacity(4);
-        assert!(queue.take(&mut taken, 4));
+        assert!(queue.take(&mut taken, 4, || false));
         assert_eq!(taken, [0, 1, 2, 3]);
-        assert!(queue.take(&mut taken, 4));
+        assert!(queue.take(&mut taken, 4, || false));
         assert_eq!(taken, [4]);
     }
 
@@ -193,5 +237,28 @@ mod tests {
         queue.close();
         assert_eq!(queue.push(0, 2), Err(2));
         assert_eq!((queue.pop(), queue.pop()), (Some(1), None));
+    }
+
+    #[test]
+    fn a_consumer_that_leaves_takes_nothing_and_leaves_what_waits_to_the_others() {
+        let queue = Queue::new(2);
+        queue.push(0, 1).unwrap();
+        let mut taken = Vec::with_capacity(4);
+        assert!(!queue.take(&mut taken, 4, || true));
+        assert!(taken.is_empty());
+        assert!(queue.take(&mut taken, 4, || false));
+        assert_eq!(taken, [1]);
+    }
+
+    #[test]
+    fn a_consumer_that_waits_is_woken_to_leave() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let (queue, leaves) = (Queue::<u32>::new(2), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| queue.take(&mut Vec::new(), 1, || leaves.load(Ordering::Acquire)));
+            leaves.store(true, Ordering::Release);
+            queue.wake();
+            assert!(!waits.join().expect("a consumer"));
+        });
     }
 }

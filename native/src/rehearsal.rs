@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// Makes one device be played by the CPU.
+/// Makes a device be played by the CPU.
 #[derive(Deserialize, Clone)]
 #[serde(deny_unknown_fields)]
 pub struct Rehearsal {
@@ -23,19 +23,21 @@ pub struct Rehearsal {
     pub hangs: bool,
     /// Milliseconds that its first runs may take, instead of those of the product.
     pub proof_ms_max: Option<u64>,
+    /// A library that plays the driver of an NVIDIA GPU (`native/cuda/driver.h`); without it none is asked.
+    pub driver: Option<PathBuf>,
     /// Graphs that the device runs instead of the bundle's, by their path in the bundle: a flipped weight, half precision.
     #[serde(default)]
     pub graphs: HashMap<String, PathBuf>,
 }
 
-static REHEARSAL: Mutex<Option<Rehearsal>> = Mutex::new(None);
+static REHEARSALS: Mutex<Vec<Rehearsal>> = Mutex::new(Vec::new());
 
-/// Sets what the next loads meet; None ends it.
-pub fn set(rehearsal: Option<Rehearsal>) {
-    *lock(&REHEARSAL) = rehearsal;
+/// Sets what the next loads meet, each device once; none ends it.
+pub fn set(rehearsals: Vec<Rehearsal>) {
+    *lock(&REHEARSALS) = rehearsals;
 }
 
 /// The rehearsal of a device, if there is one.
 pub fn of(device: &str) -> Option<Rehearsal> {
-    lock(&REHEARSAL).clone().filter(|rehearsal| rehearsal.device == device)
+    lock(&REHEARSALS).iter().find(|rehearsal| rehearsal.device == device).cloned()
 }

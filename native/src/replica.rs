@@ -6,7 +6,7 @@ mod fill;
 pub(crate) mod prove;
 
 use crate::completion::count_panic;
-use crate::fault::{Fault, is_device_failure};
+use crate::fault::{Fault, status_of};
 use crate::flow::Network;
 use crate::model::Model;
 use crate::parity::Vectors;
@@ -20,6 +20,14 @@ use std::sync::{Arc, mpsc};
 /// Differences of the parity vectors, or why the device is refused.
 pub type Proof = Result<Vec<f32>, String>;
 
+/// What a replica does that has proved its network.
+pub enum Order {
+    /// It makes so many places for sessions in its device's memory, and tells how many there are, and why there are no more.
+    Places(usize, mpsc::Sender<(usize, Option<String>)>),
+    /// It takes runs.
+    Serve,
+}
+
 /// State of the thread.
 pub struct Replica {
     model: Arc<Model>,
@@ -29,6 +37,8 @@ pub struct Replica {
     taken: Vec<Ticket>,
     /// Of these, those that were cancelled before they began.
     gone: Vec<Ticket>,
+    /// Of each row of the batch the rows that its chunk continues, in robot units.
+    prefixes: Vec<Vec<f32>>,
     /// Rows of the batch that have failed by themselves, and how.
     failed: Vec<Option<(Status, String)>>,
     /// Tokens of the batch's longest prompt.
@@ -42,26 +52,40 @@ impl Replica {
     pub fn new(model: Arc<Model>, index: usize, network: Option<Network>) -> Replica {
         let most = network.as_ref().map_or(model.manifest.batch, Network::rows_max);
         let (taken, gone) = (Vec::with_capacity(most), Vec::with_capacity(most));
-        Replica { model, index, network, taken, gone, failed: vec![None; most], prompt: 0, most }
+        let prefix = model.manifest.action.prefix * model.manifest.action.columns.len();
+        let prefixes = (0..most).map(|_| Vec::with_capacity(prefix)).collect();
+        Replica { model, index, network, taken, gone, prefixes, failed: vec![None; most], prompt: 0, most }
     }
 
     /// Runs the vectors, reports their differences, waits until it may serve, then works until the model is closed or the replica
     /// is out. It ends at once when it may not serve: its device, or that of another replica, was refused.
-    pub fn work(mut self, vectors: Option<Arc<Vectors>>, proved: &mpsc::Sender<Proof>, serve: &mpsc::Receiver<()>) {
+    pub fn work(
+        mut self,
+        vectors: Option<Arc<Vectors>>,
+        proved: &mpsc::Sender<(usize, Proof)>,
+        orders: &mpsc::Receiver<Order>,
+    ) {
         let model = self.model.clone();
         let mut presence = Presence { model: &model, replica: self.index, ready: false };
         // Dropped with the closure: the frames of an episode may be many.
         let prove = || vectors.map_or(Ok(Vec::new()), |vectors| self.prove(&vectors));
         let proof = catch_unwind(AssertUnwindSafe(prove)).unwrap_or_else(|_| Err("the first run panicked".into()));
         // Cannot fail: the loader waits for this message.
-        let _ = proved.send(proof);
-        presence.ready = serve.recv().is_ok();
-        if !presence.ready {
-            return;
+        let _ = proved.send((self.index, proof));
+        while !presence.ready {
+            match orders.recv() {
+                Ok(Order::Places(places, made)) => {
+                    let grown = catch_unwind(AssertUnwindSafe(|| self.network.as_mut().map(|one| one.grow(places))));
+                    // Cannot fail: the loader waits for this message, or has given the replica up.
+                    let _ = made.send(grown.ok().flatten().unwrap_or((0, Some("making its places panicked".into()))));
+                }
+                Ok(Order::Serve) => presence.ready = true,
+                Err(mpsc::RecvError) => return,
+            }
         }
         let most = self.most;
         let mut taken = std::mem::take(&mut self.taken);
-        while model.queue(self.index).take(&mut taken, most) {
+        while model.queue(self.index).take(&mut taken, most, || model.leaves(self.index)) {
             if !self.run(&mut taken) {
                 return;
             }
@@ -96,10 +120,10 @@ impl Replica {
         let outcome = catch_unwind(AssertUnwindSafe(|| self.compute(batch, stop)));
         // Read once, before the first run ends.
         let stopped = stop();
-        if let (Ok(Err(text)), false) = (&outcome, stopped)
-            && is_device_failure(text)
-        {
-            model.lose(self.index, format!("its device failed: {text}"));
+        // Of a run that failed, without those that others are to blame for.
+        let failed = if let Ok(Err(text)) = &outcome { status_of(text, Status::Model) } else { Status::Model };
+        if let (Ok(Err(text)), Status::DeviceLost, false) = (&outcome, failed, stopped) {
+            model.device_failed(self.index, text);
         }
         if !running.computed() {
             return false;
@@ -118,6 +142,7 @@ impl Replica {
                 }
                 (Ok(Ok(_)), None) => Err((Status::Cancelled, "the run was cancelled".into())),
                 (Ok(Err(_)), None) if stopped => Err((Status::Cancelled, "the run was cancelled".into())),
+                (Ok(Err(text)), None) if failed == Status::OutOfMemory => Err((failed, text.clone())),
                 (Ok(Err(text)), None) => Err((Status::Model, text.clone())),
                 (Err(_), None) => Err((Status::Panic, "the run panicked".into())),
             };

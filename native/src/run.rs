@@ -8,7 +8,7 @@
 use crate::episode::Episodes;
 use crate::fault::Fault;
 use crate::frame::FrameSlots;
-use crate::layout::{ChunkResult, NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
+use crate::layout::{CHUNK_VALUES_MAX, ChunkResult, NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::Model;
 use crate::status::{ErrorText, Status};
 use crate::sync::lock;
@@ -31,6 +31,10 @@ pub struct Job {
     pub frames_len: usize,
     /// The model's state vector in robot units.
     pub state: [f32; STATE_VALUES_MAX],
+    /// Rows that the chunk continues, in robot units: the first `prefix_len` values.
+    pub prefix: Box<[f32]>,
+    /// Values of these rows.
+    pub prefix_len: usize,
     /// The instruction's tokens.
     pub instruction: Option<Arc<[u32]>>,
     /// Zero-based chunk index in the session.
@@ -58,6 +62,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// The rows that the chunk continues.
+    pub fn prefix(&self) -> &[f32] {
+        &self.prefix[..self.prefix_len]
+    }
+
     /// Counts a frame whose decode has ended.
     pub fn count(&mut self, place: usize, status: Status, spent_us: u32) {
         self.frames_us = self.frames_us.saturating_add(spent_us);
@@ -126,6 +135,8 @@ impl RunSlots {
                 frames: [Ticket(0); OBSERVATION_FRAMES_MAX],
                 frames_len: 0,
                 state: [0.0; STATE_VALUES_MAX],
+                prefix: vec![0.0; CHUNK_VALUES_MAX].into(),
+                prefix_len: 0,
                 instruction: None,
                 step: 0,
                 seed: 0,

@@ -124,6 +124,11 @@ impl<S: Stop> Running<S> {
         lock(&self.inner).lose(reason)
     }
 
+    /// Runs of the batch that it works on.
+    pub fn owed(&self) -> usize {
+        lock(&self.inner).owed.len()
+    }
+
     /// Why the replica is out.
     pub fn lost(&self) -> Option<Arc<str>> {
         lock(&self.inner).lost.clone()

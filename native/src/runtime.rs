@@ -1,19 +1,26 @@
 //! ONNX Runtime: opened once by path, and one session per graph on the device that was asked for.
 
+mod on_stream;
+mod own;
 mod preload;
+mod registered;
+mod with_weights;
+mod words;
 
+use self::with_weights::{Refused, frugal, with_weights};
+use self::words::plain;
 use crate::assignment;
+use crate::cuda::stream::Stream;
 use crate::graph::{Home, Opened, RECORD, Reach, Turns};
-use crate::onnx;
-use crate::provider::{self, GpuOptions, Kind, Provider};
+use crate::provider::{Kind, Provider};
 use crate::sync::lock;
 use crate::webgpu;
-use crate::weights::{FOLDED_BYTES_MAX, Given, Loaded, Weights};
+use crate::weights::{Held, Loaded};
 use ort::AsPointer;
-use ort::ep;
 use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::builder::SessionBuilder;
+use ort::sys::OrtEnv;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -69,6 +76,12 @@ const THREADS_MAX: usize = 8;
 /// to wake a sleeping thread would take as long as its part; behind the run it looks no longer.
 const SPIN_US: &str = "100";
 
+/// The entry of a session's configuration that names the folder of the weight files of a graph in memory.
+const WEIGHTS_BESIDE: &str = "session.model_external_initializers_file_folder_path";
+
+/// Part of what ONNX Runtime says of a graph that it does not capture.
+const NOT_CAPTURED: &str = "cannot use the graph capture feature";
+
 /// The runtime of this process. It is opened once; later paths are ignored.
 pub struct Runtime {
     environment: ort::environment::Environment,
@@ -82,6 +95,12 @@ static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 /// Opens the library at `path`, the first time it is called.
 pub fn open(path: &Path) -> Result<&'static Runtime, String> {
     RUNTIME.get_or_init(|| Runtime::new(path)).as_ref().map_err(Clone::clone)
+}
+
+/// The environment of this process, for a call of the raw API; None before it is open.
+pub fn raw() -> Option<*mut OrtEnv> {
+    let runtime = RUNTIME.get()?.as_ref().ok()?;
+    Some(runtime.environment.ptr().cast_mut())
 }
 
 /// Where a model may run.
@@ -138,7 +157,6 @@ impl Device {
 }
 
 /// What a session may run on.
-#[derive(Debug, PartialEq)]
 pub struct Providers {
     /// The preferred one first; none: the CPU.
     pub chain: Vec<Provider>,
@@ -146,6 +164,8 @@ pub struct Providers {
     pub beside: Beside,
     /// Whether their sessions may be used side by side.
     pub turns: Turns,
+    /// All their work is in it; their sessions keep it.
+    pub stream: Option<Arc<Stream>>,
 }
 
 impl Providers {
@@ -153,6 +173,12 @@ impl Providers {
     /// Runtime's CPU provider runs one session on many threads at once, each run with memory of its own; a GPU's has one stream.
     pub fn shares_sessions(&self) -> bool {
         self.chain.is_empty()
+    }
+
+    /// The same, but for the capture of a graph's kernels.
+    fn without_capture(&self) -> Providers {
+        let chain = self.chain.iter().map(Provider::without_capture).collect();
+        Providers { chain, beside: self.beside, turns: self.turns, stream: self.stream.clone() }
     }
 }
 
@@ -187,33 +213,54 @@ impl Runtime {
         Ok(Runtime { environment, folder, logged })
     }
 
-    /// A session of the graph at `path` with these providers alone, on weights of the bundle's files, or the reason why not. Without
-    /// providers: on the CPU.
+    /// A session of the graph at `path`, or of `made`, which was made of it, with these providers alone, on weights of the bundle's
+    /// files, or the reason why not. Without providers: on the CPU.
     pub fn session(
         &self,
-        path: &Path,
+        (path, made): (&Path, Option<&[u8]>),
         threads: u32,
         providers: &Providers,
-        weights: &Arc<Weights>,
+        held: &Held,
     ) -> Result<Loaded, String> {
-        let given = if weights.is_empty() { None } else { Some(weights.of_graph(path)?) };
-        let opened = self.opened(threads, providers, |mut builder| {
+        let captures = providers.chain.iter().any(Provider::captures);
+        // Their weights are the same.
+        let given = if held.weights.is_empty() { None } else { Some(held.of_graph(path)?) };
+        let refused = Refused::default();
+        let commit = |mut builder: SessionBuilder| {
             if let Some(given) = &given {
                 builder = with_weights(builder, given)?;
-                if providers.chain.is_empty() {
-                    builder = frugal(builder)?;
+                builder = match &providers.chain[..] {
+                    [] => frugal(builder)?,
+                    _ => refused.told_by(builder, &self.logged, providers.stream.clone())?,
+                };
+            }
+            match made {
+                None => builder.commit_from_file(path),
+                Some(model) => {
+                    // A weight that is folded into another is read from the file once more.
+                    if let (Some(_), Some(folder)) = (&given, path.parent()) {
+                        builder = builder.with_config_entry(WEIGHTS_BESIDE, folder.to_string_lossy())?;
+                    }
+                    builder.commit_from_memory(model)
                 }
             }
-            builder.commit_from_file(path)
-        })?;
+        };
+        let (opened, is_captured) = match self.opened(threads, providers, commit) {
+            // Nodes of it lie on the CPU, which takes no part in a capture. Its kernels are launched one by one.
+            Err(text) if captures && text.contains(NOT_CAPTURED) => {
+                (self.opened(threads, &providers.without_capture(), commit)?, false)
+            }
+            opened => (opened?, captures),
+        };
         if !providers.chain.is_empty() {
             match providers.beside {
                 Beside::Nothing => {}
-                Beside::Shapes => assignment::check(opened.get(), path)?,
+                Beside::Shapes => assignment::check(opened.get(), path, made)?,
                 Beside::Light => webgpu::admit(opened.get())?,
             }
         }
-        Ok(Loaded::new(opened, weights.clone()))
+        let own_bytes = given.map_or(0, |given| refused.own_bytes(&given, held, providers));
+        Ok(Loaded::new(opened, is_captured, held.clone(), own_bytes))
     }
 
     fn opened(
@@ -229,20 +276,9 @@ impl Runtime {
         session.map(|session| Opened::new(session, providers.turns)).map_err(|error| self.told(&error))
     }
 
-    /// Why nothing runs on the device, tried with a graph of one node; None if it does.
-    pub fn refusal(&self, device: Device) -> Option<String> {
-        let graph = onnx::graph_with(&["x"], &["y"], &[onnx::node("only", "Relu", &["x"], &["y"])]);
-        // TensorRT by itself: it is not there because CUDA is.
-        let alone = GpuOptions { cuda_behind: false, ..GpuOptions::default() };
-        let chain = provider::chain(device, &alone, None);
-        let providers = Providers { chain, beside: Beside::Nothing, turns: device.reach().turns() };
-        self.forget_logged();
-        self.opened(1, &providers, |mut builder| builder.commit_from_memory(&graph)).err()
-    }
-
     /// Options of a session, apart from those of a file.
     fn builder(&self, threads: u32, providers: &Providers) -> ort::Result<SessionBuilder> {
-        let mut builder = self.plain(threads)?;
+        let mut builder = self.keeping(providers.stream.as_ref(), self.plain(threads)?)?;
         if providers.chain.is_empty() {
             return Ok(builder);
         }
@@ -273,16 +309,21 @@ impl Runtime {
     }
 
     /// Whether a provider can be tried at all; opens what its library needs.
-    fn ready(&self, provider: &Provider) -> Result<(), String> {
+    pub fn ready(&self, provider: &Provider) -> Result<(), String> {
         match provider.kind {
             Kind::Cuda => {
-                self.needs("libonnxruntime_providers_cuda.so")?;
-                preload::cuda(&self.folder)
+                self.needs(registered::LIBRARY)?;
+                preload::cuda(&self.folder)?;
+                self.register_cuda();
+                Ok(())
             }
             Kind::TensorRt => {
                 self.needs("libonnxruntime_providers_tensorrt.so")?;
                 preload::cuda(&self.folder)?;
-                preload::tensorrt(&self.folder)
+                preload::tensorrt(&self.folder)?;
+                // It computes in CUDA's memory.
+                self.register_cuda();
+                Ok(())
             }
             Kind::WebGpu => webgpu::absent().map_or(Ok(()), Err),
         }
@@ -312,29 +353,6 @@ impl Runtime {
     }
 }
 
-/// A sentence of ONNX Runtime without the line of its source, its kind of error and the line break at its end.
-fn plain(text: &str) -> String {
-    const MARK: &str = "[ONNXRuntimeError] : ";
-    let said = text.rsplit(MARK).next().unwrap_or(text);
-    // The number and the name of the kind, each with a colon behind it.
-    let said = if said.len() == text.len() { said } else { said.splitn(3, " : ").last().unwrap_or(said) };
-    said.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The options of a session whose graph keeps its weights in mapped files.
-fn with_weights(mut builder: SessionBuilder, given: &Given) -> ort::Result<SessionBuilder> {
-    // SAFETY: live options; `session` drops them before what is given, and makes a `Loaded` of what comes of them.
-    unsafe { given.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;
-    Ok(builder.with_config_entry("optimization.constant_folding_max_output_size_in_bytes", FOLDED_BYTES_MAX)?)
-}
-
-/// Makes the runs of a large model on a CPU give back what they no longer need: a widened matrix is as large as a hundred frames, and
-/// an arena would keep the most that any two of them had, for each run at a time.
-fn frugal(builder: SessionBuilder) -> ort::Result<SessionBuilder> {
-    let plain = ep::CPU::default().with_arena_allocator(false).build();
-    Ok(builder.with_memory_pattern(false)?.with_execution_providers([plain])?)
-}
-
 /// Whether the processor sums products of int8 in 32 bits. Without that ONNX Runtime's default kernels add two products of int8
 /// weights in 16 bits, which saturates: rows would be wrong without an error. Its precise ones give the same integers, more slowly.
 fn has_vnni() -> bool {
@@ -357,23 +375,6 @@ mod tests {
         // A run's own thread is one of them, that of a replica.
         assert_eq!(Threads::new(Some(3), 2).shared(2), Threads { reader: 5, step: 5 });
         assert_eq!(Threads::new(Some(1), 4).shared(4), Threads { reader: 1, step: 1 });
-    }
-
-    #[test]
-    fn a_sentence_of_onnx_runtime_is_told_without_the_line_of_its_source() {
-        let said = "/src/provider_bridge_ort.cc:1988 onnxruntime::Provider& onnxruntime::ProviderLibrary::Get() \
-                    [ONNXRuntimeError] : 1 : FAIL : Failed to load library /x/libonnxruntime_providers_cuda.so with error: \
-                    libcuda.so.1: cannot open shared object file: No such file or directory\n";
-        assert_eq!(
-            plain(said),
-            "Failed to load library /x/libonnxruntime_providers_cuda.so with error: libcuda.so.1: cannot open shared object \
-             file: No such file or directory"
-        );
-        assert_eq!(
-            plain("Failed to get a WebGPU adapter: No : adapters\n"),
-            "Failed to get a WebGPU adapter: No : adapters"
-        );
-        assert_eq!(plain(""), "");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Operators that make a shape of a shape. Those that make a tensor of one, such as `Expand`, are not among them.
@@ -43,6 +43,11 @@ const ARITHMETIC: [&str; 26] = [
 pub fn of(path: &Path) -> Result<HashSet<String>, String> {
     let told = |error: std::io::Error| format!("{}: {error}", path.display());
     read(BufReader::new(File::open(path).map_err(told)?)).map_err(told).map(|graph| graph.shapes())
+}
+
+/// As `of`, of a graph in memory.
+pub fn of_bytes(model: &[u8]) -> Result<HashSet<String>, String> {
+    read(Cursor::new(model)).map_err(|error| error.to_string()).map(|graph| graph.shapes())
 }
 
 #[derive(Default)]
@@ -211,7 +216,6 @@ fn node(file: &mut (impl Read + Seek), end: u64) -> std::io::Result<Node> {
 mod tests {
     use super::*;
     use crate::onnx::{graph_with, node as written};
-    use std::io::Cursor;
 
     fn shapes(nodes: &[Vec<u8>]) -> Vec<String> {
         let mut names: Vec<String> =

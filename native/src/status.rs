@@ -37,6 +37,12 @@ pub enum Status {
     Values = -13,
     /// The decoder of a frame panicked: our own bug.
     Decoder = -14,
+    /// The device, or the host, has no memory left for the model or the run.
+    OutOfMemory = -15,
+    /// The device has failed: nothing runs on it any more.
+    DeviceLost = -16,
+    /// The bundle is not as it should be, whatever the device.
+    BadBundle = -17,
 }
 
 impl Status {
@@ -57,6 +63,9 @@ impl Status {
         ("depth", Status::Depth),
         ("values", Status::Values),
         ("decoder", Status::Decoder),
+        ("outOfMemory", Status::OutOfMemory),
+        ("deviceLost", Status::DeviceLost),
+        ("badBundle", Status::BadBundle),
     ];
 }
 

@@ -49,7 +49,7 @@ pub struct Presence<'a> {
 impl Drop for Presence<'_> {
     fn drop(&mut self) {
         if self.ready && !self.model.closing.load(Ordering::Acquire) {
-            self.model.lose(self.replica, "its thread ended".into());
+            self.model.lose(self.replica, self.model.end_reason(self.replica));
         }
         self.model.crew.ended(self.replica);
     }
@@ -71,7 +71,9 @@ impl Model {
         for ticket in owed {
             self.end(ticket, lost());
         }
-        // One queue for all replicas is served by those that are left.
+        // One queue for all replicas is served by those that are left: one that waits there, on a device that another run has found lost,
+        // must take nothing more.
+        self.leave_queue(replica);
         if !self.episodes.is_empty() || self.is_lost() {
             let queue = self.queue(replica);
             queue.close();
@@ -89,7 +91,7 @@ impl Model {
         self.running.iter().all(|running| running.lost().is_some())
     }
 
-    /// The work of the watchdog's thread, until every replica's thread has ended or is out.
+    /// The work of the watchdog's thread, which gives memory of parked sessions back besides: it may take its time. Until every replica's thread has ended or is out.
     pub fn watch(&self) {
         let tick = (self.run_max / 8).clamp(Duration::from_millis(5), Duration::from_millis(250));
         let mut last = Instant::now();
@@ -98,6 +100,7 @@ impl Model {
             // From tick to tick, so that a pause is seen wherever this thread was.
             let late = lateness(last, tick, now);
             last = now;
+            self.episodes.iter().for_each(|episodes| episodes.give_back());
             for (replica, running) in self.running.iter().enumerate() {
                 running.excuse(late, now);
                 if let Some(owed) = running.lose_overdue(now, self.run_max) {

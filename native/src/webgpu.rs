@@ -1,6 +1,7 @@
 //! The WebGPU provider: which device `auto` takes, and what of a graph it must compute itself.
 
 use crate::adapters::Adapters;
+use crate::assignment::refuse;
 use crate::graph::{Home, OnCpu, Turns, on_cpu};
 use ort::session::Session;
 use std::path::Path;
@@ -9,8 +10,8 @@ use std::path::Path;
 pub const HOME: Home = Home { name: c"WebGPU_Buf", id: 0, turns: Turns::One };
 
 /// Operators that may lie on the CPU beside it, outside of the layers: what they compute from lengths, positions and masks is small.
-/// Of 64-bit integers it has few kernels, of booleans fewer, and of sine and cosine those of older operator sets alone.
-const LIGHT: &[&str] = &["Add", "Cast", "Cos", "Identity", "Less", "Sin"];
+/// Of booleans it has few kernels, and of sine and cosine those of older operator sets alone.
+const LIGHT: &[&str] = &["Cos", "Identity", "Sin"];
 
 /// Part of the name of every node of a layer (`src/bundle/graph.ts` names nodes after their scopes).
 const LAYER: &str = "blocks.";
@@ -43,11 +44,7 @@ pub fn admit(session: &Session) -> Result<(), String> {
 }
 
 fn judge(on_cpu: &[OnCpu]) -> Result<(), String> {
-    let light = |node: &OnCpu| LIGHT.contains(&node.operator.as_str()) && !node.name.contains(LAYER);
-    let heavy: Vec<&OnCpu> = on_cpu.iter().filter(|node| !light(node)).collect();
-    let Some(OnCpu { operator, name }) = heavy.first() else { return Ok(()) };
-    let count = heavy.len();
-    Err(format!("the CPU would compute nodes that belong on the device: {count}, first {name} ({operator})"))
+    refuse(on_cpu, |node| LIGHT.contains(&node.operator.as_str()) && !node.name.contains(LAYER))
 }
 
 #[cfg(test)]
@@ -60,14 +57,17 @@ mod tests {
 
     #[test]
     fn lengths_and_positions_may_lie_on_the_cpu_and_nothing_of_a_layer() {
-        let light = [node("Add", "expert.add"), node("Less", "world.less")];
+        let light = [node("Cos", "world.cos"), node("Identity", "identity")];
         assert_eq!(judge(&light), Ok(()));
-        for heavy in
-            [node("MatMul", "expert.matmul"), node("Add", "expert.blocks.0.add"), node("com.microsoft.Add", "x")]
-        {
+        for heavy in [
+            node("MatMul", "expert.matmul"),
+            node("Cos", "world.blocks.0.cos"),
+            node("Add", "expert.add"),
+            node("com.microsoft.Add", "x"),
+        ] {
             let [one, two] = light.clone();
             let refused = judge(&[one, heavy.clone(), two]).unwrap_err();
-            assert!(refused.contains(&format!("1, first {} ({})", heavy.name, heavy.operator)), "{refused}");
+            assert!(refused.contains(&format!("{} '{}' of the graph", heavy.operator, heavy.name)), "{refused}");
         }
     }
 }

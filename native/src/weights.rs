@@ -1,8 +1,8 @@
 //! The weight files of a bundle: mapped, never read into memory of our own, and given to ONNX Runtime by address.
 //!
 //! One mapping serves all graphs and replicas of a model. Its pages are those of the system's file cache: they come when a weight is
-//! first used, and leave without being written when memory is short. On a CPU the kernels read them there; a GPU's provider copies
-//! from them.
+//! first used, and leave without being written when memory is short. On a CPU the kernels read them there. A GPU gets one copy of
+//! each tensor, which all graphs and replicas on it read (`weights/store.rs`).
 //!
 //! Of the ways that ONNX Runtime 1.30 has, only `AddInitializer` uses memory where it lies: `AddExternalInitializersFromFilesInMemory`
 //! copied each tensor, and a folded or cast one more than once (485 MB of bf16 weights took 1.9 GB, `bench/weights.ts` has what is
@@ -16,14 +16,18 @@
 //! what is gone. Its supervisor starts it again, and the load then refuses the file.
 
 mod external;
+mod given;
+mod store;
+
+pub use self::given::Given;
+pub use self::store::{Store, Tally};
 
 use self::external::{External, externals};
 use crate::graph::Opened;
-use crate::manifest::Manifest;
+use crate::manifest::{Listed, Manifest};
 use ort::session::Session;
-use ort::sys::{self, OrtAllocatorType, OrtMemType, OrtSessionOptions, OrtValue};
 use std::collections::HashMap;
-use std::ffi::{CString, c_void};
+use std::ffi::c_void;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -35,19 +39,39 @@ use std::sync::Arc;
 /// times and positions give is smaller than this and is folded.
 pub const FOLDED_BYTES_MAX: &str = "1048576";
 
+/// What a mapping is made of.
+const PAGE: usize = 4096;
+
 /// The mapped weight files of one bundle, in the order of its manifest.
 pub struct Weights(Vec<Mapped>);
+
+/// The weights of a bundle as the sessions of one device get them.
+#[derive(Clone)]
+pub struct Held {
+    /// The files.
+    pub weights: Arc<Weights>,
+    /// What of them lies in the device's memory for all sessions; None: a session copies what its device cannot read in the file.
+    pub store: Option<Arc<Store>>,
+}
 
 /// A session and what it reads: replicas on a CPU share one for each graph. Its fields are dropped in this order.
 pub struct Loaded {
     session: Opened,
-    _weights: Arc<Weights>,
+    is_captured: bool,
+    own_bytes: usize,
+    held: Held,
 }
 
 impl Loaded {
-    /// `session` was made with these weights, or without any.
-    pub fn new(session: Opened, weights: Arc<Weights>) -> Loaded {
-        Loaded { session, _weights: weights }
+    /// `session` was made with these weights, or without any, of which it has copied `own_bytes`. `is_captured`: its runs are captured
+    /// once and replayed.
+    pub fn new(session: Opened, is_captured: bool, held: Held, own_bytes: usize) -> Loaded {
+        Loaded { session, is_captured, own_bytes, held }
+    }
+
+    /// Whether its provider keeps the kernels of a run, and launches them as one from then on.
+    pub fn is_captured(&self) -> bool {
+        self.is_captured
     }
 
     /// The session, for a call that waits for its turn.
@@ -60,6 +84,8 @@ impl Loaded {
 struct Mapped {
     /// As the graphs name it.
     name: String,
+    /// Its SHA-256, as the manifest lists it.
+    sha256: String,
     start: *mut c_void,
     bytes: usize,
 }
@@ -75,9 +101,9 @@ impl Weights {
     pub fn open(manifest: &Manifest, paths: &HashMap<String, String>) -> Result<Weights, String> {
         let mapped = manifest.weight_files.iter().map(|name| {
             let listed = manifest.files.iter().find(|file| file.path == *name);
-            let size = listed.ok_or_else(|| format!("{name} is not listed in the manifest"))?.size;
+            let listed = listed.ok_or_else(|| format!("{name} is not listed in the manifest"))?;
             let path = paths.get(name).ok_or_else(|| format!("the load plan has no path for {name}"))?;
-            Mapped::open(name, Path::new(path), size)
+            Mapped::open(listed, Path::new(path))
         });
         Ok(Weights(mapped.collect::<Result<_, _>>()?))
     }
@@ -92,83 +118,40 @@ impl Weights {
         self.0.is_empty()
     }
 
-    /// The tensors of the graph at `path` that lie in these files, as ONNX Runtime takes them.
-    pub fn of_graph(&self, path: &Path) -> Result<Given, String> {
+    /// SHA-256 of each file, which is how they were checked before the load.
+    fn digests(&self) -> Vec<String> {
+        self.0.iter().map(|mapped| mapped.sha256.clone()).collect()
+    }
+
+    /// Takes values that were copied out of this process's memory: they come again from the file if somebody reads them.
+    fn forget(&self, values: &[u8]) {
+        let range = values.as_ptr_range();
+        let start = (range.start as usize).next_multiple_of(PAGE);
+        if let Some(bytes) = (range.end as usize).checked_sub(start) {
+            // SAFETY: whole pages of a shared mapping of a file, or none: what is read there stays the same.
+            unsafe { libc::madvise(start as *mut c_void, bytes, libc::MADV_DONTNEED) };
+        }
+    }
+
+    /// The tensors of the graph at `path` that lie in these files.
+    fn of_graph(&self, path: &Path) -> Result<Vec<External>, String> {
         let told = |error: String| format!("{}: {error}", path.display());
         let model = std::fs::read(path).map_err(|error| told(error.to_string()))?;
-        let mut given = Given(Vec::new());
-        for tensor in externals(&model).map_err(told)? {
-            given.0.push(self.value(&tensor).map_err(told)?);
-        }
-        Ok(given)
+        externals(&model).map_err(told)
     }
 
-    fn value(&self, tensor: &External) -> Result<(CString, *mut OrtValue), String> {
-        let External { name, kind, dims, file, offset, bytes } = tensor;
-        let mapped = self.0.iter().find(|mapped| mapped.name == *file);
-        let mapped = mapped.ok_or_else(|| format!("tensor {name} lies in {file}, which the manifest does not name"))?;
-        if offset.checked_add(*bytes).is_none_or(|end| end > mapped.bytes) {
-            return Err(format!("tensor {name} reaches over the end of {file}"));
-        }
-        let name = CString::new(name.as_str()).map_err(|_| "a tensor name contains a zero byte".to_string())?;
-        let (api, mut memory_info, mut value) = (ort::api(), null_mut(), null_mut());
-        // SAFETY: out pointers for one object each. The values lie inside the mapping, aligned, as `externals` and the lines above
-        // have checked; `Loaded` keeps it as long as the session. ONNX Runtime only reads initializers.
-        unsafe {
-            check((api.CreateCpuMemoryInfo)(
-                OrtAllocatorType::OrtDeviceAllocator,
-                OrtMemType::OrtMemTypeDefault,
-                &mut memory_info,
-            ))?;
-            let made = check((api.CreateTensorWithDataAsOrtValue)(
-                memory_info,
-                mapped.start.cast::<u8>().add(*offset).cast(),
-                *bytes,
-                dims.as_ptr(),
-                dims.len(),
-                *kind,
-                &mut value,
-            ));
-            (api.ReleaseMemoryInfo)(memory_info);
-            made?;
-        }
-        Ok((name, value))
+    /// The values of a tensor: the number of their file, and where it is mapped.
+    fn values(&self, External { name, file, offset, bytes, .. }: &External) -> Result<(usize, &[u8]), String> {
+        let at = self.0.iter().position(|mapped| mapped.name == *file);
+        let at = at.ok_or_else(|| format!("tensor {name} lies in {file}, which the manifest does not name"))?;
+        let values = offset.checked_add(*bytes).and_then(|end| self.0[at].all().get(*offset..end));
+        values.map(|values| (at, values)).ok_or_else(|| format!("tensor {name} reaches over the end of {file}"))
     }
-}
-
-/// Tensors over mapped memory, by their names in one graph. They are needed until its session is made.
-pub struct Given(Vec<(CString, *mut OrtValue)>);
-
-impl Given {
-    /// Makes a session use these tensors where they lie. Those that ONNX Runtime folds into others it reads from the file beside the
-    /// graph once more.
-    ///
-    /// # Safety
-    /// `options` are live and are not used when this is gone, and every session that is made with them becomes part of a `Loaded` that
-    /// keeps the weights.
-    pub unsafe fn add_to(&self, options: *mut OrtSessionOptions) -> Result<(), String> {
-        // SAFETY: live options, as demanded; ONNX Runtime copies the name and keeps the value's address.
-        self.0
-            .iter()
-            .try_for_each(|(name, value)| check(unsafe { (ort::api().AddInitializer)(options, name.as_ptr(), *value) }))
-    }
-}
-
-impl Drop for Given {
-    fn drop(&mut self) {
-        // SAFETY: made in `value`, released once. The memory behind them stays.
-        self.0.iter().for_each(|&(_, value)| unsafe { (ort::api().ReleaseValue)(value) });
-    }
-}
-
-/// The sentence of a failed status.
-fn check(status: sys::OrtStatusPtr) -> Result<(), String> {
-    // SAFETY: the status comes straight from a call of the API and is consumed here.
-    unsafe { ort::Error::<()>::result_from_status(status) }.map_err(|error| error.to_string())
 }
 
 impl Mapped {
-    fn open(name: &str, path: &Path, size: u64) -> Result<Mapped, String> {
+    fn open(Listed { path: name, size, sha256 }: &Listed, path: &Path) -> Result<Mapped, String> {
+        let (name, size, sha256) = (name.clone(), *size, sha256.clone());
         let shown = path.display();
         let file = File::open(path).map_err(|error| format!("{shown} cannot be opened: {error}"))?;
         // Of the opened file: what is mapped cannot be another one.
@@ -186,7 +169,12 @@ impl Mapped {
         if start == libc::MAP_FAILED {
             return Err(format!("{shown} cannot be mapped: {}", std::io::Error::last_os_error()));
         }
-        Ok(Mapped { name: name.into(), start, bytes })
+        Ok(Mapped { name, sha256, start, bytes })
+    }
+
+    fn all(&self) -> &[u8] {
+        // SAFETY: a readable mapping of so many bytes, which lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.cast(), self.bytes) }
     }
 }
 
@@ -208,8 +196,12 @@ mod tests {
         folder
     }
 
+    fn open(path: &Path, size: u64) -> Result<Mapped, String> {
+        Mapped::open(&Listed { path: "weights.bin".into(), size, sha256: "0".repeat(64) }, path)
+    }
+
     fn refusal(path: &Path, size: u64) -> String {
-        Mapped::open("weights.bin", path, size).err().expect("a refusal")
+        open(path, size).err().expect("a refusal")
     }
 
     #[test]
@@ -218,11 +210,15 @@ mod tests {
         let path = folder.join("weights.bin");
         let values: Vec<u8> = (0..10_000).map(|at| (at % 251) as u8).collect();
         std::fs::write(&path, &values).expect("a file");
-        let mapped = Mapped::open("weights.bin", &path, 10_000).expect("mapped");
+        let mapped = open(&path, 10_000).expect("mapped");
         std::fs::remove_dir_all(&folder).expect("removed");
-        // SAFETY: a readable mapping of so many bytes.
-        let seen = unsafe { std::slice::from_raw_parts(mapped.start.cast::<u8>(), mapped.bytes) };
-        assert_eq!((seen, mapped.start as usize % 4096), (&values[..], 0));
+        assert_eq!((mapped.all(), mapped.start as usize % PAGE), (&values[..], 0));
+        // What was copied to a device may go, wherever it begins, and is there again when it is read.
+        let weights = Weights(vec![mapped]);
+        for range in [0..10_000, 1..9999, 4096..4097, 10..10] {
+            weights.forget(&weights.0[0].all()[range]);
+            assert_eq!(weights.0[0].all(), values);
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 /** `models/<name>/model.json`: a model's facts plus the architecture of its reference bundle. */
 import { type Static, Type } from "@sinclair/typebox";
 import { FactFields } from "./manifest-facts.ts";
-import { closed } from "./shape.ts";
+import { closed, oneOf } from "./shape.ts";
 
 const Size = Type.Integer({ minimum: 1, maximum: 65_536 });
 
@@ -11,6 +11,30 @@ const Common = {
   /** Byte pairs that training the tokenizer merges. */
   tokenizer: closed({ merges: Type.Integer({ minimum: 0, maximum: 4096 }) }),
 };
+
+/**
+ * How the graphs of a flow-vla take what a run gives them, where that is not the plainest way: published policies differ in this. See
+ * input-roles.ts for what each input is.
+ */
+const FlowInputs = closed({
+  /** Tokens, positions, lengths and integer masks; absent, i64. */
+  integers: Type.Optional(oneOf("i64", "i32")),
+  /** What tells padding: absent, a mask of the prompt's tokens; `prefix`, one of the whole prefix, in integers; `length`, how long it is. */
+  mask: Type.Optional(oneOf("prefix", "length")),
+  /** The policy's views, in its order: images and a mask of their own for each, black and false for one that the model has no camera for. */
+  views: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 8 })),
+  /** Positions are given and not counted in the graphs: of valid tokens, or of all. */
+  position_ids: Type.Optional(oneOf("valid", "all")),
+  /** The time is floor(t · buckets), an integer. */
+  time_buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  /** Of so many embodiments that the weights know, which one the robot is. */
+  embodiment: Type.Optional(closed({ count: Size, id: Type.Integer({ minimum: 0, maximum: 65_535 }) })),
+  /** Where the state's token stands; absent, before the rows. */
+  state: Type.Optional(Type.Literal("behind")),
+  /** What tells the rows that a chunk continues, there with `action.prefix`: a time for each row, a mask of them in float32, or how many. */
+  action_prefix: Type.Optional(oneOf("time", "mask", "length")),
+});
+export type FlowInputs = Static<typeof FlowInputs>;
 
 /** Sizes of a flow-vla; all are counts. */
 const Architecture = closed({
@@ -28,6 +52,7 @@ const Architecture = closed({
     vocabulary: Type.Optional(Type.Integer({ minimum: 1, maximum: 1 << 20 })),
   }),
   expert: closed({ width: Size, mlp: Size, time_width: Size }),
+  inputs: Type.Optional(FlowInputs),
 });
 export type Architecture = Static<typeof Architecture>;
 
@@ -61,8 +86,20 @@ export const ModelFile = closed({
   int8: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
   /** The same of bf16 weights, with `parity/bf16.json`. Sums are of float32: on a CPU nothing else is rounded. */
   bf16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
+  /** Nobody has computed its rows: `parity/chunk.json` has zeros, for every kind of weights, and its bundles are never served. */
+  unproved: Type.Optional(Type.Literal(true)),
+  /**
+   * The same of graphs that compute in these types, with `parity/compute-f16.json` and `parity/compute-bf16.json`. The expected rows are of
+   * the rounded weights, and exact in all else.
+   */
+  half: Type.Optional(
+    closed({
+      f16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
+      bf16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
+    }),
+  ),
 });
 export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */
-export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16">;
+export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16" | "half" | "unproved">;

@@ -13,45 +13,62 @@ import { readJson, reason } from "./schema.ts";
 import { statisticFault } from "./statistics.ts";
 import { PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "./tokenizer.ts";
 import { type Progress, WEIGHT_FILE, WeightLayout } from "./weight-file.ts";
-import type { Precision } from "./weights.ts";
+import { type Build, DEFAULT_BUILD, HALF_BUILD, type Precision } from "./weights.ts";
 
 /** Largest difference that a parity check of float32 weights allows, in robot units: what rounding of other sums may change. */
 const TOLERANCE = 1e-4;
+/** Of a model whose rows nobody has computed: any finite row. */
+const TOLERANCE_UNPROVED = 1e30;
 const ADVICE = "correct the model folder";
 /** Weights of a graph in its own file. One message of ONNX has at most 2 GiB. */
 const INLINE_BYTES_MAX = 1 << 30;
 
-interface Options {
+export interface Options {
   /** Told while a weight file is written. */
   readonly progress?: Progress;
   /** Of one graph; with more, large weights lie in a weight file. */
   readonly inlineBytesMax?: number;
+  /** Half precision: a build for GPUs, of weights in that type. */
+  readonly compute?: Half;
+  /** What such a build differs in from its own choice, for a device that cannot have that, or to measure it. */
+  readonly half?: Partial<Pick<Build, "frames" | "attention">>;
 }
+
+/** What a build for GPUs computes in. */
+export type Half = "f16" | "bf16";
+export const HALVES: readonly Half[] = ["f16", "bf16"];
 
 /** Builds `modelDir` into `outDir`, replacing a bundle that is there. Weights in a file of their own are never in memory, but for a piece. */
 export async function buildBundle(
   modelDir: string,
   outDir: string,
   precision: Precision = "f32",
-  { progress, inlineBytesMax = INLINE_BYTES_MAX }: Options = {},
+  { progress, inlineBytesMax = INLINE_BYTES_MAX, compute, half = {} }: Options = {},
 ): Promise<Manifest | Problem> {
   const model = await readJson(join(modelDir, "model.json"), ModelFile, ADVICE);
   if (model instanceof Problem) return model;
   const norm = await readJson(join(modelDir, "norm.json"), NormStats, ADVICE);
   if (norm instanceof Problem) return norm;
-  const { architecture, int8, bf16, ...facts } = model;
-  const tolerance = { f32: TOLERANCE, int8: int8?.tolerance, bf16: bf16?.tolerance }[precision];
+  const { architecture, int8, bf16, half: halves, unproved, ...facts } = model;
+  const built: Build = compute ? { ...HALF_BUILD, ...half, compute } : { ...DEFAULT_BUILD, precision };
+  const ofWeights = { f32: TOLERANCE, int8: int8?.tolerance, bf16: bf16?.tolerance }[precision];
+  const proved = compute ? halves?.[compute]?.tolerance : ofWeights;
+  const tolerance = unproved ? TOLERANCE_UNPROVED : proved;
   if (tolerance === undefined) {
     const path = join(modelDir, "model.json");
-    return new Problem(`${path} has no /${precision}/tolerance; build this model with --weights f32`);
+    const lacks = compute ? `half/${compute}` : precision;
+    return new Problem(
+      `${path} has no /${lacks}/tolerance; build this model with ${compute ? "no --compute" : "--weights f32"}`,
+    );
   }
-  const parity = await readParity(join(modelDir, "parity"), precision);
+  const vectors = compute && !unproved ? `compute-${compute}.json` : VECTORS[unproved ? "f32" : precision];
+  const parity = await readParity(join(modelDir, "parity"), vectors);
   if (parity instanceof Problem) return parity;
 
   const tokenizer = trainTokenizer(CORPUS, architecture.tokenizer.merges);
   const mismatch = sizeMismatch(facts, architecture, tokenizer.vocabulary) ?? promptMismatch(facts, tokenizer);
   if (mismatch !== undefined) return new Problem(`${join(modelDir, "model.json")}: ${mismatch}; ${ADVICE}`);
-  const graphs = buildGraphs(facts, architecture, tokenizer.vocabulary, precision);
+  const graphs = buildGraphs(facts, architecture, tokenizer.vocabulary, built);
   const layout = precision === "bf16" || largest(graphs) > inlineBytesMax ? new WeightLayout() : undefined;
   /** Path in the bundle → bytes. */
   const data = new Map([...parity].map(([path, bytes]) => [`parity/${path}`, bytes]));
@@ -75,9 +92,10 @@ export async function buildBundle(
       format: 1,
       ...facts,
       ...(precision === "f32" ? {} : { weights: precision }),
+      ...(compute && { compute }),
       export_id: exportId(files, parts),
       ...parts,
-      parity: { file: `parity/${CHUNK}`, tolerance },
+      parity: { file: `parity/${CHUNK}`, tolerance, ...(unproved && { unproved }) },
       files,
     };
   };
@@ -129,8 +147,7 @@ const CHUNK = "chunk.json";
 const VECTORS: Readonly<Record<Precision, string>> = { f32: CHUNK, int8: "int8.json", bf16: "bf16.json" };
 
 /** The vectors and the frames that they name, as the bundle calls them. */
-async function readParity(dir: string, precision: Precision): Promise<Map<string, Uint8Array> | Problem> {
-  const vectors = VECTORS[precision];
+async function readParity(dir: string, vectors: string): Promise<Map<string, Uint8Array> | Problem> {
   const chunk = await readJson(join(dir, vectors), Parity, "write it with test/vectors/flow_vla.py");
   if (chunk instanceof Problem) return chunk;
   const files = new Map<string, Uint8Array>();

@@ -2,7 +2,7 @@
 import type { Architecture, Facts, WorldArchitecture } from "./architecture.ts";
 import { flowVla, flowVlaMismatch } from "./flow-vla.ts";
 import type { GraphBuilder } from "./graph.ts";
-import { type Precision, Weights } from "./weights.ts";
+import { type Build, Weights } from "./weights.ts";
 import { worldAction, worldActionMismatch } from "./world-action/graphs.ts";
 
 type AnyArchitecture = Architecture | WorldArchitecture;
@@ -15,13 +15,8 @@ export interface Graphs {
 }
 
 /** All graphs with random weights; `vocabulary` is the number of token ids. `sizeMismatch` has found nothing. */
-export function buildGraphs(
-  facts: Facts,
-  architecture: AnyArchitecture,
-  vocabulary: number,
-  precision: Precision,
-): Graphs {
-  const weights = new Weights(architecture.seed, precision);
+export function buildGraphs(facts: Facts, architecture: AnyArchitecture, vocabulary: number, build: Build): Graphs {
+  const weights = new Weights(architecture.seed, build);
   return "transformer" in architecture
     ? worldAction(facts, architecture, vocabulary, weights)
     : flowVla(facts, architecture, vocabulary, weights);

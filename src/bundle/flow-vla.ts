@@ -4,6 +4,15 @@ import type { Architecture, Facts } from "./architecture.ts";
 import { expert } from "./expert.ts";
 import type { Graphs } from "./families.ts";
 import { commonRules, firstBroken } from "./fault.ts";
+import {
+  embodimentInput,
+  type Prefix,
+  positionInput,
+  prefixOf,
+  readInputs,
+  timeInput,
+  toldMask,
+} from "./flow-vla-inputs.ts";
 import { GraphBuilder, type Port } from "./graph.ts";
 import { embedTokens, type KeyValue, language } from "./language.ts";
 import { vision } from "./vision.ts";
@@ -11,19 +20,22 @@ import type { Weights } from "./weights.ts";
 
 /** Both graphs with random weights; `vocabulary` is the number of token ids. */
 export function flowVla(facts: Facts, architecture: Architecture, vocabulary: number, weights: Weights): Graphs {
-  const prefix = layOut(facts, architecture);
-  const prefill = buildPrefill(facts, prefix, architecture, vocabulary, weights);
-  return { prefill, denoise: buildDenoise(facts, prefix, architecture, weights) };
+  const prefix = prefixOf(facts, architecture);
+  const cached = cachedOf(prefix, architecture, weights);
+  const prefill = buildPrefill(facts, prefix, cached, architecture, vocabulary, weights);
+  return { prefill, denoise: buildDenoise(facts, prefix, cached, architecture, weights) };
 }
 
 /** The first rule that is broken: a JSON path of model.json, what was found there and what was expected. */
 export function flowVlaMismatch(
   facts: Facts,
-  { vision: tower, language: prefix, expert: flow }: Architecture,
+  { vision: tower, language: prefix, expert: flow, inputs }: Architecture,
   vocabulary: number,
 ): string | undefined {
-  const { frames, memory, guidance } = facts;
+  const { frames, memory, guidance, prompt } = facts;
   const table = prefix.vocabulary ?? vocabulary;
+  const { id, count } = inputs?.embodiment ?? { id: 0, count: 1 };
+  const views = inputs?.mask === undefined || inputs.views === undefined;
   return firstBroken([
     [frames.first === frames.later, "/frames/first", frames.first, `${frames.later}, as later`],
     [memory === null, "/memory", 1, "null: this family keeps none"],
@@ -37,66 +49,61 @@ export function flowVlaMismatch(
     ],
     [table >= vocabulary, "/architecture/language/vocabulary", table, `at least the tokenizer's ${vocabulary}`],
     [prefix.head_dim % 2 === 0, "/architecture/language/head_dim", prefix.head_dim, "an even number"],
+    [id < count, "/architecture/inputs/embodiment/id", id, `less than ${count}`],
+    [views, "/architecture/inputs/views", inputs?.views?.length ?? 0, "none, with a mask of the prefix"],
+    [
+      inputs?.mask !== "length" || prompt.buckets === undefined,
+      "/prompt/buckets",
+      prompt.buckets?.length ?? 0,
+      "none, with a length of the prefix",
+    ],
+    [
+      (inputs?.action_prefix === undefined) === (facts.action.prefix === undefined),
+      "/action/prefix",
+      facts.action.prefix ?? 0,
+      "some rows, exactly with /architecture/inputs/action_prefix",
+    ],
     ...commonRules(facts, tower.patch, "expert", flow.time_width),
   ]);
 }
 
-/** The prefix, image tokens view by view, then the prompt, as prefill writes it and denoise reads it. */
-interface Prefix {
-  /** Images of one observation: cameras · frames. */
-  readonly views: number;
-  /** Tokens of all images, and of images and the longest prompt. */
-  readonly seen: number;
-  readonly most: number;
-  /** i64 and bool of the prompt. */
-  readonly text: Port["shape"];
-  readonly mask: Port;
+/** What prefill writes and denoise reads. */
+interface Cached {
+  /** Absent where the denoise graph is told of it by an input of its own. */
+  readonly mask: Port | undefined;
   readonly caches: readonly KeyValue<Port>[];
 }
 
-function layOut({ cameras, frames, image, prompt }: Facts, { language }: Architecture): Prefix {
-  const views = cameras.length * frames.later;
-  const seen = views * image.tokens;
-  const most = seen + prompt.tokens_max;
-  const [text, length] = prompt.buckets ? (["prompt", "prefix"] as const) : [prompt.tokens_max, most];
+function cachedOf({ length }: Prefix, { language, inputs }: Architecture, { build }: Weights): Cached {
   const cache = (name: string): Port => {
-    return { name, dtype: "f32", shape: ["batch", language.kv_heads, length, language.head_dim] };
+    return { name, dtype: build.compute, shape: ["batch", language.kv_heads, length, language.head_dim] };
   };
   const layers = Array.from({ length: language.layers }, (_, layer) => layer);
   const caches = layers.map((layer) => ({ k: cache(`past_k_${layer}`), v: cache(`past_v_${layer}`) }));
   const mask: Port = { name: "prefix_mask", dtype: "bool", shape: ["batch", length] };
-  return { views, seen, most, text: ["batch", text], mask, caches };
+  return { mask: inputs?.mask === undefined ? mask : undefined, caches };
 }
 
-/** images, tokens, token_mask → prefix_mask, past_k_i, past_v_i. */
+/** Pictures and prompt → prefix_mask, past_k_i, past_v_i. */
 function buildPrefill(
   facts: Facts,
   prefix: Prefix,
+  cached: Cached,
   architecture: Architecture,
   vocabulary: number,
   weights: Weights,
 ): GraphBuilder {
   const graph = new GraphBuilder("prefill", facts, weights);
-  const { width, height } = facts.image;
-  const images = graph.input(
-    { name: "images", dtype: "f32", shape: ["batch", prefix.views, 3, height, width] },
-    "images",
-  );
-  const tokens = graph.input({ name: "tokens", dtype: "i64", shape: prefix.text }, "tokens");
-  const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: prefix.text }, "token_mask");
-
-  const seen = vision(graph, images, facts, architecture);
+  const { images, tokens, valid, positions } = readInputs(graph, facts, prefix, architecture);
+  const seen = vision(graph, images, prefix.views, facts, architecture);
   const { width: columns, vocabulary: ids = vocabulary } = architecture.language;
   const read = embedTokens(graph, tokens, ids, columns);
   const embedded = graph.op("Concat", [seen, read], { axis: 1 });
-  // Image tokens are always valid and come first: ones are added on the left of the mask.
-  const counted = graph.cast(tokenMask, "f32");
-  const ones = graph.op("Pad", [counted, graph.ints([0, prefix.seen, 0, 0]), graph.scalar(1)]);
-  const valid = graph.cast(ones, "bool");
-  const caches = language(graph, embedded, valid, prefix.most, architecture);
+  const mask = valid();
+  const caches = language(graph, embedded, { valid: mask, given: positions }, prefix.most, architecture);
 
-  graph.output(valid, prefix.mask, "cache");
-  prefix.caches.forEach(({ k, v }, layer) => {
+  if (cached.mask) graph.output(mask, cached.mask, "cache");
+  cached.caches.forEach(({ k, v }, layer) => {
     const cache = present(caches[layer], "cache of a layer");
     graph.output(cache.k, k, "cache");
     graph.output(cache.v, v, "cache");
@@ -105,19 +112,29 @@ function buildPrefill(
 }
 
 /** x_t, t, the prefix cache and, if the prompt does not contain it, the state → v_t: one flow step. */
-function buildDenoise(facts: Facts, prefix: Prefix, architecture: Architecture, weights: Weights): GraphBuilder {
+function buildDenoise(
+  facts: Facts,
+  prefix: Prefix,
+  cached: Cached,
+  architecture: Architecture,
+  weights: Weights,
+): GraphBuilder {
   const graph = new GraphBuilder("denoise", facts, weights);
+  const { inputs = {} } = architecture;
   const rows: Port["shape"] = ["batch", facts.action.rows, facts.action.width];
   const latent = graph.input({ name: "x_t", dtype: "f32", shape: rows }, "latent");
-  const time = graph.input({ name: "t", dtype: "f32", shape: [1] }, "time");
-  const prefixMask = graph.input(prefix.mask, "cache");
-  const caches = prefix.caches.map(({ k, v }) => ({ k: graph.input(k, "cache"), v: graph.input(v, "cache") }));
+  const time = timeInput(graph, facts.action.rows, inputs);
+  const prefixMask = cached.mask ? graph.input(cached.mask, "cache") : toldMask(graph, prefix, inputs);
+  const caches = cached.caches.map(({ k, v }) => ({ k: graph.input(k, "cache"), v: graph.input(v, "cache") }));
   const state = facts.prompt.parts.some(({ kind }) => kind === "state_tokens" || kind === "template")
     ? undefined
     : graph.input({ name: "state", dtype: "f32", shape: ["batch", facts.state.width] }, "state");
+  const tokens = facts.action.rows + (state ? 1 : 0);
+  const positions = inputs.position_ids && positionInput(graph, inputs, tokens);
+  const embodiment = embodimentInput(graph, inputs);
   const velocity = expert(
     graph,
-    { latent, time, state, prefixMask, prefixMax: prefix.most, caches },
+    { latent, time, state, prefixMask, prefixMax: prefix.most, positions, embodiment, caches },
     facts,
     architecture,
   );

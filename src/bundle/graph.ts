@@ -1,7 +1,8 @@
 /** Builds one ONNX graph of standard operators, node by node: batch dimension symbolic, deterministic names and bytes. A value is its name. */
 import { assert, present } from "../std/assert.ts";
 import type { Facts } from "./architecture.ts";
-import { type Graph, INPUT_ROLES } from "./manifest.ts";
+import { INPUT_ROLES } from "./input-roles.ts";
+import type { Graph } from "./manifest.ts";
 import {
   ATTRIBUTE_TYPE,
   type AttributeProto,
@@ -13,14 +14,16 @@ import {
   type TensorProto,
   type ValueInfoProto,
 } from "./onnx-schema.ts";
-import { allOf, given, type Kept, type Values } from "./values.ts";
+import { allOf, given, type Kept, keptAs, type Values } from "./values.ts";
 import { type Placed, WEIGHT_FILE } from "./weight-file.ts";
-import type { Matrix, Precision, Spread, Weights } from "./weights.ts";
+import type { Build, Matrix, Spread, Weights } from "./weights.ts";
 
 /** Name of a tensor in the graph. */
 export type Value = string;
 type Input = Graph["inputs"][number];
 type Output = Graph["outputs"][number];
+/** What else a manifest says of where an input's values come from. */
+export type Qualifiers = Omit<Input, "name" | "role" | "dtype" | "shape">;
 /** A word is a symbolic dimension. */
 export type Port = Pick<Input, "name" | "dtype" | "shape">;
 /** A number is written as an int attribute; wrap it in `{ float }` for a float one. */
@@ -60,9 +63,20 @@ export class GraphBuilder {
     private readonly weights: Weights,
   ) {}
 
-  /** How the matrices of blocks are kept. */
-  get precision(): Precision {
-    return this.weights.precision;
+  /** What the graph is built for. */
+  get build(): Build {
+    return this.weights.build;
+  }
+
+  /** `value`, f32, in the type that the graph computes in. */
+  inner(value: Value): Value {
+    const { compute } = this.build;
+    return compute === "f32" ? value : this.cast(value, compute);
+  }
+
+  /** `value`, of the type that the graph computes in, as f32. */
+  single(value: Value): Value {
+    return this.build.compute === "f32" ? value : this.cast(value, "f32");
   }
 
   /** Names of weights and nodes made inside `body` begin with `name.`. */
@@ -73,9 +87,10 @@ export class GraphBuilder {
     return result;
   }
 
-  /** A cache or a block comes from the output of prefill with the same name, a memory from the block `from`. */
-  input(port: Port, role: Input["role"], from = role === "cache" || role === "block" ? port.name : undefined): Value {
-    this.inputs.push({ ...port, role, ...(from === undefined ? {} : { from }) });
+  /** A cache or a block comes from the output of prefill with the same name, unless `more` says otherwise. */
+  input(port: Port, role: Input["role"], more: Qualifiers = {}): Value {
+    const from = role === "cache" || role === "block" ? { from: port.name } : {};
+    this.inputs.push({ ...port, role, ...from, ...more });
     return port.name;
   }
 
@@ -115,8 +130,8 @@ export class GraphBuilder {
     return output;
   }
 
-  /** A seeded weight; see `Weights.uniform`. */
-  weight(name: string, dims: readonly number[], shape: Spread, kept: Kept = "f32"): Value {
+  /** A seeded weight, of the type that the graph computes in unless that is said; see `Weights.uniform`. */
+  weight(name: string, dims: readonly number[], shape: Spread, kept: Kept = this.build.compute): Value {
     const full = this.qualified(name);
     return this.initializer(full, dims, kept, this.weights.later(full, dims, shape, kept));
   }
@@ -155,13 +170,32 @@ export class GraphBuilder {
     return this.floats(`scalar ${value}`, [], Float32Array.of(value));
   }
 
+  /** A number of the type that the graph computes in. */
+  innerScalar(value: number): Value {
+    const { compute } = this.build;
+    if (compute === "f32") return this.scalar(value);
+    return this.filled(`scalar ${value} ${compute}`, [], compute, value);
+  }
+
+  /** An initialiser of one number, everywhere the same. */
+  filled(name: string, dims: readonly number[], kept: Kept, value: number): Value {
+    const values = new Float32Array(dims.reduce((size, dim) => size * dim, 1)).fill(value);
+    const { buffer } = keptAs(kept, values);
+    return this.initializer(name, dims, kept, given(new Uint8Array(buffer)));
+  }
+
+  /** An int32 initialiser with the given values. */
+  int32(name: string, dims: readonly number[], values: Int32Array): Value {
+    return this.initializer(name, dims, "i32", given(new Uint8Array(values.buffer)));
+  }
+
   /** An int64 vector, for shapes, axes and sizes. */
   ints(values: readonly number[]): Value {
     const data = BigInt64Array.from(values, BigInt);
     return this.initializer(`ints ${values.join(" ")}`, [values.length], "i64", given(new Uint8Array(data.buffer)));
   }
 
-  cast(value: Value, dtype: Port["dtype"]): Value {
+  cast(value: Value, dtype: keyof typeof DATA_TYPE): Value {
     return this.op("Cast", [value], { to: DATA_TYPE[dtype] });
   }
 

@@ -1,5 +1,6 @@
 /**
- * Matrices of weights as bfloat16, half as many bytes. They are cast to float32 where they are used and all sums are of float32: ONNX
+ * Matrices of weights in two bytes, half as many. In a graph that computes in such a type the product is of that type. Else they are
+ * bfloat16, and cast to float32 where they are used, and all sums are of float32: ONNX
  * Runtime's CPU provider multiplies no bfloat16. It is told not to fold the casts: each would become a float32 copy, twice as large as the
  * matrix (native/src/weights.rs).
  */
@@ -16,7 +17,12 @@ export function halfProduct(
   matrices: readonly Matrix[],
   { from, bias = false }: { from: number; bias?: boolean },
 ): Value {
-  const product = graph.op("MatMul", [x, graph.widened(graph.joinedWeight(matrices, from, "bf16"))]);
+  const { compute } = graph.build;
+  const matrix =
+    compute === "f32"
+      ? graph.widened(graph.joinedWeight(matrices, from, "bf16"))
+      : graph.joinedWeight(matrices, from, compute);
+  const product = graph.op("MatMul", [x, matrix]);
   if (!bias) return product;
   const biases = matrices.map(({ name, to }) => graph.within(name, () => graph.weight("bias", [to], SLIGHT)));
   return graph.op("Add", [product, biases.length === 1 ? (biases[0] ?? "") : graph.op("Concat", biases, { axis: 0 })]);

@@ -20,7 +20,7 @@ import {
   SHARP_ATTENTION,
 } from "./layers.ts";
 
-/** Keys after rotation, and values, of one layer: f32 [B, K, N, D] each. */
+/** Keys after rotation, and values, of one layer: [B, K, N, D] each, of the type that the graph computes in. */
 export interface KeyValue<Kind = Value> {
   readonly k: Kind;
   readonly v: Kind;
@@ -30,30 +30,34 @@ export function headsOf({ language }: Architecture): Heads {
   return { heads: language.heads, kvHeads: language.kv_heads, headDim: language.head_dim };
 }
 
-/** ids i64 [B, T] → f32 [B, T, width] from `embedding` [vocabulary, width]; Gemma's factor √width is folded into the table. */
+/** ids i64 [B, T] → [B, T, width], of the type that the graph computes in, from `embedding` [vocabulary, width]; Gemma's factor √width is folded into the table. */
 export function embedTokens(graph: GraphBuilder, ids: Value, vocabulary: number, width: number): Value {
-  const half = graph.precision === "bf16";
-  const kept = half ? "bf16" : "f32";
+  const { precision, compute } = graph.build;
+  const half = precision === "bf16";
+  const kept = half ? "bf16" : compute;
   const table = graph.within("language", () => graph.weight("embedding", [vocabulary, width], { fanIn: 1 }, kept));
   const rows = graph.op("Gather", [table, ids], { axis: 0 });
   return half ? graph.cast(rows, "f32") : rows;
 }
 
-/** x f32 [B, N, width] and valid bool [B, N], N at most `most` → the cache of every layer. A token's position is the number of valid ones before it. */
+/**
+ * x [B, N, width] and valid bool [B, N], N at most `most` → the cache of every layer. A token's position is the number of valid ones
+ * before it, unless `given`, i64 [B, N], says otherwise.
+ */
 export function language(
   graph: GraphBuilder,
   embedded: Value,
-  valid: Value,
+  { valid, given }: { readonly valid: Value; readonly given: Value | undefined },
   most: number,
   architecture: Architecture,
 ): KeyValue[] {
   const { width, layers, mlp } = architecture.language;
   const heads = headsOf(architecture);
   return graph.within("language", () => {
-    const counted = graph.op("CumSum", [graph.cast(valid, "f32"), graph.ints([1])]);
+    const counted = given ?? graph.op("CumSum", [graph.cast(valid, "f32"), graph.ints([1])]);
     const scores = maskScores(graph, valid);
-    // The first token is valid: no position is negative.
-    const positions = graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
+    // Of tokens before the first valid one it is −1, which reads the last row of the table: nobody sees them.
+    const positions = given ?? graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
     const angles = rotationAt(graph, positions, most, heads.headDim);
     const caches: KeyValue[] = [];
     let x = embedded;

@@ -1,7 +1,12 @@
 /**
  * Layers that more than one part of a family uses. Shapes: B batch, N tokens of a sequence, W width, H query heads, K key-value heads
  * (H = K · G), D head dimension. Weight matrices are [inputs, outputs], so that y = x · w + b.
+ *
+ * A graph that computes in half precision keeps float32 where published policies do (openpi): patches and their positions, what depends
+ * on the time alone, the first and the last product of the flow, the latent and its velocity, the sums inside norms, scores with their
+ * mask and softmax. All else is of `graph.build.compute`: the blocks' weights and activations, embeddings, caches.
  */
+import { present } from "../std/assert.ts";
 import type { Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { halfProduct } from "./half.ts";
@@ -15,7 +20,7 @@ export interface Heads {
 }
 
 export interface Rotation {
-  /** f32 [B, N, D / 2] each. */
+  /** [B, N, D / 2] each, of the type that the graph computes in. */
   readonly cos: Value;
   readonly sin: Value;
 }
@@ -35,6 +40,8 @@ interface Linear {
   readonly to: number;
   readonly gain?: number;
   readonly bias?: boolean;
+  /** Of the type that the graph computes in; else f32. */
+  readonly inner?: boolean;
 }
 
 /** `linear` with a matrix of a block, which is int8 or bf16 in a bundle of such weights: nearly all products of a model are these. */
@@ -43,24 +50,26 @@ export function blockLinear(graph: GraphBuilder, name: string, x: Value, size: L
   return smallerProduct(graph, x, matrices, size) ?? linear(graph, name, x, size);
 }
 
-/** The product with matrices of blocks that are not kept as float32. */
+/** The product with matrices of blocks that are not kept as float32; of the type that the graph computes in. */
 function smallerProduct(
   graph: GraphBuilder,
   x: Value,
   matrices: readonly Matrix[],
   size: { readonly from: number; readonly bias?: boolean },
 ): Value | undefined {
-  if (graph.precision === "f32") return undefined;
-  return (graph.precision === "int8" ? int8Product : halfProduct)(graph, x, matrices, size);
+  const { precision, compute } = graph.build;
+  if (precision === "f32" && compute === "f32") return undefined;
+  return (precision === "int8" ? int8Product : halfProduct)(graph, x, matrices, size);
 }
 
 /** x · w, plus b with `bias`: `<name>.weight` [from, to], `<name>.bias` [to]. */
 export function linear(graph: GraphBuilder, name: string, x: Value, size: Linear): Value {
   return graph.within(name, () => {
-    const { from, to, gain = 1 } = size;
-    const product = graph.op("MatMul", [x, graph.weight("weight", [from, to], { fanIn: from, gain })]);
+    const { from, to, gain = 1, inner = false } = size;
+    const kept = inner ? graph.build.compute : "f32";
+    const product = graph.op("MatMul", [x, graph.weight("weight", [from, to], { fanIn: from, gain }, kept)]);
     if (size.bias !== true) return product;
-    return graph.op("Add", [product, graph.weight("bias", [to], SLIGHT)]);
+    return graph.op("Add", [product, graph.weight("bias", [to], SLIGHT, kept)]);
   });
 }
 
@@ -134,14 +143,14 @@ export function gatedMlp(graph: GraphBuilder, x: Value, width: number, hidden: n
   });
 }
 
-/** Angles position · base^(−i / (D/2)) for i < D/2, of positions f32 [..., N, 1]. */
+/** Angles position · base^(−i / (D/2)) for i < D/2, of positions f32 [..., N, 1]. Only their sines and cosines are rounded. */
 export function rotation(graph: GraphBuilder, positions: Value, headDim: number): Rotation {
   const half = headDim / 2;
   // One more than needed: the last power is the base itself, which no head uses.
   const wavelengths = geometric(ROPE_BASE, half + 1).slice(0, half);
   const frequencies = Float32Array.from(wavelengths, (wavelength) => 1 / wavelength);
   const angles = graph.op("Mul", [positions, graph.floats("rope.frequencies", [half], frequencies)]);
-  return { cos: graph.op("Cos", [angles]), sin: graph.op("Sin", [angles]) };
+  return { cos: graph.inner(graph.op("Cos", [angles])), sin: graph.inner(graph.op("Sin", [angles])) };
 }
 
 /** The angles of positions i64 [B, N], all below `count`, from a table that ONNX Runtime computes when it loads the graph. */
@@ -178,11 +187,69 @@ export function attend(
   { q, k, v, scores }: { q: Value; k: Value; v: Value; scores?: Value },
   { heads, kvHeads, headDim }: Heads,
 ): Value {
-  const grouped = kvHeads === heads ? q : graph.reshape(q, [0, kvHeads, -1, headDim]);
-  const scaled = graph.op("Mul", [grouped, graph.scalar(1 / Math.sqrt(headDim))]);
+  const scaled = scaledQueries(graph, q, { heads, kvHeads, headDim });
   const products = graph.op("MatMul", [scaled, graph.transpose(k, [0, 1, 3, 2])]);
-  const logits = scores === undefined ? products : graph.op("Add", [products, scores]);
-  const mixed = graph.op("MatMul", [graph.op("Softmax", [logits], { axis: -1 }), v]);
+  const mixed = graph.op("MatMul", [softmax(graph, products, scores), v]);
+  return joinedRows(graph, mixed, { heads, kvHeads, headDim });
+}
+
+/** Keys and values that stand after one another. */
+export interface Seen {
+  readonly k: Value;
+  readonly v: Value;
+  /** M; of the first ones it need not be known. */
+  readonly count?: number;
+}
+
+/**
+ * `attend` over several keys and values, as if they were one tensor. In a graph whose attention is `apart` they are read where they lie:
+ * what is put together is their scores, N numbers for a key in place of its 2 · D.
+ */
+export function attendAll(
+  graph: GraphBuilder,
+  { q, seen, scores }: { q: Value; seen: readonly Seen[]; scores: Value },
+  heads: Heads,
+): Value {
+  const joined = (part: "k" | "v") => {
+    const values = seen.map((one) => one[part]);
+    return values.length === 1 ? (values[0] ?? "") : graph.op("Concat", values, { axis: 2 });
+  };
+  if (graph.build.attention === "joined" || seen.length === 1) {
+    return attend(graph, { q, k: joined("k"), v: joined("v"), scores }, heads);
+  }
+  const scaled = scaledQueries(graph, q, heads);
+  const products = seen.map(({ k }) => graph.op("MatMul", [scaled, graph.transpose(k, [0, 1, 3, 2])]));
+  const weights = softmax(graph, graph.op("Concat", products, { axis: 3 }), scores);
+  // Counted from the end: how long the first part is, a run may choose.
+  const behind = seen.map((_, index) => seen.slice(index + 1).reduce((sum, { count }) => sum + present(count, "M"), 0));
+  const mixed = seen.map(({ v }, index) => {
+    const before = index === 0 ? 0 : -present(behind[index - 1], "what follows");
+    const after = behind[index] === 0 ? Number.MAX_SAFE_INTEGER : -present(behind[index], "what follows");
+    const part = graph.op("Slice", [weights, graph.ints([before]), graph.ints([after]), graph.ints([3])]);
+    return graph.op("MatMul", [part, v]);
+  });
+  return joinedRows(
+    graph,
+    mixed.reduce((sum, part) => graph.op("Add", [sum, part])),
+    heads,
+  );
+}
+
+/** q [B, H, N, D] / √D as [B, K, G · N, D]. */
+function scaledQueries(graph: GraphBuilder, q: Value, { heads, kvHeads, headDim }: Heads): Value {
+  const grouped = kvHeads === heads ? q : graph.reshape(q, [0, kvHeads, -1, headDim]);
+  return graph.op("Mul", [grouped, graph.innerScalar(1 / Math.sqrt(headDim))]);
+}
+
+/** Scores of products [B, K, G · N, M], in f32, as weights of the type that the graph computes in. */
+function softmax(graph: GraphBuilder, products: Value, scores: Value | undefined): Value {
+  const single = graph.single(products);
+  const logits = scores === undefined ? single : graph.op("Add", [single, scores]);
+  return graph.inner(graph.op("Softmax", [logits], { axis: -1 }));
+}
+
+/** [B, K, G · N, D] → [B, N, H · D]. */
+function joinedRows(graph: GraphBuilder, mixed: Value, { heads, kvHeads, headDim }: Heads): Value {
   const apart = kvHeads === heads ? mixed : graph.reshape(mixed, [0, heads, -1, headDim]);
   return graph.reshape(graph.transpose(apart, [0, 2, 1, 3]), [0, 0, heads * headDim]);
 }
@@ -208,9 +275,9 @@ export function tiedOut(
     const unit = Math.floor(index / width);
     values[index] = (values[index] ?? 0) - towards * OUT_TIED * (into[(index % width) * hidden + unit] ?? 0);
   }
-  const bias = graph.weight(`${name}_out.bias`, [width], SLIGHT);
+  const bias = graph.weight(`${name}_out.bias`, [width], SLIGHT, "f32");
   return graph.op("Add", [
-    graph.op("MatMul", [x, graph.seededAs(`${name}_out.weight`, [hidden, width], values)]),
+    graph.op("MatMul", [graph.single(x), graph.seededAs(`${name}_out.weight`, [hidden, width], values)]),
     bias,
   ]);
 }

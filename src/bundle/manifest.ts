@@ -5,6 +5,7 @@
  * `norm.json` and `parity/`. The native engine reads the same file (native/src/manifest.rs).
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import type { InputRole } from "./input-roles.ts";
 import { FactFields } from "./manifest-facts.ts";
 import { closed, oneOf } from "./shape.ts";
 
@@ -15,46 +16,34 @@ const Dim = Type.Union([
   Type.Literal("prefix"),
   Type.Integer({ minimum: 1 }),
 ]);
-const Dtype = oneOf("f32", "i64", "bool");
-
-/** In the order in which the manifests of reference bundles list the inputs. */
-export const INPUT_ROLES = [
-  "images",
-  "tokens",
-  "token_mask",
-  "latent",
-  "video_latent",
-  "time",
-  "state",
-  "cache",
-  "memory_length",
-  "memory",
-  "block_length",
-  "block",
-] as const;
+const Dtype = oneOf("f32", "f16", "bf16", "i32", "i64", "u8", "bool");
 
 const GraphInput = closed({
   name: Type.String(),
   /**
-   * What the engine feeds. B is "batch", 1 on a model with memory; R is B, or the number of branches on a model with memory.
-   * `images` f32 [B, cameras · frames, 3, height, width]; `tokens` i64 [R, prompt.tokens_max], with
-   * buckets [R, "prompt"]; `token_mask` bool of the same shape, true for a token; `state` f32 [B, state.width], normalised, then zeros; `latent` f32 [B, rows, action.width];
-   * `video_latent` f32, any fixed shape; `time` f32 [1]; `cache`: the output `from` of the prefill graph, same dtype and shape.
-   * On a model with memory: `block`: the block `from` that this run has written, of which `block_length` i64 [1] tokens are
-   * valid; `memory`: all that was committed of the blocks `from`, f32 [R, …, window · tokens, width], of which `memory_length`
-   * i64 [1] tokens are valid. Values after a length are undefined, but finite.
+   * Where its values come from: one of the roles in input-roles.ts, which has the types and shapes of each. Any other word is told by
+   * `contradiction`, with the nearest one.
    */
-  role: oneOf(...INPUT_ROLES),
+  role: Type.Unsafe<InputRole>(Type.String()),
+  /** Of `cache`: the output of the prefill graph. Of `block` and `memory`: the block there. */
   from: Type.Optional(Type.String()),
   dtype: Dtype,
   shape: Type.Array(Dim),
+  /** Of `constant`: row-major, the same for each observation of a batch; one value stands for all. true and false are 1 and 0. */
+  values: Type.Optional(Type.Array(Type.Union([Type.Number(), Type.Boolean()]), { minItems: 1 })),
+  /** Of `time`: floor(t · buckets) in place of t, as GR00T has it. Integers need it. */
+  buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
+  /** Of `images` and `image_mask`: the views in it, by the names of their cameras; absent, those of the model. */
+  cameras: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 16 })),
+  /** Of `position_ids`: which tokens of a prefix are counted, the valid ones (absent), or padding and masked views too. */
+  counts: Type.Optional(oneOf("valid", "all")),
 });
 
 const GraphOutput = closed({
   name: Type.String(),
   /**
-   * `cache`: what the denoise graph reads; `block`: what an observation adds to its episode's memory, f32 [R, …, tokens, width]
-   * with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`.
+   * `cache`: what the denoise graph reads; `block`: what an observation adds to its episode's memory, f32, f16 or bf16 [R, …,
+   * tokens, width] with the tokens of the longest block, zeros behind those written; `velocity` f32 [R, rows, action.width]; `video_velocity`.
    */
   role: oneOf("cache", "block", "velocity", "video_velocity"),
   dtype: Dtype,
@@ -72,6 +61,11 @@ export const Manifest = closed({
    * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32 (half.ts).
    */
   weights: Type.Optional(oneOf("int8", "bf16")),
+  /**
+   * Absent, the graphs compute in float32. Else in this type, of which their weights and caches are: a build for GPUs (layers.ts says what
+   * stays float32).
+   */
+  compute: Type.Optional(oneOf("f16", "bf16")),
   /** sha256 over the digests of graphs, tokenizer and norm statistics (digest.ts), 64 hexadecimal digits; keys the noise. */
   export_id: Type.String({ pattern: "^[0-9a-f]{64}$" }),
   /** `extend` reads the later observations of a model with memory. */
@@ -84,7 +78,15 @@ export const Manifest = closed({
   tokenizer: Type.String(),
   norm: Type.String(),
   /** Inputs with the expected chunk of these weights, and the largest allowed difference in robot units. */
-  parity: closed({ file: Type.String(), tolerance: Type.Number({ exclusiveMinimum: 0 }) }),
+  parity: closed({
+    file: Type.String(),
+    tolerance: Type.Number({ exclusiveMinimum: 0 }),
+    /**
+     * Nobody has computed its rows: the vectors have zeros, and any finite row is within the tolerance. What is computed may be wrong
+     * and nothing shows it. So such a bundle is never served: the engine refuses it, but for a command that measures (`tendon bench gpu`).
+     */
+    unproved: Type.Optional(Type.Literal(true)),
+  }),
   files: Type.Array(
     closed({
       path: Type.String({ pattern: "^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$" }),
@@ -123,6 +125,8 @@ export const Parity = closed({
       frames: Type.Array(Type.String()),
       /** The model's state vector in robot units, in the order of `state.columns`. */
       state: Type.Array(Type.Number()),
+      /** Rows that the chunk continues, in robot units: the first of its own. Absent, none. */
+      prefix: Type.Optional(Type.Array(Type.Array(Type.Number()))),
       step: Type.Integer({ minimum: 0 }),
       /** Rows in robot units. */
       actions: Type.Array(Type.Array(Type.Number())),

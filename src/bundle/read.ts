@@ -184,12 +184,17 @@ function parityFault(
       ["/frames", observation.frames.length, cameras.length * perCamera],
       ["/state", observation.state.length, state.columns.length],
       ["/actions", observation.actions.length, action.rows],
-      ...observation.actions.map((row, number): [string, number, number] => [
-        `/actions/${number}`,
-        row.length,
-        action.columns.length,
-      ]),
+      ...(["prefix", "actions"] as const).flatMap((name) =>
+        (observation[name] ?? []).map((row, number): [string, number, number] => [
+          `/${name}/${number}`,
+          row.length,
+          action.columns.length,
+        ]),
+      ),
     ];
+    const continued = observation.prefix?.length ?? 0;
+    if (continued > (action.prefix ?? 0))
+      return `${at}/prefix: found ${continued} rows, expected ${action.prefix ?? 0} at most`;
     const off = counts.find(([, found, expected]) => found !== expected);
     if (off) return `${at}${off[0]}: found ${off[1]} values, expected ${off[2]}`;
   }

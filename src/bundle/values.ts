@@ -1,7 +1,7 @@
 /** Values of tensors that are made when they are written: of a full-size model no more than a piece is ever in memory. */
 
-/** How a weight is kept: float32, or bfloat16, its upper half. */
-export type Kept = "f32" | "bf16";
+/** How a weight is kept: float32, or half of its bytes: IEEE half precision, or bfloat16, its upper half. */
+export type Kept = "f32" | "f16" | "bf16";
 
 export interface Values {
   readonly bytes: number;
@@ -90,8 +90,14 @@ function bytesOf(kept: Kept): number {
 }
 
 function bytesAs(kept: Kept, values: Float32Array): Uint8Array {
-  const { buffer, byteOffset, byteLength } = kept === "f32" ? values : rounded(values);
+  const { buffer, byteOffset, byteLength } = keptAs(kept, values);
   return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** The nearest values that can be kept so, ties to even. */
+export function keptAs(kept: Kept, values: Float32Array): Float32Array | Float16Array | Uint16Array {
+  if (kept === "f32") return values;
+  return kept === "f16" ? new Float16Array(values) : rounded(values);
 }
 
 /** The nearest bfloat16 of each finite float32, ties to even. */

@@ -1,37 +1,64 @@
 /** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
+import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { attend, blockLinear, gelu, joinedHeads, layerNorm, linear, SHARP_ATTENTION } from "./layers.ts";
+import { type Group, groups } from "./pictures.ts";
 import { SLIGHT } from "./weights.ts";
 
-/** images f32 [B, views, 3, height, width] → tokens f32 [B, views · patches, language width], view by view, patches row-major. */
+/**
+ * Images f32 [B, views, 3, height, width] of each group of cameras → tokens [B, all patches, language width], view by view, patches
+ * row-major. One tower sees all sizes; each has positions of its own.
+ */
 export function vision(
   graph: GraphBuilder,
-  images: Value,
-  { image, cameras, frames }: Facts,
-  { vision: size, language }: Architecture,
+  images: readonly Value[],
+  views: readonly string[],
+  facts: Facts,
+  architecture: Architecture,
 ): Value {
-  const patches = image.tokens;
   return graph.within("vision", () => {
-    // Views become part of the batch: attention stays inside one view. [B · views, 3, height, width]
-    const flat = graph.reshape(images, [-1, 3, image.height, image.width]);
-    let x = patchEmbedding(graph, flat, size.patch, size.width, patches);
-    for (let layer = 0; layer < size.layers; layer += 1) {
-      x = graph.within(`blocks.${layer}`, () => block(graph, x, size));
-    }
-    x = layerNorm(graph, "norm", x, size.width);
-    x = linear(graph, "projection", x, { from: size.width, to: language.width, bias: true });
-    return graph.reshape(x, [-1, cameras.length * frames.later * patches, language.width]);
+    const seen = groups(facts, views).map((group, index) =>
+      look(graph, present(images[index], "the images of a group"), group, facts.frames.later, architecture),
+    );
+    return seen.length === 1 ? present(seen[0], "a group") : graph.op("Concat", seen, { axis: 1 });
   });
 }
 
+/** Images of one group → [B, views · patches, language width]. */
+function look(
+  graph: GraphBuilder,
+  images: Value,
+  { cameras, picture, usual }: Group,
+  frames: number,
+  { vision: size, language }: Architecture,
+): Value {
+  const { width, height, tokens: patches } = picture;
+  const positions = usual ? "positions" : `positions ${width}x${height}`;
+  // Views become part of the batch: attention stays inside one view. [B · views, 3, height, width]
+  const flat = graph.reshape(images, [-1, 3, height, width]);
+  let x = patchEmbedding(graph, flat, size, { patches, positions });
+  for (let layer = 0; layer < size.layers; layer += 1) {
+    x = graph.within(`blocks.${layer}`, () => block(graph, x, size));
+  }
+  x = layerNorm(graph, "norm", x, size.width);
+  x = linear(graph, "projection", x, { from: size.width, to: language.width, bias: true, inner: true });
+  return graph.reshape(x, [-1, cameras.length * frames * patches, language.width]);
+}
+
 /** `patch.weight` [width, 3, patch, patch], `patch.bias` [width], `positions` [patches, width]; result [B · views, patches, width]. */
-function patchEmbedding(graph: GraphBuilder, images: Value, patch: number, width: number, patches: number): Value {
-  const weight = graph.weight("patch.weight", [width, 3, patch, patch], { fanIn: 3 * patch * patch, gain: 2 });
-  const bias = graph.weight("patch.bias", [width], SLIGHT);
+function patchEmbedding(
+  graph: GraphBuilder,
+  images: Value,
+  { patch, width }: Architecture["vision"],
+  { patches, positions }: { readonly patches: number; readonly positions: string },
+): Value {
+  const weight = graph.weight("patch.weight", [width, 3, patch, patch], { fanIn: 3 * patch * patch, gain: 2 }, "f32");
+  const bias = graph.weight("patch.bias", [width], SLIGHT, "f32");
   const grid = graph.op("Conv", [images, weight, bias], { kernel_shape: [patch, patch], strides: [patch, patch] });
   const tokens = graph.transpose(graph.reshape(grid, [0, width, patches]), [0, 2, 1]);
-  return graph.op("Add", [tokens, graph.weight("positions", [patches, width], { fanIn: 1, gain: 0.5 })]);
+  const places = graph.weight(positions, [patches, width], { fanIn: 1, gain: 0.5 }, "f32");
+  return graph.inner(graph.op("Add", [tokens, places]));
 }
 
 /** x + attention(norm1(x)), then + mlp(norm2(x)); x [B · views, patches, width]. */

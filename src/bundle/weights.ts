@@ -21,6 +21,23 @@ export const SLIGHT = { fanIn: 100 } as const;
 export type Precision = "f32" | "int8" | "bf16";
 export const PRECISIONS: readonly Precision[] = ["f32", "int8", "bf16"];
 
+/** What a bundle is built for: `DEFAULT_BUILD`, or a GPU. */
+export interface Build {
+  /** Of a graph that computes in f32. */
+  readonly precision: Precision;
+  /** The type that a graph computes in; what needs float32 keeps it (layers.ts). */
+  readonly compute: Kept;
+  /** Frames come as pixels and are normalised in the graph, or as the normalised numbers themselves. */
+  readonly frames: "f32" | "u8";
+  /** Keys and values of the cache are read where they lie, or are copied beside the step's own. */
+  readonly attention: "apart" | "joined";
+}
+
+/** What the CPU computes best. */
+export const DEFAULT_BUILD: Build = { precision: "f32", compute: "f32", frames: "f32", attention: "joined" };
+/** What few bytes reach a GPU and move there with. */
+export const HALF_BUILD = { precision: "f32", frames: "u8", attention: "apart" } as const;
+
 /** A matrix `<name>.weight` [inputs, `to`], whose outputs have a standard deviation of `gain`. */
 export interface Matrix {
   readonly name: string;
@@ -31,7 +48,7 @@ export interface Matrix {
 export class Weights {
   constructor(
     private readonly seed: number,
-    readonly precision: Precision,
+    readonly build: Build,
   ) {}
 
   /** Row-major float32 values of the tensor `name`; they depend on seed and name alone. */

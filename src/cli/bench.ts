@@ -6,6 +6,7 @@ import { rename } from "node:fs/promises";
 import { EpisodeWriter } from "../client/episode-log/write.ts";
 import { EXIT, Problem } from "../error/problem.ts";
 import type { Report } from "../measure/report.ts";
+import { DEVICE_FLAGS, deviceOf, devicePlan } from "./bench/device-flags.ts";
 import { LENGTH_FLAGS, SUITE_NAMES, SUITES, type SuiteName, type SuitePlan } from "./bench/suites.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
 import { print, printJson, printNote } from "./frame/print.ts";
@@ -56,13 +57,18 @@ export const bench: Command = {
       value: "NAME",
       about:
         "Only this device: echo or cpu (default: chunk, episode both; start cpu; the others echo); not with --url, " +
-        "nor for llm and runs, where no model takes part.",
+        "nor for llm and runs, where no model takes part. For gpu: auto (default), cpu, cuda:N, tensorrt:N or webgpu:N.",
     },
     frames: {
       value: "DIR",
       about: "JPEG frames to send instead of drawn ones: its files by name, three per observation.",
     },
-    models: { value: "DIR", about: "Bundles to measure (default: those that ship with the executable)." },
+    models: {
+      value: "DIR",
+      about:
+        "Bundles to measure (default: those that ship with the executable); for gpu also the folder of one bundle.",
+    },
+    ...DEVICE_FLAGS,
     record: {
       value: "DIR",
       about:
@@ -102,14 +108,15 @@ function planOf(given: Given): Plan | Problem {
   const suite = SUITES[name];
   const length = lengthOf(given, name);
   if (length instanceof Problem) return length;
-  const [url, device, record] = [given.text("url"), given.text("device"), given.text("record")];
+  const [url, record] = [given.text("url"), given.text("record")];
   if (url !== undefined && suite.ownService)
     return usageProblem(bench, `${name} measures services of its own, no --url`);
+  const device = deviceOf(bench, given, suite.anyDevice ?? false);
+  if (device instanceof Problem) return device;
   if (url !== undefined && device !== undefined)
     return usageProblem(bench, "--device cannot be set for a running service");
-  if (device !== undefined && device !== "echo" && device !== "cpu") {
-    return usageProblem(bench, `--device is '${device}', expected echo or cpu`);
-  }
+  const placed = devicePlan(bench, given, name);
+  if (placed instanceof Problem) return placed;
   if (FORMS.filter((form) => given.text(form) === "-").length > 1) {
     return usageProblem(
       bench,
@@ -126,7 +133,7 @@ function planOf(given: Given): Plan | Problem {
   if (device !== undefined && suite.devices === undefined) return usageProblem(bench, `--device is not for ${name}`);
   const devicesUsual = record === undefined ? (suite.devices ?? ["echo"]) : ["cpu"];
   return {
-    ...{ suite: name, length, rate, robots, record, url },
+    ...{ suite: name, length, rate, robots, record, url, ...placed },
     devices: device === undefined ? devicesUsual : [device],
     frames: given.text("frames"),
     models: given.text("models"),

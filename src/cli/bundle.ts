@@ -1,15 +1,18 @@
 /** `tendon bundle build|verify|show`. `verify --device` also computes the parity vectors there, as a start does. */
 import { resolve } from "node:path";
-import { buildBundle } from "../bundle/build.ts";
-import { describe, show } from "../bundle/describe.ts";
+import { buildBundle, HALVES } from "../bundle/build.ts";
+import { describe, hostMemoryNote, show } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { readBundle } from "../bundle/read.ts";
 import type { Progress } from "../bundle/weight-file.ts";
 import { PRECISIONS } from "../bundle/weights.ts";
+import type { GpuSettings } from "../config/gpu.ts";
+import { deviceWeightWords } from "../engine/device-weights.ts";
 import { Problem } from "../error/problem.ts";
 import { shown } from "./bundle-build/shown.ts";
 import { type Computed, computeParity } from "./bundle-verify/parity.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
+import { gpuKeys } from "./frame/gpu-keys.ts";
 import { answer } from "./frame/print.ts";
 
 export const bundle: Command = {
@@ -23,10 +26,20 @@ export const bundle: Command = {
       about:
         "`build`: how the large matrices are kept. int8 is faster on a CPU with VNNI, bf16 half as large, in a file of its own; each has its own parity tolerance (default f32).",
     },
+    compute: {
+      value: HALVES.join("|"),
+      about:
+        "`build`: for a GPU: weights, activations and caches are of this type, with a parity tolerance of their own, and frames are normalised in the graph. The CPU computes f16 too, no faster, and no bf16.",
+    },
     device: {
       value: "DEVICE",
       about:
         "`verify`: also compute the bundle's parity vectors on this device: auto, cpu, cuda:0, tensorrt:0 or webgpu:0.",
+    },
+    gpu: { value: "KEYS", about: "`verify --device`: keys of the table [gpu], such as precision=f16." },
+    within: {
+      value: "X",
+      about: "`verify --device`: rows may differ by this, in their units, in place of the bundle's own tolerance.",
     },
     json: { about: "Print JSON: the manifest (show), or id, export id, weights, folder and bytes (build, verify)." },
   },
@@ -40,6 +53,8 @@ export const bundle: Command = {
     if (rest.length > 0) return usageProblem(bundle, `unexpected argument '${rest[0]}'`);
     const [dir, out, device] = [resolve(folder), given.text("out"), given.text("device")];
     const weights = given.text("weights");
+    const asked = given.text("compute");
+    if (asked !== undefined && action !== "build") return usageProblem(bundle, "--compute belongs to 'bundle build'");
     if (weights !== undefined && action !== "build") return usageProblem(bundle, "--weights belongs to 'bundle build'");
     if (device !== undefined && action !== "verify") return usageProblem(bundle, "--device belongs to 'bundle verify'");
     if (action === "build") {
@@ -48,8 +63,15 @@ export const bundle: Command = {
       if (precision === undefined) {
         return usageProblem(bundle, `--weights is '${weights}', expected ${PRECISIONS.join(", ")}`);
       }
+      const compute = HALVES.find((one) => one === asked);
+      if (asked !== undefined && compute === undefined) {
+        return usageProblem(bundle, `--compute is '${asked}', expected ${HALVES.join(" or ")}`);
+      }
+      if (compute && precision !== "f32") {
+        return usageProblem(bundle, `--weights is '${weights}', but those of --compute ${compute} are ${compute}`);
+      }
       const build = (progress?: Progress) =>
-        buildBundle(dir, resolve(out), precision, { ...(progress && { progress }) });
+        buildBundle(dir, resolve(out), precision, { ...(progress && { progress }), ...(compute && { compute }) });
       const built = await (given.on("json") ? build() : shown(build));
       return built instanceof Problem ? built : report(given, "built", built, resolve(out));
     }
@@ -58,12 +80,27 @@ export const bundle: Command = {
     if (read instanceof Problem) return read;
     const { manifest } = read;
     if (action === "verify") {
-      const computed = device === undefined ? undefined : await computeParity(read, device);
-      return computed instanceof Problem ? computed : report(given, "verified", manifest, dir, computed);
+      const how = howOf(given);
+      if (how instanceof Problem) return how;
+      if (device === undefined) return report(given, "verified", manifest, dir);
+      const computed = await computeParity(read, device, how);
+      if (computed instanceof Problem) return computed;
+      const { within = manifest.parity.tolerance } = how;
+      return report(given, "verified", manifest, dir, { ...computed, tolerance: within });
     }
     return answer(given, { ...manifest, description: describe(manifest) }, show(manifest));
   },
 };
+
+/** How `verify` computes on a device. */
+function howOf(given: Given): { readonly gpu: GpuSettings; readonly within?: number } | Problem {
+  const [gpu, within] = [gpuKeys(given.text("gpu") ?? ""), given.text("within")];
+  const foreign = (["gpu", "within"] as const).find((name) => given.text(name) !== undefined);
+  if (given.text("device") === undefined && foreign) return usageProblem(bundle, `--${foreign} needs --device`);
+  if (gpu instanceof Problem || within === undefined) return gpu instanceof Problem ? gpu : { gpu };
+  if (Number(within) > 0) return { gpu, within: Number(within) };
+  return usageProblem(bundle, `--within is '${within}', expected a number above 0`);
+}
 
 /** One line, or one JSON object, about a whole and correct bundle; with a device a line for each parity vector. */
 async function report(
@@ -71,22 +108,52 @@ async function report(
   done: "built" | "verified",
   manifest: Manifest,
   dir: string,
-  computed?: Computed,
+  computed?: Computed & { readonly tolerance: number },
 ): Promise<number> {
-  const { id, export_id, reference, weights = "f32", files, parity } = manifest;
+  const { id, export_id, reference, compute, weights = compute ?? "f32", files } = manifest;
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
-  const kept = weights === "f32" ? "" : `, ${weights} weights`;
+  const kept = weights === "f32" ? "" : `, ${weights} weights${compute ? " and arithmetic" : ""}`;
   const words = `${done} ${id}${reference ? " (reference bundle, random weights)" : ""}${kept}: ${files.length} files, ${bytes} bytes, ${dir}`;
-  const facts = { ok: true, id, export_id, reference, weights, dir, files: files.length, bytes };
+  const facts = {
+    ok: true,
+    id,
+    export_id,
+    reference,
+    weights,
+    ...(compute && { compute }),
+    dir,
+    files: files.length,
+    bytes,
+  };
   if (computed === undefined) return answer(given, facts, words);
-  const { tolerance } = parity;
-  return answer(given, { ...facts, ...computed, tolerance }, `${words}\n${computedLines(computed, tolerance)}`);
+  const { flowReason, deviceWeights, hostMemoryBecause, ...told } = computed;
+  const { sharedBytes, copiedBytes, ownBytes, reason } = deviceWeights;
+  const onDevice = {
+    shared_bytes: sharedBytes,
+    copied_bytes: copiedBytes,
+    own_bytes: ownBytes,
+    reason: reason ?? null,
+  };
+  const why = { flow_reason: flowReason, host_memory_because: hostMemoryBecause ?? null };
+  return answer(
+    given,
+    { ...facts, ...told, ...why, device_weights: onDevice },
+    `${words}\n${computedLines(computed, computed.tolerance)}`,
+  );
 }
 
-function computedLines({ device, refused, parity }: Computed, tolerance: number): string {
+/** How the steps of a flow were run. */
+const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
+
+function computedLines(computed: Computed, tolerance: number): string {
+  const { device, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause } = computed;
+  const weights = deviceWeightWords(deviceWeights);
   return [
-    `computed on ${device}, at most ${tolerance.toExponential(1)} may differ`,
+    `computed on ${device}, the flow ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
+    ...(flowReason === null ? [] : [`  because ${flowReason}`]),
     ...parity.map((difference, index) => `  parity vector ${index + 1}: ${difference.toExponential(1)}`),
+    ...(weights === undefined ? [] : [`  ${weights}`]),
     ...refused.map(({ device, reason }) => `  ${device} refused: ${reason}`),
+    ...(hostMemoryBecause === undefined ? [] : [`  ${hostMemoryNote(hostMemoryBecause)}`]),
   ].join("\n");
 }

@@ -27,6 +27,7 @@ import {
   red,
 } from "./doctor/checks.ts";
 import { dataFolder, folderCheck } from "./doctor/data-folder.ts";
+import { type FatBinary, fatBinary } from "./doctor/fat-binary.ts";
 import { gpuChecks } from "./doctor/gpu.ts";
 import { providerChecks } from "./doctor/providers.ts";
 import { runStorageCheck } from "./doctor/run-storage.ts";
@@ -82,7 +83,7 @@ type Served = Pick<ServeConfig, "modelsDir" | "gpu" | "robot">;
 async function engineChecks(served: Served, { lockableBytes, gpus }: Machine): Promise<Check[]> {
   const libraries = await locateLibraries();
   if (libraries instanceof Problem) return [red("libraries", libraries.message)];
-  const checks = [libraryCheck(libraries.source, libraries.dir), kernelCheck(libraries.kernels)];
+  const checks = [libraryCheck(libraries.source, libraries.dir), kernelCheck(await kernelsOf(libraries.kernels))];
   const engine = await openEngine({ decodeThreads: Math.min(2, availableParallelism()) });
   if (engine instanceof Problem) return [...checks, red("engine", engine.message)];
   // The engine's callback does not keep the process alive while a model loads; a timer does.
@@ -103,6 +104,11 @@ async function engineChecks(served: Served, { lockableBytes, gpus }: Machine): P
     await engine.close();
     release();
   }
+}
+
+async function kernelsOf(path: string | undefined): Promise<FatBinary | "absent" | "damaged"> {
+  if (path === undefined) return "absent";
+  return fatBinary(await Bun.file(path).bytes()) ?? "damaged";
 }
 
 /** Leaves the models loaded: their memory is checked next, and closing the engine unloads them. */

@@ -2,7 +2,8 @@
 import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { installedManifests } from "../bundle/read.ts";
-import { ROBOT_DEFAULT, type RobotConfig } from "../config/robot.ts";
+import { type DeviceWish, deviceText, placeReplicas } from "../config/devices.ts";
+import { ROBOT_DEFAULT } from "../config/robot.ts";
 import { serveConfig } from "../config/serve.ts";
 import { Problem } from "../error/problem.ts";
 import { planProviders } from "../service/providers.ts";
@@ -31,22 +32,20 @@ export const models: Command = {
     const planned = planProviders(config, systemClock);
     if (planned instanceof Problem)
       await printNote(`tendon models: serve refuses this configuration: ${planned.message}`);
-    const placed = manifests.map((manifest) => ({ manifest, device: deviceOf(config.robot.get(manifest.id)) }));
+    const placed = manifests.map((manifest) => {
+      const where = placeReplicas(config.robot.get(manifest.id) ?? ROBOT_DEFAULT);
+      // What cannot be, `serve` refuses.
+      return { manifest, ...(typeof where === "string" ? {} : { device: where.device }) };
+    });
     const text = `${modelsText(placed)}\n${languageModelsText(llm)}`;
     return answer(given, { data: placed.map(modelFacts), llm }, text);
   },
 };
 
-/** A bundle, and the device that the configuration names for it. */
+/** A bundle, and the device that the configuration names for it, or for each of its replicas. */
 interface Placed {
   readonly manifest: Manifest;
-  readonly device?: string | undefined;
-}
-
-/** Undefined where it runs on several, which `serve` refuses. */
-function deviceOf({ device }: Pick<RobotConfig, "device"> = ROBOT_DEFAULT): string | undefined {
-  const devices = new Set([device].flat());
-  return devices.size > 1 ? undefined : [...devices][0];
+  readonly device?: DeviceWish | undefined;
 }
 
 /** One model as JSON: contract section 2, Model facts. */
@@ -59,8 +58,9 @@ export function modelFacts({ manifest, device }: Placed): object {
     licence,
     source,
     reference,
-    bundle: armWarning(manifest, device) === undefined ? "trained" : "reference",
-    weights: manifest.weights ?? "f32",
+    bundle: warningOf({ manifest, device }) === undefined ? "trained" : "reference",
+    device: device ?? null,
+    weights: manifest.compute ?? manifest.weights ?? "f32",
     stateful,
     cameras,
     frames,
@@ -76,11 +76,16 @@ export function modelFacts({ manifest, device }: Placed): object {
   };
 }
 
-/** What moves the arm; int8 where the weights are kept so. */
-function weightsOf({ reference, weights }: Manifest, device: string | undefined): string {
+function warningOf({ manifest, device }: Placed): string | undefined {
+  return armWarning(manifest, typeof device === "string" ? device : undefined);
+}
+
+/** What moves the arm, and how the weights are kept where that is not float32. */
+function weightsOf({ reference, compute, weights }: Manifest, device: DeviceWish | undefined): string {
   if (device === "echo") return "NONE (echo)";
   const kind = reference ? "RANDOM (reference)" : "trained";
-  return weights === undefined ? kind : `${kind}, ${weights}`;
+  const kept = compute ?? weights;
+  return kept === undefined ? kind : `${kind}, ${kept}`;
 }
 
 /** For people: a table of models, then their titles and licences. */
@@ -101,8 +106,11 @@ export function modelsText(placed: readonly Placed[]): string {
       weightsOf(manifest, device),
     ];
   });
-  const titles = placed.map(({ manifest: { id, title, licence } }) => `${id}: ${title} (${licence})`);
-  const warnings = new Set(placed.flatMap(({ manifest, device }) => armWarning(manifest, device) ?? []));
+  const titles = placed.map(({ manifest: { id, title, licence }, device }) => {
+    const where = device === undefined ? "" : `, ${typeof device === "string" ? `on ${device}` : deviceText(device)}`;
+    return `${id}: ${title} (${licence})${where}`;
+  });
+  const warnings = new Set(placed.flatMap((one) => warningOf(one) ?? []));
   const note = [...warnings].map((warning) => `\n${warning}\n`).join("");
   return `${table([head, ...rows])}\n${titles.join("\n")}\n${note}`;
 }

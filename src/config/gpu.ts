@@ -10,6 +10,8 @@ export const GPU_KEYS = {
   tf32: Type.Optional(flag()),
   /** A graph's kernels are captured once and launched as one. */
   cuda_graph: Type.Optional(flag()),
+  /** On NVIDIA GPUs the runs of a replica are in one stream of its own, whose events time the device. */
+  user_stream: Type.Optional(flag()),
   /** Device memory that the arena of one graph may take; absent: what there is. */
   arena_mib_max: Type.Optional(whole(1, 1_048_576)),
   /** By how much an arena grows. */
@@ -26,11 +28,15 @@ export const GpuTable = Type.Object(GPU_KEYS, { additionalProperties: false, def
 
 export type GpuSettings = Static<typeof GpuTable>;
 
-/** A provider computes what the CPU computes, and all memory is taken at load. */
+/**
+ * A provider computes what the CPU computes, and all memory is taken at load. No stream of ours: it is there for times, which cost two
+ * calls of the driver a run, and how ONNX Runtime arranges its work by itself is what its makers test.
+ */
 const DEFAULTS = {
   precision: "f32",
   tf32: false,
   cuda_graph: false,
+  user_stream: false,
   arena_extend: "same_as_requested",
   engine_cache: true,
   cuda_behind: true,
@@ -56,6 +62,7 @@ export function gpuOptions(host: GpuSettings = {}, model: GpuSettings = {}) {
     precision: said.precision,
     tf32: said.tf32,
     cudaGraph: said.cuda_graph,
+    userStream: said.user_stream,
     arenaBytesMax: mib === undefined ? undefined : mib * 2 ** 20,
     arenaExtend: said.arena_extend,
     engineCache: said.engine_cache,

@@ -11,7 +11,9 @@ export const RobotTable = Type.Object(
     replicas: whole(1, 64, 1),
     /** Sessions that a replica holds; absent: as many as its memory can. */
     slots: Type.Optional(whole(1, 65_536)),
-    /** One device, or one per replica. */
+    /** Host memory for sessions beyond `slots`, parked in turns; 0: none; absent: as many as `slots`, in an eighth of what is available. */
+    parked_mib_max: Type.Optional(whole(0, 1_048_576)),
+    /** One device for all replicas, or a list: `placeReplicas`. */
     device: Type.Union([DeviceName, Type.Array(DeviceName, { minItems: 1 })], {
       expected: "auto, cpu, echo, cuda:N, tensorrt:N, webgpu:N or a list",
       default: "auto",
@@ -80,6 +82,7 @@ export function robotConfig(table: StaticDecode<typeof RobotTable>) {
   return Object.freeze({
     replicas: table.replicas,
     slots: table.slots,
+    parkedMibMax: table.parked_mib_max,
     device: table.device,
     threads: table.threads,
     /** Keys of the table `[gpu]` that differ for this model. */

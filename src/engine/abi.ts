@@ -1,6 +1,6 @@
 /** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
-export const ABI_VERSION = 6;
+export const ABI_VERSION = 8;
 export const OBSERVATION_FRAMES_MAX = 16;
 export const STATE_VALUES_MAX = 64;
 export const CHUNK_VALUES_MAX = 2048;
@@ -30,6 +30,9 @@ export const STATUS = {
   depth: -12,
   values: -13,
   decoder: -14,
+  outOfMemory: -15,
+  deviceLost: -16,
+  badBundle: -17,
 } as const;
 
 /** Ticket kinds. */
@@ -48,6 +51,7 @@ export const FAULT = {
   device: 4,
   panic: 5,
   feed: 6,
+  memory: 7,
 } as const;
 
 /** How a long string of a body is given. */
@@ -74,7 +78,7 @@ export const OpenOptions = {
 } as const;
 
 export const ObserveRequest = {
-  size: 432,
+  size: 8624,
   /** f64 */
   model: 0,
   /** f64[] */
@@ -97,12 +101,16 @@ export const ObserveRequest = {
   frames_len: 164,
   /** u32 */
   state_len: 168,
+  /** u32 */
+  prefix_rows: 172,
   /** f32[] */
-  state: 172,
+  state: 176,
+  /** f32[] */
+  prefix: 432,
 } as const;
 
 export const ChunkResult = {
-  size: 8252,
+  size: 8264,
   /** u32 */
   rows: 0,
   /** u32 */
@@ -124,21 +132,27 @@ export const ChunkResult = {
   /** u32 */
   denoise_us: 36,
   /** u32 */
-  encode_us: 40,
+  prefill_device_us: 40,
   /** u32 */
-  batch: 44,
+  denoise_device_us: 44,
   /** u32 */
-  frames_us: 48,
+  encode_us: 48,
   /** u32 */
-  bad_frame: 52,
+  batch: 52,
   /** u32 */
-  model_us: 56,
+  frames_us: 56,
+  /** u32 */
+  bad_frame: 60,
+  /** u32 */
+  model_us: 64,
+  /** u32 */
+  replica: 68,
   /** f32[] */
-  values: 60,
+  values: 72,
 } as const;
 
 export const Stats = {
-  size: 120,
+  size: 152,
   /** u64 */
   allocations: 0,
   /** u64 */
@@ -158,23 +172,31 @@ export const Stats = {
   /** u64 */
   memory_bytes_held: 64,
   /** u64 */
-  panics: 72,
+  parked_bytes_held: 72,
   /** u64 */
-  locked_bytes: 80,
+  sessions_parked: 80,
   /** u64 */
-  tensor_bytes: 88,
+  sessions_brought_back: 88,
+  /** u64 */
+  parking_us: 96,
+  /** u64 */
+  panics: 104,
+  /** u64 */
+  locked_bytes: 112,
+  /** u64 */
+  tensor_bytes: 120,
   /** u32 */
-  frames_free: 96,
+  frames_free: 128,
   /** u32 */
-  chunks_free: 100,
+  chunks_free: 132,
   /** u32 */
-  slots_held: 104,
+  slots_held: 136,
   /** u32 */
-  replicas: 108,
+  replicas: 140,
   /** u32 */
-  replicas_out: 112,
+  replicas_out: 144,
   /** u32 */
-  reserved: 116,
+  slots_parked: 148,
 } as const;
 
 export const MemoryState = {

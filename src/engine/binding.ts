@@ -33,6 +33,8 @@ const CALLS = {
   tendon_error_text: { args: [ptr, ticket, ticket, ptr, u32], returns: i32 },
   tendon_last_error: { args: [ptr, u32], returns: i32 },
   tendon_devices: { args: [ptr, u32, ptr, u32], returns: i32 },
+  tendon_device_figures: { args: [ptr, ptr, u32], returns: i32 },
+  tendon_drain: { args: [ptr, ptr, u32], returns: i32 },
   tendon_stats: { args: [ptr, ptr], returns: i32 },
   tendon_watch_open: { args: [u32, ptr], returns: i32 },
   tendon_watch_read: { args: [ptr, ptr, u32], returns: i32 },

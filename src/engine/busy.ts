@@ -23,6 +23,13 @@ export function replicaOut(): Failure {
   );
 }
 
+/** A run that needs more than the device has left: others, and later ones, may find it. `detail`: what the runtime says. */
+export function noMemory(detail: string): Failure {
+  const text =
+    "the device of the model has no memory left for this run; retry in a moment, and tell the operator if it goes on";
+  return new Failure(ROBOT.engine_unavailable, text, { retryAfterSeconds: 1, detail });
+}
+
 export function tooLong(): Failure {
   return new Failure(
     ROBOT.instruction_too_long,

@@ -6,8 +6,10 @@
  * `invalid_image`, `instruction_too_long`, `engine_unavailable`, `model_failure`.
  */
 import type { Manifest } from "../bundle/manifest.ts";
+import type { DeviceWish } from "../config/devices.ts";
 import type { GpuOptions } from "../config/gpu.ts";
 import type { Failure } from "../error/core.ts";
+import type { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 
 /** A verified bundle: its manifest and an absolute path for each file that the manifest lists. */
@@ -21,17 +23,27 @@ export const LOAD_MS_MAX = 600_000;
 
 export interface LoadOptions {
   readonly bundle: Bundle;
-  /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`. */
-  readonly device: string;
+  /** `auto`, `cpu`, `cuda:0`, `tensorrt:0`, `webgpu:0` or `echo`; or one for each replica, neither `auto` nor `echo`. */
+  readonly device: DeviceWish;
   /** How it runs on a GPU; undefined: as the CPU computes. */
   readonly gpu?: GpuOptions;
   readonly replicas: number;
-  /** Session slots per replica of a model with memory; undefined: as many as 1 GiB holds, 64 at most. */
+  /**
+   * Sessions per replica of a model with memory that lie where it computes; undefined: as many as the memory measured there holds, 64
+   * at most.
+   */
   readonly slots: number | undefined;
+  /**
+   * Bytes of host memory for parked sessions of a model with memory, over all replicas: so many sessions beside `slots` as fit at their
+   * largest. `default`: as many as `slots`, if an eighth of what the machine has available holds them. Absent: none.
+   */
+  readonly parkedBytesMax?: number | "default" | undefined;
   /** Milliseconds from the begin of a run after which its replica is taken out; undefined: those of the default `chunk_seconds`. */
   readonly runMsMax?: number | undefined;
   /** Threads inside one run; undefined: as many as the machine has for it. */
   readonly threads: number | undefined;
+  /** Loads a bundle whose rows nobody has computed too (`parity.unproved`): to be measured, never to be served. */
+  readonly unproved?: boolean;
   /** False: no counter of the engine knows of the model, its frames and its runs. It takes one observation at a time. */
   readonly counted?: boolean;
 }
@@ -61,13 +73,17 @@ export interface Frame {
 
 /**
  * What can go wrong in the engine on purpose. `hang`: until the process ends. `late`: until others have ended the run. `die`: the
- * replica's thread ends. `device`: its device fails. `panic`: native code panics. `feed`: a frame of the run cannot be read.
+ * replica's thread ends. `device`: its device fails. `panic`: native code panics. `feed`: a frame of the run cannot be read. `memory`: its
+ * device has no memory left.
  */
-export type Fault = "hang" | "late" | "die" | "device" | "panic" | "feed";
+export type Fault = "hang" | "late" | "die" | "device" | "panic" | "feed" | "memory";
 
 /** A replica that takes no more work, by its number. */
 export interface LostReplica {
   readonly replica: number;
+  readonly device: string;
+  /** `device_lost`: with all others of its device. `drained`: an operator wanted it. `replica_failed`: it alone. */
+  readonly cause: "device_lost" | "drained" | "replica_failed";
   /** For the operator. */
   readonly reason: string;
 }
@@ -78,6 +94,11 @@ export interface Observation {
   readonly instruction: string;
   /** The model's state vector in robot units, in the order of the manifest's state columns. */
   readonly state: Float32Array;
+  /**
+   * Rows that the chunk continues because they are still being executed, row-major in robot units, absolute and inside their ranges: at most
+   * `action.prefix` of the manifest. They are the chunk's first rows; `state` is that of the same moment as the frames. Absent: none.
+   */
+  readonly prefix?: Float32Array;
   /** Zero-based chunk index in the session. */
   readonly step: number;
   /** 0 to 2^53 − 1. */
@@ -92,18 +113,23 @@ export interface Observation {
   readonly fault?: Fault;
 }
 
-/** The stations that a chunk passes, in the order of the work; `timing_ms` has one number for each. */
+/**
+ * The stations that a chunk passes, in the order of the work; `timing_ms` has one number for each. `queue` has the wait for the replica and
+ * for the session's memory, if that was parked.
+ */
 export const STATIONS = ["decode", "queue", "prefill", "denoise", "encode"] as const;
 
 /** What the native library times, microseconds. */
 interface RunMicros {
   /** From its last frame's tensor to the model's start: how long its frames were there. */
   readonly decoded: number;
-  /** From `observe` to the model's start. */
+  /** From `observe` to the model's start, the way of a parked session's memory included. */
   readonly queue: number;
   readonly prefill: number;
   readonly denoise: number;
   readonly encode: number;
+  /** Of `prefill` and `denoise` what the device was at, by its own events; absent where it does not tell (`user_stream`). */
+  readonly device?: { readonly prefill: number; readonly denoise: number } | undefined;
 }
 
 export interface ChunkResult {
@@ -116,6 +142,10 @@ export interface ChunkResult {
   /** Values that were outside their column's range and were clamped. */
   readonly clamped: number;
   readonly cacheReset: boolean;
+  /** Observations that ran together, this one included. */
+  readonly batch: number;
+  /** Which replica ran it: `devices` of its model has the device. */
+  readonly replica: number;
   readonly micros: RunMicros;
 }
 
@@ -141,18 +171,66 @@ export interface Run {
   abort(): void;
 }
 
+/** What a model on an NVIDIA GPU asks of the driver beside ONNX Runtime. What is refused costs what it was for, never the model. */
+interface CardUse {
+  /** Host memory of one replica that the driver copies from and to without a buffer between, bytes. */
+  readonly registeredBytes: number;
+  /** Why it does not so for all that the device reads. */
+  readonly unregistered: string | undefined;
+  /** The device times the runs. */
+  readonly timed: boolean;
+  /** Why it does not, though `user_stream` asks for it. */
+  readonly untimed: string | undefined;
+}
+
+/** How the sessions of a model share memory. */
+interface SessionMemory {
+  /** Of the slots, those that lie where the model computes; those beyond them are parked in host memory in turns. */
+  readonly places: number;
+  /** Of these, those in the memory of a device; those of a CPU are in the host's. */
+  readonly placesOnDevice: number;
+  /** Why sessions of a replica on a device lie in host memory, from which each of their observations is copied. */
+  readonly hostMemoryBecause: string | undefined;
+  /** Bytes of one session at most; 0 on a model without memory. */
+  readonly slotBytes: number;
+  /**
+   * What was free once every replica had run, and how much of it stays free, bytes. `of`: `machine`, `cgroup` or `gpu`; `unknown` is a
+   * stated number where a device does not tell. Undefined on a model without memory.
+   */
+  readonly room: { readonly of: string; readonly free: number; readonly reserve: number } | undefined;
+}
+
 export interface Model {
   readonly manifest: Manifest;
-  /** The device that the model runs on, for example `cpu` or `echo`. */
+  /** The device that the model runs on, for example `cpu` or `echo`; of several their names, with commas. */
   readonly device: string;
+  /** The device of each replica. */
+  readonly devices: readonly string[];
   /** Providers that were tried before it, with the reason why each was refused. */
   readonly refused: readonly { device: string; reason: string }[];
   /** The largest difference of each of the bundle's parity vectors over all replicas, in robot units; none on `echo`. */
   readonly parity: readonly number[];
-  /** Tensors of one replica that stay in the device's memory, bytes; 0 on a CPU. */
+  /** How the steps of a flow are run: by the host one by one, as one graph, or as one whose kernels the device launches at once. */
+  readonly flow: "steps" | "whole" | "captured";
+  /** Why a device runs its steps one by one, a sentence; null where it does not, and on a CPU, where nothing waits between them. */
+  readonly flowReason: string | null;
+  /** Tensors of one replica, of those on devices the one with the most, that stay in the device's memory, bytes; 0 on a CPU. */
   readonly deviceBytes: number;
   /** Bytes that one observation alone copies between the host and the device; 0 on a CPU. */
   readonly copies: { readonly toDevice: number; readonly fromDevice: number };
+  /** Of the replica with the most `deviceBytes`; absent where it runs on no NVIDIA GPU. */
+  readonly card?: CardUse | undefined;
+  /**
+   * What is read of the bundle's weight files in the memory of devices, bytes: what lies there once for all graphs and replicas (of it,
+   * what this load has copied: the rest was there for another model), and what sessions have copied for themselves. All 0 on a CPU, which
+   * reads the files, and of a bundle without them. `reason`: why it is not shared.
+   */
+  readonly deviceWeights: {
+    readonly sharedBytes: number;
+    readonly copiedBytes: number;
+    readonly ownBytes: number;
+    readonly reason: string | undefined;
+  };
   readonly replicas: number;
   /** Of these, those that take no more work: a run hung, their thread ended or their device failed. */
   readonly lost: readonly LostReplica[];
@@ -160,6 +238,8 @@ export interface Model {
   whenLost(listener: (lost: LostReplica) => void): void;
   /** Session slots over all replicas; 0 on a model without episode memory. */
   readonly slots: number;
+  /** Their memory. */
+  readonly sessionMemory: SessionMemory;
   /** A longer instruction, in UTF-8, is refused by `measure` unread. */
   readonly instructionBytesMax: number;
   /** Prompt tokens of an observation: image, text and state. Without `state`: the most it can have; without `slot`: a first one. */
@@ -200,9 +280,33 @@ export interface EngineStats {
   /** Slots whose memory is not empty, and its bytes. */
   readonly slotsHeld: number;
   readonly memoryBytesHeld: number;
+  /** Of these, slots that are parked, and the bytes that they take in host memory. */
+  readonly slotsParked: number;
+  readonly parkedBytesHeld: number;
+  /** Times that a session was parked and brought back, and the milliseconds that replicas spent on both. */
+  readonly sessionsParked: number;
+  readonly sessionsBroughtBack: number;
+  readonly parkingMs: number;
   /** Bytes of tensor memory: page-locked ones, and all. */
   readonly lockedBytes: number;
   readonly tensorBytes: number;
+}
+
+/** What a device with replicas holds, and whether it takes work: `draining` ends what it has, `drained` has nothing left. */
+export interface DeviceFigures {
+  /** Of a GPU with two providers its name with CUDA. */
+  readonly device: string;
+  readonly health: "ready" | "draining" | "drained" | "lost";
+  /** Why it is lost. */
+  readonly reason: string | null;
+  readonly replicas: number;
+  readonly replicasOut: number;
+  /** Runs that are computed. */
+  readonly runs: number;
+  readonly slots: number;
+  readonly slotsHeld: number;
+  /** Frames that wait for a decoder. */
+  readonly framesWaiting: number;
 }
 
 export interface Engine {
@@ -213,6 +317,12 @@ export interface Engine {
   /** Resolves when every replica has computed the bundle's parity vectors. `engine_unavailable` says why it cannot be served. */
   load(options: LoadOptions): Promise<Model | Failure>;
   stats(): EngineStats;
+  devices(): readonly DeviceFigures[];
+  /**
+   * Lets the replicas of a device end what they have; each is lost then, as `drained`. The memory of their slots is gone: no session may
+   * need it. A problem where the device has no replica, is lost, or a model has none that works elsewhere.
+   */
+  drain(device: string): Problem | undefined;
   /** Cancels what runs, joins every native thread but those that hang. */
   close(): Promise<void>;
 }

@@ -9,6 +9,7 @@ export function gpuPlan(options: GpuOptions, cache: string) {
     precision: options.precision,
     tf32: options.tf32,
     cuda_graph: options.cudaGraph,
+    user_stream: options.userStream,
     arena_bytes_max: options.arenaBytesMax ?? null,
     arena_extend: options.arenaExtend,
     engine_cache: options.engineCache ? join(cache, "engines", `ort${PREBUILT.runtime.version}`) : null,

@@ -3,6 +3,7 @@ import type { Manifest } from "../bundle/manifest.ts";
 import type { Failure } from "../error/core.ts";
 import { assert } from "../std/assert.ts";
 import {
+  CHUNK_VALUES_MAX,
   FAULT,
   MemoryState,
   NO_SLOT,
@@ -25,6 +26,9 @@ const request = new DataView(new ArrayBuffer(ObserveRequest.size));
 const requestBytes = new Uint8Array(request.buffer);
 const requestFrames = new Float64Array(request.buffer, ObserveRequest.frames, OBSERVATION_FRAMES_MAX);
 const requestState = new Float32Array(request.buffer, ObserveRequest.state, STATE_VALUES_MAX);
+const requestPrefix = new Float32Array(request.buffer, ObserveRequest.prefix, CHUNK_VALUES_MAX);
+
+const NONE = new Float32Array();
 
 /** Never empty, because the pointer must not be null. */
 function bytesOf(text: string): Buffer {
@@ -32,19 +36,44 @@ function bytesOf(text: string): Buffer {
 }
 
 /** What `tendon_placement` writes. */
-interface Placement extends Pick<Model, "device" | "refused" | "parity" | "replicas" | "slots" | "lost"> {
+interface Placement
+  extends Pick<Model, "device" | "devices" | "refused" | "parity" | "flow" | "replicas" | "slots" | "lost"> {
+  readonly flow_reason: string | null;
   readonly device_bytes: number;
   readonly copies: { readonly to_device: number; readonly from_device: number };
+  readonly card: {
+    readonly registered_bytes: number;
+    readonly unregistered: string | null;
+    readonly timed: boolean;
+    readonly untimed: string | null;
+  } | null;
+  readonly weights: {
+    readonly shared_bytes: number;
+    readonly copied_bytes: number;
+    readonly own_bytes: number;
+    readonly reason: string | null;
+  };
+  readonly places: number;
+  readonly places_on_device: number;
+  readonly host_memory_because: string | null;
+  readonly slot_bytes: number;
+  readonly room: Model["sessionMemory"]["room"] | null;
 }
 
 export class NativeModel implements Model {
   readonly device: string;
+  readonly devices: readonly string[];
   readonly refused: readonly { device: string; reason: string }[];
   readonly parity: readonly number[];
+  readonly flow: Model["flow"];
+  readonly flowReason: string | null;
   readonly deviceBytes: number;
   readonly copies: Model["copies"];
+  readonly card: Model["card"];
+  readonly deviceWeights: Model["deviceWeights"];
   readonly replicas: number;
   readonly slots: number;
+  readonly sessionMemory: Model["sessionMemory"];
   private readonly listeners: ((lost: LostReplica) => void)[] = [];
   private known: readonly LostReplica[];
   readonly instructionBytesMax: number;
@@ -60,12 +89,29 @@ export class NativeModel implements Model {
   ) {
     const placement = this.placement();
     this.device = placement.device;
+    this.devices = placement.devices;
     this.refused = placement.refused;
     this.parity = placement.parity;
+    this.flow = placement.flow;
+    this.flowReason = placement.flow_reason;
     this.deviceBytes = placement.device_bytes;
     this.copies = { toDevice: placement.copies.to_device, fromDevice: placement.copies.from_device };
+    const { card } = placement;
+    this.card = card
+      ? {
+          registeredBytes: card.registered_bytes,
+          unregistered: card.unregistered ?? undefined,
+          timed: card.timed,
+          untimed: card.untimed ?? undefined,
+        }
+      : undefined;
+    const { shared_bytes: sharedBytes, copied_bytes: copiedBytes, own_bytes: ownBytes, reason } = placement.weights;
+    this.deviceWeights = { sharedBytes, copiedBytes, ownBytes, reason: reason ?? undefined };
     this.replicas = placement.replicas;
     this.slots = placement.slots;
+    const { places, places_on_device: placesOnDevice, slot_bytes: slotBytes, room } = placement;
+    const hostMemoryBecause = placement.host_memory_because ?? undefined;
+    this.sessionMemory = { places, placesOnDevice, hostMemoryBecause, slotBytes, room: room ?? undefined };
     const longest = channel.calls.tendon_instruction_max(channel.engine, ticket);
     this.instructionBytesMax = channel.expect(longest, "instruction_max");
     this.known = placement.lost;
@@ -121,6 +167,9 @@ export class NativeModel implements Model {
     assert(taken.length === frames.length, "frames come from this engine");
     for (const [index, frame] of taken.entries()) requestFrames[index] = frame.ticket;
     requestState.set(state);
+    const { rows, values } = this.prefix(observation);
+    request.setUint32(ObserveRequest.prefix_rows, rows, true);
+    requestPrefix.set(values);
     const text = bytesOf(instruction);
     const { calls, engine } = this.channel;
     const ticket = calls.tendon_observe(engine, requestBytes, text, instruction ? text.length : 0);
@@ -130,6 +179,14 @@ export class NativeModel implements Model {
     this.channel.expect(ticket, "observe");
     for (const frame of taken) frame.taken();
     return new NativeRun(this.channel, this.results, ticket);
+  }
+
+  /** The rows that the chunk continues. Whoever takes them from a robot has checked them: here wrong ones are a bug. */
+  private prefix({ prefix: values = NONE }: Observation): { rows: number; values: Float32Array } {
+    const { columns, prefix: most = 0 } = this.manifest.action;
+    const rows = values.length / columns.length;
+    assert(Number.isInteger(rows) && rows <= most, `a chunk continues whole rows, ${most} at most`);
+    return { rows, values };
   }
 
   memory(slot: number): { frames: number; digest: bigint } {

@@ -13,7 +13,15 @@ import { LIMITS } from "../limits.ts";
 import { STATUS, Stats } from "./abi.ts";
 import { bindLibrary, lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";
-import { type Engine, type EngineStats, type LoadOptions, type Model, runMsMaxOf } from "./engine.ts";
+import { deviceFigures, drainDevice } from "./devices.ts";
+import {
+  type DeviceFigures,
+  type Engine,
+  type EngineStats,
+  type LoadOptions,
+  type Model,
+  runMsMaxOf,
+} from "./engine.ts";
 import { gpuPlan } from "./gpu-plan.ts";
 import { locateLibraries, PREBUILT } from "./library.ts";
 import { NativeModel } from "./model.ts";
@@ -75,9 +83,17 @@ class NativeEngine implements Engine {
     replicas,
     threads,
     slots,
+    parkedBytesMax = 0,
     runMsMax = runMsMaxOf(LIMITS.chunkSecondsDefault),
     counted = true,
+    unproved = false,
   }: LoadOptions): Promise<Model | Failure> {
+    if (bundle.manifest.parity.unproved && !unproved) {
+      return cannotLoad(
+        bundle.manifest.id,
+        "nobody has computed its rows (parity.unproved); it is for tendon bench gpu",
+      );
+    }
     const files = Object.fromEntries(bundle.paths);
     const plan = {
       manifest: bundle.manifest,
@@ -86,6 +102,7 @@ class NativeEngine implements Engine {
       replicas,
       threads: threads ?? null,
       slots: slots ?? null,
+      parked_bytes_max: parkedBytesMax === "default" ? null : parkedBytesMax,
       run_ms_max: runMsMax,
       counted,
       gpu: gpuPlan(gpu, folders().cache),
@@ -96,7 +113,7 @@ class NativeEngine implements Engine {
     if (ticket < 0) return cannotLoad(bundle.manifest.id, lastError(calls));
     const status = await new Promise<number>((done) => this.channel.wait(ticket, done));
     if (status !== STATUS.ok) {
-      const failure = cannotLoad(bundle.manifest.id, this.channel.errorText(ticket));
+      const failure = cannotLoad(bundle.manifest.id, this.channel.errorText(ticket), KINDS.get(status));
       // A model that could not be loaded keeps its ticket until it is unloaded.
       const gone = new Promise<number>((done) => this.channel.wait(ticket, done));
       this.channel.expect(calls.tendon_unload(engine, ticket), "unload");
@@ -132,9 +149,22 @@ class NativeEngine implements Engine {
       replicasOut: narrow(Stats.replicas_out),
       slotsHeld: narrow(Stats.slots_held),
       memoryBytesHeld: wide(Stats.memory_bytes_held),
+      slotsParked: narrow(Stats.slots_parked),
+      parkedBytesHeld: wide(Stats.parked_bytes_held),
+      sessionsParked: wide(Stats.sessions_parked),
+      sessionsBroughtBack: wide(Stats.sessions_brought_back),
+      parkingMs: wide(Stats.parking_us) / 1000,
       lockedBytes: wide(Stats.locked_bytes),
       tensorBytes: wide(Stats.tensor_bytes),
     };
+  }
+
+  devices(): readonly DeviceFigures[] {
+    return deviceFigures(this.channel);
+  }
+
+  drain(device: string): Problem | undefined {
+    return drainDevice(this.channel, device);
   }
 
   async close(): Promise<void> {
@@ -146,6 +176,13 @@ class NativeEngine implements Engine {
   }
 }
 
-function cannotLoad(id: string, reason: string): Failure {
-  return new Failure(ROBOT.engine_unavailable, `${id} cannot be loaded: ${reason}`);
+/** What a load can fail of, where that is known: it comes before the reason. */
+const KINDS: ReadonlyMap<number, string> = new Map([
+  [STATUS.outOfMemory, "out of memory"],
+  [STATUS.deviceLost, "device lost"],
+  [STATUS.badBundle, "bad bundle"],
+]);
+
+function cannotLoad(id: string, reason: string, kind?: string): Failure {
+  return new Failure(ROBOT.engine_unavailable, [`${id} cannot be loaded`, kind, reason].filter(Boolean).join(": "));
 }

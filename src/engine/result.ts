@@ -21,6 +21,7 @@ export class ResultSlots {
   read(ticket: number): Chunk {
     const slot = this.slot(ticket);
     const field = (offset: number) => slot.getUint32(offset, true);
+    const [prefill, denoise] = [field(ChunkResult.prefill_device_us), field(ChunkResult.denoise_device_us)];
     const [rows, columns] = [field(ChunkResult.rows), field(ChunkResult.columns)];
     return {
       actions: new Float32Array(slot.buffer, slot.byteOffset + ChunkResult.values, rows * columns).slice(),
@@ -30,12 +31,15 @@ export class ResultSlots {
       cachedTokens: field(ChunkResult.cached_tokens),
       clamped: field(ChunkResult.clamped),
       cacheReset: field(ChunkResult.cache_reset) === 1,
+      batch: field(ChunkResult.batch),
+      replica: field(ChunkResult.replica),
       micros: {
         decoded: field(ChunkResult.decoded_us),
         queue: field(ChunkResult.queue_us),
         prefill: field(ChunkResult.prefill_us),
         denoise: field(ChunkResult.denoise_us),
         encode: field(ChunkResult.encode_us),
+        device: prefill > 0 && denoise > 0 ? { prefill, denoise } : undefined,
       },
     };
   }

@@ -3,7 +3,7 @@ import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
 import { assert } from "../std/assert.ts";
 import { STATUS } from "./abi.ts";
-import { cancelled, replicaOut } from "./busy.ts";
+import { cancelled, noMemory, replicaOut } from "./busy.ts";
 import type { Channel } from "./channel.ts";
 import type { ChunkResult, Run } from "./engine.ts";
 import { undecodable } from "./frame.ts";
@@ -86,6 +86,7 @@ export class NativeRun implements Run {
   private failed(status: number): Failure {
     if (status === STATUS.cancelled) return cancelled();
     if (status === STATUS.lost) return replicaOut();
+    if (status === STATUS.outOfMemory) return noMemory(this.channel.errorText(this.ticket));
     if (status === STATUS.image || status === STATUS.decoder) {
       this.badFrame = this.results.badFrame(this.ticket);
       return undecodable(status, () => this.channel.errorText(this.ticket));

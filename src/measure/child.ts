@@ -21,8 +21,12 @@ const STOP_MS_MAX = 10_000;
 export interface ChildOptions {
   /** The command before `serve`: this executable by default. */
   readonly program?: readonly string[];
-  /** Of the sample's model. */
+  /** Of the model. */
   readonly device: string;
+  /** The sample's by default. */
+  readonly model?: string;
+  /** A full-size model takes longer to load than the sample's. */
+  readonly readyMsMax?: number;
   readonly modelsDir?: string | undefined;
   /** Further tables of its tendon.toml. */
   readonly configuration?: string;
@@ -65,7 +69,7 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
   const rates = 'prompt_usd_per_mtok = "0"\ncached_prompt_usd_per_mtok = "0"\nrow_usd_per_mrow = "0"\n';
   await Bun.write(
     config,
-    `unpaid_seconds = ${LIMITS.unpaidSecondsMax}\n[robot."${SAMPLE_MODEL}"]\ndevice = "${options.device}"\n${rates}\n${options.configuration ?? ""}`,
+    `unpaid_seconds = ${LIMITS.unpaidSecondsMax}\n[robot."${options.model ?? SAMPLE_MODEL}"]\ndevice = "${options.device}"\n${rates}\n${options.configuration ?? ""}`,
   );
   const models = options.modelsDir === undefined ? [] : ["--models", options.modelsDir];
   const flags = ["--dev", "--json", "--port", "0", "--data", dataDir, "--config", config, ...models];
@@ -90,7 +94,7 @@ export async function startChild(options: ChildOptions): Promise<Child | Problem
     cancel();
     await rm(folder, { recursive: true, force: true });
   };
-  const cancel = systemClock.after(READY_MS_MAX, () => child.kill("SIGKILL"));
+  const cancel = systemClock.after(options.readyMsMax ?? READY_MS_MAX, () => child.kill("SIGKILL"));
   const line = await firstLine(child.stdout);
   cancel();
   const readyMs = systemClock.monotonicMs() - before;

@@ -40,7 +40,9 @@ export class Catalog {
       if (!model || (model.lost.length === model.replicas) !== (left === "none")) return [];
       // Without what only the log may have: the runtime goes on with the machine's name and paths.
       const short = (reason: string) => reason.split(" ; ")[0];
-      return model.lost.map(({ replica, reason }) => `replica ${replica} of model ${id} is out: ${short(reason)}`);
+      return model.lost.map(
+        ({ replica, device, reason }) => `replica ${replica} of model ${id} on ${device} is out: ${short(reason)}`,
+      );
     });
   }
 

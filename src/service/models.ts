@@ -1,8 +1,9 @@
 /** From verified bundles and the configuration to loaded models. */
 import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
+import { deviceText, placeReplicas } from "../config/devices.ts";
 import { gpuOptions } from "../config/gpu.ts";
-import { ROBOT_DEFAULT, type RobotConfig, robotRates } from "../config/robot.ts";
+import { ROBOT_DEFAULT, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import { type Bundle, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
 import { Failure } from "../error/core.ts";
@@ -46,33 +47,25 @@ export function planModels(
   for (const bundle of bundles.toSorted((one, other) => (one.manifest.id < other.manifest.id ? -1 : 1))) {
     const { id } = bundle.manifest;
     const robot = config.robot.get(id) ?? ROBOT_DEFAULT;
-    const device = deviceOf(robot, id);
-    if (device instanceof Problem) return device;
-    const warning = armWarning(bundle.manifest, device);
+    const placed = placeReplicas(robot);
+    if (typeof placed === "string") return new Problem(`[robot."${id}"] ${placed}`, EXIT.usage);
+    const { device, replicas } = placed;
+    const warning = armWarning(bundle.manifest, deviceText(device));
     if (warning !== undefined && !config.dev && !robot.allowReference) {
       return new Problem(
         `${id}: ${warning} Start with --dev, or set allow_reference = true in [robot."${id}"]`,
         EXIT.usage,
       );
     }
-    const { replicas, slots, threads } = robot;
+    const { slots, threads, parkedMibMax } = robot;
+    const parkedBytesMax = parkedMibMax === undefined ? "default" : parkedMibMax * 2 ** 20;
     const rates = robotRates(id, robot);
     if (typeof rates === "string") return new Problem(`[robot."${id}"]: ${rates}`, EXIT.usage);
     const runMsMax = config.chunkSeconds === undefined ? undefined : runMsMaxOf(config.chunkSeconds);
     const gpu = gpuOptions(config.gpu, robot.gpu);
-    plan.push({ bundle, device, gpu, replicas, slots, threads, rates, runMsMax });
+    plan.push({ bundle, device, gpu, replicas, slots, parkedBytesMax, threads, rates, runMsMax });
   }
   return plan;
-}
-
-function deviceOf({ device }: RobotConfig, id: string): string | Problem {
-  if (typeof device === "string") return device;
-  const first = device[0] ?? "auto";
-  if (device.every((other) => other === first)) return first;
-  return new Problem(
-    `[robot."${id}"] places replicas on several devices, but this build runs a model on one; name one device`,
-    EXIT.usage,
-  );
 }
 
 /** Adds the ids to the catalog, then each model as soon as it is warm: from then on it is served. */
@@ -84,7 +77,7 @@ export async function loadModels(
   replicas?: Pick<Replicas, "watch">,
 ): Promise<Problem | undefined> {
   for (const { bundle, rates, device } of models) {
-    catalog.add(bundle.manifest, rates, undefined, device);
+    catalog.add(bundle.manifest, rates, undefined, deviceText(device));
   }
   catalog.known = true;
   if (lifecycle.draining) return undefined;
@@ -93,13 +86,17 @@ export async function loadModels(
     if (model instanceof Failure) return new Problem(model.message);
     catalog.add(manifest, rates, model);
     replicas?.watch(model);
-    const { device, parity, refused } = model;
+    const { parity, refused, flowReason, sessionMemory } = model;
+    const { places, placesOnDevice, hostMemoryBecause } = sessionMemory;
     const difference = parity.length === 0 ? undefined : Math.max(...parity);
     log.info("model loaded", {
       model: manifest.id,
-      device,
+      device: deviceText(model.devices),
       replicas: model.replicas,
+      ...(model.slots === 0 ? {} : { slots: model.slots, places, placesOnDevice }),
+      ...(hostMemoryBecause === undefined ? {} : { hostMemoryBecause }),
       ...(difference === undefined ? {} : { difference }),
+      ...(flowReason === null ? {} : { flow: "step by step", because: flowReason }),
     });
     for (const { device, reason } of refused) log.info("device refused", { model: manifest.id, device, reason });
     return undefined;

@@ -1,5 +1,10 @@
-/** What follows when replicas of the loaded models are out: they are logged, their sessions end, and the service when none is left. */
-import type { LostReplica, Model } from "../engine/engine.ts";
+/**
+ * What follows when replicas of the loaded models are out: they are logged, their sessions end, and the service when none is left. And how
+ * a device is emptied before that: its sessions are awaited.
+ */
+import { hardwareOf } from "../config/devices.ts";
+import type { Engine, LostReplica, Model } from "../engine/engine.ts";
+import { Problem } from "../error/problem.ts";
 import type { Catalog, Served } from "../robot/catalog.ts";
 import type { Sessions } from "../robot/exclusive.ts";
 import type { Log } from "../std/log.ts";
@@ -8,6 +13,8 @@ export class Replicas {
   private readonly over = Promise.withResolvers<void>();
   /** Resolves when no replica of any model is left, and none is still loading. */
   readonly noneLeft = this.over.promise;
+  /** Devices that an operator wants empty. */
+  private readonly draining = new Set<string>();
 
   constructor(
     private readonly parts: {
@@ -24,10 +31,55 @@ export class Replicas {
     for (const lost of model.lost) this.lost(model, lost);
   }
 
-  private lost(model: Model, { replica, reason }: LostReplica): void {
+  /**
+   * Takes a device out of service without a failure: new sessions go to other ones, sessions with memory there go on as long as they
+   * live, and then its replicas take no more runs and are out. Resolves at that time. A problem, and nothing changes, where a model has no
+   * replica that works elsewhere, or is still loading. No command or route calls it yet.
+   */
+  async drain(device: string, engine: Pick<Engine, "drain">): Promise<Problem | undefined> {
+    const { catalog, log } = this.parts;
+    const hardware = hardwareOf(device);
+    const isHere = (name: string | undefined) => name !== undefined && hardwareOf(name) === hardware;
+    const served = [...catalog.models].flatMap(([id, { model, slots }]) =>
+      model?.devices.some(isHere) ? [{ id, model, slots }] : [],
+    );
+    if ([...catalog.models.values()].some(({ model }) => model === undefined)) {
+      return new Problem(
+        `${device} cannot be drained while models are loading; try again when /readyz says that all are`,
+      );
+    }
+    const stranded = served.find(
+      ({ model }) => !model.devices.some((_, replica) => this.isKept(model, replica, hardware)),
+    );
+    if (stranded !== undefined) {
+      return new Problem(
+        `${device} cannot be drained: model ${stranded.id} has no replica that works elsewhere; to end that too, stop the service`,
+      );
+    }
+    this.draining.add(hardware);
+    log.info("device draining", { device: hardware, models: served.map(({ id }) => id).join(", ") });
+    const emptied = served.flatMap(({ model, slots }) =>
+      model.devices.flatMap((name, replica) => (slots && isHere(name) ? [slots.drain(replica)] : [])),
+    );
+    await Promise.all(emptied);
+    const refused = engine.drain(hardware);
+    // A replica elsewhere was lost meanwhile: runs go on here, without new sessions.
+    if (refused !== undefined) this.draining.delete(hardware);
+    return refused;
+  }
+
+  /** Whether a replica works and goes on to when the device is drained too. */
+  private isKept(model: Model, replica: number, hardware: string): boolean {
+    const own = hardwareOf(model.devices[replica] ?? hardware);
+    return own !== hardware && !this.draining.has(own) && !model.lost.some((lost) => lost.replica === replica);
+  }
+
+  private lost(model: Model, { replica, device, cause, reason }: LostReplica): void {
     const { catalog, sessions, log } = this.parts;
     const { id } = model.manifest;
-    log.error("replica out", { model: id, replica, left: model.replicas - model.lost.length, reason });
+    const facts = { model: id, replica, device, left: model.replicas - model.lost.length, cause, reason };
+    if (cause === "drained") log.info("replica drained", facts);
+    else log.error("replica out", facts);
     const slots = catalog.models.get(id)?.slots;
     slots?.lose(replica);
     if (slots) sessions.loseSlots(slots);

@@ -110,7 +110,7 @@ export class Server {
     else if (!LOOPBACK_HOST.test(config.listen.host))
       core.log.info(WITHOUT_TLS, { host: config.listen.host, expected: TLS_ADVICE });
     const ops = this.listen(
-      opsApp(http, service.ops, () => this.engine?.stats()),
+      opsApp(http, service.ops, () => this.engine),
       config.ops,
     );
     if (ops instanceof Problem) return ops;

@@ -44,6 +44,17 @@ export class Metrics {
     else new Counter(options).inc(value);
   }
 
+  /** The same of each value of a label. */
+  readings(
+    name: string,
+    help: string,
+    label: string,
+    values: readonly (readonly [value: string, reading: number])[],
+  ): void {
+    const gauge = new Gauge({ name, help, labelNames: [label], registers: [this.registry] });
+    for (const [value, reading] of values) gauge.set({ [label]: value }, reading);
+  }
+
   text(): Promise<string> {
     return this.registry.metrics();
   }

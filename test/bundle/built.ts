@@ -2,7 +2,7 @@
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
-import { buildBundle } from "../../src/bundle/build.ts";
+import { buildBundle, type Options } from "../../src/bundle/build.ts";
 import type { Manifest, Parity } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import type { Precision } from "../../src/bundle/weights.ts";
@@ -13,14 +13,22 @@ import type { Given } from "./reference.ts";
 
 export const MODEL_DIR = join(import.meta.dir, "../../models/molmoact2-yam");
 
+/** Folders of small models, each with what a published policy declares and no served one; test/vectors/README.md. */
+export const VARIANT_DIR = join(import.meta.dir, "../vectors/models");
+
 /** An empty folder of this process. */
 export async function emptyDir(): Promise<string> {
   return await mkdtemp(join(tmpdir(), "tendon-bundle-"));
 }
 
 /** Builds molmoact2 into `dir`; a problem fails the test. */
-export async function buildInto(dir: string, modelDir = MODEL_DIR, precision?: Precision): Promise<Manifest> {
-  const manifest = await buildBundle(modelDir, dir, precision);
+export async function buildInto(
+  dir: string,
+  modelDir = MODEL_DIR,
+  precision?: Precision,
+  options?: Options,
+): Promise<Manifest> {
+  const manifest = await buildBundle(modelDir, dir, precision, options);
   if (manifest instanceof Problem) throw new Error(manifest.message);
   return manifest;
 }
@@ -31,9 +39,9 @@ export function freshBundle(): Promise<Bundle> {
 }
 
 /** The bundle of a model folder, by its name or path, built in a fresh folder. */
-export async function bundleOf(model: string, precision?: Precision): Promise<Bundle> {
+export async function bundleOf(model: string, precision?: Precision, options?: Options): Promise<Bundle> {
   const dir = join(await emptyDir(), "bundle");
-  await buildInto(dir, resolve(MODEL_DIR, "..", model), precision);
+  await buildInto(dir, resolve(MODEL_DIR, "..", model), precision, options);
   const bundle = await readBundle(dir);
   if (bundle instanceof Problem) throw new Error(bundle.message);
   return bundle;
@@ -56,9 +64,9 @@ export async function episodeOf({ manifest, paths }: Bundle): Promise<Golden[]> 
   const file = present(paths.get(manifest.parity.file), "parity file");
   const { instruction, seed, observations } = JSON.parse(await readFile(file, "utf8")) as Parity;
   return await Promise.all(
-    observations.map(async ({ frames, state, step, actions, cache_reset: cacheReset }) => {
+    observations.map(async ({ frames, state, step, prefix, actions, cache_reset: cacheReset }) => {
       const jpegs = await Promise.all(frames.map((name) => readFile(join(dirname(file), name))));
-      return { given: { jpegs, instruction, seed, state, step }, actions, cacheReset };
+      return { given: { jpegs, instruction, seed, state, step, ...(prefix && { prefix }) }, actions, cacheReset };
     }),
   );
 }

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { bundle } from "../../src/cli/bundle.ts";
 import { given } from "../../src/cli/frame/command.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
-import { rehearse } from "../engine/wrong-provider.ts";
+import { present } from "../../src/std/assert.ts";
+import { changedFile, rehearse } from "../engine/wrong-provider.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 
 let out: string;
@@ -55,11 +56,17 @@ describe("tendon bundle", () => {
 
   test("verify --device computes the parity vectors there and prints the difference of each", async () => {
     expect(await run("verify", out, "--device", "cpu")).toBe(EXIT.done);
-    expect(printed).toMatch(/computed on cpu, at most 1\.0e-4 may differ\n {2}parity vector 1: \d\.\de-\d\n$/);
+    expect(printed).toMatch(
+      /computed on cpu, the flow step by step, at most 1\.0e-4 may differ\n {2}parity vector 1: \d\.\de-\d\n$/,
+    );
     printed = "";
     expect(await run("verify", out, "--device", "cpu", "--json")).toBe(EXIT.done);
     const { parity, ...rest } = JSON.parse(printed) as { parity: number[] };
-    expect(rest).toMatchObject({ ok: true, device: "cpu", refused: [], tolerance: 1e-4 });
+    expect(rest).toMatchObject({
+      ...{ ok: true, device: "cpu", refused: [], tolerance: 1e-4, flow_reason: null, host_memory_because: null },
+      device_weights: { shared_bytes: 0, copied_bytes: 0, own_bytes: 0, reason: null },
+    });
+    expect(Object.keys(rest).join()).not.toMatch(/[A-Z]/);
     expect(parity).toHaveLength(1);
     expect(parity[0]).toBeLessThan(1e-4);
   });
@@ -72,7 +79,9 @@ describe("tendon bundle", () => {
     );
     printed = "";
     expect(await run("verify", int8, "--device", "cpu")).toBe(EXIT.done);
-    expect(printed).toMatch(/, int8 weights: 8 files.*\ncomputed on cpu, at most 1\.0e-1 may differ\n/);
+    expect(printed).toMatch(
+      /, int8 weights: 8 files.*\ncomputed on cpu, the flow step by step, at most 1\.0e-1 may differ\n/,
+    );
     printed = "";
     expect(await run("verify", int8, "--json")).toBe(EXIT.done);
     expect(JSON.parse(printed)).toMatchObject({ ok: true, weights: "int8" });
@@ -90,10 +99,41 @@ describe("tendon bundle", () => {
     expect(message).toMatch(
       /cuda:0: its rows are wrong: they differ by \d\.\de\d .* expected at most 1\.0e-4; name another/,
     );
+    printed = "";
+    expect(await run("verify", out, "--device", "cpu", "--within", "0.01", "--gpu", "cuda_graph")).toBe(EXIT.done);
+    expect(printed).toContain("computed on cpu, the flow step by step, at most 1.0e-2 may differ");
+    for (const words of [
+      ["--within", "0.01"],
+      ["--device", "cpu", "--within", "none"],
+      ["--device", "cpu", "--gpu", "precision=f64"],
+    ])
+      expect(await run("verify", out, ...words)).toMatchObject({ exit: EXIT.usage });
     expect(await run("verify", out, "--device", "gpu")).toMatchObject({
       exit: EXIT.failed,
       message: expect.stringContaining("unknown device 'gpu', expected auto, cpu, cuda:N"),
     });
+  });
+
+  test("verify --device says why a device runs the flow step by step", async () => {
+    const file = "denoise.onnx";
+    // A name that only the graph of a whole flow may have: it cannot be made of this one.
+    const named = await changedFile(join(out, file), ({ graph }) => {
+      present(graph.node[0], "a node").name = "##";
+    });
+    await rehearse({ device: "cuda:0", graphs: { [file]: named } });
+    const because = `${file} cannot become one graph: the name "##" has ## in it`;
+    expect(await run("verify", out, "--device", "cuda:0")).toBe(EXIT.done);
+    expect(printed).toContain(
+      `computed on cuda:0, the flow step by step, at most 1.0e-4 may differ\n  because ${because}\n`,
+    );
+    printed = "";
+    expect(await run("verify", out, "--device", "cuda:0", "--json")).toBe(EXIT.done);
+    await rehearse({ device: "cuda:0" });
+    expect(JSON.parse(printed)).toMatchObject({ flow: "steps", flow_reason: because });
+    printed = "";
+    expect(await run("verify", out, "--device", "cuda:0", "--json")).toBe(EXIT.done);
+    await rehearse();
+    expect(JSON.parse(printed)).toMatchObject({ flow: "whole", flow_reason: null });
   });
 
   test("show prints the description and the files, or the manifest as JSON", async () => {

@@ -21,6 +21,8 @@ export interface Given {
   readonly state: readonly number[];
   readonly seed: number;
   readonly step: number;
+  /** Rows that the chunk continues, in robot units. The reference path continues none. */
+  readonly prefix?: readonly (readonly number[])[];
 }
 
 /** What the graphs are fed, before a batch is made of it. */

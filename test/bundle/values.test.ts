@@ -1,7 +1,7 @@
 /** Values that are made while they are written. */
 import { expect, test } from "bun:test";
-import { allOf, given, rounded, type Source, sideBySide, streamed } from "../../src/bundle/values.ts";
-import { Weights } from "../../src/bundle/weights.ts";
+import { allOf, given, keptAs, rounded, type Source, sideBySide, streamed } from "../../src/bundle/values.ts";
+import { DEFAULT_BUILD, Weights } from "../../src/bundle/weights.ts";
 import { RandomStream } from "../../src/std/random.ts";
 
 /** 0, 1, 2 … from `first` on. */
@@ -43,6 +43,40 @@ test("a bfloat16 is the nearest to its float32, ties to the even one, and keeps 
   }
 });
 
+test("an f16 is the nearest to its float32, ties to the even one, and each f16 but a NaN keeps its bits", () => {
+  const bits = (values: readonly number[]) => {
+    const { buffer } = keptAs("f16", Float32Array.from(values));
+    return [...new Uint16Array(buffer)];
+  };
+  // As IEEE 754 has it, by hand: 10 bits of mantissa, exponents from -14, below them steps of 2^-24.
+  const widened = (half: number) => {
+    const [sign, exponent, mantissa] = [half >> 15 ? -1 : 1, (half >> 10) & 31, half & 1023];
+    if (exponent === 31) return mantissa === 0 ? sign * Infinity : Number.NaN;
+    return sign * (exponent === 0 ? mantissa * 2 ** -24 : (1024 + mantissa) * 2 ** (exponent - 25));
+  };
+  const all = Array.from({ length: 1 << 16 }, (_, half) => half).filter((half) => !Number.isNaN(widened(half)));
+  expect(all).toHaveLength((1 << 16) - 2 * 1023);
+  expect(bits(all.map(widened))).toEqual(all);
+  expect([...new Float16Array(Uint16Array.from(all).buffer)]).toEqual(all.map(widened));
+  // The middle between two neighbours goes to the even one; next to it, to the nearer one. Both are exact in float32.
+  const positive = all.filter((half) => half < 0x7bff);
+  const middle = positive.map((half) => (widened(half) + widened(half + 1)) / 2);
+  expect(bits(middle)).toEqual(positive.map((half) => half + (half & 1)));
+  expect(bits(middle.map((value) => value * (1 + 2 ** -20)))).toEqual(positive.map((half) => half + 1));
+  expect(bits(middle.map((value) => -value * (1 - 2 ** -20)))).toEqual(positive.map((half) => half | 0x8000));
+  // The largest one ends where the next would begin.
+  expect(bits([65519.996, 65520, 1e30, -1e30, 2 ** -25, 2 ** -25 * 1.001])).toEqual([
+    0x7bff, 0x7c00, 0x7c00, 0xfc00, 0, 1,
+  ]);
+});
+
+test("each bfloat16 that is a number keeps its bits", () => {
+  const all = Uint16Array.from({ length: 1 << 16 }, (_, half) => half).filter((half) => (half & 0x7f80) !== 0x7f80);
+  const widened = new Float32Array(Uint32Array.from(all, (half) => half << 16).buffer);
+  expect(rounded(widened)).toEqual(all);
+  expect(keptAs("bf16", widened)).toEqual(all);
+});
+
 test("values come in pieces of a bounded size, the same at each call", () => {
   const count = 600_000;
   const values = streamed("count", count, "f32", counting(0));
@@ -67,7 +101,7 @@ test("matrices side by side have the rows of each, also where a row is longer th
 });
 
 test("a weight that is made later has the values of the one that is made at once", () => {
-  const weights = new Weights(7, "bf16");
+  const weights = new Weights(7, { ...DEFAULT_BUILD, precision: "bf16" });
   const spread = { fanIn: 3, gain: 2, offsets: [1, 0, -1] };
   const now = weights.uniform("a", [30, 7], spread);
   expect(floats(allOf(weights.later("a", [30, 7], spread, "f32")))).toEqual(now);

@@ -43,6 +43,16 @@ test("wrong use of bench exits with 2", async () => {
     ["llm", "--calls", "0"],
     ["runs", "--files", "1901"],
     ["runs", "--url", "http://x"],
+    ["gpu", "--device", "echo"],
+    ["gpu", "--device", "gpu"],
+    ["gpu", "--robots", "2"],
+    ["gpu", "--url", "http://x"],
+    ["gpu", "--batch", "17"],
+    ["gpu", "--slots", "0"],
+    ["gpu", "--gpu", "cuda_grph=true"],
+    ["gpu", "--gpu", "precision=f64"],
+    ["chunk", "--batch", "2"],
+    ["memory", "--torch", "python3"],
   ]) {
     const parsed = given(bench, argv);
     const end = parsed instanceof Problem ? parsed : await bench.run(parsed);

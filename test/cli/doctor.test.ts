@@ -14,6 +14,7 @@ import {
 import { folderCheck } from "../../src/cli/doctor/data-folder.ts";
 import { providerCheck, providerChecks } from "../../src/cli/doctor/providers.ts";
 import { childEnvironment } from "../../src/config/environment.ts";
+import type { Model } from "../../src/engine/engine.ts";
 import { type Machine, readMachine } from "../../src/measure/machine.ts";
 import { providerConfig } from "../llm/stage.ts";
 import { temporaryFolder } from "../store/temporary.ts";
@@ -69,19 +70,74 @@ test("the data folder must be private, writable and not full", () => {
   expect(folderCheck({ ...usable, state: "not writable" }).ok).toBe(false);
 });
 
+const ON_HOST = { placesOnDevice: 0, hostMemoryBecause: undefined };
+const NO_SESSIONS = {
+  ...{ flowReason: null, slots: 0 },
+  sessionMemory: { ...ON_HOST, places: 0, slotBytes: 0, room: undefined },
+};
+const SESSIONS = {
+  ...{ device: "cpu", devices: ["cpu"], refused: [], slots: 6, flowReason: null },
+  sessionMemory: {
+    ...{ ...ON_HOST, places: 4, slotBytes: 3 * 2 ** 19 },
+    room: { of: "cgroup", free: 2 ** 30, reserve: 2 ** 28 },
+  },
+};
+
+test("a model with memory says how many sessions it takes, of what size, and what was measured", () => {
+  const told = (model: typeof SESSIONS) => bundleCheck({ id: "a/b", reference: false }, model).found;
+  expect(told(SESSIONS)).toBe(
+    "verified, runs on cpu, 4 sessions and 2 parked of 1.5 MiB at most; 1024.0 MiB free (cgroup), 256.0 MiB kept",
+  );
+  expect(told({ ...SESSIONS, slots: 4 })).toContain("4 sessions of 1.5 MiB");
+});
+
+test("why a device runs a flow step by step is told, and is not red", () => {
+  const flowReason = "denoise.onnx cannot become one graph: it has no latent";
+  const bundle = bundleCheck({ id: "a/b", reference: false }, { ...SESSIONS, device: "cuda:0", flowReason });
+  expect(bundle).toMatchObject({ ok: true, todo: `flows run step by step: ${flowReason}` });
+});
+
+test("where the memory of sessions lies on a device it is said, and why where it does not", () => {
+  const check = (changes: Partial<Model["sessionMemory"]>) =>
+    bundleCheck(
+      { id: "a/b", reference: false },
+      { ...SESSIONS, sessionMemory: { ...SESSIONS.sessionMemory, ...changes } },
+    );
+  const there = check({ placesOnDevice: 4 });
+  expect(there.found).toContain("4 sessions in the device's memory and 2 parked of 1.5 MiB");
+  expect(there.todo).toBeUndefined();
+  const { ok, todo } = check({ hostMemoryBecause: "no kernel" });
+  expect([ok, todo]).toEqual([
+    true,
+    "the memory of its sessions lies on the host, from where each observation copies it: no kernel",
+  ]);
+});
+
 test("random weights, refused providers, memory files and unlocked pages are told, and are not red", () => {
   const refused = [{ device: "cuda:0", reason: "no driver" }];
-  const bundle = bundleCheck({ id: "a/b", reference: true }, { device: "cpu", refused });
+  const bundle = bundleCheck(
+    { id: "a/b", reference: true },
+    { device: "cpu", devices: ["cpu"], refused, ...NO_SESSIONS },
+  );
   expect(bundle.found).toContain("random weights");
   expect(bundle.todo).toContain("cuda:0 refused: no driver");
   expect(bundle.todo).toContain(REFERENCE_WARNING);
-  const echo = bundleCheck({ id: "a/b", reference: false }, { device: "echo", refused: [] });
+  const echo = bundleCheck(
+    { id: "a/b", reference: false },
+    { device: "echo", devices: ["echo"], refused: [], ...NO_SESSIONS },
+  );
   expect([echo.found, echo.todo]).toEqual(["verified, runs on echo", expect.stringContaining(ECHO_WARNING)]);
-  expect(bundleCheck({ id: "a/b", reference: false }, { device: "cpu", refused: [] }).todo).toBeUndefined();
+  expect(bundleCheck({ id: "a/b", reference: false }, SESSIONS).todo).toBeUndefined();
+  const spread = { device: "cuda:1, cpu", devices: ["cuda:1", "cpu", "cuda:1"], refused: [], ...NO_SESSIONS };
+  expect(bundleCheck({ id: "a/b", reference: false }, spread).found).toBe(
+    "verified, runs on cuda:1, cpu: replica 0 on cuda:1, replica 1 on cpu, replica 2 on cuda:1",
+  );
   expect(libraryCheck("memory", "/c").todo).toContain("/c");
   expect(libraryCheck("cache", "/c").todo).toBeUndefined();
-  expect(kernelCheck(undefined)).toMatchObject({ ok: true, found: expect.stringContaining("none in this build") });
-  expect(kernelCheck("/c/kernels.fatbin")).toMatchObject({ ok: true, found: expect.stringContaining("sm_90") });
+  expect(kernelCheck("absent")).toMatchObject({ ok: true, found: expect.stringContaining("none in this build") });
+  expect(kernelCheck("damaged")).toMatchObject({ ok: true, todo: expect.stringContaining("again") });
+  const kernels = kernelCheck({ code: [80, 123], ptx: [80] });
+  expect(kernels).toMatchObject({ ok: true, found: "for sm_80, sm_123; no model runs on them yet" });
   expect(lockCheck(1, 2, 8 * 2 ** 20).todo).toContain("8 MiB");
   expect(lockCheck(2, 2, 0).todo).toBeUndefined();
 });

@@ -45,3 +45,13 @@ test("the device echo is said so as loudly, in the table and for programs", () =
   expect(modelFacts(placed)).toMatchObject({ reference: false, bundle: "reference" });
   expect(modelFacts({ ...placed, device: "cpu" })).toMatchObject({ bundle: "trained" });
 });
+
+test("the device is told, and of a list which replica is on which", () => {
+  const placed = { manifest, device: ["cuda:0", "cpu"] };
+  expect(modelsText([placed])).toContain("replica 0 on cuda:0, replica 1 on cpu");
+  expect(modelsText([{ manifest, device: "cuda:1" }])).toContain("on cuda:1");
+  expect([placed, { manifest }].map((one) => modelFacts(one))).toMatchObject([
+    { device: ["cuda:0", "cpu"], bundle: "reference" },
+    { device: null },
+  ]);
+});

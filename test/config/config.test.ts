@@ -72,12 +72,24 @@ test("the contract's example is accepted; money becomes nano-dollars per token",
   expect(config.robot.get("vendorB/molmoact2:yam")).toEqual({
     replicas: 1,
     slots: 8,
+    parkedMibMax: undefined,
     device: "auto",
     threads: undefined,
     gpu: {},
     allowReference: false,
     rates: { prompt: 500n, cachedPrompt: 50n, completion: 40_000n },
   });
+});
+
+test("sessions beyond the slots are parked in as much memory as the file says; 0 turns it off", async () => {
+  const parked = async (line: string) => {
+    const config = await read(`[robot."a/b:yam"]\n${line}`);
+    return config instanceof Problem ? config.message : config.robot.get("a/b:yam")?.parkedMibMax;
+  };
+  expect([await parked("parked_mib_max = 0"), await parked("parked_mib_max = 4096"), await parked("")]).toEqual([
+    ...[0, 4096, undefined],
+  ]);
+  expect(await parked("parked_mib_max = -1")).toContain("parked_mib_max");
 });
 
 test("defaults without any file; the result is frozen", async () => {

@@ -24,7 +24,8 @@ model = "say \\"it\\""
 api_key_env = "PROVIDER_KEY"
 
 [robot."vendorB/molmoact2:yam"]
-device = ["cpu", "echo"]
+device = ["cpu", "webgpu:0"]
+parked_mib_max = 7
 replicas = 2
 row_usd_per_mrow = "41.5"
 `;

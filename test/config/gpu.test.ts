@@ -31,6 +31,7 @@ const ALL_DEFAULTS = {
   precision: "f32",
   tf32: false,
   cudaGraph: false,
+  userStream: false,
   arenaBytesMax: undefined,
   arenaExtend: "same_as_requested",
   engineCache: true,
@@ -79,6 +80,7 @@ test("every wrong key and value is told with its table and what was expected", a
     await message('[gpu]\narena_extend = "double"'),
     await message(`${robot}precision = "half"`),
     await message(`${robot}shapes_on_gpu = true`),
+    await message("[gpu]\nuser_stream = 1"),
   ]).toEqual([
     expect.stringMatching(/^2 .*: \[gpu\]: precision must be "f32", "f16" or "bf16", not "f8"$/),
     expect.stringMatching(/^2 .*: \[gpu\]: arena_mib_max must be a whole number from 1 to 1048576, not 0$/),
@@ -90,6 +92,7 @@ test("every wrong key and value is told with its table and what was expected", a
       /^2 .*\[robot\."vendorB\/molmoact2:yam"\]: precision must be "f32", "f16" or "bf16", not "half"$/,
     ),
     expect.stringMatching(/unknown key 'shapes_on_gpu'; did you mean 'shapes_on_cpu'\?$/),
+    expect.stringMatching(/user_stream must be true or false, not 1$/),
   ]);
 });
 
@@ -104,6 +107,7 @@ test("config prints the table with every default, a model's keys only where they
     precision: "f32",
     tf32: true,
     cuda_graph: false,
+    user_stream: false,
     arena_extend: "same_as_requested",
     engine_cache: true,
     cuda_behind: true,

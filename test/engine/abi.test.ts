@@ -267,9 +267,29 @@ describe("the rest", () => {
     const buffer = Buffer.alloc(length);
     expect(calls.tendon_placement(engine, model, buffer, length)).toBe(length);
     expect(JSON.parse(buffer.toString())).toEqual({
-      ...{ device: "echo", refused: [], replicas: 1, slots: 0, parity: [], lost: [] },
-      ...{ device_bytes: 0, copies: { to_device: 0, from_device: 0 } },
+      ...{ device: "echo", devices: ["echo"], refused: [], replicas: 1, slots: 0, parity: [], lost: [] },
+      ...{ flow: "steps", flow_reason: null, device_bytes: 0, copies: { to_device: 0, from_device: 0 }, card: null },
+      weights: { shared_bytes: 0, copied_bytes: 0, own_bytes: 0, reason: null },
+      ...{ places: 0, places_on_device: 0, host_memory_because: null, slot_bytes: 0, room: null },
     });
+  });
+
+  test("the figures of the devices tell the length that they need, and count what runs there", () => {
+    const length = calls.tendon_device_figures(engine, null, 0);
+    const buffer = Buffer.alloc(length);
+    expect(calls.tendon_device_figures(engine, buffer, length)).toBe(length);
+    expect(JSON.parse(buffer.toString())).toEqual([
+      {
+        ...{ device: "echo", health: "ready", reason: null, replicas: 1, replicas_out: 0, frames_waiting: 0 },
+        ...{ runs: 0, slots: 0, slots_held: 0 },
+      },
+    ]);
+  });
+
+  test("a device without replicas, and the last one of a model, are not drained", () => {
+    const drain = (name: string) => [calls.tendon_drain(engine, Buffer.from(name), name.length), lastError(calls)];
+    expect(drain("cuda:0")).toEqual([STATUS.misuse, "no model runs on a device 'cuda:0'"]);
+    expect(drain("echo")).toEqual([STATUS.misuse, expect.stringContaining("no replica that works elsewhere")]);
   });
 
   test("session_drop on a model without episode memory is misuse", () => {
@@ -299,8 +319,10 @@ describe("the rest", () => {
       calls.tendon_slot_free(none, 1),
       calls.tendon_session_drop(none, 1, 0),
       calls.tendon_error_text(none, 0, 1, bytes, 8),
+      calls.tendon_device_figures(none, bytes, 8),
+      calls.tendon_drain(none, one, 1),
       calls.tendon_stats(none, new Uint8Array(abi.Stats.size)),
-    ]).toEqual(Array(17).fill(STATUS.misuse));
+    ]).toEqual(Array(19).fill(STATUS.misuse));
     expect(calls.tendon_result(none, 0)).toBeNull();
   });
 

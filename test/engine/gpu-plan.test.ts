@@ -7,6 +7,7 @@ test("every option is in the load plan under its own name", () => {
     precision: "f32",
     tf32: false,
     cuda_graph: false,
+    user_stream: false,
     arena_bytes_max: null,
     arena_extend: "same_as_requested",
     engine_cache: "/c/engines/ort1.30.0",
@@ -21,6 +22,7 @@ test("every option is in the load plan under its own name", () => {
   expect(alone({ precision: "bf16" })).toEqual([["precision", "bf16"]]);
   expect(alone({ tf32: true })).toEqual([["tf32", true]]);
   expect(alone({ cuda_graph: true })).toEqual([["cuda_graph", true]]);
+  expect(alone({ user_stream: true })).toEqual([["user_stream", true]]);
   expect(alone({ arena_mib_max: 3 })).toEqual([["arena_bytes_max", 3 * 2 ** 20]]);
   expect(alone({ arena_extend: "next_power_of_two" })).toEqual([["arena_extend", "next_power_of_two"]]);
   expect(alone({ engine_cache: false })).toEqual([["engine_cache", null]]);

@@ -56,9 +56,10 @@ export class Opened implements AsyncDisposable {
     return await this.observed(jpegs === undefined ? given : { ...given, jpegs }, changes);
   }
 
-  async observed({ jpegs, state, instruction, step, seed }: Given, changes: Partial<Observation> = {}) {
+  async observed({ jpegs, state, instruction, step, seed, prefix }: Given, changes: Partial<Observation> = {}) {
     const frames = await this.frames(jpegs, changes.turn);
-    return { frames, instruction, state: new Float32Array(state), step, seed, turn: 0, ...changes };
+    const continued = prefix && { prefix: Float32Array.from(prefix.flat()) };
+    return { frames, instruction, state: new Float32Array(state), step, seed, turn: 0, ...continued, ...changes };
   }
 
   /** One whole chunk; its actions are a copy. */

@@ -5,11 +5,14 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { readBundle } from "../../src/bundle/read.ts";
+import { gpuOptions } from "../../src/config/gpu.ts";
 import type { Bundle, ChunkResult, Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Failure } from "../../src/error/core.ts";
+import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference } from "../bundle/built.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
+import { type Remembered, remembered } from "./webgpu-memory.ts";
 
 const SHIPPED = join(import.meta.dir, "../../dist/models");
 export const WEBGPU = "webgpu:0";
@@ -20,8 +23,12 @@ const CROWD: ReadonlyMap<string, number> = new Map([
   ["isaac-0.5-yam", 2],
   ["rho-yam", 1],
 ]);
+/** Models that are asked to capture their kernels: one that can, and one with memory, in whose flow the CPU has a part. */
+const CAPTURED = ["molmoact2-yam", "picasso-yam"];
 /** Chunks of each of them at once: more than it has replicas. */
 const AT_ONCE = 3;
+/** Far more than it takes until a free replica has had work. */
+const ROUNDS_MAX = 40;
 
 /** One bundle on the device. */
 export interface Told {
@@ -31,14 +38,27 @@ export interface Told {
   /** The largest difference from the CPU's chunk, for each observation. */
   readonly differences: readonly number[];
   readonly resets: readonly boolean[];
+  /** Of sessions that take turns on one place, from those that have a place each; none of a model without memory. */
+  readonly parked: readonly number[];
   readonly parity: readonly number[];
+  readonly flow: Model["flow"];
   readonly deviceBytes: number;
   readonly copies: Model["copies"];
+  readonly placesOnDevice: number;
 }
 
 /** Several models and replicas at once. */
 export interface Crowd {
   readonly chunks: number;
+  readonly worst: number;
+}
+
+/** One model on the device and on the CPU at the same time. */
+export interface Spread {
+  readonly devices: readonly string[];
+  /** Replicas that had a chunk. */
+  readonly served: readonly number[];
+  /** The largest difference from the CPU's rows. */
   readonly worst: number;
 }
 
@@ -49,7 +69,11 @@ export interface Auto {
 
 export type Part =
   | { readonly told: Told }
+  /** With `cuda_graph`. */
+  | { readonly captured: Told }
+  | { readonly remembered: Remembered }
   | { readonly crowd: Crowd }
+  | { readonly spread: Spread }
   | { readonly auto: Auto }
   /** Why a bundle of int8 weights is refused. */
   | { readonly refusal: string };
@@ -70,7 +94,9 @@ async function compare(engine: Engine, name: string, gpu: Opened): Promise<Told>
   const resets: boolean[] = [];
   for (const [index, { given }] of (await episodeOf(gpu.bundle)).entries()) {
     for (const slot of index < BESIDE ? [1, 0] : [1]) {
-      const other = { ...given, seed: given.seed + 1 + slot };
+      // The other episode has other cameras.
+      const jpegs = slot === 0 ? given.jpegs.toReversed() : given.jpegs;
+      const other = { ...given, jpegs, seed: given.seed + 1 + slot };
       const place = remembers ? { slot } : {};
       const [one, two] = [await cpu.give(other, place), await gpu.give(other, place)];
       differences.push(apart(one, two));
@@ -78,8 +104,26 @@ async function compare(engine: Engine, name: string, gpu: Opened): Promise<Told>
     }
   }
   await cpu.model.unload();
-  const { device, parity, deviceBytes, copies } = gpu.model;
-  return { name, device, remembers, differences, resets, parity, deviceBytes, copies };
+  const { device, parity, flow, deviceBytes, copies, sessionMemory } = gpu.model;
+  const { placesOnDevice } = sessionMemory;
+  const parked = remembers ? await turns(engine, gpu) : [];
+  return { name, device, remembers, differences, resets, parked, parity, flow, deviceBytes, copies, placesOnDevice };
+}
+
+/** The beginning of two episodes, on a place each and in turns on one: how far their chunks are apart. */
+async function turns(engine: Engine, { bundle }: Opened): Promise<number[]> {
+  const chunks = async (one: Opened) => {
+    const own: ChunkResult[] = [];
+    for (const { given } of (await episodeOf(bundle)).slice(0, BESIDE)) {
+      for (const slot of [0, 1]) own.push(await one.give({ ...given, seed: given.seed + 1 + slot }, { slot }));
+    }
+    await one.model.unload();
+    return own;
+  };
+  const places = await Opened.with(engine, bundle, { slots: 2, device: WEBGPU });
+  const one = await Opened.with(engine, bundle, { slots: 1, parkedBytesMax: "default", device: WEBGPU });
+  const [apartFrom, parked] = [await chunks(places), await chunks(one)];
+  return parked.map((chunk, index) => apart(chunk, present(apartFrom[index], "the same chunk")));
 }
 
 /** All of these models have work for each of their replicas at once. */
@@ -92,6 +136,34 @@ async function crowd(models: readonly Opened[]): Promise<Crowd> {
     }),
   );
   return { chunks: chunks.flat().length, worst: Math.max(...chunks.flat()) };
+}
+
+/** A model that is asked to capture its kernels: what is replayed reads the frames and the noise of each observation. */
+async function captured(engine: Engine, name: string): Promise<Told> {
+  const gpu = gpuOptions({ cuda_graph: true });
+  const model = await Opened.with(engine, await shipped(name), { slots: 2, device: WEBGPU, gpu });
+  const told = await compare(engine, name, model);
+  await model.model.unload();
+  return told;
+}
+
+/** A list of two kinds of device, with work until both have had some. */
+async function spread(engine: Engine): Promise<Spread> {
+  const bundle = await shipped("molmoact2-yam");
+  const cpu = await Opened.with(engine, bundle);
+  const alone = await cpu.chunk();
+  await cpu.model.unload();
+  const both = await Opened.with(engine, bundle, { device: [WEBGPU, "cpu"], replicas: 2 });
+  const served = new Set<number>();
+  let worst = 0;
+  for (let round = 0; round < ROUNDS_MAX && served.size < 2; round += 1) {
+    for (const chunk of await Promise.all(Array.from({ length: AT_ONCE }, () => both.chunk()))) {
+      served.add(chunk.replica);
+      worst = Math.max(worst, apart(alone, chunk));
+    }
+  }
+  await both.model.unload();
+  return { devices: both.model.devices, served: [...served].sort(), worst };
 }
 
 /** Which device `auto` takes here. */
@@ -118,10 +190,15 @@ if (import.meta.main) {
     const replicas = CROWD.get(name);
     const gpu = await Opened.with(engine, await shipped(name), { slots: 2, replicas: replicas ?? 1, device: WEBGPU });
     tell({ told: await compare(engine, name, gpu) });
+    if (gpu.bundle.manifest.memory !== null) {
+      tell({ remembered: await remembered(engine, name, gpu.bundle, WEBGPU) });
+    }
     if (replicas === undefined) await gpu.model.unload();
     else together.push(gpu);
   }
   tell({ crowd: await crowd(together) });
+  for (const name of CAPTURED) tell({ captured: await captured(engine, name) });
+  tell({ spread: await spread(engine) });
   tell({ auto: await auto(engine) });
   tell({ refusal: await refusal(engine) });
   await engine.close();

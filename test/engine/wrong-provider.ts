@@ -1,7 +1,7 @@
 /** Providers that compute wrongly: the CPU plays a GPU (native/src/rehearsal.rs), with other graphs or with inputs bound once. */
 import { dlopen, FFIType } from "bun:ffi";
 import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { decodeModel, encodeModel, type ModelProto } from "../../src/bundle/onnx-schema.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
 import { locateLibraries } from "../../src/engine/library.ts";
@@ -17,24 +17,31 @@ export interface Rehearsal {
   readonly hangs?: boolean;
   /** How long its first runs may take, milliseconds. */
   readonly proof_ms_max?: number;
+  /** A library that plays its driver; without it none is asked. */
+  readonly driver?: string;
   /** Graphs that the device runs instead, by their path in the bundle. */
   readonly graphs?: Readonly<Record<string, string>>;
 }
 
 /** What the next loads of this process meet; without a rehearsal: the machine as it is. */
-export async function rehearse(rehearsal?: Rehearsal): Promise<void> {
+export async function rehearse(...rehearsals: readonly Rehearsal[]): Promise<void> {
   const { library } = ok(await locateLibraries());
   const { symbols } = dlopen(library, { tendon_rehearse: { args: [FFIType.ptr, FFIType.u32], returns: FFIType.i32 } });
-  const text = Buffer.from(rehearsal === undefined ? "\0" : JSON.stringify(rehearsal));
-  const status = symbols.tendon_rehearse(text, rehearsal === undefined ? 0 : text.length);
+  const text = Buffer.from(JSON.stringify(rehearsals));
+  const status = symbols.tendon_rehearse(text, text.length);
   if (status !== 0) throw new Error(`tendon_rehearse: ${status}`);
 }
 
 /** A graph of the bundle with a change, as a file of its own. */
 export async function changed(bundle: Bundle, file: string, change: (model: ModelProto) => void): Promise<string> {
-  const model = decodeModel(await readFile(present(bundle.paths.get(file), file)));
+  return await changedFile(present(bundle.paths.get(file), file), change);
+}
+
+/** The same of a file. */
+export async function changedFile(from: string, change: (model: ModelProto) => void): Promise<string> {
+  const model = decodeModel(await readFile(from));
   change(model);
-  const path = join(await emptyDir(), file);
+  const path = join(await emptyDir(), basename(from));
   await writeFile(path, encodeModel(model));
   return path;
 }

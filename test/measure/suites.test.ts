@@ -1,10 +1,13 @@
 /** Every suite of `tendon bench`, small, against a service of its own: nothing is judged by the clock. */
 import { expect, test } from "bun:test";
+import { join } from "node:path";
 import { Problem } from "../../src/error/problem.ts";
 import { burstReport } from "../../src/measure/burst/report.ts";
 import { runBurstSuite } from "../../src/measure/burst/suite.ts";
 import { chunkReport } from "../../src/measure/chunk/report.ts";
 import { runChunkSuite } from "../../src/measure/chunk/suite.ts";
+import { gpuReport } from "../../src/measure/gpu/report.ts";
+import { runGpuSuite } from "../../src/measure/gpu/suite.ts";
 import { httpReport } from "../../src/measure/http/report.ts";
 import { runHttpSuite } from "../../src/measure/http/suite.ts";
 import { KIND_NAMES } from "../../src/measure/interference/kinds.ts";
@@ -33,6 +36,13 @@ function measured<T>(outcome: T | Problem): T {
 interface Told {
   readonly suite: string;
   readonly measurements: readonly Record<string, unknown>[];
+}
+
+interface Figure {
+  readonly part: string;
+  readonly batch: number;
+  readonly figure: string;
+  readonly value: number | null;
 }
 
 /** What all forms of a report must have in common; its measurements as JSON has them. */
@@ -158,6 +168,37 @@ test("runs: files of each size, one at a time and four at once", async () => {
     for (const name of ["mb_per_second", "p50_ms", "processor_ms_per_mb"]) expect(one[name], name).toBeGreaterThan(0);
   }
 }, 60_000);
+
+test("gpu: stations, work and sessions of each bundle on a CPU, over a socket where its rows are computed", async () => {
+  const plan = { devices: ["cpu"], chunks: 2, batchMax: 8, slotsMax: 5, gpu: {} };
+  const models = (name: string) => join(import.meta.dir, "../../dist/models", name);
+  const stateless = measured(await runGpuSuite({ ...plan, models: models("molmoact2-yam") }));
+  const stateful = measured(await runGpuSuite({ ...plan, models: models("picasso-yam") }));
+  const told = checked(gpuReport(from, [...stateless, ...stateful]));
+  expect(told).toMatchObject([
+    { model: "vendorB/molmoact2:yam", device: "cpu", weights: "f32", reference: true, unknown: [] },
+    { model: "vendorF/picasso:yam", sessions_end: "as many as were asked for" },
+  ]);
+  for (const one of told) {
+    const figure = (part: string, name: string) =>
+      (one.figures as Figure[]).find((other) => other.part === part && other.figure === name && other.batch === 1)
+        ?.value;
+    for (const station of ["decode", "prefill", "denoise", "model", "socket frames with it", "socket frames before"])
+      expect([station, Number(figure(station, "p50_ms")) > 0]).toEqual([station, true]);
+    for (const station of ["prefill", "denoise"]) {
+      for (const name of ["flops", "bytes"]) expect(figure(station, name)).toBeGreaterThan(1e5);
+      // A CPU is no card with a data sheet.
+      expect(figure(station, "achieved")).toBeNull();
+    }
+    expect(figure("model", "allocations_per_chunk")).toBe(0);
+  }
+  // A CPU runs one observation at a time.
+  expect(stateless[0]?.batches.map(({ asked, batch }) => [asked, batch])).toEqual([
+    [1, 1],
+    [2, 1],
+  ]);
+  expect(stateful[0]?.sessions.counts.map(({ sessions }) => sessions)).toEqual([1, 4, 5]);
+}, 120_000);
 
 test("chunk: the page has a waterfall of the median and of the slowest request", async () => {
   const { html } = chunkReport(from, measured(await runChunkSuite({ ...echo, chunks: 5 })));

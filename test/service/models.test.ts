@@ -58,7 +58,25 @@ test("device, replicas and threads come from the configuration", () => {
     { device: "echo", replicas: 2, threads: 3 },
     { device: "auto", replicas: 1, threads: undefined },
   ]);
-  expect(planModels(bundles, config({ [MODEL]: { device: ["cpu", "echo"] } }))).toMatchObject({ exit: 2 });
+});
+
+test("a list of devices has a replica for each; more replicas go through it again, and fewer are refused", () => {
+  const placed = (changes: Partial<RobotConfig>) => planModels([bundle()], config({ [MODEL]: changes }, true));
+  const list = ["cuda:0", "cuda:1", "cpu"];
+  expect(placed({ device: list })).toMatchObject([{ device: list, replicas: 3 }]);
+  expect(placed({ device: ["cuda:0", "cpu"], replicas: 5 })).toMatchObject([
+    { device: ["cuda:0", "cpu", "cuda:0", "cpu", "cuda:0"], replicas: 5 },
+  ]);
+  expect(placed({ device: ["cpu"] })).toMatchObject([{ device: "cpu", replicas: 1 }]);
+  const refusals: [Partial<RobotConfig>, string][] = [
+    [{ device: list, replicas: 2 }, "names 3 devices for 2 replicas; raise replicas"],
+    [{ device: ["cpu", "echo"] }, "has 'echo' in a list of devices"],
+    [{ device: ["cuda:0", "auto"] }, "has 'auto' in a list of devices"],
+  ];
+  for (const [changes, text] of refusals) {
+    const refused = placed(changes);
+    expect(refused).toMatchObject({ exit: 2, message: expect.stringContaining(`[robot."${MODEL}"] ${text}`) });
+  }
 });
 
 test("a model costs what its configuration says, or else what the built-in one says of it; no other id has a price", async () => {
@@ -84,6 +102,22 @@ test("a model costs what its configuration says, or else what the built-in one s
   expect(planModels([bundle(own)], config({ "mine/arm:yam": robot[MODEL] }))).toMatchObject([
     { rates: robot[MODEL].rates },
   ]);
+});
+
+test("the log says where a model runs, and why its flow is run step by step", async () => {
+  const planned = planModels([bundle()], config({}));
+  if (!Array.isArray(planned)) throw new Error(planned.message);
+  const lines: unknown[] = [];
+  const told = async (flowReason: string | null) => {
+    const engine = new FakeEngine();
+    const load = async () => ({ ...engine.model(manifest(), "cuda:0"), flowReason });
+    const info = (text: string, facts: unknown) => lines.push({ text, ...(facts as object) });
+    await loadModels(begun({ load }, planned), new Catalog(), { ...log, info }, new Lifecycle());
+  };
+  await told(null);
+  await told("it has no latent");
+  const loaded = { text: "model loaded", model: MODEL, device: "cuda:0", replicas: 1 };
+  expect(lines).toEqual([loaded, { ...loaded, flow: "step by step", because: "it has no latent" }]);
 });
 
 test("ids are known at once, models are there once they are warm; a refused model ends the start", async () => {

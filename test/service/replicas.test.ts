@@ -1,5 +1,6 @@
 /** A replica that is out takes no more work; its sessions end, `/readyz` tells, and the service ends when none is left (contract section 2). */
 import { beforeEach, expect, test } from "bun:test";
+import { Problem } from "../../src/error/problem.ts";
 import { Replicas } from "../../src/service/replicas.ts";
 import { manifest, statefulManifest } from "../edge/manifests.ts";
 import { CARTESIAN, MODEL, observation, RATES, STATEFUL, type Stage, stage } from "../edge/stage.ts";
@@ -62,9 +63,11 @@ test("a session whose chunk runs while its replica goes out ends after it", asyn
 });
 
 test("readyz names the replica and the reason: 200 while the model has another one, 503 when it has none", async () => {
-  const sentence = (replica: number, reason: string) => `replica ${replica} of model ${STATEFUL} is out: ${reason}`;
-  at.engine.lose(STATEFUL, 1, "its device failed: CUDA failure 700");
-  const first = sentence(1, "its device failed: CUDA failure 700");
+  const sentence = (replica: number, reason: string) =>
+    `replica ${replica} of model ${STATEFUL} on fake is out: ${reason}`;
+  // The runtime names the file of its source: of a path its last part is told.
+  at.engine.lose(STATEFUL, 1, "its device failed: /onnxruntime_src/core/cuda_call.cc:129 CUDA failure 700");
+  const first = sentence(1, "its device failed: cuda_call.cc:129 CUDA failure 700");
   expect(await ready()).toMatchObject({ status: 200, out: [first] });
   at.engine.lose(STATEFUL, 0, "its thread ended");
   const missing = [first, sentence(0, "its thread ended")];
@@ -111,4 +114,70 @@ test("a lost model does not end the service while another one loads, but then if
   expect(over).toBe(false);
   for (let replica = 0; replica < late.replicas; replica += 1) at.engine.lose(MODEL, replica, "its thread ended");
   await watching.noneLeft;
+});
+
+/** The stateful model with a replica on each of two devices. */
+async function spread(): Promise<void> {
+  at = await stage();
+  Object.assign(at.engine, { replicasPerModel: 2, devicesPerModel: ["cuda:0", "tensorrt:1"] });
+  const { catalog, sessions } = at.service.robot;
+  catalog.models.clear();
+  catalog.add(statefulManifest(), RATES, at.engine.model(statefulManifest()));
+  replicas = new Replicas({ catalog, sessions, log: at.service.core.log });
+  for (const { model } of catalog.models.values()) if (model) replicas.watch(model);
+}
+
+test("a device is drained when the sessions on it have ended: until then they go on, and new ones go elsewhere", async () => {
+  await spread();
+  expect(await chunk("on-0")).toEqual({ status: 200, code: undefined });
+  expect(await chunk("on-1")).toEqual({ status: 200, code: undefined });
+  let drained = false;
+  const draining = replicas.drain("cuda:1", at.engine).then((problem) => {
+    drained = true;
+    return problem;
+  });
+  expect(freeSlots()).toBe(1);
+  expect((await chunk("on-1")).code).not.toBe("session_expired");
+  expect([drained, at.engine.drains]).toEqual([false, []]);
+  at.service.robot.sessions.end({ accountId: "acct_1", model: STATEFUL, sessionId: "on-1" });
+  expect(await draining).toBeUndefined();
+  // Both providers of a GPU are the same device.
+  expect([at.engine.drains, freeSlots()]).toEqual([["cuda:1"], 1]);
+  at.engine.lose(STATEFUL, 1, "cuda:1 was drained", "drained");
+  const out = `replica 1 of model ${STATEFUL} on tensorrt:1 is out: cuda:1 was drained`;
+  expect(await ready()).toMatchObject({ status: 200, out: [out] });
+  expect(at.logLines.filter((line) => line.startsWith("replica"))).toEqual([
+    expect.stringContaining("replica drained"),
+  ]);
+});
+
+test("a device is not drained where a model has no replica that works elsewhere, and nothing changes then", async () => {
+  await spread();
+  at.engine.lose(STATEFUL, 0, "its thread ended");
+  const refused = await replicas.drain("cuda:1", at.engine);
+  expect(refused?.message).toContain(`model ${STATEFUL} has no replica that works elsewhere`);
+  expect([at.engine.drains, freeSlots()]).toEqual([[], 2]);
+  await spread();
+  expect(await replicas.drain("cuda:0", at.engine)).toBeUndefined();
+  expect((await replicas.drain("cuda:1", at.engine))?.message).toContain("stop the service");
+});
+
+test("a device is not drained while a model loads, and may be asked again where the engine refused", async () => {
+  await spread();
+  const { catalog } = at.service.robot;
+  const late = at.engine.model(manifest());
+  catalog.add(late.manifest, RATES);
+  expect((await replicas.drain("cuda:1", at.engine))?.message).toContain("while models are loading");
+  catalog.models.delete(late.manifest.id);
+  const refusing = { drain: () => new Problem("model x has no other replica") };
+  expect((await replicas.drain("cuda:1", refusing))?.message).toBe("model x has no other replica");
+  expect(await replicas.drain("cuda:0", at.engine)).toBeUndefined();
+});
+
+test("the sessions of a device that is lost while it is drained are not waited for", async () => {
+  await spread();
+  for (const id of ["on-0", "on-1"]) await chunk(id);
+  const draining = replicas.drain("cuda:1", at.engine);
+  at.engine.lose(STATEFUL, 1, "device lost: CUDA failure 700", "device_lost");
+  expect(await draining).toBeUndefined();
 });

@@ -23,12 +23,18 @@ interface GatedFrame extends Frame {
 export class GatedModel implements Model {
   readonly manifest: Model["manifest"];
   readonly device: string;
+  readonly devices: Model["devices"];
   readonly refused: Model["refused"];
   readonly parity: Model["parity"];
+  readonly flow: Model["flow"];
+  readonly flowReason: Model["flowReason"];
   readonly deviceBytes: Model["deviceBytes"];
   readonly copies: Model["copies"];
+  readonly card: Model["card"];
+  readonly deviceWeights: Model["deviceWeights"];
   readonly replicas: number;
   readonly slots: number;
+  readonly sessionMemory: Model["sessionMemory"];
   readonly instructionBytesMax: number;
   /** Since the slot was last dropped. */
   readonly bySlot = new Map<number, Committed[]>();
@@ -48,12 +54,18 @@ export class GatedModel implements Model {
   ) {
     this.manifest = inner.manifest;
     this.device = inner.device;
+    this.devices = inner.devices;
     this.refused = inner.refused;
     this.parity = inner.parity;
+    this.flow = inner.flow;
+    this.flowReason = inner.flowReason;
     this.deviceBytes = inner.deviceBytes;
     this.copies = inner.copies;
+    this.card = inner.card;
+    this.deviceWeights = inner.deviceWeights;
     this.replicas = inner.replicas;
     this.slots = inner.slots;
+    this.sessionMemory = inner.sessionMemory;
     this.instructionBytesMax = inner.instructionBytesMax;
   }
 

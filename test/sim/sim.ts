@@ -45,12 +45,13 @@ export function fakeGround(): Ground {
 /** The native engine with two small bundles: every number is computed. Close it when all histories are run. */
 export async function nativeGround(): Promise<Ground & { readonly engine: Engine }> {
   const engine = ok(await openEngine({ decodeThreads: 2 }));
-  const load = async (family: keyof typeof SEVENTH, slots: number) => {
+  const load = async (family: keyof typeof SEVENTH, slots: number, parkedBytesMax: number | "default" = 0) => {
     const bundle = await seventhBundle(family);
-    return ok(await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots }));
+    return ok(await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots, parkedBytesMax }));
   };
   const [remembering, other, clean] = [
-    await load("world-action", 2),
+    // Two sessions on one place: whoever runs parks the other one, whatever happens to it meanwhile.
+    await load("world-action", 1, "default"),
     await load("flow-vla", 1),
     await load("world-action", 1),
   ];

@@ -16,9 +16,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
-import flow_vla as base
-from flow_vla import STATES, Weights, gelu, noise, rms, rope, softmax_mix
+import observed
+import vector_file
+from noise import noise
+from observed import STATES
+from rows import robot_rows
+from transformer import gelu, rms, rope, softmax_mix, swish
+from weights import Weights
 
 # Moments that frames are drawn for; an episode goes through them again and again.
 MOMENTS = 5
@@ -91,7 +95,7 @@ def condition(w, t, size):
     periods = [4e-2 * (4.0 / 4e-2) ** (i / (half - 1)) for i in range(half)]
     angles = np.array([2 * math.pi * t / period for period in periods])
     embedded = np.concatenate([np.sin(angles), np.cos(angles)])
-    return base.swish(w.dense("world.time_out", base.swish(w.dense("world.time_in", embedded))))
+    return swish(w.dense("world.time_out", swish(w.dense("world.time_in", embedded))))
 
 
 def heads(flat, size):
@@ -189,41 +193,42 @@ def guided(conditional, unconditional, what, guidance):
 
 def compute_episode(bundle, parity, arch):
     """Per observation: rows in robot units, values clamped, whether the window started anew."""
-    facts, norm, tokenizer = base.read_bundle(bundle)
+    facts, norm, tokenizer = observed.read_bundle(bundle)
     size, guidance, flow, action = arch["transformer"], facts["guidance"], facts["flow"], facts["action"]
-    graphs = {name: Weights(bundle / graph["file"]) for name, graph in facts["graphs"].items()}
+    side_by_side = {"world": dict.fromkeys(("query", "key", "value"), size["heads"] * size["head_dim"])}
+    graphs = {name: Weights(bundle / graph["file"], side_by_side) for name, graph in facts["graphs"].items()}
     # Keys and values of the text are weights of the readers alone: the flow reads what they have made of the text.
     graphs["denoise"].tensors |= {name: values for name, values in graphs["prefill"].tensors.items() if ".text." in name}
     embedding = graphs["prefill"]["language.embedding"]
     observations = episode(facts)
     images = [
         [
-            [base.load_image(parity / name, facts) for name in frames[camera * share : (camera + 1) * share]]
+            [observed.load_image(parity / name, facts) for name in frames[camera * share : (camera + 1) * share]]
             for share in [len(frames) // len(facts["cameras"])]
             for camera in range(len(facts["cameras"]))
         ]
         for frames, _ in observations
     ]
     tokens = facts["memory"]["later"] * facts["memory"]["tokens"]
-    times = base.flow_times(flow)
+    times = observed.flow_times(flow)
     out = []
     for step, ((_, state), (history, reset)) in enumerate(zip(observations, remembered(facts, images))):
         branches = []
-        for instruction in [base.INSTRUCTION] + ([] if guidance is None else [""]):
-            text = embedding[base.prompt_tokens(tokenizer, instruction, state, facts, norm)]
+        for instruction in [observed.INSTRUCTION] + ([] if guidance is None else [""]):
+            text = embedding[observed.prompt_tokens(tokenizer, instruction, state, facts, norm)]
             # The weights of both readers are the same numbers.
             branches.append((*read_frames(graphs["prefill"], history, text, facts, size), text))
         count = action["rows"] * action["width"]
-        drawn = noise(facts["export_id"], base.SEED, step, 1, count + tokens * size["channels"])[0]
+        drawn = noise(facts["export_id"], observed.SEED, step, 1, count + tokens * size["channels"])[0]
         x = drawn[:count].reshape(action["rows"], action["width"])
         z = drawn[count:].reshape(tokens, size["channels"])
-        told = base.padded_state(state, facts, norm)
+        told = observed.padded_state(state, facts, norm)
         for t, after in zip(times, times[1:]):
             both = [velocities(graphs["denoise"], x, z, float(np.float32(t)), told, *branch[:2], branch[2], facts, size) for branch in branches]
             (vx, vz), (ux, uz) = both[0], both[-1]
             x = x + (after - t) * guided(vx, ux, "action", guidance)
             z = z + (after - t) * guided(vz, uz, "video", guidance)
-        rows, clamped = base.robot_rows(x, state, facts, norm)
+        rows, clamped = robot_rows(x, state, facts, norm)
         out.append((rows, clamped, reset))
     return out
 
@@ -299,15 +304,15 @@ def main():
     if given.draw:
         parity.mkdir(exist_ok=True)
         for moment in range(MOMENTS):
-            base.draw_frames(parity, facts["cameras"], moment)
+            observed.draw_frames(parity, facts["cameras"], moment)
         rows = [[0.0] * len(facts["action"]["columns"])] * facts["action"]["rows"]
         observations = [(frames, state, step, rows, False) for step, (frames, state) in enumerate(episode(facts))]
-        base.write_episode(parity / "chunk.json", observations, "frames only; run world_action.py on a built bundle")
+        vector_file.write_episode(parity / "chunk.json", observations, "frames only; run world_action.py on a built bundle")
         return 0
     if given.bundle is None:
         parser.error("the built bundle is missing")
 
-    vectors = parity / base.vectors_of(given.bundle)
+    vectors = parity / vector_file.vectors_of(given.bundle)
     computed = compute_episode(given.bundle, parity, facts["architecture"])
     for step, (rows, clamped, reset) in enumerate(computed):
         spread = rows.std(axis=0).mean()
@@ -324,7 +329,7 @@ def main():
         (frames, state, step, rows.tolist(), reset)
         for step, ((frames, state), (rows, _, reset)) in enumerate(zip(episode(facts), computed))
     ]
-    base.write_episode(vectors, observations, base.provenance("world_action.py"))
+    vector_file.write_episode(vectors, observations, vector_file.provenance("world_action.py"))
     return 0
 
 

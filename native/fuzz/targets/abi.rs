@@ -6,6 +6,7 @@
 mod caller;
 mod completions;
 mod plan;
+mod request;
 
 use caller::Caller;
 use libfuzzer_sys::fuzz_target;

@@ -2,6 +2,7 @@
 
 use crate::completions::{self, Wire};
 use crate::plan::{FRAMES_MAX, SLOTS, plan};
+use crate::request::request;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::path::Path;
@@ -9,12 +10,8 @@ use std::sync::OnceLock;
 use tendon_fuzzed::abi::frames::*;
 use tendon_fuzzed::abi::runs::*;
 use tendon_fuzzed::abi::*;
-use tendon_fuzzed::layout::{
-    ABI_VERSION, CONSTANTS, MODELS_MAX, MemoryState, NO_SLOT, NO_STEP, ObserveRequest, OpenOptions, Stats,
-};
+use tendon_fuzzed::layout::{ABI_VERSION, CONSTANTS, MODELS_MAX, MemoryState, OpenOptions, Stats};
 
-/// Those of `Fault` that neither hang nor panic: the fuzzer ends with a panic, caught or not.
-const FAULTS: [u32; 4] = [0, 3, 4, 6];
 const CHUNKS_MAX: u32 = 5;
 const TEXT_BYTES: usize = 600;
 const JPEG_LIBRARY: &str = "../../node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0";
@@ -249,16 +246,7 @@ impl<'a> Caller<'a> {
 
     fn observe(&mut self) {
         let model = self.model();
-        // SAFETY: the request is plain numbers.
-        let mut request: ObserveRequest = unsafe { std::mem::zeroed() };
-        request.model = model;
-        request.slot = [NO_SLOT, 0, 1, 2, 3, 4][self.byte() % 6];
-        request.turn = self.byte() as u32 % 3;
-        request.fail_step = if self.byte().is_multiple_of(8) { self.byte() as u32 } else { NO_STEP };
-        request.fault = if self.byte().is_multiple_of(16) { FAULTS[self.byte() % FAULTS.len()] } else { 0 };
-        request.state_len = if self.byte().is_multiple_of(16) { self.byte() as u32 } else { 2 };
-        let value = self.byte();
-        request.state[0] = [0.5, f32::NAN, f32::INFINITY, -1e30][value % 4];
+        let mut request = request(model, || self.byte());
         let own = self.frames.iter().filter(|(of, _)| *of == model).map(|(_, frame)| *frame).collect::<Vec<_>>();
         let count = self.byte() % 4;
         request.frames_len = if self.byte().is_multiple_of(16) { self.byte() as u32 } else { count as u32 };

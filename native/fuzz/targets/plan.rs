@@ -1,4 +1,5 @@
-//! Load plans of two small models on `echo`: one without episode memory, one with it, and changes of what is in them.
+//! Load plans of three small models on `echo`, and changes of what is in them: one without episode memory, one with it, and one whose rows
+//! have poses and rotations. Graphs are not opened there: of their ports is reached what reads the manifest.
 
 use serde_json::{Value, json};
 
@@ -57,27 +58,154 @@ fn values() -> [Value; 16] {
     ]
 }
 
+/// What a manifest need not have, and what ports are: the object, the field, and values of it as JSON, right ones and wrong ones.
+const FIELDS: [(&str, &str, &str); 44] = [
+    ("", "compute", r#"["f16", "bf16", "f32", "i64", "f64", null, 1]"#),
+    (
+        "",
+        "views",
+        r#"[[{"camera": "top", "width": 16, "height": 4, "tokens": 8}], [{"camera": "top", "width": 4, "height": 4, "resize": "crop",
+        "place": "centre", "tokens": 1}], [{"camera": "none", "width": 4, "height": 4, "tokens": 1}], [{"camera": "top", "width": 0, "height": 4,
+        "tokens": 0}], [{}], 3]"#,
+    ),
+    ("", "weight_files", r#"[["w.bin"], ["norm.json"], [1], "w.bin"]"#),
+    ("/image", "place", r#"["top_left", "centre", "bottom_right", "left", 1]"#),
+    ("/image", "resize", r#"["pad", "stretch", "crop", "none"]"#),
+    ("/prompt", "buckets", r#"[[4], [2, 4], [4, 2], [0], [8], [9], [-1], 4]"#),
+    (
+        "/prompt",
+        "parts",
+        r#"[[], [{"kind": "token", "id": 4294967295}], [{"kind": "state_tokens", "base": 3, "bins": 256}], [{"kind": "state_tokens",
+        "base": 4294967295, "bins": 0}], [{"kind": "template", "text": "{instruction} {state}", "bins": 1}], [{"kind": "template", "text": "{",
+        "bins": 4294967295}], [{"kind": "poem"}]]"#,
+    ),
+    (
+        "/state",
+        "rotations",
+        r#"[[], [{"at": 0, "form": "quaternion_wxyz"}], [{"at": 3, "form": "quaternion_xyzw", "near": [0, 0, 0, 1]}], [{"at": 3,
+        "form": "quaternion_xyzw", "near": [0, 0, 0, 0]}], [{"at": 3, "form": "rotation6d_rows"}, {"at": 4, "form": "quaternion_wxyz"}], [{"at":
+        18446744073709551615, "form": "rotation6d_rows"}], [{"at": 3, "form": "euler"}]]"#,
+    ),
+    ("/state/columns/0", "norm", r#"["none", "quantile", "mean_std", "min_max", "log"]"#),
+    ("/state/columns/0", "clip", r#"[{"min": -1, "max": 1}, {"min": 1, "max": -1}, {"min": 0}, 1]"#),
+    ("/state/columns/0", "epsilon", r#"[0, 1e-8, -1, 1e308, "x"]"#),
+    ("/action", "prefix", r#"[0, 1, 2, 3, 64, 18446744073709551615, -1]"#),
+    ("/action", "hz", r#"[0, 1, 50, 4294967295, -1]"#),
+    ("/action", "rotation6d", r#"[[], [0], [3], [3, 4], [0, 6], [18446744073709551615]]"#),
+    (
+        "/action",
+        "rotations",
+        r#"[[], [{"at": 3, "form": "quaternion_wxyz"}], [{"at": 3, "form": "rotation6d_rows"}, {"at": 3, "form":
+        "rotation6d_rows"}], [{"at": 0, "form": "quaternion_xyzw"}], [{"at": 18446744073709551615, "form": "quaternion_xyzw"}]]"#,
+    ),
+    (
+        "/action",
+        "poses",
+        r#"[[], [{"position": 0, "rotation": 3, "state_position": 0, "state_rotation": 3}], [{"position": 3, "rotation": 3,
+        "state_position": 3, "state_rotation": 0}], [{"position": 18446744073709551615, "rotation": 3, "state_position": 0, "state_rotation":
+        18446744073709551615}], [{}]]"#,
+    ),
+    ("/action", "out_of_range", r#"["clamp", "fail", "wrap"]"#),
+    ("/action/columns/0", "norm", r#"["none", "quantile", "mean_std", "min_max", "log"]"#),
+    ("/action/columns/0", "clip", r#"[{"min": -1, "max": 1}, {"min": 1, "max": -1}, null]"#),
+    ("/action/columns/0", "velocity", r#"[true, false, 1]"#),
+    ("/action/columns/0", "relative_to", r#"[0, 1, 8, 9, null]"#),
+    ("/action/columns/0", "max_step", r#"[0.5, 0, -1, 1e308, null]"#),
+    ("/graphs/prefill/inputs/0", "role", ROLES),
+    ("/graphs/prefill/inputs/0", "dtype", DTYPES),
+    ("/graphs/prefill/inputs/0", "shape", SHAPES),
+    ("/graphs/prefill/inputs/0", "cameras", r#"[["top"], ["top", "right"], ["right"], [], ["top", "top"], [0], null]"#),
+    ("/graphs/prefill/inputs/1", "role", ROLES),
+    ("/graphs/prefill/inputs/1", "dtype", DTYPES),
+    ("/graphs/prefill/inputs/1", "shape", SHAPES),
+    ("/graphs/prefill/inputs/1", "values", r#"[[1], [true, false], [1e308], [], ["x"], 1]"#),
+    ("/graphs/prefill/inputs/1", "counts", r#"["all", "valid", "none"]"#),
+    ("/graphs/prefill/inputs/1", "cameras", r#"[["top"], ["right"], []]"#),
+    ("/graphs/prefill/outputs/0", "role", ROLES),
+    ("/graphs/prefill/outputs/0", "dtype", DTYPES),
+    ("/graphs/prefill/outputs/0", "shape", SHAPES),
+    ("/graphs/denoise/inputs/0", "role", ROLES),
+    ("/graphs/denoise/inputs/0", "from", r#"["k", "cache", "t", "nothing", "", null, 1]"#),
+    ("/graphs/denoise/inputs/0", "dtype", DTYPES),
+    ("/graphs/denoise/inputs/0", "shape", SHAPES),
+    ("/graphs/denoise/inputs/1", "role", ROLES),
+    ("/graphs/denoise/inputs/1", "buckets", r#"[1, 1000, 0, 4294967295, -1, null]"#),
+    ("/graphs/denoise/inputs/1", "dtype", DTYPES),
+    ("/graphs/denoise/inputs/1", "from", r#"["k", "cache", "nothing", null]"#),
+    ("/graphs/denoise/outputs/0", "role", ROLES),
+];
+
+const ROLES: &str = r#"["images", "tokens", "token_mask", "image_mask", "prefix_mask", "prefix_length", "position_ids", "constant", "state",
+    "latent", "video_latent", "time", "action_prefix_mask", "action_prefix_length", "cache", "block", "block_length", "memory", "memory_length",
+    "velocity", "video_velocity", "timestep"]"#;
+const DTYPES: &str = r#"["f32", "f16", "bf16", "i32", "i64", "u8", "bool", "f64"]"#;
+const SHAPES: &str = r#"[[], [1], ["batch", "prompt"], ["batch", "prefix"], ["batch", 2, 3, 8, 8], [1, 8, 8, 3], [1, 8, 2], [1, 8, 0], [2, 8, 2],
+    [18446744073709551615, 8, 2], [4294967296, 8, 4294967296], [268435456, 8, 1], ["rows"], [-1], "batch"]"#;
+
 /// A plan, and whether nothing of it is changed; `next` gives bytes to choose by.
 pub fn plan(mut next: impl FnMut() -> usize) -> (String, bool) {
-    let memory = next() % 2 == 1;
-    let mut plan = base(memory);
+    let kind = [Kind::Plain, Kind::Memory, Kind::Posed][next() % 3];
+    let mut plan = base(kind);
     plan["replicas"] = json!(1 + next() % 2);
     let changes = next() % 4;
     for _ in 0..changes {
-        let (place, values) = (PLACES[next() % PLACES.len()], values());
-        if let Some(value) = plan.pointer_mut(place) {
+        let place = next() % (PLACES.len() + FIELDS.len());
+        if let Some((object, field, values)) = place.checked_sub(PLACES.len()).map(|field| FIELDS[field]) {
+            let values: Vec<Value> = serde_json::from_str(values).expect("values of a field");
+            if let Some(Value::Object(object)) = plan.pointer_mut(&format!("/manifest{object}")) {
+                object.insert(field.into(), values[next() % values.len()].clone());
+            }
+            continue;
+        }
+        let values = values();
+        if let Some(value) = plan.pointer_mut(PLACES[place]) {
             *value = values[next() % values.len()].clone();
         }
     }
     (plan.to_string(), changes == 0)
 }
 
-fn base(memory: bool) -> Value {
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Plain,
+    Memory,
+    /// Rows of a position and a rotation, relative to those of the state.
+    Posed,
+}
+
+fn base(kind: Kind) -> Value {
     let file = |name: &str| format!("{}/bundle/{name}", env!("CARGO_MANIFEST_DIR"));
-    let block = json!({ "name": "k", "role": "block", "from": null, "dtype": "f32", "shape": [1, 8, 2] });
-    let graph =
-        |name: &str| json!({ "file": name, "inputs": [], "outputs": if memory { json!([block]) } else { json!([]) } });
-    let column = json!({ "name": "j", "norm": "quantile", "relative_to": 0, "min": -1.0, "max": 1.0, "max_jump": 2.0 });
+    let (memory, posed) = (kind == Kind::Memory, kind == Kind::Posed);
+    let port = |name: &str, role: &str, dtype: &str, shape: Value| json!({ "name": name, "role": role, "from": null, "dtype": dtype, "shape": shape });
+    let cache = || {
+        if memory {
+            port("k", "block", "f32", json!([1, 8, 2]))
+        } else {
+            port("cache", "cache", "f16", json!(["batch", "prefix", 2]))
+        }
+    };
+    let reads = || {
+        json!([
+            port("images", "images", "u8", json!(["batch", 2, 8, 8, 3])),
+            port("tokens", "tokens", "i64", json!(["batch", "prompt"]))
+        ])
+    };
+    let reader = |name: &str| json!({ "file": name, "inputs": reads(), "outputs": [cache()] });
+    let step = json!({
+        "file": "c.onnx",
+        "inputs": [cache(), port("t", "time", "f32", json!([1])), port("x_t", "latent", "f32", json!(["batch", 3, 2]))],
+        "outputs": [port("v_t", "velocity", "f32", json!(["batch", 3, 2]))],
+    });
+    let column = json!({ "name": "j", "norm": "quantile", "relative_to": if posed { Value::Null } else { json!(0) }, "min": -1.0, "max": 1.0, "max_jump": 2.0 });
+    let columns = if posed { 9 } else { 2 };
+    let states: Vec<Value> = (0..columns)
+        .map(|at| json!({ "name": format!("s{at}"), "norm": if at == 0 { "quantile" } else { "mean_std" } }))
+        .collect();
+    let (turned, moved) = (
+        json!([{ "at": 3, "form": "quaternion_xyzw" }]),
+        json!([{ "position": 0, "rotation": 3, "state_position": 0, "state_rotation": 3 }]),
+    );
+    let only = |value: &Value| if posed { value.clone() } else { json!([]) };
     json!({
         "device": "echo",
         "replicas": 1,
@@ -86,7 +214,7 @@ fn base(memory: bool) -> Value {
         "slots": SLOTS,
         "files": {
             "tokenizer.json": file("tokenizer.json"),
-            "norm.json": file("norm.json"),
+            "norm.json": file(if posed { "poses.json" } else { "norm.json" }),
             "a.onnx": "/nonexistent", "b.onnx": "/nonexistent", "c.onnx": "/nonexistent",
         },
         "manifest": {
@@ -96,19 +224,20 @@ fn base(memory: bool) -> Value {
             "image": {
                 "width": 8, "height": 8, "resize": "pad", "mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5], "tokens": 4,
             },
-            "state": { "columns": [{ "name": "j", "norm": "quantile" }, { "name": "k", "norm": "mean_std" }], "width": 2 },
+            "state": { "columns": states, "rotations": only(&turned), "width": columns },
             "prompt": { "tokens_max": 8, "pad_id": 0, "parts": [{ "kind": "instruction" }] },
             "action": {
-                "rows": 3, "width": 2, "columns": [column, column], "rotation6d": [], "out_of_range": "clamp",
+                "rows": 3, "hz": 10, "width": columns, "columns": vec![column; columns], "prefix": if posed { 0 } else { 2 },
+                "rotation6d": only(&json!([3])), "rotations": only(&turned), "poses": only(&moved), "out_of_range": "clamp",
             },
             "flow": { "t_start": 0.0, "t_end": 1.0, "steps": 4, "shift": 1.0 },
             "guidance": null,
             "memory": if memory { json!({ "window": 4, "tokens": 4, "first": 1, "later": 2 }) } else { Value::Null },
             "batch": if memory { 1 } else { 2 },
             "graphs": {
-                "prefill": graph("a.onnx"),
-                "extend": if memory { graph("b.onnx") } else { Value::Null },
-                "denoise": graph("c.onnx"),
+                "prefill": reader("a.onnx"),
+                "extend": if memory { reader("b.onnx") } else { Value::Null },
+                "denoise": step,
             },
             "tokenizer": "tokenizer.json",
             "parity": { "file": "parity.json", "tolerance": 0.001 },

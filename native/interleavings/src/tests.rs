@@ -83,12 +83,45 @@ fn a_closed_queue_gives_every_item_that_it_accepted() {
         let closing = thread::spawn(move || closer.close());
         let mut taken = Vec::with_capacity(2);
         let mut count = 0;
-        while queue.take(&mut taken, 2) {
+        while queue.take(&mut taken, 2, || false) {
             count += taken.len();
         }
         closing.join().expect("no panic");
         // What was accepted after the last look of the consumer cannot be: a closed queue accepts nothing.
         assert_eq!(pushed.join().expect("no panic"), count);
+    });
+}
+
+/// Queue: a consumer that leaves, whenever it is told, leaves no item behind that another one would have taken.
+#[test]
+fn what_a_leaving_consumer_was_woken_for_is_taken_by_another() {
+    let mut model = loom::model::Builder::new();
+    // Three threads: all schedules would take hours, and a missed wake-up needs fewer.
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let queue = loom::sync::Arc::new(Queue::new(2));
+        let leaves = loom::sync::Arc::new(AtomicBool::new(false));
+        let (own, told) = (queue.clone(), leaves.clone());
+        let leaving = thread::spawn(move || {
+            let mut taken = Vec::with_capacity(2);
+            let had = own.take(&mut taken, 1, || told.load(Ordering::SeqCst));
+            if had { taken.len() } else { 0 }
+        });
+        let stays = queue.clone();
+        let staying = thread::spawn(move || {
+            let mut taken = Vec::with_capacity(2);
+            let mut count = 0;
+            while stays.take(&mut taken, 1, || false) {
+                count += taken.len();
+            }
+            count
+        });
+        queue.push(1, 7).expect("room");
+        leaves.store(true, Ordering::SeqCst);
+        queue.wake();
+        let first = leaving.join().expect("it has left");
+        queue.close();
+        assert_eq!(first + staying.join().expect("no panic"), 1);
     });
 }
 

@@ -1,7 +1,8 @@
-//! What the devices of this machine say, for `doctor`. It needs no engine.
+//! What the devices of this machine say, for `doctor`, without an engine; and those that an engine's models run on.
 
-use super::{answer, text};
+use super::{answer, done, engine, text, written};
 use crate::driver::{self, Driver};
+use crate::engine::Engine;
 use crate::runtime::{self, Device};
 use crate::status::{Failure, Status};
 use std::path::Path;
@@ -37,10 +38,35 @@ pub unsafe extern "C" fn tendon_devices(runtime: *const u8, runtime_len: u32, to
             .map(|device| Tried { device: device.name(), refused: runtime.refusal(device) });
         let json =
             serde_json::to_string(&Devices { driver: driver::read(), tried: tried.into() }).expect("plain strings");
-        if json.len() <= to_len as usize && !to.is_null() {
-            // SAFETY: `to` is writable for `to_len` bytes, at least the text's.
-            unsafe { std::ptr::copy_nonoverlapping(json.as_ptr(), to, json.len()) };
-        }
-        Ok(json.len() as i32)
+        // SAFETY: the caller's.
+        Ok(unsafe { written(&json, to, to_len) })
     })
+}
+
+/// Writes what each device with replicas holds and how it is (JSON, see `devices::Figures`) to `to`. Returns the length, or the length
+/// needed if it is more than `to_len`.
+///
+/// # Safety
+/// Pointers as the module's rules say; `to` is writable for `to_len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_device_figures(handle: *const Engine, to: *mut u8, to_len: u32) -> i32 {
+    answer(|| {
+        // SAFETY: the caller's pointers.
+        unsafe {
+            let json = engine(handle)?.device_figures();
+            Ok(written(&json, to, to_len))
+        }
+    })
+}
+
+/// Drains a device: its replicas end the runs that they have, take no more, and are out then, each told with its model's ticket and
+/// `Status::ReplicaOut`. What lies in the memory of their session slots is lost: the caller sees to it that no session needs it. `Misuse`
+/// where the device has no replicas or is lost, and where a model would have no replica left that works.
+///
+/// # Safety
+/// Pointers as the module's rules say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tendon_drain(handle: *const Engine, device: *const u8, device_len: u32) -> i32 {
+    // SAFETY: the caller's pointers.
+    answer(|| unsafe { done(engine(handle)?.drain(text(device, device_len)?)) })
 }

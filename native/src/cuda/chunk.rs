@@ -18,14 +18,21 @@ impl Version {
     pub const ALL: [Version; 2] = [Version::V1, Version::V2];
 }
 
+/// `Scale` of chunk.cu: robot = model · factor + offset, of a model's value that is kept between `low` and `high`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct Scale {
+    pub factor: f64,
+    pub offset: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
 /// `Column` of chunk.cu.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// robot = model · scale + offset.
-    pub scale: f64,
-    /// See `scale`.
-    pub offset: f64,
     /// The most between row 0 and the state; infinite without a limit.
     pub jump_max: f64,
     /// The most between two rows; infinite without a limit.
@@ -38,6 +45,30 @@ pub struct Column {
     pub relative_to: i32,
     /// State value that row 0 is compared with; -1: none.
     pub jump_from: i32,
+    /// Its value in a latent row; -1: none.
+    pub source: i32,
+    /// 1: relative to the row before as that is sent, row 0 to the state; else 0.
+    pub velocity: u32,
+}
+
+/// `Rotation` of chunk.cu: the first of six columns, and a `rotation::Form`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Rotation {
+    pub at: u32,
+    pub form: u32,
+}
+
+/// `Pose` of chunk.cu: first columns, and those of the state.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Pose {
+    pub position: u32,
+    pub rotation: u32,
+    pub state_position: u32,
+    pub state_rotation: u32,
 }
 
 /// No place in a verdict.
@@ -53,6 +84,8 @@ pub struct Verdict {
     pub not_finite: u32,
     /// A rotation that spans no plane; `row × rotations + index of the rotation`.
     pub no_rotation: u32,
+    /// A pose that is no finite number; `row × poses + index of the pose`.
+    pub no_pose: u32,
     /// A value out of its range, before it was clamped.
     pub outside: u32,
     /// A value of row 0 that is too far from the state.
@@ -63,8 +96,8 @@ pub struct Verdict {
 
 impl Default for Verdict {
     fn default() -> Verdict {
-        let [not_finite, no_rotation, outside, jump, step] = [NOWHERE; 5];
-        Verdict { clamped: 0, not_finite, no_rotation, outside, jump, step }
+        let [not_finite, no_rotation, no_pose, outside, jump, step] = [NOWHERE; 6];
+        Verdict { clamped: 0, not_finite, no_rotation, no_pose, outside, jump, step }
     }
 }
 
@@ -72,26 +105,35 @@ impl Default for Verdict {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Plan {
+    scales: Address,
     columns: Address,
     rotations: Address,
+    poses: Address,
     rows: u32,
     width: u32,
     count: u32,
-    rotation_count: u32,
     state_width: u32,
+    scale_rows: u32,
+    rotation_count: u32,
+    pose_count: u32,
     unused: u32,
 }
 
 const _: () =
-    assert!(size_of::<Column>() == 48 && size_of::<Verdict>() == 24 && size_of::<Plan>() == 40, "as chunk.cu");
+    assert!(size_of::<Scale>() == 32 && size_of::<Column>() == 40 && size_of::<Rotation>() == 8, "as chunk.cu");
+const _: () = assert!(size_of::<Pose>() == 16 && size_of::<Verdict>() == 28 && size_of::<Plan>() == 64, "as chunk.cu");
 
 /// What an encoder is made of, in the words of chunk.cu.
 #[derive(Clone, Debug)]
 pub struct Facts {
+    /// Of one row where all rows are alike, else of each, `[rows, columns]`.
+    pub scales: Vec<Scale>,
     /// Columns of a row.
     pub columns: Vec<Column>,
-    /// First columns of rotations.
-    pub rotations: Vec<u32>,
+    /// Rotations of a row.
+    pub rotations: Vec<Rotation>,
+    /// Poses of a row.
+    pub poses: Vec<Pose>,
     /// Rows of a chunk.
     pub rows: u32,
     /// Values of a latent row.
@@ -107,6 +149,8 @@ pub enum Refusal {
     NotFinite(u32, u32),
     /// Row, index of the rotation.
     NoRotation(u32, u32),
+    /// Row, index of the pose.
+    NoPose(u32, u32),
     /// Row, column.
     Outside(u32, u32),
     /// Row 0, column.
@@ -121,14 +165,14 @@ impl Facts {
         let at = |place: u32, of: usize| (place / of as u32, place % of as u32);
         let columns = self.columns.len();
         let there = |place: u32, of: usize| (place != NOWHERE).then(|| at(place, of));
-        let not_finite = there(verdict.not_finite, columns);
-        let no_rotation = there(verdict.no_rotation, self.rotations.len());
-        // Row by row, and in a row its numbers before its rotations.
-        match (not_finite, no_rotation) {
-            (Some((row, column)), None) => return Err(Refusal::NotFinite(row, column)),
-            (Some((row, column)), Some((other, _))) if row <= other => return Err(Refusal::NotFinite(row, column)),
-            (_, Some((row, rotation))) => return Err(Refusal::NoRotation(row, rotation)),
-            (None, None) => {}
+        // Row by row, and in a row its numbers before its rotations, and those before its poses.
+        let [numbers, rotations, poses] = [
+            there(verdict.not_finite, columns).map(|(row, column)| (row, Refusal::NotFinite(row, column))),
+            there(verdict.no_rotation, self.rotations.len()).map(|(row, index)| (row, Refusal::NoRotation(row, index))),
+            there(verdict.no_pose, self.poses.len()).map(|(row, index)| (row, Refusal::NoPose(row, index))),
+        ];
+        if let Some((_, refusal)) = [numbers, rotations, poses].into_iter().flatten().min_by_key(|(row, _)| *row) {
+            return Err(refusal);
         }
         let outside = there(verdict.outside, columns).filter(|_| !self.clamp);
         let refusal = (outside.map(|(row, column)| Refusal::Outside(row, column)))
@@ -143,21 +187,27 @@ pub struct Plans {
     plan: Memory,
     facts: Facts,
     state_width: u32,
-    _parts: [Memory; 2],
+    _parts: [Memory; 4],
 }
 
 impl Plans {
     /// Copies the plan of an encoder (`Encoder::facts`); `state_width` = values of a state vector.
     pub fn new(device: &Rc<Device>, facts: Facts, state_width: u32) -> Result<Plans, CudaError> {
-        let parts = [device.copy_of(&facts.columns)?, device.copy_of(&facts.rotations)?];
+        let Facts { scales, columns, rotations, poses, .. } = &facts;
+        let parts =
+            [device.copy_of(scales)?, device.copy_of(columns)?, device.copy_of(rotations)?, device.copy_of(poses)?];
         let plan = Plan {
-            columns: parts[0].address(),
-            rotations: parts[1].address(),
+            scales: parts[0].address(),
+            columns: parts[1].address(),
+            rotations: parts[2].address(),
+            poses: parts[3].address(),
             rows: facts.rows,
             width: facts.width,
-            count: facts.columns.len() as u32,
-            rotation_count: facts.rotations.len() as u32,
+            count: columns.len() as u32,
             state_width,
+            scale_rows: (scales.len() / columns.len()) as u32,
+            rotation_count: rotations.len() as u32,
+            pose_count: poses.len() as u32,
             unused: 0,
         };
         Ok(Plans { plan: device.copy_of(&[plan])?, facts, state_width, _parts: parts })
@@ -173,7 +223,8 @@ impl Plans {
         &self.facts
     }
 
-    /// Bytes that a chunk moves at least: latent and state read, rows written and read again, the verdict.
+    /// Bytes that a chunk moves at least: latent and state read, rows written and read again, the verdict. The plan is the same for all
+    /// chunks and stays in the cache.
     pub fn bytes(&self, number: Number) -> u64 {
         let Facts { columns, rows, width, .. } = &self.facts;
         let (latent, values) = (u64::from(rows * width), u64::from(*rows) * columns.len() as u64);

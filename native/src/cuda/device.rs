@@ -1,46 +1,39 @@
 //! One device: its context, one stream, memory, and the module of our kernels. Everything is ordered by the stream.
 
-use super::calls::{Calls, Code, Handle};
+use super::calls::{Calls, Handle};
+use super::context::Context;
+use super::stream::Stream;
 use super::{Address, CudaError, Params, Shape};
 use std::ffi::{CString, c_void};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
-/// The work of a stream does not wait for that of the default stream.
-const NON_BLOCKING: u32 = 1;
-
-/// A device that this thread has opened, with a stream of its own. It stays with its thread: the driver's context is the thread's.
+/// A device that this thread has opened, with a stream of its own. It stays with its thread, which has entered its context.
 pub struct Device {
-    calls: Calls,
-    device: i32,
-    stream: Handle,
+    /// Before the context that it is in.
+    stream: Arc<Stream>,
+    context: Arc<Context>,
 }
 
 impl Device {
     /// Device `index` of the driver at `path` (`libcuda.so.1` is the system's). Its context is the one that ONNX Runtime uses too.
     pub fn open(path: &Path, index: i32) -> Result<Rc<Device>, CudaError> {
-        let calls = Calls::open(path)?;
-        let absent = |code: Code| if Calls::is_no_device(code) { Err(CudaError::NoDevice(index)) } else { Ok(code) };
-        // SAFETY: the order that the driver asks for, with out pointers for one value each. 0 is the only flag of cuInit.
-        unsafe {
-            calls.check("cuInit", absent((calls.init)(0))?)?;
-            let (mut device, mut context) = (0, std::ptr::null_mut());
-            calls.check("cuDeviceGet", absent((calls.device_get)(&mut device, index))?)?;
-            calls.check("cuDevicePrimaryCtxRetain", (calls.context_retain)(&mut context, device))?;
-            let mut opened = Device { calls, device, stream: std::ptr::null_mut() };
-            opened.calls.check("cuCtxSetCurrent", (opened.calls.context_set)(context))?;
-            let created = (opened.calls.stream_create)(&mut opened.stream, NON_BLOCKING);
-            opened.calls.check("cuStreamCreate", created)?;
-            Ok(Rc::new(opened))
-        }
+        let context = Context::open(path, index)?;
+        context.enter()?;
+        Ok(Rc::new(Device { stream: Stream::new(&context)?, context }))
+    }
+
+    fn calls(&self) -> &Calls {
+        self.context.calls()
     }
 
     /// `bytes` of its memory, of any content.
     pub fn memory(self: &Rc<Self>, bytes: usize) -> Result<Memory, CudaError> {
         let mut address = 0;
         // SAFETY: an out pointer; this thread has the context.
-        let code = unsafe { (self.calls.memory_alloc)(&mut address, bytes.max(1)) };
-        match self.calls.check("cuMemAlloc", code) {
+        let code = unsafe { (self.calls().memory_alloc)(&mut address, bytes.max(1)) };
+        match self.calls().check("cuMemAlloc", code) {
             Err(CudaError::OutOfMemory(_)) => Err(CudaError::OutOfMemory(bytes)),
             Err(error) => Err(error),
             Ok(()) => Ok(Memory { device: self.clone(), address, bytes }),
@@ -51,17 +44,17 @@ impl Device {
     pub fn copy_of<T: Copy>(self: &Rc<Self>, values: &[T]) -> Result<Memory, CudaError> {
         let memory = self.memory(size_of_val(values))?;
         // SAFETY: the memory is as large as the values, which stay until the stream is through with them.
-        let code =
-            unsafe { (self.calls.copy_in)(memory.address, values.as_ptr().cast(), size_of_val(values), self.stream) };
-        self.calls.check("cuMemcpyHtoDAsync", code)?;
+        let code = unsafe {
+            (self.calls().copy_in)(memory.address, values.as_ptr().cast(), size_of_val(values), self.stream.handle())
+        };
+        self.calls().check("cuMemcpyHtoDAsync", code)?;
         self.wait()?;
         Ok(memory)
     }
 
     /// Waits for all work of the stream; an error of an earlier kernel comes out here.
     pub fn wait(&self) -> Result<(), CudaError> {
-        // SAFETY: the stream is this device's.
-        self.calls.check("cuStreamSynchronize", unsafe { (self.calls.stream_wait)(self.stream) })
+        self.stream.wait()
     }
 
     /// Puts a launch into the stream.
@@ -73,21 +66,10 @@ impl Device {
         let Shape { grid: [gx, gy, gz], block: [bx, by, bz] } = shape;
         let (params, extra) = (params.as_mut_ptr(), std::ptr::null_mut());
         // SAFETY: the caller vouches for the parameters; the function's module is kept by the function.
-        let code =
-            unsafe { (self.calls.launch)(function.handle, gx, gy, gz, bx, by, bz, 0, self.stream, params, extra) };
-        self.calls.check("cuLaunchKernel", code)
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        // SAFETY: made by `open`; memory and modules keep the device, so that they are gone. A failure here has no one to tell.
-        unsafe {
-            if !self.stream.is_null() {
-                (self.calls.stream_destroy)(self.stream);
-            }
-            (self.calls.context_release)(self.device);
-        }
+        let code = unsafe {
+            (self.calls().launch)(function.handle, gx, gy, gz, bx, by, bz, 0, self.stream.handle(), params, extra)
+        };
+        self.calls().check("cuLaunchKernel", code)
     }
 }
 
@@ -114,7 +96,7 @@ impl Memory {
         let mut values = vec![T::default(); len];
         let bytes = size_of_val(&values[..]);
         assert!(bytes <= self.bytes, "a read stays inside its memory");
-        let (calls, stream) = (&self.device.calls, self.device.stream);
+        let (calls, stream) = (self.device.calls(), self.device.stream.handle());
         // SAFETY: as many bytes as both have; the values stay until the stream is through with them.
         let code = unsafe { (calls.copy_out)(values.as_mut_ptr().cast(), self.address, bytes, stream) };
         calls.check("cuMemcpyDtoHAsync", code)?;
@@ -126,7 +108,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: allocated by `Device::memory`; cuMemFree waits for what uses it.
-        unsafe { (self.device.calls.memory_free)(self.address) };
+        unsafe { (self.device.calls().memory_free)(self.address) };
     }
 }
 
@@ -146,8 +128,8 @@ impl Module {
         }
         let mut handle = std::ptr::null_mut();
         // SAFETY: a fat binary says its own length; that it is whole is known from the digest of the executable's files.
-        let code = unsafe { (device.calls.module_load)(&mut handle, image.as_ptr().cast::<c_void>()) };
-        device.calls.check("cuModuleLoadData", code)?;
+        let code = unsafe { (device.calls().module_load)(&mut handle, image.as_ptr().cast::<c_void>()) };
+        device.calls().check("cuModuleLoadData", code)?;
         Ok(Rc::new(Module { device: device.clone(), handle }))
     }
 
@@ -156,8 +138,8 @@ impl Module {
         let text = CString::new(name).map_err(|_| CudaError::NoKernel(name.into()))?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: an out pointer, and a C string that lives through the call.
-        let code = unsafe { (self.device.calls.module_function)(&mut handle, self.handle, text.as_ptr()) };
-        self.device.calls.check("cuModuleGetFunction", code).map_err(|error| match error {
+        let code = unsafe { (self.device.calls().module_function)(&mut handle, self.handle, text.as_ptr()) };
+        self.device.calls().check("cuModuleGetFunction", code).map_err(|error| match error {
             CudaError::Call(_) => CudaError::NoKernel(name.into()),
             error => error,
         })?;
@@ -168,7 +150,7 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         // SAFETY: loaded by `load`; functions keep the module.
-        unsafe { (self.device.calls.module_unload)(self.handle) };
+        unsafe { (self.device.calls().module_unload)(self.handle) };
     }
 }
 

@@ -1,5 +1,8 @@
 //! A digest of memory, for tests that compare slots.
 
+use super::Episodes;
+use super::seats::Home;
+use crate::sync::lock;
 use std::hash::Hasher;
 
 /// FNV-1a, 64 bits: for comparing, not for security.
@@ -20,5 +23,31 @@ impl Hasher for Fnv {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+impl Episodes {
+    /// Latent frames of a slot, and a digest of their values that is the same wherever they lie; None while a run has it, or they move, or where a
+    /// device does not give them.
+    /// The replica waits meanwhile if it needs a slot: for tests.
+    pub fn look(&self, slot: usize) -> Option<(usize, u64)> {
+        let mut seats = lock(&self.seats);
+        if seats.slots[slot].taken || seats.is_moving(slot) {
+            return None;
+        }
+        let state = &mut seats.slots[slot];
+        let frames = state.frames;
+        let digest = match state.home {
+            Home::Nowhere => self.rows.digest(0, 0).ok()?,
+            Home::Place(place) => {
+                if let Some(write) = state.pending {
+                    self.carry_to(place, write).ok()?;
+                    state.pending = None;
+                }
+                self.rows.digest(place, frames).ok()?
+            }
+            Home::Parked { block, kept } => self.rows.digest_parked(kept, frames, state.pending, self.block(block)),
+        };
+        Some((frames, digest))
     }
 }

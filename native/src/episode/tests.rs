@@ -1,30 +1,67 @@
 //! Slots of episode memory: what is kept, what is not, and that slots do not overlap.
 
+use super::host::HostCache;
+use super::layout::Cache;
 use super::*;
+use crate::manifest::Dtype;
 use crate::replica::prove::ProofSlot;
 
-/// Slots of one cache `[2, tokens, 3]`, window 5 of 2 tokens, first 1, later 2.
-fn episodes(slots: usize) -> Episodes {
+/// Places of one cache `[2, tokens, 3]`, window 5 of 2 tokens, first 1, later 2.
+fn episodes(places: usize) -> Episodes {
+    seated(places, 0)
+}
+
+/// The same, and room for so many parked sessions.
+pub(super) fn seated(places: usize, parked: usize) -> Episodes {
+    let episodes = of_type(Dtype::F32, places, parked);
+    assert_eq!((episodes.slot_bytes(), episodes.len()), (2 * 2 * 7 * 3 * 4, places + parked));
+    episodes
+}
+
+fn of_type(dtype: Dtype, places: usize, parked: usize) -> Episodes {
+    lying(dtype, places, parked, |episodes| episodes.lie_on_host(None).unwrap())
+}
+
+/// The same, where `lie` says.
+pub(super) fn lying(dtype: Dtype, places: usize, parked: usize, lie: impl FnOnce(&Episodes)) -> Episodes {
     let facts = MemoryFacts { window: 5, tokens: 2, first: 1, later: 2 };
-    let cache = Cache {
-        name: "k".into(),
-        leads: 2,
-        width: 3,
-        committed: Block::locked(slots * 2 * 10 * 3).unwrap(),
-        staged: Block::locked(slots * 2 * 4 * 3).unwrap(),
-    };
-    Episodes { facts, caches: vec![cache], slots: (0..slots).map(|_| Mutex::default()).collect() }
+    let cache = Cache { name: "k".into(), leads: 2, width: 3, dtype };
+    let layout = Layout { facts, caches: vec![cache] };
+    let bytes = (parked * layout.bytes(7)) as u64;
+    let asked = Asked { places: Some(places), parked_bytes_max: Some(bytes) };
+    let episodes = Episodes::over(Rows::new(layout, places), asked);
+    lie(&episodes);
+    assert_eq!(episodes.seat(0, 0), Ok(Seating { places, parked }));
+    episodes
+}
+
+/// The rows of its one cache.
+fn rows(episodes: &mut Episodes) -> &mut HostCache {
+    &mut episodes.rows.host.get_mut().expect("rows on the host").0[0]
 }
 
 /// A run that writes `value` everywhere it may.
-fn run(episodes: &mut Episodes, slot: usize, value: f32, keep: bool) -> Pass {
-    assert!(episodes.take(slot));
-    episodes.begin(slot);
-    let pass = episodes.plan(slot).unwrap();
-    let len = 2 * 4 * 3;
-    episodes.caches[0].staged[slot * len..(slot + 1) * len].fill(value);
-    episodes.stage(slot, pass);
+pub(super) fn run(episodes: &mut Episodes, slot: usize, value: f32, keep: bool) -> Pass {
+    let pass = computed(episodes, slot, value);
     episodes.settle(slot, keep);
+    pass
+}
+
+/// A run that is not settled yet.
+pub(super) fn computed(episodes: &mut Episodes, slot: usize, value: f32) -> Pass {
+    assert!(episodes.take(slot));
+    begun(episodes, slot, value)
+}
+
+/// The replica's part of a run that has its slot.
+pub(super) fn begun(episodes: &mut Episodes, slot: usize, value: f32) -> Pass {
+    let place = episodes.begin(slot).unwrap();
+    let pass = episodes.plan(slot).unwrap();
+    let len = 2 * 4 * 3 * 4;
+    for bytes in rows(episodes).staged[place * len..(place + 1) * len].chunks_exact_mut(4) {
+        bytes.copy_from_slice(&value.to_ne_bytes());
+    }
+    episodes.stage(slot, pass).unwrap();
     pass
 }
 
@@ -65,13 +102,69 @@ fn what_is_not_kept_leaves_no_trace() {
 fn a_slot_has_one_user_and_is_forgotten_when_it_has_none() {
     let mut episodes = episodes(2);
     run(&mut episodes, 0, 1.0, true);
-    assert_eq!(episodes.held(), (1, 2 * 3 * 2 * 4));
+    assert_eq!(episodes.held(), Held { slots: 1, bytes: 2 * 3 * 2 * 4, ..Held::default() });
     assert!(episodes.take(0));
     assert!(!episodes.take(0) && !episodes.forget(0) && episodes.look(0).is_none());
     episodes.settle(0, true);
     assert!(episodes.forget(0));
-    assert_eq!((episodes.held(), episodes.plan(0).unwrap().entry), ((0, 0), Entry::First));
+    assert_eq!((episodes.held(), episodes.plan(0).unwrap().entry), (Held::default(), Entry::First));
     assert_eq!(episodes.plan(2), None);
+}
+
+#[test]
+fn values_of_two_bytes_take_half_of_the_memory_and_are_kept_whole() {
+    let mut half = of_type(Dtype::F16, 2, 0);
+    let mut place = 0;
+    for _ in 0..2 {
+        assert!(half.take(1));
+        place = half.begin(1).unwrap();
+        // Each token has bytes of its own.
+        for (at, byte) in rows(&mut half).staged[place * 48..][..48].iter_mut().enumerate() {
+            *byte = at as u8;
+        }
+        half.stage(1, half.plan(1).unwrap()).unwrap();
+        half.settle(1, true);
+    }
+    assert_eq!(half.begin(1), Ok(place));
+    assert_eq!(half.held(), Held { slots: 1, bytes: 3 * 2 * 3 * 2 * 2, ..Held::default() });
+    // Each lead has a frame of 2 tokens, then two of them, of 6 bytes a token.
+    let kept = |lead: u8| (0..12).chain(0..24).map(move |at| lead * 24 + at);
+    let expected = |lead: u8| kept(lead).chain(std::iter::repeat_n(0, 24));
+    assert_eq!(
+        rows(&mut half).committed[place * 120..][..120].to_vec(),
+        expected(0).chain(expected(1)).collect::<Vec<_>>()
+    );
+}
+
+/// A mask hides rows by a weight of 0, and 0 times infinity is not a number: of another session's rows too.
+#[test]
+fn rows_that_are_not_finite_are_never_committed() {
+    let mut episodes = episodes(1);
+    for bad in [f32::NAN, f32::NEG_INFINITY] {
+        run(&mut episodes, 0, 1.0, true);
+        let before = episodes.look(0);
+        assert!(episodes.take(0));
+        let place = episodes.begin(0).unwrap();
+        let pass = episodes.plan(0).unwrap();
+        // The last value of the second lead of those that the run has written.
+        let (lead, last) = (4 * 3 * 4, (pass.written * 2 * 3 - 1) * 4);
+        let staged = &mut rows(&mut episodes).staged[place * 2 * lead..][..2 * lead];
+        staged.fill(0);
+        staged[lead + last..][..4].copy_from_slice(&bad.to_ne_bytes());
+        assert_eq!(episodes.stage(0, pass), Err("the rows of k for its memory are not finite".into()));
+        // Also if somebody would keep it.
+        episodes.settle(0, true);
+        assert_eq!(episodes.look(0), before);
+        assert!(episodes.forget(0));
+    }
+    // What is behind the rows that count is the next run's.
+    assert!(episodes.take(0));
+    let place = episodes.begin(0).unwrap();
+    let pass = episodes.plan(0).unwrap();
+    let written = pass.written * 2 * 3 * 4;
+    rows(&mut episodes).staged[place * 96..][..48].fill(0);
+    rows(&mut episodes).staged[place * 96 + written..][..4].copy_from_slice(&f32::NAN.to_ne_bytes());
+    assert_eq!(episodes.stage(0, pass), Ok(()));
 }
 
 #[test]
@@ -96,7 +189,8 @@ fn a_panic_in_a_proof_leaves_its_slot_free_and_empty() {
     let proof = || {
         let _slot = ProofSlot::of(&episodes).unwrap();
         assert!(episodes.take(0));
-        episodes.stage(0, episodes.plan(0).unwrap());
+        episodes.begin(0).unwrap();
+        episodes.stage(0, episodes.plan(0).unwrap()).unwrap();
         std::panic::resume_unwind(Box::new("in the run"));
     };
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(proof)).is_err());

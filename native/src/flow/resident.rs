@@ -1,11 +1,12 @@
-//! Which caches stay on the device, from the graph that writes them to the last step that reads them.
+//! Which caches stay on the device, from the graph that writes them to the last step that reads them, and whether episode memory does.
 
-use super::Graphs;
+use super::{Files, Graphs, Whole};
 use crate::graph::Home;
 use crate::manifest::{self, Graph as GraphSpec, Role};
+use crate::onnx::unroll::unread;
 use crate::weights::Loaded;
-use ort::session::Session;
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Names of prefill's caches that every graph writes and reads in `home`. One that a graph computes with on the CPU goes through the
@@ -26,7 +27,7 @@ pub(super) fn residents<'a>(
     for (spec, session) in graphs {
         let (Some(spec), Some(session)) = (spec, session) else { continue };
         for (ports, given) in [(&spec.inputs, true), (&spec.outputs, false)] {
-            let elsewhere = elsewhere(session.get(), home, given)?;
+            let elsewhere = home.elsewhere(session.get(), given)?;
             for port in ports.iter().filter(|port| elsewhere.contains(&port.name)) {
                 names.remove(port.from.as_ref().unwrap_or(&port.name).as_str());
             }
@@ -35,9 +36,35 @@ pub(super) fn residents<'a>(
     Ok(names)
 }
 
-/// Inputs or outputs of a session that do not lie in `home`.
-fn elsewhere(session: &Session, home: Home, given: bool) -> Result<HashSet<String>, String> {
-    let ports = if given { session.inputs() } else { session.outputs() };
-    let held = home.holds(session, given)?;
-    Ok(ports.iter().zip(held).filter(|(_, held)| !held).map(|(port, _)| port.name().to_string()).collect())
+/// An error where a graph computes with episode memory on the CPU: it is a sentence that names the cache. An input that a graph does not
+/// read has a place there too, and keeps whatever it is bound to. `files`: what the sessions were made of.
+pub fn memory_resides(
+    specs: &manifest::Graphs,
+    sessions: &Graphs<Arc<Loaded>>,
+    (files, whole): (&Files, Option<&Whole>),
+    home: Home,
+) -> Result<(), String> {
+    let made = whole.map(|whole| &whole.model[..]);
+    let graphs = [
+        (Some(&specs.prefill), Some(&sessions.prefill), Some(&files.prefill), None),
+        (specs.extend.as_ref(), sessions.extend.as_ref(), files.extend.as_ref(), None),
+        (Some(&specs.denoise), Some(&sessions.denoise), Some(&files.denoise), made),
+    ];
+    for (spec, session, path, made) in graphs {
+        let (Some(spec), Some(session), Some(path)) = (spec, session, path) else { continue };
+        for (ports, given) in [(&spec.inputs, true), (&spec.outputs, false)] {
+            let elsewhere = home.elsewhere(session.get(), given)?;
+            let remembered = ports.iter().filter(|port| matches!(port.role, Role::Memory | Role::Block));
+            let mut gone = remembered.filter(|port| elsewhere.contains(&port.name)).peekable();
+            let mut unread_here = HashSet::new();
+            if given && gone.peek().is_some() {
+                let read = |path: &Path| std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
+                unread_here = made.map_or_else(|| unread(&read(path)?), unread)?;
+            }
+            if let Some(port) = gone.find(|port| !unread_here.contains(&port.name)) {
+                return Err(format!("{} has {} on the CPU", spec.file, port.name));
+            }
+        }
+    }
+    Ok(())
 }

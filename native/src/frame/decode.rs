@@ -8,6 +8,7 @@ use crate::resize::{Resizer, SLACK};
 use crate::status::Status;
 use crate::sync::lock;
 use crate::ticket::Ticket;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// What a decode thread owns.
@@ -34,8 +35,9 @@ impl Worker {
         let Some(slot) = pending else { return (Status::Cancelled, slots.give_up(ticket)) };
         let mut data = lock(&slot.data);
         let FrameData { jpeg, jpeg_len, tensor, done, .. } = &mut *data;
+        let spec = &slots.specs[slot.camera.load(Ordering::Relaxed)];
         let begun = Instant::now();
-        let status = match self.tensor(&slots.spec, &jpeg[..*jpeg_len], tensor) {
+        let status = match self.frame(spec, &jpeg[..*jpeg_len], tensor) {
             Ok(()) => Status::Ok,
             Err(reason) => {
                 lock(&slot.error).set(format_args!("{reason}"));
@@ -49,12 +51,21 @@ impl Worker {
         (status, slots.ended(ticket, status, spent_us))
     }
 
+    /// JPEG → RGB → resized, as the graphs take it: `spec.bytes()`. The error is a sentence part.
+    pub(crate) fn frame(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut Block<u8>) -> Result<(), String> {
+        self.resized(jpeg, |resizer, rgb, source| spec.write(resizer, rgb, source, tensor))
+    }
+
     /// JPEG → RGB → resized, normalised `[3, height, width]`. The error is a sentence part.
     pub fn tensor(&mut self, spec: &FrameSpec, jpeg: &[u8], tensor: &mut [f32]) -> Result<(), String> {
+        self.resized(jpeg, |resizer, rgb, source| spec.fill(resizer, rgb, source, tensor))
+    }
+
+    fn resized(&mut self, jpeg: &[u8], write: impl FnOnce(&mut Resizer, &[u8], (usize, usize))) -> Result<(), String> {
         let Header { width, height, .. } = self.pixels(jpeg)?;
         let source = (width as usize, height as usize);
         let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
-        spec.fill(&mut self.resizer, rgb, source, tensor);
+        write(&mut self.resizer, rgb, source);
         if source.0 * source.1 * 3 > RGB_KEEP_BYTES {
             self.rgb.release_beyond(RGB_KEEP_BYTES);
         }

@@ -1,10 +1,13 @@
 //! Memory of a device, as ONNX Runtime's provider for it gives it out.
 
 use super::check;
+use super::feed::copy;
 use super::turn::Turns;
+use super::value::Value;
 use ort::AsPointer;
 use ort::session::{Session, SharedSessionInner};
 use ort::sys::{self, OrtAllocator, OrtMemoryInfo};
+use std::collections::HashSet;
 use std::ffi::{CStr, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
@@ -24,9 +27,16 @@ impl Home {
     /// The memory of the process: of the CPU provider, and of a device that the CPU plays.
     pub const HOST: Home = Home { name: c"Cpu", id: 0, turns: Turns::Free };
 
-    /// Which inputs (`given`) or outputs of a session lie in this memory, by their number. The others are read and written elsewhere:
-    /// a tensor of this memory would be copied when it is bound.
-    pub fn holds(self, session: &Session, given: bool) -> Result<Vec<bool>, String> {
+    /// Names of the inputs (`given`) or outputs of a session that do not lie in this memory. They are read and written where they are: a
+    /// tensor of this memory would be copied when it is bound.
+    pub fn elsewhere(self, session: &Session, given: bool) -> Result<HashSet<String>, String> {
+        let ports = if given { session.inputs() } else { session.outputs() };
+        let held = self.holds(session, given)?;
+        Ok(ports.iter().zip(held).filter(|(_, held)| !held).map(|(port, _)| port.name().to_string()).collect())
+    }
+
+    /// Which of them lie here, by their number.
+    fn holds(self, session: &Session, given: bool) -> Result<Vec<bool>, String> {
         let api = ort::api();
         let ports = if given { session.inputs().len() } else { session.outputs().len() };
         let mut places: Vec<*const OrtMemoryInfo> = vec![null(); ports];
@@ -45,7 +55,7 @@ impl Home {
     }
 
     /// What a value in this memory is described with.
-    pub(super) fn info(self) -> Result<Info, String> {
+    pub fn info(self) -> Result<Info, String> {
         let mut info = null_mut();
         let (kind, class) = (sys::OrtAllocatorType::OrtDeviceAllocator, sys::OrtMemType::OrtMemTypeDefault);
         // SAFETY: a C string and an out pointer for one object, released in Drop.
@@ -55,7 +65,12 @@ impl Home {
 }
 
 /// An owned description of memory.
-pub(super) struct Info(*mut OrtMemoryInfo);
+pub struct Info(*mut OrtMemoryInfo);
+
+// SAFETY: it is read alone, and has no tie to a thread.
+unsafe impl Send for Info {}
+// SAFETY: as above.
+unsafe impl Sync for Info {}
 
 impl Info {
     /// Valid as long as this.
@@ -68,6 +83,24 @@ impl Drop for Info {
     fn drop(&mut self) {
         // SAFETY: made in `Home::info`, released once.
         unsafe { (ort::api().ReleaseMemoryInfo)(self.0) };
+    }
+}
+
+const BYTE: sys::ONNXTensorElementDataType = sys::ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8;
+
+/// One run of a session with the input `x` and the output `y`, which ends when both may be used again.
+fn pass(session: &Session, x: &Value, y: &Value) -> Result<(), String> {
+    let (api, mut binding, session) = (ort::api(), null_mut(), session.ptr().cast_mut());
+    // SAFETY: a live session, C strings, values that live through the run, and an object that is released once.
+    unsafe {
+        check((api.CreateIoBinding)(session, &mut binding))?;
+        let ran = check((api.BindInput)(binding, c"x".as_ptr(), x.pointer()))
+            .and_then(|()| check((api.BindOutput)(binding, c"y".as_ptr(), y.pointer())))
+            .and_then(|()| check((api.SynchronizeBoundInputs)(binding)))
+            .and_then(|()| check((api.RunWithBinding)(session, null(), binding)))
+            .and_then(|()| check((api.SynchronizeBoundOutputs)(binding)));
+        (api.ReleaseIoBinding)(binding);
+        ran
     }
 }
 
@@ -100,6 +133,50 @@ impl DeviceBlock {
             let block = DeviceBlock { start, bytes, allocator, turns: home.turns, session: Some(session.inner()) };
             got.map(|()| block).map_err(|error| format!("no {bytes} bytes of the device's memory: {error}"))
         }
+    }
+
+    /// A block with these values, of which nothing is read any more when this returns.
+    pub fn of(session: &Session, home: Home, values: &[u8]) -> Result<DeviceBlock, String> {
+        let block = DeviceBlock::new(session, home, values.len())?;
+        let (host, device, dims) = (Home::HOST.info()?, home.info()?, [values.len() as i64]);
+        // SAFETY: as many bytes on both sides; both outlive the call, which only reads those of the host.
+        let [from, to] = unsafe {
+            [
+                Value::at(&host, values.as_ptr().cast_mut().cast(), values.len(), (&dims, BYTE))?,
+                Value::at(&device, block.start, values.len(), (&dims, BYTE))?,
+            ]
+        };
+        let turn = home.turns.wait();
+        let copied = copy(&[from.pointer()], &mut [to.pointer()]);
+        // Before the block is dropped, which waits for its own.
+        drop(turn);
+        match copied {
+            // A block of WebGPU is a handle, of which no part can be named.
+            Err(_) if home.turns == Turns::Free => block.fill(session, home, values)?,
+            copied => copied?,
+        }
+        Ok(block)
+    }
+
+    /// The values by runs of `session`, whose graph gives bytes out as they come in. Its provider has a way into its own memory also where
+    /// the environment knows of none (`CopyTensors` asks that of a provider's library which was registered there). Each piece lies in the
+    /// device's memory a second time while it is copied. **No GPU has run this yet.**
+    fn fill(&self, session: &Session, home: Home, values: &[u8]) -> Result<(), String> {
+        const PIECE_BYTES: usize = 64 << 20;
+        let (host, device) = (Home::HOST.info()?, home.info()?);
+        for (at, piece) in values.chunks(PIECE_BYTES).enumerate() {
+            let dims = [piece.len() as i64];
+            // SAFETY: as many bytes on both sides, inside of the values and of this block; a run only reads its input.
+            let [from, to] = unsafe {
+                let start = self.start.cast::<u8>().add(at * PIECE_BYTES).cast();
+                [
+                    Value::at(&host, piece.as_ptr().cast_mut().cast(), piece.len(), (&dims, BYTE))?,
+                    Value::at(&device, start, piece.len(), (&dims, BYTE))?,
+                ]
+            };
+            pass(session, &from, &to)?;
+        }
+        Ok(())
     }
 
     /// The address in the device's memory, or the handle of a buffer: not for the host to read.

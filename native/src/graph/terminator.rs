@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// The options of a replica's runs.
 pub struct Terminator(pub(super) *mut OrtRunOptions);
 
-// SAFETY: the options are only touched through SetTerminate and UnsetTerminate, which ONNX Runtime allows from any thread.
+// SAFETY: other threads touch the options only through SetTerminate and UnsetTerminate, which ONNX Runtime allows from any thread; their
+// entries are the replica's alone, which writes them between its runs.
 unsafe impl Send for Terminator {}
 // SAFETY: as above.
 unsafe impl Sync for Terminator {}

@@ -1,5 +1,6 @@
 //! How columns are normalised, and their statistics from `norm.json`.
 
+use crate::cuda::chunk as cuda;
 use serde::Deserialize;
 
 #[derive(Deserialize, Clone, Copy, PartialEq)]
@@ -84,14 +85,25 @@ impl Scale {
         Scale { factor, offset, clip }
     }
 
-    /// Factor and offset of a value that is not clipped.
-    pub(crate) fn unclipped(&self) -> Option<(f64, f64)> {
-        (self.clip == (f64::NEG_INFINITY, f64::INFINITY)).then_some((self.factor, self.offset))
+    /// For a device.
+    pub(crate) fn facts(&self) -> cuda::Scale {
+        let Scale { factor, offset, clip: (low, high) } = *self;
+        cuda::Scale { factor, offset, low, high }
+    }
+
+    /// Of a velocity's values: what it moves in `dt` seconds.
+    pub(crate) fn over(self, dt: f64) -> Scale {
+        Scale { factor: self.factor * dt, offset: self.offset * dt, clip: self.clip }
     }
 
     /// Robot units to the model's, clipped.
     pub fn model(&self, robot: f32) -> f64 {
-        ((f64::from(robot) - self.offset) / self.factor).clamp(self.clip.0, self.clip.1)
+        self.model_of(f64::from(robot))
+    }
+
+    /// The same of a value that is not rounded to 32 bits.
+    pub fn model_of(&self, robot: f64) -> f64 {
+        ((robot - self.offset) / self.factor).clamp(self.clip.0, self.clip.1)
     }
 
     /// The model's units, clipped, to the robot's.

@@ -4,7 +4,9 @@ use super::Model;
 use super::place::Wanted;
 use crate::chunk::Encoder;
 use crate::completion::Completions;
-use crate::episode::Episodes;
+use crate::devices::Devices;
+use crate::episode::{Asked, Episodes};
+use crate::fault::status_of;
 use crate::flow::Files;
 use crate::frame::{FrameSlots, FrameSpec, Worker};
 use crate::graph::Terminator;
@@ -42,53 +44,65 @@ pub struct Host {
     pub frames_max: usize,
     /// Told of everything that ends.
     pub completions: Arc<Completions>,
+    /// The devices of all models.
+    pub devices: Devices,
 }
 
 impl Model {
     /// Loads the model that `ticket` names and proves it on every replica. Blocks: called on a thread of its own.
     pub fn load(plan: &str, ticket: Ticket, host: &Host) -> Result<Arc<Model>, Failure> {
-        let fail = |text: String| Failure::new(Status::Load, text);
-        let LoadPlan { mut manifest, files, device, replicas, threads, slots, run_ms_max, counted, gpu } =
-            serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
-        manifest.check().map_err(fail)?;
+        let fail = |text: String| Failure::new(status_of(&text, Status::Load), text);
+        let bad = |text: String| Failure::new(status_of(&text, Status::BadBundle), text);
+        let LoadPlan {
+            mut manifest,
+            files,
+            device,
+            replicas,
+            threads,
+            slots,
+            parked_bytes_max,
+            run_ms_max,
+            counted,
+            gpu,
+        } = serde_json::from_str(plan).map_err(|error| Failure::new(Status::Misuse, format!("load plan: {error}")))?;
+        manifest.check().map_err(bad)?;
         let path = |file: &str| {
             files.get(file).map(PathBuf::from).ok_or_else(|| fail(format!("the load plan has no path for {file}")))
         };
         let stats: NormStats = std::fs::read_to_string(path(&manifest.norm)?)
-            .map_err(|error| fail(format!("{}: {error}", manifest.norm)))
-            .and_then(|text| {
-                serde_json::from_str(&text).map_err(|error| fail(format!("{}: {error}", manifest.norm)))
-            })?;
+            .map_err(|error| bad(format!("{}: {error}", manifest.norm)))
+            .and_then(|text| serde_json::from_str(&text).map_err(|error| bad(format!("{}: {error}", manifest.norm))))?;
         let tokenizer = path(&manifest.tokenizer)?;
-        let prompt = Prompt::load(&mut manifest, &stats.state, &tokenizer).map_err(fail)?;
-        let encoder = Encoder::new(&manifest, &stats.action).map_err(fail)?;
-        let noise_key = noise::key(&manifest.export_id).ok_or_else(|| fail("export_id is not hexadecimal".into()))?;
+        let prompt = Prompt::load(&mut manifest, &stats.state, &tokenizer).map_err(bad)?;
+        let encoder = Encoder::new(&manifest, &stats.action).map_err(bad)?;
+        let noise_key = noise::key(&manifest.export_id).ok_or_else(|| bad("export_id is not hexadecimal".into()))?;
         let place_index = ticket.index(Kind::Model).expect("a model's ticket");
         let slots_max = if counted { host.frames_max } else { 2 * manifest.frames_max() };
         let count = frame_slots(&manifest, slots_max)?;
-        let frames = FrameSlots::new(FrameSpec::new(&manifest.image), place_index, count, counted).map_err(fail)?;
+        let frames = FrameSlots::new(FrameSpec::of(&manifest), place_index, count, counted).map_err(fail)?;
         let graphs = &manifest.graphs;
         let prefill = path(&graphs.prefill.file)?;
         let extend = graphs.extend.as_ref().map(|extend| path(&extend.file)).transpose()?;
         let denoise = path(&graphs.denoise.file)?;
         let graph_files = Files { prefill, extend, denoise };
         let replicas = replicas.max(1) as usize;
+        let asked = Asked { places: slots, parked_bytes_max: parked_bytes_max.map(|bytes| bytes / replicas as u64) };
         let episodes: Vec<Arc<Episodes>> = match manifest.memory {
             Some(facts) => (0..replicas)
-                .map(|_| Episodes::new(&manifest, facts, slots).map(Arc::new))
+                .map(|_| Episodes::new(&manifest, facts, asked).map(Arc::new))
                 .collect::<Result<_, _>>()
-                .map_err(fail)?,
+                .map_err(bad)?,
             None => Vec::new(),
         };
         let has_state = |graph: &Graph| graph.inputs.iter().any(|port| port.role == Role::State);
         let state_tokens =
             [Some(&graphs.prefill), graphs.extend.as_ref(), Some(&graphs.denoise)].into_iter().flatten().any(has_state);
-        let echo = device == "echo";
-        let vectors = if echo { None } else { Some(Arc::new(vectors(&manifest, &files, host).map_err(fail)?)) };
+        let echo = device.is_echo();
+        let vectors = if echo { None } else { Some(Arc::new(vectors(&manifest, &files, host).map_err(bad)?)) };
         if !echo {
             runtime::open(&host.runtime).map_err(fail)?;
         }
-        let weights = if echo { Weights::none() } else { Weights::open(&manifest, &files).map_err(fail)? };
+        let weights = if echo { Weights::none() } else { Weights::open(&manifest, &files).map_err(bad)? };
         let running = (0..replicas)
             .map(|_| {
                 let terminator = if echo { None } else { Some(Terminator::new()?) };
@@ -112,11 +126,14 @@ impl Model {
             completions: host.completions.clone(),
             closing: AtomicBool::new(false),
             placement: OnceLock::new(),
+            hardware: OnceLock::new(),
+            lanes: OnceLock::new(),
+            leaving: (0..replicas).map(|_| AtomicBool::new(false)).collect(),
             threads: Mutex::new(Vec::new()),
             watchdog: Mutex::new(None),
             manifest,
         });
-        let threads = Threads::new(threads, replicas);
+        let threads = Threads::new(threads, device.on_processor(replicas));
         let large = !weights.is_empty();
         model.place(
             &Wanted { files: graph_files, weights: Arc::new(weights), device: &device, threads, gpu, vectors },
@@ -141,9 +158,13 @@ impl Model {
 /// Frame slots of a model: as many as the engine was opened with, or fewer if their tensors would take more than
 /// `FRAME_BYTES_MAX`.
 fn frame_slots(manifest: &Manifest, most: usize) -> Result<usize, Failure> {
-    let fit = FRAME_BYTES_MAX / (manifest.frame_values() * size_of::<f32>());
+    let bytes = FrameSpec::of(manifest).iter().map(FrameSpec::bytes).max().unwrap_or(1);
+    let fit = FRAME_BYTES_MAX / bytes;
     if fit < manifest.frames_max() {
-        return Err(Failure::new(Status::Load, "the frames of one observation take more memory than all frames may"));
+        return Err(Failure::new(
+            Status::OutOfMemory,
+            "the frames of one observation take more memory than all frames may",
+        ));
     }
     Ok(fit.min(most))
 }

@@ -1,40 +1,38 @@
-//! Finds the device that a model runs on: the first on which every replica can be opened and computes the bundle's parity vectors.
+//! Finds the devices that a model runs on: those of its list, one for each replica, or the first single one on which every replica can be
+//! opened and computes the bundle's parity vectors.
 
-use super::{Model, Placement, Refused};
-use crate::driver;
-use crate::engines;
-use crate::flow::{Files, Network};
-use crate::graph::{Copies, Reach, Turns};
+use super::open::{Opened, Opening};
+use super::{Model, Placement, Refused, Seated};
+use crate::card::CardUse;
+use crate::devices::{Hardware, Works};
+use crate::fault::status_of;
+use crate::flow::{Files, Network, Way};
+use crate::graph::Copies;
+use crate::manifest::Wish;
 use crate::model::Host;
 use crate::parity::Vectors;
 use crate::provider::{self, GpuOptions};
-use crate::rehearsal::{self, Rehearsal};
-use crate::replica::{Proof, Replica};
-use crate::runtime::{self, Beside, Device, Providers, Threads};
+use crate::rehearsal;
+use crate::room::Room;
+use crate::runtime::{self, Device, Runtime, Threads};
 use crate::status::{Failure, Status};
-use crate::sync::lock;
-use crate::thread;
-use crate::weights::Weights;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use crate::weights::{Tally, Weights};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// How long the replicas of a device may take for their first runs. A provider that compiles the graphs first takes minutes.
 const PROOF_MAX: Duration = Duration::from_secs(600);
 
-/// Why the replicas do not serve.
-enum Unproved {
-    /// The device cannot be used, or computes wrongly: a sentence.
-    Refused(String),
-    /// A first run does not end.
-    Hangs,
-}
-
-impl From<String> for Unproved {
-    fn from(reason: String) -> Unproved {
-        Unproved::Refused(reason)
-    }
+/// Why replicas do not serve.
+pub(super) enum Unproved {
+    /// The device of a replica cannot be used, or computes wrongly: its number, and a sentence.
+    Refused(usize, String),
+    /// The first run of a replica does not end.
+    Hangs(usize),
+    /// No thread can be made: a sentence.
+    Unstarted(String),
+    /// The device of a replica is lost or drained: its number, and a sentence.
+    Closed(usize, String),
 }
 
 /// What to run, and where.
@@ -43,8 +41,8 @@ pub(super) struct Wanted<'a> {
     pub(super) files: Files,
     /// What the graphs keep outside of them.
     pub(super) weights: Arc<Weights>,
-    /// The word of the configuration.
-    pub(super) device: &'a str,
+    /// The words of the configuration.
+    pub(super) device: &'a Wish,
     /// Threads inside one run.
     pub(super) threads: Threads,
     /// How it runs on a GPU.
@@ -53,50 +51,121 @@ pub(super) struct Wanted<'a> {
     pub(super) vectors: Option<Arc<Vectors>>,
 }
 
+/// Where its replicas run, if they are proved there.
+struct Proved {
+    names: Vec<String>,
+    differences: Vec<f32>,
+    found: Found,
+    weights: Tally,
+}
+
+/// How a flow is run and why not as one graph, what its tensors take, and what the replica with the most of them there has of the driver.
+#[derive(Default)]
+struct Found {
+    flow: Way,
+    flow_reason: Option<String>,
+    device_bytes: usize,
+    copies: Copies,
+    card: Option<CardUse>,
+}
+
+impl Found {
+    fn of(network: &mut Network, flow_reason: Option<String>) -> Found {
+        let (device_bytes, copies) = network.traffic();
+        Found { flow: network.way(), flow_reason, device_bytes, copies, card: network.card_use().cloned() }
+    }
+}
+
+impl Wish {
+    /// Whether it is the device that runs no model.
+    pub(super) fn is_echo(&self) -> bool {
+        matches!(self, Wish::One(word) if word == "echo")
+    }
+
+    /// The devices to try, in order: each time one for every replica. The sentence says which word is not known.
+    pub(super) fn tries(&self, replicas: usize) -> Result<Vec<Vec<Device>>, String> {
+        let known = |word: &str| {
+            Device::candidates(word)
+                .ok_or_else(|| format!("unknown device '{word}', expected auto, cpu, cuda:N, tensorrt:N or webgpu:N"))
+        };
+        match self {
+            Wish::One(word) => Ok(known(word)?.into_iter().map(|device| vec![device; replicas]).collect()),
+            Wish::Each(words) if words.len() == replicas => {
+                let one = |word: &String| match known(word)?[..] {
+                    [device] => Ok(device),
+                    _ => Err(format!("'{word}' stands in a list of devices, which names one for each replica")),
+                };
+                Ok(vec![words.iter().map(one).collect::<Result<_, _>>()?])
+            }
+            Wish::Each(words) => Err(format!("{} devices for {replicas} replicas", words.len())),
+        }
+    }
+
+    /// Of its replicas those that may compute on the processor at the same time.
+    pub(super) fn on_processor(&self, replicas: usize) -> usize {
+        match self {
+            Wish::One(_) => replicas,
+            Wish::Each(words) => words.iter().filter(|word| *word == "cpu").count().max(1),
+        }
+    }
+}
+
 impl Model {
-    /// Starts the replicas on the first device that is right. Those refused before it are kept with their reasons.
+    /// Starts the replicas on the first devices that are right. Those refused before are kept with their reasons.
     pub(super) fn place(self: &Arc<Model>, wanted: &Wanted<'_>, host: &Host) -> Result<(), Failure> {
         let fail = |text: String| Failure::new(Status::Load, text);
-        if wanted.device == "echo" {
-            let networks = self.running.iter().map(|_| None).collect();
-            return match self.start(networks, None, PROOF_MAX) {
-                Ok(_) => {
-                    self.settle("echo".into(), Vec::new(), Vec::new(), Default::default());
-                    Ok(())
+        let replicas = self.running.len();
+        if wanted.device.is_echo() {
+            let on_host = self.episodes.iter().try_for_each(|episodes| episodes.lie_on_host(None));
+            on_host.map_err(|text| Failure::new(status_of(&text, Status::Load), text))?;
+            return match self.start((0..replicas).map(|_| None).collect(), None, &[], PROOF_MAX) {
+                Ok((differences, _)) => {
+                    let seated = self.seat(&[], None)?;
+                    let names = vec!["echo".into(); replicas];
+                    let (found, weights) = Default::default();
+                    self.settle(Proved { names, differences, found, weights }, seated, Vec::new(), host)
                 }
-                Err(Unproved::Refused(reason)) => Err(fail(reason)),
-                Err(Unproved::Hangs) => Err(fail("its thread does not start".into())),
+                Err(Unproved::Refused(_, reason) | Unproved::Closed(_, reason) | Unproved::Unstarted(reason)) => {
+                    Err(fail(reason))
+                }
+                Err(Unproved::Hangs(_)) => Err(fail("its thread does not start".into())),
             };
         }
-        let candidates = (Device::candidates(wanted.device)).ok_or_else(|| {
-            fail(format!("unknown device '{}', expected auto, cpu, cuda:N, tensorrt:N or webgpu:N", wanted.device))
-        })?;
+        let tries = wanted.device.tries(replicas).map_err(fail)?;
         let runtime = runtime::open(&host.runtime).map_err(fail)?;
         let mut refused: Vec<Refused> = Vec::new();
-        for device in candidates {
-            let played = rehearsal::of(&device.name()).is_some();
-            let unfit =
-                (wanted.device == "auto" && !played).then(|| self.unfit_for_auto(device, &wanted.gpu)).flatten();
-            if let Some(reason) = unfit {
-                refused.push(Refused { device: device.name(), reason });
+        let mut status = Status::Load;
+        for devices in tries {
+            if let Some(reason) = self.passed_over(wanted, &devices) {
+                refused.push(Refused { device: devices[0].name(), reason });
                 continue;
             }
             runtime.forget_logged();
-            let most = rehearsal::of(&device.name()).and_then(|rehearsal| rehearsal.proof_ms_max);
-            let most = most.map_or(PROOF_MAX, Duration::from_millis);
-            let proved = (self.networks(runtime, wanted, device)).map_err(Unproved::Refused).and_then(|networks| {
-                let traffic = networks.first().and_then(Option::as_ref).map(Network::traffic).unwrap_or_default();
-                Ok((traffic, self.start(networks, wanted.vectors.clone(), most)?))
-            });
-            match proved {
-                Ok((traffic, differences)) => {
-                    self.settle(device.name(), refused, differences, traffic);
-                    return Ok(());
+            match self.try_on(runtime, wanted, &devices, host) {
+                Ok((proved, room)) => {
+                    let seated = self.seat(&devices, room)?;
+                    return self.settle(proved, seated, refused, host);
                 }
-                Err(Unproved::Refused(reason)) => refused.push(Refused { device: device.name(), reason }),
+                Err(Unproved::Refused(replica, reason)) => {
+                    let device = devices[replica];
+                    // The CPU is what a bundle is made for: what it does not compute is not the device's fault.
+                    let otherwise = if device == Device::Cpu { Status::BadBundle } else { Status::Load };
+                    status = status_of(&reason, otherwise);
+                    let hardware = host.devices.named(&device.name());
+                    // Whichever run met it: other models there are told before they lose a chunk.
+                    if status == Status::DeviceLost && hardware.can_fail() {
+                        hardware.lose(&reason);
+                    }
+                    refused.push(Refused { device: device.name(), reason });
+                }
+                Err(Unproved::Closed(replica, reason)) => {
+                    status = status_of(&reason, Status::Load);
+                    refused.push(Refused { device: devices[replica].name(), reason });
+                }
+                Err(Unproved::Unstarted(reason)) => return Err(fail(reason)),
                 // Its thread may go on at any time, on the memory of this model: no other device is tried with it.
-                Err(Unproved::Hangs) => {
-                    let ms = most.as_millis();
+                Err(Unproved::Hangs(replica)) => {
+                    let (device, ms) = (devices[replica], proof_max(&devices).as_millis());
                     return Err(fail(format!(
                         "{}: its first runs had not ended after {ms} ms; name another device, or correct this one",
                         device.name()
@@ -106,155 +175,150 @@ impl Model {
         }
         let tried: Vec<String> =
             refused.iter().map(|Refused { device, reason }| format!("{device}: {reason}")).collect();
-        Err(fail(format!("{}; name another device, or correct this one", tried.join(". "))))
+        Err(Failure::new(status, format!("{}; {}", tried.join(". "), advice(status))))
     }
 
-    fn settle(&self, device: String, refused: Vec<Refused>, parity: Vec<f32>, traffic: (usize, Copies)) {
+    /// Why `auto` does not try the device; those that are named are tried.
+    fn passed_over(&self, wanted: &Wanted<'_>, devices: &[Device]) -> Option<String> {
+        let (Wish::One(word), [device, ..]) = (wanted.device, devices) else { return None };
+        if word != "auto" || rehearsal::of(&device.name()).is_some() {
+            return None;
+        }
+        provider::fits(*device, &wanted.gpu).err().or_else(|| device.unfit_for_auto())
+    }
+
+    /// Opens and proves the replicas, each on its device.
+    fn try_on(
+        self: &Arc<Model>,
+        runtime: &Runtime,
+        wanted: &Wanted<'_>,
+        devices: &[Device],
+        host: &Host,
+    ) -> Result<(Proved, Option<Room>), Unproved> {
+        let names: Vec<String> = devices.iter().map(|device| device.name()).collect();
+        for (replica, name) in names.iter().enumerate() {
+            if let Some(reason) = host.devices.named(name).refusal() {
+                return Err(Unproved::Closed(replica, reason));
+            }
+        }
+        let (opened, weights) = match self.networks(&Opening { runtime, wanted, apart: None }, devices) {
+            // A device may refuse a flow as one graph, which is many times as large, and take its step.
+            Err(Unproved::Refused(replica, reason)) if status_of(&reason, Status::Load) == Status::Load => {
+                let apart = format!("{} does not open the flow as one graph: {reason}", names[replica]);
+                self.networks(&Opening { runtime, wanted, apart: Some(&apart) }, devices)?
+            }
+            opened => opened?,
+        };
+        let mut found = Vec::with_capacity(opened.len());
+        let networks = opened.into_iter().map(|(mut network, apart): Opened| {
+            found.push(Found::of(&mut network, apart));
+            Some(network)
+        });
+        let (differences, room) =
+            self.start(networks.collect(), wanted.vectors.clone(), devices, proof_max(devices))?;
+        // The most of any replica: those on the CPU have none.
+        let found = found.into_iter().max_by_key(|found| found.device_bytes).unwrap_or_default();
+        Ok((Proved { names, differences, found, weights }, room))
+    }
+
+    /// Makes the replicas known to their devices; an error where one of these was closed since the load began.
+    fn settle(
+        self: &Arc<Model>,
+        proved: Proved,
+        seated: Seated,
+        refused: Vec<Refused>,
+        host: &Host,
+    ) -> Result<(), Failure> {
+        let Proved { names, differences, found, weights } = proved;
+        let Found { flow, flow_reason, device_bytes, copies, card } = found;
         let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
-        let (device_bytes, copies) = traffic;
-        let replicas = self.running.len();
-        let placement = Placement { device, refused, replicas, slots, parity, device_bytes, copies };
+        let mut distinct: Vec<&str> = Vec::new();
+        for name in &names {
+            if !distinct.contains(&name.as_str()) {
+                distinct.push(name);
+            }
+        }
+        let hardware: Vec<Arc<Hardware>> = names.iter().map(|name| host.devices.named(name)).collect();
+        if let Some((name, reason)) = names.iter().zip(&hardware).find_map(|(name, one)| Some((name, one.refusal()?))) {
+            self.close();
+            let status = status_of(&reason, Status::Load);
+            return Err(Failure::new(status, format!("{name}: {reason} while the model was loaded")));
+        }
+        let mut lanes: Vec<usize> = hardware.iter().map(|hardware| hardware.lane()).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        let placement = Placement {
+            device: distinct.join(", "),
+            devices: names,
+            refused,
+            replicas: self.running.len(),
+            slots,
+            seated,
+            parity: differences,
+            flow,
+            flow_reason,
+            device_bytes,
+            copies,
+            card,
+            weights,
+        };
         // Set once: a model is placed once.
         let _ = self.placement.set(placement);
+        let _ = self.lanes.set(lanes);
+        let _ = self.hardware.set(hardware.clone());
+        let model: Arc<dyn Works> = self.clone();
+        let model: Weak<dyn Works> = Arc::downgrade(&model);
+        hardware.iter().enumerate().for_each(|(replica, hardware)| hardware.join(model.clone(), replica));
+        Ok(())
+    }
+}
+
+/// How long the first runs there may take.
+fn proof_max(devices: &[Device]) -> Duration {
+    let rehearsed = devices.iter().find_map(|device| rehearsal::of(&device.name())?.proof_ms_max);
+    rehearsed.map_or(PROOF_MAX, Duration::from_millis)
+}
+
+/// What an operator can do when nothing is right.
+fn advice(status: Status) -> &'static str {
+    match status {
+        Status::OutOfMemory => "lower its replicas, its slots or arena_mib_max, or name another device",
+        Status::DeviceLost => "look into the kernel's log, restart the machine or name another device",
+        Status::BadBundle => "build or fetch the bundle again",
+        _ => "name another device, or correct this one",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(words: &[&str]) -> Wish {
+        Wish::Each(words.iter().map(|&word| word.into()).collect())
     }
 
-    /// Why `auto` does not try the device; one that is named is tried.
-    fn unfit_for_auto(&self, device: Device, options: &GpuOptions) -> Option<String> {
-        provider::fits(device, options, device.reach()).err().or_else(|| device.unfit_for_auto())
+    #[test]
+    fn one_word_places_all_replicas_together_and_a_list_each_on_its_own() {
+        let one = |word: &str| Wish::One(word.into()).tries(2).expect("known");
+        assert_eq!(one("cuda:1"), [[Device::Cuda(1), Device::Cuda(1)]]);
+        assert_eq!(one("auto").len(), 4);
+        assert_eq!(list(&["cuda:0", "cpu"]).tries(2), Ok(vec![vec![Device::Cuda(0), Device::Cpu]]));
     }
 
-    /// What its sessions may run on, and with which options; the reason why the device cannot do what they say.
-    fn providers(&self, runtime: &runtime::Runtime, options: &GpuOptions, device: Device) -> Result<Providers, String> {
-        provider::fits(device, options, device.reach())?;
-        let beside = match device {
-            Device::WebGpu(_) => Beside::Light,
-            _ if options.shapes_on_cpu => Beside::Shapes,
-            _ => Beside::Nothing,
-        };
-        let turns = device.reach().turns();
-        if rehearsal::of(&device.name()).is_some() {
-            return Ok(Providers { chain: Vec::new(), beside, turns: Turns::Free });
+    #[test]
+    fn a_list_names_one_known_device_for_each_replica() {
+        let refused = |words: &[&str]| list(words).tries(2).expect_err("refused");
+        assert!(refused(&["cuda:0"]).contains("1 devices for 2 replicas"));
+        assert!(refused(&["cpu", "cuda"]).contains("unknown device 'cuda'"));
+        for word in ["auto", "echo"] {
+            assert!(refused(&["cpu", word]).contains(&format!("'{word}'")), "{word}");
         }
-        let kept = match (device, &options.engine_cache) {
-            (Device::TensorRt(id), Some(root)) => self.engines(runtime, options, root, id)?,
-            _ => None,
-        };
-        Ok(Providers { chain: provider::chain(device, options, kept.as_deref()), beside, turns })
     }
 
-    /// The folder of this bundle's engines for the GPU. None where GPU or TensorRT are not found: the provider then says why, in words
-    /// of its own.
-    fn engines(
-        &self,
-        runtime: &runtime::Runtime,
-        options: &GpuOptions,
-        root: &Path,
-        id: i32,
-    ) -> Result<Option<PathBuf>, String> {
-        let (Some(gpu), Some(tensorrt)) = (driver::gpu(id), engines::tensorrt(runtime.folder())) else {
-            return Ok(None);
-        };
-        let bundle = &self.manifest.export_id;
-        let key = engines::Key { arch: &gpu.arch, tensorrt: &tensorrt, precision: options.precision, bundle };
-        let folder = key.folder(root);
-        engines::make(&folder).map(|()| Some(folder))
-    }
-
-    /// Each replica's network on the device.
-    fn networks(
-        &self,
-        runtime: &runtime::Runtime,
-        wanted: &Wanted<'_>,
-        device: Device,
-    ) -> Result<Vec<Option<Network>>, String> {
-        let providers = self.providers(runtime, &wanted.gpu, device)?;
-        let mut files = wanted.files.clone();
-        let mut reach = device.reach();
-        if let Some(Rehearsal { stale, hangs, graphs, .. }) = rehearsal::of(&device.name()) {
-            reach = Reach::Rehearsed { stale, hangs };
-            let names = &self.manifest.graphs;
-            let replace = |file: &mut PathBuf, name: &str| graphs.get(name).map(|other| other.clone_into(file));
-            replace(&mut files.prefill, &names.prefill.file);
-            replace(&mut files.denoise, &names.denoise.file);
-            if let (Some(file), Some(extend)) = (&mut files.extend, &names.extend) {
-                replace(file, &extend.file);
-            }
-        }
-        let replicas = self.running.len();
-        let sessions = |threads: Threads| {
-            files.open(threads, |path, threads| {
-                runtime.session(path, threads, &providers, &wanted.weights).map(Arc::new)
-            })
-        };
-        let shared = (providers.shares_sessions()).then(|| sessions(wanted.threads.shared(replicas))).transpose()?;
-        let each = (0..replicas).map(|replica| {
-            let own = shared.clone().map_or_else(|| sessions(wanted.threads), Ok)?;
-            let terminator = self.running[replica].stopper().ok_or("it has no run options")?;
-            Network::new(&self.manifest, own, reach, terminator, self.episodes.get(replica).cloned()).map(Some)
-        });
-        each.collect()
-    }
-
-    /// Starts one thread per replica and waits until all have proved their networks; the largest differences. After a refusal none
-    /// runs any more; one that hangs is left behind.
-    fn start(
-        self: &Arc<Model>,
-        networks: Vec<Option<Network>>,
-        vectors: Option<Arc<Vectors>>,
-        most: Duration,
-    ) -> Result<Vec<f32>, Unproved> {
-        let begun = Instant::now();
-        let (prove, proofs) = mpsc::channel::<Proof>();
-        let mut serves = Vec::new();
-        let mut started = Ok(());
-        for (index, network) in networks.into_iter().enumerate() {
-            let replica = Replica::new(self.clone(), index, network);
-            let (prove, vectors) = (prove.clone(), vectors.clone());
-            let (serve, may_serve) = mpsc::channel();
-            let work = move || replica.work(vectors, &prove, &may_serve);
-            self.crew.started(index);
-            match thread::spawn(&format!("tendon-replica-{index}"), work) {
-                Ok(thread) => lock(&self.threads).push(thread),
-                Err(text) => {
-                    self.crew.ended(index);
-                    started = Err(text);
-                    break;
-                }
-            }
-            serves.push(serve);
-        }
-        drop(prove);
-        let outcome = started.map_err(Unproved::Refused).and_then(|()| {
-            let mut worst: Vec<f32> = Vec::new();
-            for _ in &serves {
-                let sizes = match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
-                    Ok(proof) => proof?,
-                    Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs),
-                    Err(RecvTimeoutError::Disconnected) => {
-                        return Err("a replica ended during its first run".to_string().into());
-                    }
-                };
-                worst.resize(sizes.len(), 0.0);
-                worst.iter_mut().zip(sizes).for_each(|(worst, size)| *worst = worst.max(size));
-            }
-            Ok(worst)
-        });
-        if outcome.is_ok() {
-            for serve in &serves {
-                // Cannot fail: a replica that has proved its network waits for this.
-                let _ = serve.send(());
-            }
-            return outcome;
-        }
-        drop(serves);
-        if matches!(outcome, Err(Unproved::Hangs)) {
-            lock(&self.threads).clear();
-            return outcome;
-        }
-        for thread in lock(&self.threads).drain(..) {
-            // Cannot fail: a replica catches its panics.
-            let _ = thread.join();
-        }
-        outcome
+    #[test]
+    fn the_cores_are_divided_among_the_replicas_that_compute_on_the_processor() {
+        assert_eq!(Wish::One("auto".into()).on_processor(3), 3);
+        assert_eq!(list(&["cuda:0", "cpu", "cpu"]).on_processor(3), 2);
+        assert_eq!(list(&["cuda:0", "cuda:1"]).on_processor(2), 1);
     }
 }

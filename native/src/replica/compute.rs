@@ -5,7 +5,8 @@ use super::fill::Inputs;
 use crate::allocator::thread_mallocs;
 use crate::completion::count_panic;
 use crate::episode::{Entry, Pass};
-use crate::fault::{DEVICE_LOST, Fault};
+use crate::fault::{DEVICE_FULL, DEVICE_LOST, Fault};
+use crate::flow::DeviceTimes;
 use crate::layout::{NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::NO_MEMORY;
 use crate::run::{Job, micros};
@@ -20,6 +21,8 @@ use std::time::{Duration, Instant};
 pub(super) struct BatchTimes {
     pub(super) prefill: Duration,
     pub(super) denoise: Duration,
+    /// Where the device tells them.
+    pub(super) device: Option<DeviceTimes>,
 }
 
 /// The part of a job that a run needs, copied out of its lock.
@@ -59,16 +62,23 @@ impl Snapshot {
 impl Replica {
     /// Fills the bound tensors, runs prefill or extend, then the flow loop. None if it was stopped between steps.
     pub(super) fn compute(&mut self, batch: &[Ticket], stop: impl Fn() -> bool) -> Result<Option<BatchTimes>, String> {
-        let start = Instant::now();
+        let mut start = Instant::now();
         let model = self.model.clone();
         self.failed.fill(None);
         self.prompt = 0;
-        // A model with memory runs one observation at a time, on the variant of its slot.
+        // A model with memory runs one observation at a time, on the variant of its slot's place.
         let mut own = None;
         for (row, &ticket) in batch.iter().enumerate() {
+            // A device that cannot move memory may be lost.
+            let place = self.place(ticket)?;
+            if place.is_some() {
+                // The wait for its memory is part of the wait for the model.
+                start = Instant::now();
+            }
             // What is wrong with one observation fails that one alone. Its row then has numbers that nobody reads.
-            match catch_unwind(AssertUnwindSafe(|| self.prepare(row, ticket, start, batch.len()))) {
-                Ok(Ok(slot)) => own = slot,
+            let prepared = catch_unwind(AssertUnwindSafe(|| self.prepare(row, ticket, start, batch.len(), place)));
+            match prepared {
+                Ok(Ok(at)) => own = at,
                 Ok(Err(text)) => self.failed[row] = Some((Status::Model, text)),
                 Err(_) => {
                     count_panic();
@@ -88,7 +98,7 @@ impl Replica {
                     *failed = told();
                 }
             }
-            return Ok(Some(BatchTimes { prefill: Duration::ZERO, denoise: Duration::ZERO }));
+            return Ok(Some(BatchTimes { prefill: Duration::ZERO, denoise: Duration::ZERO, device: None }));
         };
         let failed = &mut self.failed[..batch.len()];
         if failed.iter().all(Option::is_some) || stop() {
@@ -109,8 +119,15 @@ impl Replica {
         if let (Some(before), Some(after)) = (before, thread_mallocs()) {
             runs.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
         }
-        let prefill = prefilled.duration_since(start);
-        Ok(whole.then(|| BatchTimes { prefill, denoise: prefilled.elapsed() }))
+        let (prefill, denoise) = (prefilled.duration_since(start), prefilled.elapsed());
+        // Behind the clock's reading: it asks for what has ended.
+        Ok(whole.then(|| BatchTimes { prefill, denoise, device: network.device_times(pass.entry) }))
+    }
+
+    /// Sees to it that the memory of a run lies where the graphs read it; returns its place there, None for a run without memory.
+    fn place(&self, ticket: Ticket) -> Result<Option<usize>, String> {
+        let slot = self.model.runs.job(ticket).and_then(|job| job.episode.as_ref().map(|(_, slot)| *slot));
+        slot.map(|slot| self.model.episodes[self.index].begin(slot)).transpose()
     }
 
     /// Reads one observation into row `row`, and notes what is known of its run. Returns the variant and the pass of a run with
@@ -121,12 +138,15 @@ impl Replica {
         ticket: Ticket,
         start: Instant,
         batch: usize,
+        place: Option<usize>,
     ) -> Result<Option<(usize, Pass)>, String> {
         let model = self.model.clone();
         // Copied out of the lock, so that a cancel does not wait while pixels are copied.
         let mut job = model.runs.job(ticket).ok_or(ENDED)?;
         job.begun = Some(start);
         let observed = Snapshot::of(&job);
+        self.prefixes[row].clear();
+        self.prefixes[row].extend_from_slice(job.prefix());
         drop(job);
         match observed.fault {
             Fault::Feed => return Err("a frame of the run is gone, as it was told".into()),
@@ -134,10 +154,8 @@ impl Replica {
             _ => {}
         }
         let mut own = None;
-        if let Some(slot) = observed.slot {
-            let episodes = &model.episodes[self.index];
-            episodes.begin(slot);
-            own = Some((slot, episodes.plan(slot).ok_or("the memory slot is gone")?));
+        if let (Some(slot), Some(place)) = (observed.slot, place) {
+            own = Some((place, model.episodes[self.index].plan(slot).ok_or("the memory slot is gone")?));
         }
         let pass = own.map_or(NO_MEMORY, |(_, pass)| pass);
         let decoded = self.feed(row, pass, &observed)?;
@@ -153,6 +171,7 @@ impl Replica {
         result.decoded_us = micros(start.duration_since(decoded));
         result.queue_us = micros(start.duration_since(observed.submitted));
         result.batch = batch as u32;
+        result.replica = self.index as u32;
         Ok(own)
     }
 
@@ -170,6 +189,7 @@ impl Replica {
                 Ok(())
             }
             Fault::Device => Err(DEVICE_LOST.into()),
+            Fault::Memory => Err(DEVICE_FULL.into()),
             _ => Ok(()),
         }
     }
@@ -184,13 +204,17 @@ impl Replica {
         for (index, &ticket) in frames.iter().enumerate() {
             let frame = model.frames.claimed(ticket).ok_or("a frame of the run is gone")?;
             decoded = decoded.max(Some(frame.done));
-            self.picture(row, pass, (index, frames.len()), &frame.tensor);
+            self.picture(row, pass, (index, frames.len()), frame.tensor());
             drop(frame);
             model.frames.finish(ticket);
         }
         let state = &state[..model.manifest.state.columns.len()];
+        model.prompt.check_state(state)?;
         let instruction = instruction.as_deref().unwrap_or(&[]);
-        let tokens = self.fill(row, pass, &Inputs { state, instruction, step: *step, seed: *seed });
+        // Taken out and put back, so that nothing is copied or allocated.
+        let prefix = std::mem::take(&mut self.prefixes[row]);
+        let tokens = self.fill(row, pass, &Inputs { state, prefix: &prefix, instruction, step: *step, seed: *seed });
+        self.prefixes[row] = prefix;
         self.prompt = self.prompt.max(tokens);
         decoded.ok_or_else(|| "an observation has no frames".into())
     }
@@ -207,15 +231,17 @@ impl Replica {
             // The block that the run has written may be kept.
             let gone = || (Status::Model, "the memory slot is gone".to_string());
             let pass = episodes.plan(*slot).ok_or_else(gone)?;
-            episodes.stage(*slot, pass);
+            episodes.stage(*slot, pass).map_err(|text| (Status::Model, text))?;
         }
         let clamped = match &mut self.network {
             Some(network) => {
                 let latent = network.latent(row);
-                model.encoder.encode(latent, &job.state, values).map_err(|text| (Status::Model, text))?
+                (model.encoder.encode_behind(job.prefix(), latent, &job.state, values))
+                    .map_err(|text| (Status::Model, text))?
             }
             None => {
                 values.fill(0.0);
+                values[..job.prefix_len].copy_from_slice(job.prefix());
                 0
             }
         };
@@ -224,6 +250,9 @@ impl Replica {
         result.clamped = clamped;
         result.prefill_us = micros(times.prefill);
         result.denoise_us = micros(times.denoise);
+        let device_us = |ms: Option<f32>| ms.map_or(0, |ms| (1000.0 * ms).round().max(1.0) as u32);
+        result.prefill_device_us = device_us(times.device.map(|times| times.prefill_ms));
+        result.denoise_device_us = device_us(times.device.map(|times| times.denoise_ms));
         result.encode_us = micros(begun.elapsed());
         Ok(clamped)
     }

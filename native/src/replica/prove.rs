@@ -3,9 +3,10 @@
 use super::Replica;
 use super::fill::Inputs;
 use crate::episode::{Entry, Episodes, Pass};
+use crate::flow::Network;
 use crate::layout::STATE_VALUES_MAX;
 use crate::model::NO_MEMORY;
-use crate::parity::{Difference, Vectors};
+use crate::parity::{Difference, Vector, Vectors};
 
 /// Slot 0 of a replica's memory while it is proved. It stands for all: they differ in their addresses alone. No session has it
 /// yet. However the proof ends, with a panic too, the next device that is tried finds the slot empty.
@@ -28,14 +29,15 @@ impl Drop for ProofSlot<'_> {
 impl Replica {
     /// The largest difference of each parity vector; the error is a sentence. Nothing of it stays in the memory.
     pub(super) fn prove(&mut self, vectors: &Vectors) -> Result<Vec<f32>, String> {
+        // This thread runs it from here on.
+        self.network.iter().for_each(Network::enter);
         self.warm_up()?;
         let differences = if let Some(episodes) = self.model.episodes.get(self.index).cloned() {
             let _slot = ProofSlot::of(&episodes).ok_or("its memory is in use before it is ready")?;
             (0..vectors.episode.len())
                 .map(|index| {
                     episodes.take(0);
-                    episodes.begin(0);
-                    let difference = self.remembered(vectors, index);
+                    let difference = episodes.begin(0).and_then(|place| self.remembered(vectors, index, place));
                     episodes.settle(0, difference.is_ok());
                     difference
                 })
@@ -47,7 +49,7 @@ impl Replica {
     }
 
     /// One observation of the episode in slot 0.
-    fn remembered(&mut self, vectors: &Vectors, index: usize) -> Result<Difference, String> {
+    fn remembered(&mut self, vectors: &Vectors, index: usize, place: usize) -> Result<Difference, String> {
         let model = self.model.clone();
         let episodes = &model.episodes[self.index];
         let pass = episodes.plan(0).ok_or("it has no memory slot")?;
@@ -56,10 +58,10 @@ impl Replica {
         }
         self.pose(vectors, index, 0, pass);
         let network = self.network.as_mut().ok_or("it has no network")?;
-        network.read(pass.entry, 0)?;
-        network.denoise(0, |_| true)?;
+        network.read(pass.entry, place)?;
+        network.denoise(place, |_| true)?;
         let difference = self.compare(vectors, index, 0)?;
-        episodes.stage(0, pass);
+        episodes.stage(0, pass)?;
         Ok(difference)
     }
 
@@ -101,6 +103,7 @@ impl Replica {
             pass,
             &Inputs {
                 state: &vector.state,
+                prefix: &vector.prefix,
                 instruction: instruction.as_deref().unwrap_or(&[]),
                 step: vector.step,
                 seed: vectors.seed,
@@ -115,13 +118,13 @@ impl Replica {
         let (rows, columns) = model.encoder.size();
         let mut values = vec![0.0; rows * columns];
         let latent = network.latent(row);
-        let state = &vectors.episode[index].state;
+        let Vector { state, prefix, .. } = &vectors.episode[index];
         let refused = |text: String| format!("its rows of parity vector {} are refused: {text}", index + 1);
         model.encoder.rows(latent, state, &mut values).map_err(refused)?;
         let difference = vectors.difference(index, &values);
         if vectors.admits(difference) {
             // Right rows that the bundle's own limits refuse: the limits are wrong.
-            model.encoder.encode(latent, state, &mut values).map_err(refused)?;
+            model.encoder.encode_behind(prefix, latent, state, &mut values).map_err(refused)?;
         }
         Ok(difference)
     }
@@ -133,7 +136,7 @@ impl Replica {
         let entries: &[Entry] =
             if model.manifest.memory.is_some() { &[Entry::First, Entry::Later] } else { &[Entry::First] };
         let branches = network.branches();
-        // The slots of a memory have one shape; slot 0 is empty.
+        // The places of a memory have one shape; all are empty.
         let shapes = if model.manifest.memory.is_some() { 1 } else { network.variants().len() };
         for (&entry, variant) in entries.iter().flat_map(|entry| (0..shapes).map(move |variant| (entry, variant))) {
             let rows = network.variants()[variant].batch;
@@ -141,11 +144,12 @@ impl Replica {
             let extreme = |column: usize| if (column + variant).is_multiple_of(2) { -f32::MAX } else { f32::MAX };
             let extremes: [f32; STATE_VALUES_MAX] = std::array::from_fn(extreme);
             for (row, branch) in (0..rows).flat_map(|row| (0..branches).map(move |branch| (row, branch))) {
-                let (tokens, mask) = network.prompt(entry, row, branch);
-                model.prompt.write(model.prompt.empty(), &extremes, tokens, mask);
+                network.prompt(entry, row, branch, |tokens, mask| {
+                    model.prompt.write(model.prompt.empty(), &extremes, tokens, mask)
+                });
             }
             network.read(entry, variant)?;
-            network.denoise(variant, |step| step == 0)?;
+            network.warm(variant)?;
             if (0..rows).any(|row| network.latent(row).iter().any(|value| !value.is_finite())) {
                 return Err("its first run gave numbers that are not finite".into());
             }

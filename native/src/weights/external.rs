@@ -4,6 +4,7 @@
 //! fields of TensorProto below. All else is stepped over. ONNX Runtime reads the same file by itself; this is for what it does not tell
 //! before a session exists.
 
+use crate::onnx::wire::{Field, Fields, Value, text, varint};
 use ort::sys::ONNXTensorElementDataType as Type;
 
 /// A tensor whose values lie in a weight file.
@@ -26,10 +27,10 @@ pub struct External {
 /// All of the graph in `model`, the bytes of an `.onnx` file. The error is a sentence.
 pub fn externals(model: &[u8]) -> Result<Vec<External>, String> {
     let mut found = Vec::new();
-    for (number, field) in Fields(model).collect::<Result<Vec<_>, _>>()? {
-        let (GRAPH, Field::Bytes(graph)) = (number, field) else { continue };
+    for field in Fields(model).collect::<Result<Vec<_>, _>>()? {
+        let Field { number: GRAPH, value: Value::Bytes(graph), .. } = field else { continue };
         for part in Fields(graph) {
-            if let (INITIALIZER, Field::Bytes(tensor)) = part?
+            if let Field { number: INITIALIZER, value: Value::Bytes(tensor), .. } = part?
                 && let Some(external) = external(tensor)?
             {
                 found.push(external);
@@ -55,22 +56,24 @@ fn external(tensor: &[u8]) -> Result<Option<External>, String> {
     let (mut name, mut kind, mut dims, mut elsewhere) = (String::new(), 0, Vec::new(), false);
     let (mut file, mut offset, mut length) = (String::new(), 0, None);
     for part in Fields(tensor) {
-        match part? {
-            (DIMS, Field::Number(dim)) => dims.push(dim as i64),
-            (DIMS, Field::Bytes(mut packed)) => {
+        let Field { number, value, .. } = part?;
+        match (number, value) {
+            (DIMS, Value::Number(dim)) => dims.push(dim as i64),
+            (DIMS, Value::Bytes(mut packed)) => {
                 while !packed.is_empty() {
                     dims.push(varint(&mut packed)? as i64);
                 }
             }
-            (DATA_TYPE, Field::Number(number)) => kind = number,
-            (NAME, Field::Bytes(bytes)) => name = text(bytes)?,
-            (DATA_LOCATION, Field::Number(place)) => elsewhere = place == ELSEWHERE,
-            (EXTERNAL_DATA, Field::Bytes(entry)) => {
+            (DATA_TYPE, Value::Number(number)) => kind = number,
+            (NAME, Value::Bytes(bytes)) => name = text(bytes)?.into(),
+            (DATA_LOCATION, Value::Number(place)) => elsewhere = place == ELSEWHERE,
+            (EXTERNAL_DATA, Value::Bytes(entry)) => {
                 let (mut key, mut value) = (String::new(), String::new());
                 for part in Fields(entry) {
-                    match part? {
-                        (1, Field::Bytes(bytes)) => key = text(bytes)?,
-                        (2, Field::Bytes(bytes)) => value = text(bytes)?,
+                    let part = part?;
+                    match (part.number, part.value) {
+                        (1, Value::Bytes(bytes)) => key = text(bytes)?.into(),
+                        (2, Value::Bytes(bytes)) => value = text(bytes)?.into(),
                         _ => {}
                     }
                 }
@@ -111,73 +114,6 @@ fn element(kind: u64) -> Option<(Type, usize)> {
         16 => (Type::ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16, 2),
         _ => return None,
     })
-}
-
-/// The fields of a message, in order.
-struct Fields<'a>(&'a [u8]);
-
-enum Field<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-    /// Four or eight bytes.
-    Fixed,
-}
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = Result<(u64, Field<'a>), String>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let field = field(&mut self.0);
-        // Nothing is read behind what is broken.
-        if field.is_err() {
-            self.0 = &[];
-        }
-        Some(field)
-    }
-}
-
-fn field<'a>(rest: &mut &'a [u8]) -> Result<(u64, Field<'a>), String> {
-    let key = varint(rest)?;
-    let field = match key & 7 {
-        0 => Field::Number(varint(rest)?),
-        1 => taken(rest, 8).map(|_| Field::Fixed)?,
-        2 => {
-            let length = usize::try_from(varint(rest)?).map_err(|_| broken())?;
-            Field::Bytes(taken(rest, length)?)
-        }
-        5 => taken(rest, 4).map(|_| Field::Fixed)?,
-        _ => return Err(broken()),
-    };
-    Ok((key >> 3, field))
-}
-
-fn varint(rest: &mut &[u8]) -> Result<u64, String> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = taken(rest, 1)?[0];
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(value);
-        }
-    }
-    Err(broken())
-}
-
-fn taken<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {
-    let (taken, left) = rest.split_at_checked(length).ok_or_else(broken)?;
-    *rest = left;
-    Ok(taken)
-}
-
-fn text(bytes: &[u8]) -> Result<String, String> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| broken())
-}
-
-fn broken() -> String {
-    "it is not an ONNX file".into()
 }
 
 #[cfg(test)]

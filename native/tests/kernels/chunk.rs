@@ -26,9 +26,12 @@ struct Bundle {
     states: usize,
     names: Vec<String>,
     rotations: Vec<usize>,
+    /// First columns of poses.
+    poses: Vec<usize>,
 }
 
 const NORMS: [&str; 3] = ["none", "quantile", "mean_std"];
+const FORMS: [&str; 3] = ["rotation6d_rows", "quaternion_wxyz", "quaternion_xyzw"];
 
 /// How hard a bundle is to please.
 #[derive(Clone, Copy)]
@@ -39,21 +42,41 @@ struct Kind {
     range: f64,
     /// Means so large that their sum with a state cancels: the order of a sum, and each rounding, is seen.
     cancels: bool,
+    /// What published policies add: statistics of each row, clips, forms of rotations, poses and velocities.
+    published: bool,
 }
 
 impl Bundle {
     fn new(rows: usize, columns: usize, rotations: &[usize], kind: Kind, random: &mut Random) -> Bundle {
         let (width, states) = (columns + random.below(5), columns + random.below(3));
+        let forms: Vec<Value> = (rotations.iter().filter(|_| kind.published))
+            .map(|at| json!({ "at": at, "form": FORMS[random.below(3)] }))
+            .collect();
+        // The three columns before a rotation are its position.
+        let poses: Vec<Value> = (rotations.iter().filter(|at| kind.published && **at >= 3))
+            .map(|at| json!({ "position": at - 3, "rotation": at, "state_position": random.below(states - 9), "state_rotation": at }))
+            .collect();
+        let posed: Vec<usize> =
+            poses.iter().map(|pose| pose["position"].as_u64().expect("a column") as usize).collect();
+        let is_turned = |index: usize| {
+            rotations.iter().any(|at| (*at..at + 6).contains(&index))
+                || posed.iter().any(|at| (*at..at + 3).contains(&index))
+        };
         let names: Vec<String> = (0..columns).map(|index| format!("c{index}")).collect();
         let state: Vec<Value> =
             (0..states).map(|index| json!({ "name": format!("c{index}"), "norm": "none" })).collect();
-        let action: Vec<Value> = (names.iter())
-            .map(|name| {
+        let action: Vec<Value> = (names.iter().enumerate())
+            .map(|(index, name)| {
+                let velocity = kind.published && !is_turned(index) && random.below(3) == 0;
+                let clip = (kind.published && random.below(2) == 0).then(|| json!({ "min": -0.7, "max": 0.8 }));
+                let relative = (random.below(3) == 0 || velocity).then(|| random.below(states));
                 let limit = |random: &mut Random| (kind.limits && random.below(2) == 0).then(|| 2.0 + random.unit());
                 json!({
                     "name": name,
                     "norm": NORMS[random.below(3)],
-                    "relative_to": (random.below(3) == 0).then(|| random.below(states)),
+                    "relative_to": relative.filter(|_| !kind.published || !is_turned(index)),
+                    "velocity": velocity,
+                    "clip": clip,
                     "min": -kind.range + random.unit() * 0.1,
                     "max": kind.range + random.unit() * 0.1,
                     "max_jump": limit(random),
@@ -68,7 +91,8 @@ impl Bundle {
             "state": { "columns": state, "width": states },
             "prompt": { "tokens_max": 1, "pad_id": 0, "parts": [] },
             "action": {
-                "rows": rows, "width": width, "columns": action, "rotation6d": rotations,
+                "rows": rows, "hz": 5, "width": width, "columns": action, "rotation6d": rotations,
+                "rotations": forms, "poses": poses,
                 "out_of_range": if kind.clamp { "clamp" } else { "fail" },
             },
             "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
@@ -85,10 +109,16 @@ impl Bundle {
             // Each is an f32, as the state is that it is added to.
             mean.iter_mut().for_each(|mean| *mean = f64::from((*mean * 1e12) as f32));
         }
-        let [q01, q99, mean, std] = [q01, q99, mean, std].map(Statistic::Columns);
-        let stats = ColumnStats { q01, q99, mean, std, ..ColumnStats::default() };
+        let table = |values: Vec<f64>| match kind.published {
+            true => Statistic::Rows(
+                (0..rows).map(|row| values.iter().map(|value| value + 0.01 * row as f64).collect()).collect(),
+            ),
+            false => Statistic::Columns(values),
+        };
+        let [q01, q99, mean] = [q01, q99, mean].map(table);
+        let stats = ColumnStats { q01, q99, mean, std: Statistic::Columns(std), ..ColumnStats::default() };
         let encoder = Encoder::new(&manifest, &stats).expect("an encoder");
-        Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec() }
+        Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec(), poses: posed }
     }
 
     /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
@@ -106,6 +136,9 @@ impl Bundle {
             Refusal::NoRotation(row, rotation) => {
                 format!("row {row}, {} begins no rotation", self.names[self.rotations[rotation as usize]])
             }
+            Refusal::NoPose(row, pose) => {
+                format!("row {row}, {} begins no pose", self.names[self.poses[pose as usize]])
+            }
             Refusal::Outside(row, column) => format!("row {row}, {} is * outside", name(column)),
             Refusal::Jump(row, column) => format!("row {row}, {} is * from the state's", name(column)),
             Refusal::Step(row, column) => format!("row {row}, {} is * in the row before", name(column)),
@@ -115,7 +148,7 @@ impl Bundle {
     /// Asserts that verdict and values are the engine's.
     fn check(&self, latent: &[f32], state: &[f32], values: &[f32], verdict: &Verdict, what: &str) -> String {
         let (expected, told) = self.engine(latent, state);
-        match (self.encoder.facts().expect("facts").judge(verdict), told) {
+        match (self.encoder.facts().judge(verdict), told) {
             (Ok(clamped), Ok(engine)) => {
                 assert_eq!(clamped, engine, "{what}: clamped");
                 let differ = |(one, other): (&f32, &f32)| one.to_bits() != other.to_bits();
@@ -142,15 +175,20 @@ fn bundles() -> Vec<Bundle> {
     for (rows, columns, rotations) in
         [(30, 14, &[][..]), (1, 1, &[]), (50, 32, &[4]), (16, 20, &[0, 14]), (32, 64, &[3, 40]), (3, 6, &[0])]
     {
-        for (clamp, limits, range, cancels) in [
-            (true, false, 1.0, false),
-            (true, false, 3.0, true),
-            (true, true, 2.0, false),
-            (false, false, 9.0, false),
-            (false, true, 4.0, false),
-            (false, true, 0.9, false),
+        for (clamp, limits, range, cancels, published) in [
+            (true, false, 1.0, false, false),
+            (true, false, 3.0, true, false),
+            (true, true, 2.0, false, false),
+            (false, false, 9.0, false, false),
+            (false, true, 4.0, false, false),
+            (false, true, 0.9, false, false),
+            (true, false, 1.0, false, true),
+            (true, true, 2.5, false, true),
+            (false, false, 9.0, false, true),
+            (false, true, 4.0, false, true),
         ] {
-            all.push(Bundle::new(rows, columns, rotations, Kind { clamp, limits, range, cancels }, &mut random));
+            let kind = Kind { clamp, limits, range, cancels, published };
+            all.push(Bundle::new(rows, columns, rotations, kind, &mut random));
         }
     }
     all
@@ -163,14 +201,15 @@ fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> (Vec<f32>, Vec<f
         .map(|at| slope[at % bundle.width] * 0.3 + (random.unit() * 0.4) as f32)
         .collect();
     let mut state: Vec<f32> = random.floats(bundle.states).iter().map(|value| value * 0.3).collect();
-    for column in bundle.encoder.facts().expect("facts").columns.iter().filter(|column| column.offset.abs() > 1e9) {
+    let facts = bundle.encoder.facts();
+    for (column, scale) in facts.columns.iter().zip(&facts.scales).filter(|(_, scale)| scale.offset.abs() > 1e9) {
         if let Ok(index) = usize::try_from(column.relative_to) {
-            state[index] = -column.offset as f32;
+            state[index] = -scale.offset as f32;
         }
     }
     let mut any = || random.below(latent.len());
     let (one, other) = (any(), any());
-    match turn % 8 {
+    match turn % 10 {
         1 => latent[one] = f32::NAN,
         2 => (latent[one], latent[other]) = (f32::INFINITY, f32::NAN),
         3 => latent[one] = 40.0,
@@ -178,12 +217,15 @@ fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> (Vec<f32>, Vec<f
         5 => latent[one / bundle.width * bundle.width..][..bundle.width].fill(1e-9),
         6 => state[0] = 30.0,
         7 => (latent[one], state[0]) = (f32::MAX, f32::NAN),
+        // A state that is no rotation, and one that is nowhere.
+        8 => state.fill(0.25),
+        9 => state.fill(f32::MAX),
         _ => {}
     }
     (latent, state)
 }
 
-const TURNS: usize = 24;
+const TURNS: usize = 30;
 
 fn reference(stage: &Stage) {
     type Reference = unsafe extern "C" fn(*const u64, *const f32, *const f32, *mut f32, *mut Verdict);
@@ -191,8 +233,7 @@ fn reference(stage: &Stage) {
     let reference = unsafe { stage.library.get::<Reference>("chunk_reference") }.expect("the reference");
     let mut random = Random::new(8);
     for bundle in bundles() {
-        let plans =
-            Plans::new(&stage.device, bundle.encoder.facts().expect("facts"), bundle.states as u32).expect("memory");
+        let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
         for turn in 0..TURNS {
             let (latent, state) = inputs(&bundle, turn, &mut random);
             let (mut values, mut verdict) = (vec![0.0; bundle.rows * bundle.columns], Verdict::default());
@@ -220,7 +261,7 @@ fn versions(stage: &Stage) {
         }
     }
     // The inputs are such that every verdict comes up.
-    let kinds = ["Jump", "NoRotation", "NotFinite", "Outside", "Step", "clamped", "good"];
+    let kinds = ["Jump", "NoPose", "NoRotation", "NotFinite", "Outside", "Step", "clamped", "good"];
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), kinds);
 }
 
@@ -233,8 +274,7 @@ fn check(
     bundle: &Bundle,
     random: &mut Random,
 ) -> Vec<String> {
-    let plans =
-        Plans::new(&stage.device, bundle.encoder.facts().expect("facts"), bundle.states as u32).expect("memory");
+    let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
     let inputs: Vec<_> = (0..TURNS).map(|turn| inputs(bundle, turn, random)).collect();
     let latents: Vec<(Vec<u8>, Vec<f32>)> = inputs.iter().map(|(latent, _)| tensor(number, latent)).collect();
     let on = |bytes: Vec<u8>| stage.device.copy_of(&bytes).expect("memory");
@@ -268,8 +308,8 @@ fn check(
 fn judged(_: &Stage) {
     let mut random = Random::new(10);
     let mut bundle = |clamp| {
-        let kind = Kind { clamp, limits: true, range: 1.0, cancels: false };
-        Bundle::new(4, 8, &[0, 2], kind, &mut random).encoder.facts().expect("facts")
+        let kind = Kind { clamp, limits: true, range: 1.0, cancels: false, published: false };
+        Bundle::new(4, 8, &[0, 2], kind, &mut random).encoder.facts()
     };
     let (clamping, failing) = (bundle(true), bundle(false));
     let good = Verdict::default();
@@ -283,13 +323,22 @@ fn judged(_: &Stage) {
     assert_eq!(fatal(15, 2), Err(Refusal::NotFinite(1, 7)));
     assert_eq!(fatal(15, 1), Err(Refusal::NoRotation(0, 1)));
     assert_eq!(fatal(NOWHERE, 3), Err(Refusal::NoRotation(1, 1)));
+    // Poses come behind the rotations of their row.
+    let kind = Kind { clamp: true, limits: false, range: 9.0, cancels: false, published: true };
+    let posed = Bundle::new(4, 18, &[3, 12], kind, &mut random).encoder.facts();
+    // Statistics of each row, and those that all rows share.
+    assert_eq!((posed.scales.len(), clamping.scales.len()), (4 * 18, 8));
+    let fatal = |not_finite, no_rotation, no_pose| posed.judge(&Verdict { not_finite, no_rotation, no_pose, ..good });
+    assert_eq!(fatal(NOWHERE, NOWHERE, 3), Err(Refusal::NoPose(1, 1)));
+    assert_eq!(fatal(18, 3, 3), Err(Refusal::NotFinite(1, 0)));
+    assert_eq!(fatal(NOWHERE, 3, 2), Err(Refusal::NoRotation(1, 1)));
+    assert_eq!(fatal(37, 4, 3), Err(Refusal::NoPose(1, 1)));
 }
 
 fn moved(stage: &Stage) {
-    let kind = Kind { clamp: true, limits: false, range: 1.0, cancels: false };
+    let kind = Kind { clamp: true, limits: false, range: 1.0, cancels: false, published: false };
     let bundle = Bundle::new(30, 14, &[], kind, &mut Random::new(11));
-    let plans =
-        Plans::new(&stage.device, bundle.encoder.facts().expect("facts"), bundle.states as u32).expect("memory");
+    let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
     let (latent, state) = ((30 * bundle.width) as u64, bundle.states as u64 * 4);
-    assert_eq!(plans.bytes(Number::F16), latent * 2 + state + 30 * 14 * 8 + 24);
+    assert_eq!(plans.bytes(Number::F16), latent * 2 + state + 30 * 14 * 8 + 28);
 }

@@ -12,9 +12,25 @@ pub struct Absent(pub String);
 /// First bytes of a fat binary, which is all that the CPU asks of one.
 pub const IMAGE: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 
+/// The places of `Counts` in driver_host.h.
+#[derive(Clone, Copy)]
+pub enum Count {
+    Contexts,
+    Streams,
+    Events,
+    Registered,
+    RegisteredBytes,
+    RegisteredEver,
+    Faults,
+    ContextsSet,
+    Records,
+}
+
 /// Device 0 and its module, and the library of the CPU, which has the references.
 pub struct Stage {
     pub path: PathBuf,
+    /// What `device` was opened with.
+    pub driver: PathBuf,
     pub library: Library,
     on_gpu: bool,
     pub device: Rc<Device>,
@@ -44,7 +60,7 @@ impl Stage {
         };
         let device = Device::open(&driver, 0).expect("device 0");
         let module = Module::load(&device, &image).expect("its module");
-        Ok(Stage { path, library, on_gpu: gpu.is_some(), device, module })
+        Ok(Stage { path, driver, library, on_gpu: gpu.is_some(), device, module })
     }
 
     /// Runs `test` with threads in their order, then with the last thread of the last block first. A GPU has an order of its own.
@@ -57,6 +73,14 @@ impl Stage {
             test();
         }
         self.set("cpu_backwards", 0);
+    }
+
+    /// One of the numbers of `Counts` in driver_host.h.
+    pub fn count(&self, place: Count) -> u64 {
+        // SAFETY: the signature of cpu_count.
+        unsafe {
+            (*self.library.get::<unsafe extern "C" fn(usize) -> u64>("cpu_count").expect("the counts"))(place as usize)
+        }
     }
 
     /// Calls a setting of driver.h.

@@ -8,10 +8,12 @@
  */
 import { present } from "../../std/assert.ts";
 import type { Facts, WorldArchitecture } from "../architecture.ts";
-import { FINAL_PARTS, flowCondition, modulation, stateIn, timeTable } from "../expert.ts";
+import { FINAL_PARTS, stateIn } from "../expert.ts";
 import type { Graphs } from "../families.ts";
 import { commonRules, firstBroken } from "../fault.ts";
+import { flowCondition, modulation, timeTable } from "../flow-condition.ts";
 import { GraphBuilder, type Port, type Value } from "../graph.ts";
+import { imageInput } from "../image-input.ts";
 import { embedTokens, type KeyValue } from "../language.ts";
 import { linear, MASKED, rmsScale, tiedOut } from "../layers.ts";
 import type { Weights } from "../weights.ts";
@@ -35,7 +37,7 @@ export function worldAction(
   vocabulary: number,
   weights: Weights,
 ): Graphs {
-  const plan = layOut(facts, architecture, vocabulary);
+  const plan = layOut(facts, architecture, vocabulary, weights.build);
   return {
     prefill: buildReader(plan, "prefill", weights),
     extend: buildReader(plan, "extend", weights),
@@ -45,10 +47,11 @@ export function worldAction(
 
 /** The first rule that is broken: a JSON path of model.json, what was found there and what was expected. */
 export function worldActionMismatch(facts: Facts, { transformer: size }: WorldArchitecture): string | undefined {
-  const { image, frames, memory, cameras } = facts;
+  const { image, views = [], frames, memory, cameras } = facts;
   if (memory === null) return "/memory: found null, expected the window of an episode";
   const tokens = cameras.length * image.tokens;
   return firstBroken([
+    [views.length === 0, "/views", views.length, "none: all pictures of a latent frame are of one size"],
     ...commonRules(facts, size.patch, "transformer", size.time_width),
     [memory.tokens === tokens, "/memory/tokens", memory.tokens, `${tokens}, the patches of all cameras`],
     [
@@ -69,10 +72,13 @@ function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): 
   const graph = new GraphBuilder(name, facts, weights);
   const perCamera = later ? facts.frames.later : facts.frames.first;
   const latents = later ? memory.later : memory.first;
-  const { width: columns, height: lines } = facts.image;
   const text: Port["shape"] = [branches, facts.prompt.tokens_max];
   const views = facts.cameras.length * perCamera;
-  const images = graph.input({ name: "images", dtype: "f32", shape: [1, views, 3, lines, columns] }, "images");
+  const images = imageInput(
+    graph,
+    { name: "images", lead: [1, views], width: facts.image.width, height: facts.image.height },
+    facts.image,
+  );
   const tokens = graph.input({ name: "tokens", dtype: "i64", shape: text }, "tokens");
   const tokenMask = graph.input({ name: "token_mask", dtype: "bool", shape: text }, "token_mask");
   const memoryLength = later ? lengthInput(graph, "memory") : undefined;
@@ -94,10 +100,11 @@ function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): 
     const told = textKeyValues(graph, plan, read);
     transform(graph, plan, {
       x: branched(graph, seen, branches),
+      count,
       angles: angles(graph, plan, framePositions(latents, memory.tokens), start),
       // Observed frames have no noise, as at the end of the flow.
       condition: { table: timeTable(graph, [facts.flow.t_end], size.time_width, PERIOD_MIN), row: undefined },
-      past: (layer) => memories.slice(layer, layer + 1),
+      past: (layer) => memories.slice(layer, layer + 1).map((one) => ({ ...one, count: plan.window })),
       scores,
       text: (layer) => present(told[layer], "the text of a layer"),
       textMask: tokenMask,
@@ -113,8 +120,8 @@ function buildReader(plan: Plan, name: "prefill" | "extend", weights: Weights): 
   });
   plan.blocks.forEach(({ k, v }, layer) => {
     const own = present(block[layer], "keys and values of a layer");
-    graph.output(padded(graph, own.k, plan.block - count), k, "block");
-    graph.output(padded(graph, own.v, plan.block - count), v, "block");
+    graph.output(padded(graph, plan, own.k, plan.block - count), k, "block");
+    graph.output(padded(graph, plan, own.v, plan.block - count), v, "block");
   });
   return graph;
 }
@@ -129,20 +136,23 @@ function encode(graph: GraphBuilder, plan: Plan, images: Value, perCamera: numbe
   const frames = graph.reshape(images, [cameras * latents, (3 * perCamera) / latents, lines, columns]);
   const channels = repeats === 1 ? frames : graph.op("Concat", Array(repeats).fill(frames), { axis: 1 });
   const { patch, channels: out } = size;
-  const weight = graph.weight("encode.weight", [out, 3 * covered, patch, patch], {
-    fanIn: 3 * covered * patch * patch,
-    gain: 2,
-  });
-  const bias = graph.weight("encode.bias", [out], { fanIn: 100 });
+  const spread = { fanIn: 3 * covered * patch * patch, gain: 2 };
+  const weight = graph.weight("encode.weight", [out, 3 * covered, patch, patch], spread, "f32");
+  const bias = graph.weight("encode.bias", [out], { fanIn: 100 }, "f32");
   const grid = graph.op("Conv", [channels, weight, bias], { kernel_shape: [patch, patch], strides: [patch, patch] });
   const apart = graph.transpose(graph.reshape(grid, [cameras, latents, out, patches]), [1, 0, 3, 2]);
   return graph.reshape(apart, [1, latents * cameras * patches, out]);
 }
 
 /** Adds `tokens` zeros at the end of N in [R, heads, N, D]. */
-function padded(graph: GraphBuilder, x: Value, tokens: number): Value {
+function padded(graph: GraphBuilder, { branches, size }: Plan, x: Value, tokens: number): Value {
   if (tokens === 0) return graph.op("Identity", [x]);
-  return graph.op("Pad", [x, graph.ints([0, 0, 0, 0, 0, 0, tokens, 0]), graph.scalar(0)]);
+  if (graph.build.compute === "f32") {
+    return graph.op("Pad", [x, graph.ints([0, 0, 0, 0, 0, 0, tokens, 0]), graph.scalar(0)]);
+  }
+  // CUDA pads no bfloat16.
+  const zeros = graph.filled("padding", [branches, size.heads, tokens, size.head_dim], graph.build.compute, 0);
+  return graph.op("Concat", [x, zeros], { axis: 2 });
 }
 
 /** Scores [1, 1, N, N] that hide later frames from earlier ones. */
@@ -170,25 +180,26 @@ function buildDenoise(plan: Plan, weights: Weights): GraphBuilder {
   const memoryLength = lengthInput(graph, "memory");
   const blockLength = lengthInput(graph, "block");
   const past = plan.blocks.map((block) => [
-    memoryInput(graph, plan, block),
-    { k: graph.input(block.k, "block"), v: graph.input(block.v, "block") },
+    { ...memoryInput(graph, plan, block), count: plan.window },
+    { k: graph.input(block.k, "block"), v: graph.input(block.v, "block"), count: plan.block },
   ]);
   const count = video + 1 + rows;
   const [velocity, videoVelocity] = graph.within("world", () => {
     const told = stateIn(graph, state, facts, size.width);
     const acting = linear(graph, "action_in", latent, { from: actionWidth, to: size.width, bias: true });
-    const placed = graph.op("Add", [acting, graph.weight("rows", [rows, size.width], { fanIn: 1, gain: 0.5 })]);
+    const placed = graph.op("Add", [acting, graph.weight("rows", [rows, size.width], { fanIn: 1, gain: 0.5 }, "f32")]);
     const parts = [
       latentTokens(graph, plan, videoLatent, memory.later),
       graph.op("Unsqueeze", [told, graph.ints([1])]),
       placed,
     ];
-    const condition = flowCondition(graph, time, facts.flow, size.time_width, PERIOD_MIN);
+    const condition = flowCondition(graph, time, { flow: facts.flow, width: size.time_width, shortest: PERIOD_MIN });
     // The rows are spread evenly over the frames that are predicted.
     const spread = Array.from({ length: rows }, (_, row) => (row / rows) * memory.later);
     const start = frameIndex(graph, graph.op("Add", [memoryLength, blockLength]), memory.tokens);
     const x = transform(graph, plan, {
       x: branched(graph, graph.op("Concat", parts, { axis: 1 }), branches),
+      count,
       angles: angles(graph, plan, [...framePositions(memory.later, memory.tokens), 0, ...spread], start),
       condition,
       past: (layer) => present(past[layer], "what a layer remembers"),

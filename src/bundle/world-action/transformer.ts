@@ -1,9 +1,11 @@
 /** The transformer that all graphs of a world-action model run, and how its tokens are made, placed in time and masked. */
-import { BLOCK_PARTS, type Condition, modulation } from "../expert.ts";
+import { BLOCK_PARTS } from "../expert.ts";
+import { type Condition, modulation } from "../flow-condition.ts";
 import type { GraphBuilder, Value } from "../graph.ts";
 import { type KeyValue, keyValue, queryKeyValue } from "../language.ts";
 import {
   attend,
+  attendAll,
   blockLinear,
   gatedMlp,
   linear,
@@ -12,6 +14,7 @@ import {
   rmsNorm,
   rmsScale,
   rotation,
+  type Seen,
   SHARP_ATTENTION,
   splitHeads,
 } from "../layers.ts";
@@ -24,18 +27,20 @@ export const PERIOD_MIN = 4e-2;
 export function latentTokens(graph: GraphBuilder, plan: Plan, latent: Value, latents: number): Value {
   const { size, memory } = plan;
   const x = linear(graph, "latent_in", latent, { from: size.channels, to: size.width, bias: true });
-  const places = graph.weight("places", [memory.tokens, size.width], { fanIn: 1, gain: 0.5 });
+  const places = graph.weight("places", [memory.tokens, size.width], { fanIn: 1, gain: 0.5 }, "f32");
   const all = latents === 1 ? places : graph.op("Concat", Array(latents).fill(places), { axis: 0 });
   return graph.op("Add", [x, all]);
 }
 
 interface Pass {
-  /** [R, N, width]. */
+  /** [R, N, width], f32. */
   readonly x: Value;
+  /** N. */
+  readonly count: number;
   readonly angles: ReturnType<typeof rotation>;
   readonly condition: Condition;
   /** Earlier keys and values that a layer attends to besides its own, [R, heads, M, D] each. */
-  readonly past: (layer: number) => readonly KeyValue[];
+  readonly past: (layer: number) => readonly Seen[];
   /** [1, 1, N, all keys]. */
   readonly scores: Value;
   /** What a layer attends to of the text, [R, heads, T, D] each, and [R, T]. */
@@ -66,7 +71,7 @@ export function transform(graph: GraphBuilder, plan: Plan, pass: Pass): Value {
   const project = (name: string, x: Value, gain = SHARP_ATTENTION) =>
     splitHeads(graph, blockLinear(graph, name, x, { from: width, to: inner, gain }), heads, headDim);
   const textScores = maskScores(graph, pass.textMask);
-  let x = pass.x;
+  let x = graph.inner(pass.x);
   for (let layer = 0; layer < layers; layer += 1) {
     x = graph.within(`blocks.${layer}`, () => {
       const [scale1, shift1, gate1, scale2, shift2, gate2] = modulation(graph, pass.condition, size, BLOCK_PARTS);
@@ -77,12 +82,11 @@ export function transform(graph: GraphBuilder, plan: Plan, pass: Pass): Value {
       }
       const { q, ...own } = queryKeyValue(graph, normed, width, all, pass.angles);
       pass.keep?.(own);
-      const seen = [...pass.past(layer), own];
-      const joined = (part: "k" | "v") => {
-        const values = seen.map((one) => one[part]);
-        return values.length === 1 ? own[part] : graph.op("Concat", values, { axis: 2 });
-      };
-      const mixed = attend(graph, { q, k: joined("k"), v: joined("v"), scores: pass.scores }, all);
+      const mixed = attendAll(
+        graph,
+        { q, seen: [...pass.past(layer), { ...own, count: pass.count }], scores: pass.scores },
+        all,
+      );
       const attended = graph.op("Mul", [blockLinear(graph, "output", mixed, { from: inner, to: width }), gate1]);
       const middle = graph.op("Add", [x, attended]);
       const told = graph.within("text", () => {

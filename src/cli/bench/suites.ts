@@ -7,6 +7,8 @@ import { chunkReport } from "../../measure/chunk/report.ts";
 import { runChunkSuite } from "../../measure/chunk/suite.ts";
 import { episodeReport } from "../../measure/episode/report.ts";
 import { runEpisodeSuite } from "../../measure/episode/suite.ts";
+import { gpuReport } from "../../measure/gpu/report.ts";
+import { runGpuSuite } from "../../measure/gpu/suite.ts";
 import { httpReport } from "../../measure/http/report.ts";
 import { RATES, runHttpSuite } from "../../measure/http/suite.ts";
 import { interferenceReport } from "../../measure/interference/report.ts";
@@ -24,9 +26,10 @@ import { doublings, runScaleSuite } from "../../measure/scale/suite.ts";
 import { startReport } from "../../measure/start/report.ts";
 import { runStartSuite } from "../../measure/start/suite.ts";
 import type { BenchTarget } from "../../measure/target.ts";
+import type { DevicePlan } from "./device-flags.ts";
 
 /** What was asked for, with the suite's usual values where nothing was. */
-export interface SuitePlan extends BenchTarget {
+export interface SuitePlan extends BenchTarget, DevicePlan {
   /** In the unit of the suite's own flag. */
   readonly length: number;
   /** Of the open loops, requests a second. */
@@ -48,6 +51,8 @@ interface Suite {
     | undefined;
   /** On which the sample's model is measured; undefined where no model takes part. */
   readonly devices: readonly string[] | undefined;
+  /** It runs on any device that serves. */
+  readonly anyDevice?: true;
   /** It looks into the process of the service, so that none of another owner can be measured. */
   readonly ownService: boolean;
   run(plan: SuitePlan): Promise<Report | Problem>;
@@ -66,6 +71,7 @@ export const SUITE_NAMES = [
   "interference",
   "llm",
   "runs",
+  "gpu",
 ] as const;
 export type SuiteName = (typeof SUITE_NAMES)[number];
 
@@ -173,6 +179,17 @@ export const SUITES: Readonly<Record<SuiteName, Suite>> = {
     robots: undefined,
     devices: undefined,
     run: (plan) => reported(runRunsSuite({ ...plan, files: plan.length }), runsReport),
+  },
+  gpu: {
+    about: "a device without a service: stations, batches, sessions, power, roofline",
+    flag: "chunks",
+    usual: 50,
+    max: 100_000,
+    ownService: true,
+    robots: undefined,
+    devices: ["auto"],
+    anyDevice: true,
+    run: (plan) => reported(runGpuSuite({ ...plan, chunks: plan.length }), gpuReport),
   },
 };
 

@@ -1,4 +1,5 @@
 /** Computes a bundle's parity vectors on a device of this machine. */
+import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import { type Bundle, LOAD_MS_MAX, type Model } from "../../engine/engine.ts";
 import { openEngine } from "../../engine/native.ts";
 import { Failure } from "../../error/core.ts";
@@ -6,19 +7,32 @@ import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
 
 /** Where they came out right, and how far they were off. */
-export type Computed = Pick<Model, "device" | "refused" | "parity">;
+export interface Computed
+  extends Pick<Model, "device" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights"> {
+  /** Why the memory of its sessions does not lie on the device. */
+  readonly hostMemoryBecause?: string;
+}
 
-/** Loads the bundle as a start does; a problem says what the device computed wrongly. */
-export async function computeParity(bundle: Bundle, device: string): Promise<Computed | Problem> {
+/** Loads the bundle as a start does; a problem says what the device computed wrongly. `within`: in place of the bundle's tolerance. */
+export async function computeParity(
+  { manifest, paths }: Bundle,
+  device: string,
+  { gpu = {}, within = manifest.parity.tolerance }: { readonly gpu?: GpuSettings; readonly within?: number } = {},
+): Promise<Computed | Problem> {
+  const bundle = { paths, manifest: { ...manifest, parity: { ...manifest.parity, tolerance: within } } };
   const engine = await openEngine({ decodeThreads: 1 });
   if (engine instanceof Problem) return engine;
   // The engine's callback does not keep the process alive while a model loads; a timer does.
   const release = systemClock.after(LOAD_MS_MAX, () => undefined);
   try {
-    const model = await engine.load({ bundle, device, replicas: 1, threads: 1, slots: 1 });
+    const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas: 1, threads: 1, slots: 1 });
     if (model instanceof Failure) return new Problem(model.message);
-    const { device: chosen, refused, parity } = model;
-    return { device: chosen, refused, parity };
+    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory } = model;
+    const { hostMemoryBecause } = sessionMemory;
+    return {
+      ...{ device: chosen, refused, parity, flow, flowReason, deviceWeights },
+      ...(hostMemoryBecause !== undefined && { hostMemoryBecause }),
+    };
   } finally {
     await engine.close();
     release();

@@ -1,8 +1,10 @@
 /** The checks of `tendon doctor` as functions: facts in, green or red lines out, each red one with what to do. */
-import { armWarning } from "../../bundle/describe.ts";
+import { armWarning, hostMemoryNote } from "../../bundle/describe.ts";
 import type { Manifest } from "../../bundle/manifest.ts";
+import { deviceText } from "../../config/devices.ts";
 import type { Model } from "../../engine/engine.ts";
 import type { Machine } from "../../measure/machine.ts";
+import type { FatBinary } from "./fat-binary.ts";
 
 export interface Check {
   readonly name: string;
@@ -86,9 +88,11 @@ export function libraryCheck(source: "built" | "cache" | "memory", dir: string):
 }
 
 /** Never red: no model runs on them yet, and a build without the CUDA compiler has none. */
-export function kernelCheck(path: string | undefined): Check {
-  if (path === undefined) return green("GPU kernels", "none in this build; models do not need them");
-  return green("GPU kernels", "for sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; no model runs on them yet");
+export function kernelCheck(kernels: FatBinary | "absent" | "damaged"): Check {
+  const name = "GPU kernels";
+  if (kernels === "absent") return green(name, "none in this build; models do not need them");
+  if (kernels === "damaged") return green(name, "damaged; models do not need them", "build or fetch tendon again");
+  return green(name, `for ${kernels.code.map((sm) => `sm_${sm}`).join(", ")}; no model runs on them yet`);
 }
 
 /** Never red: the service runs without locked pages, less steadily. */
@@ -102,18 +106,38 @@ export function lockCheck(lockedBytes: number, tensorBytes: number, lockableByte
 /** One bundle that was verified, loaded and run once. `told`: what a line of its own says of the devices already. */
 export function bundleCheck(
   manifest: Pick<Manifest, "id" | "reference">,
-  model: Pick<Model, "device" | "refused">,
+  model: Pick<Model, "device" | "devices" | "refused" | "slots" | "sessionMemory" | "flowReason" | "card">,
   told: readonly { readonly device: string; readonly refused: string | null }[] = [],
 ): Check {
   const { device } = model;
+  const several = new Set(model.devices).size > 1;
+  const place = several ? `${device}: ${deviceText(model.devices)}` : device;
   const weights = manifest.reference ? "verified, reference bundle (random weights)" : "verified";
   const isTold = (device: string, reason: string) =>
     told.some((one) => one.device === device && one.refused === reason);
   const own = model.refused.filter(({ device, reason }) => !isTold(device, reason));
   const notes = own.map((one) => `${one.device} refused: ${one.reason}`);
+  if (model.flowReason !== null) notes.push(`flows run step by step: ${model.flowReason}`);
+  const { unregistered, untimed } = model.card ?? {};
+  if (unregistered !== undefined) notes.push(`what it copies goes through a buffer of the driver: ${unregistered}`);
+  if (untimed !== undefined) notes.push(`user_stream is set, but the device times no run: ${untimed}`);
+  const { hostMemoryBecause } = model.sessionMemory;
+  if (hostMemoryBecause !== undefined) notes.push(hostMemoryNote(hostMemoryBecause));
   const warning = armWarning(manifest, device);
   if (warning !== undefined) notes.push(`${warning} 'serve' without --dev needs allow_reference = true for it`);
-  return green(manifest.id, `${weights}, runs on ${device}`, notes.join("; ") || undefined);
+  return green(manifest.id, `${weights}, runs on ${place}${seatsOf(model)}`, notes.join("; ") || undefined);
+}
+
+/** How many sessions a model with memory takes, and what that was measured from. */
+function seatsOf({ slots, sessionMemory }: Pick<Model, "slots" | "sessionMemory">) {
+  if (slots === 0) return "";
+  const { places, placesOnDevice, slotBytes, room } = sessionMemory;
+  const size = (bytes: number) => `${(bytes / MIB).toFixed(1)} MiB`;
+  const parked = slots > places ? ` and ${slots - places} parked` : "";
+  const measured = room === undefined ? "" : `; ${size(room.free)} free (${room.of}), ${size(room.reserve)} kept`;
+  const some = placesOnDevice < places ? ` (${placesOnDevice})` : "";
+  const there = placesOnDevice === 0 ? "" : ` in the device's memory${some}`;
+  return `, ${places} sessions${there}${parked} of ${size(slotBytes)} at most${measured}`;
 }
 
 /** The lines as a person reads them; colours only for a terminal. */

@@ -16,7 +16,7 @@ import { failedWith, failureReply, type Reply } from "../http/reply.ts";
 import { route } from "../http/route.ts";
 import type { Surface } from "../http/surface.ts";
 import { DurableWrite } from "./durable.ts";
-import { Placement, placements } from "./placements.ts";
+import { Placement, placements, withoutFolders } from "./placements.ts";
 
 export interface HealthDeps {
   readonly clock: Clock;
@@ -103,7 +103,7 @@ async function readyz(deps: HealthDeps, durable: DurableWrite): Promise<Reply> {
   const missing = await missingParts(deps, durable);
   if (missing.length === 0) {
     const { ids } = deps.catalog;
-    const out = deps.catalog.out("some");
+    const out = deps.catalog.out("some").map(withoutFolders);
     const warning = deps.ledger?.warning;
     const ready = {
       status: "ready",
@@ -125,7 +125,7 @@ async function missingParts(deps: HealthDeps, durable: DurableWrite): Promise<st
   if (lifecycle.draining) missing.push("the service is shutting down");
   if (!catalog.known) missing.push("the model bundles are being read");
   for (const id of catalog.loading) missing.push(`model ${id} is loading`);
-  missing.push(...catalog.out("none"));
+  missing.push(...catalog.out("none").map(withoutFolders));
   if (deps.blobs?.endedReason !== undefined) missing.push("the storage of runs has ended, which only a restart mends");
   const { store } = deps;
   const down = await inTime(deps, () => store.ping());

@@ -1,11 +1,12 @@
-/** Where each loaded model runs, and which devices were refused before it, for `GET /readyz`. */
+/** Where each loaded model runs, how many sessions it takes, and which devices were refused before it, for `GET /readyz`. */
 import { type Static, Type } from "@sinclair/typebox";
 import type { Catalog } from "../../robot/catalog.ts";
 
 export const Placement = Type.Object(
   {
     model: Type.String(),
-    device: Type.String({ description: "The device that it runs on." }),
+    device: Type.String({ description: "The device that it runs on; of several their names, with commas." }),
+    replicas: Type.Array(Type.String(), { description: "The device of each replica, by its number." }),
     refused: Type.Array(
       Type.Object({
         device: Type.String(),
@@ -15,6 +16,17 @@ export const Placement = Type.Object(
       }),
       { description: "Devices that `auto` tried before." },
     ),
+    slots: Type.Optional(
+      Type.Integer({
+        description: "Sessions that it takes at once, on a model with memory; beyond them: `no_replica_free`.",
+      }),
+    ),
+    places: Type.Optional(
+      Type.Integer({
+        description: "Of these, sessions whose memory lies where it computes; the others are parked in turns.",
+      }),
+    ),
+    slot_bytes: Type.Optional(Type.Integer({ description: "Memory of one session at most." })),
   },
   { title: "Placement" },
 );
@@ -23,11 +35,14 @@ export function placements(catalog: Pick<Catalog, "models">): Static<typeof Plac
   return [...catalog.models].flatMap(([id, { model }]) => {
     if (model === undefined) return [];
     const refused = model.refused.map(({ device, reason }) => ({ device, reason: withoutFolders(reason) }));
-    return [{ model: id, device: model.device, refused }];
+    const { slots, sessionMemory } = model;
+    const { places, slotBytes } = sessionMemory;
+    const memory = slots === 0 ? {} : { slots, places, slot_bytes: slotBytes };
+    return [{ model: id, device: model.device, replicas: [...model.devices], refused, ...memory }];
   });
 }
 
 /** No response carries a path: of a file its name is left. `tendon doctor` and the log have the whole text. */
-function withoutFolders(text: string): string {
+export function withoutFolders(text: string): string {
   return text.replace(/(^|[\s"'(=:])(?:\/[^\s"'/:]+)+\/([^\s"'/:]+)/g, "$1$2");
 }

@@ -15,7 +15,7 @@ const STATION_TEXTS: Readonly<Record<(typeof STATIONS)[number], string>> = {
   decode:
     "From the observation to its frames as normalised tensors: reading the body, base64, JPEG. 0 on a socket whose frames were there before.",
   queue:
-    "Every other wait before the model starts: for the observation before it, for slots, for the money's hold, for a replica.",
+    "Every other wait before the model starts: for the observation before it, for slots, for the money's hold, for a replica, for its session's memory where others had its place.",
   prefill: "Images, text and state to the model's prefix cache.",
   denoise: "All flow steps.",
   encode: "Denormalising, and making the answer.",
@@ -34,7 +34,7 @@ const ActionChunk = Type.Object(
     ),
     actions: Type.Array(Type.Array(Type.Number()), {
       minItems: 1,
-      maxItems: LIMITS.actionHorizonMax,
+      maxItems: LIMITS.chunkRowsMax,
       description:
         "Rows of `action_dim` values in the robot's units, absolute: radians, metres, grippers as in `robot_state`. Finite " +
         "float32 values, each in the shortest form that reads back to the same float32, within the range that the bundle " +

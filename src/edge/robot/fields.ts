@@ -141,7 +141,8 @@ export function robotState(draft: FieldDraft): Failure | undefined {
 }
 
 export function horizon(draft: FieldDraft): Failure | undefined {
-  const rows = integerInRange(draft, "action_horizon", draft.model.manifest.action.rows, {
+  const most = Math.min(draft.model.manifest.action.rows, LIMITS.actionHorizonMax);
+  const rows = integerInRange(draft, "action_horizon", most, {
     invalid: ROBOT.action_horizon_invalid,
     outOfRange: ROBOT.action_horizon_out_of_range,
   });

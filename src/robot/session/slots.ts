@@ -23,6 +23,8 @@ export class SlotPool implements SessionSlots {
   private readonly perReplica: number;
   /** Replicas that are out. */
   private readonly lost = new Set<number>();
+  /** Replicas whose sessions are awaited, with who awaits them. */
+  private readonly draining = new Map<number, PromiseWithResolvers<void>>();
 
   constructor(private readonly memory: SlotMemory) {
     this.perReplica = memory.slots / memory.replicas;
@@ -34,7 +36,8 @@ export class SlotPool implements SessionSlots {
 
   /** Slots that are kept for accounts that have none, of those whose replicas work. */
   private get kept(): number {
-    const working = this.perReplica * (this.memory.replicas - this.lost.size);
+    const closed = new Set([...this.lost, ...this.draining.keys()]);
+    const working = this.perReplica * (this.memory.replicas - closed.size);
     return Math.max(Math.floor(working * KEPT_SHARE), working >= 2 ? 1 : 0);
   }
 
@@ -57,22 +60,42 @@ export class SlotPool implements SessionSlots {
   }
 
   give(slot: number): void {
-    const home = present(this.free[Math.floor(slot / this.perReplica)], "the slot's replica");
+    const home = present(this.free[this.replicaOf(slot)], "the slot's replica");
     assert(!home.includes(slot), "a slot is given back once");
     this.forget(slot);
     // Its memory is not to be had any more.
     if (this.isLost(slot)) return;
     this.memory.sessionDrop(slot);
-    home.push(slot);
+    const replica = this.replicaOf(slot);
+    const drained = this.draining.get(replica);
+    if (!drained) home.push(slot);
+    else if (this.isEmpty(replica)) drained.resolve();
   }
 
   lose(replica: number): void {
     this.lost.add(replica);
     this.free[replica] = [];
+    this.draining.get(replica)?.resolve();
+  }
+
+  drain(replica: number): Promise<void> {
+    const drained = this.draining.get(replica) ?? Promise.withResolvers<void>();
+    this.draining.set(replica, drained);
+    this.free[replica] = [];
+    if (this.isEmpty(replica) || this.lost.has(replica)) drained.resolve();
+    return drained.promise;
   }
 
   isLost(slot: number): boolean {
-    return this.lost.has(Math.floor(slot / this.perReplica));
+    return this.lost.has(this.replicaOf(slot));
+  }
+
+  private replicaOf(slot: number): number {
+    return Math.floor(slot / this.perReplica);
+  }
+
+  private isEmpty(replica: number): boolean {
+    return [...this.owners.keys()].every((slot) => this.replicaOf(slot) !== replica);
   }
 
   private forget(slot: number): void {

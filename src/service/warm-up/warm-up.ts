@@ -51,7 +51,14 @@ export async function warmUp(
 async function warmed(lent: Lent, plan: readonly PlannedModel[], isOver: () => boolean): Promise<string | undefined> {
   const planned = plan.find(({ bundle }) => !bundle.manifest.stateful) ?? plan[0];
   if (!planned) return undefined;
-  const model = await lent.engine.load({ ...planned, device: "echo", replicas: 1, slots: 1, counted: false });
+  const model = await lent.engine.load({
+    ...planned,
+    device: "echo",
+    replicas: 1,
+    slots: 1,
+    parkedBytesMax: 0,
+    counted: false,
+  });
   if (model instanceof Failure) return model.message;
   try {
     return await served(lent, { ...planned, model }, isOver);

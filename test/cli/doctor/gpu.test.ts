@@ -68,10 +68,32 @@ test("a provider that does not run is not red: the model that needs it is", () =
     { device: "cuda:0", reason },
     { device: "tensorrt:0", reason: "its rows are wrong" },
   ];
-  const bundle = bundleCheck({ id: "a/b", reference: false }, { device: "cpu", refused }, [
-    { device: "cuda:0", refused: reason },
-  ]);
+  const sessionMemory = { places: 0, placesOnDevice: 0, hostMemoryBecause: undefined, slotBytes: 0, room: undefined };
+  const bundle = bundleCheck(
+    { id: "a/b", reference: false },
+    { device: "cpu", devices: ["cpu"], refused, slots: 0, sessionMemory, flowReason: null },
+    [{ device: "cuda:0", refused: reason }],
+  );
   expect(bundle.todo).toBe("tensorrt:0 refused: its rows are wrong");
+});
+
+test("what a driver refuses a model that runs is told with its reason, and is not red", () => {
+  const noted = (card: { readonly unregistered?: string; readonly untimed?: string }) => {
+    const sessionMemory = {
+      ...{ places: 0, placesOnDevice: 0, slotBytes: 0 },
+      ...{ room: undefined, hostMemoryBecause: undefined },
+    };
+    const own = { registeredBytes: 8192, timed: false, unregistered: undefined, untimed: undefined, ...card };
+    const placed = { device: "cuda:0", devices: ["cuda:0"], refused: [], slots: 0, sessionMemory, flowReason: null };
+    const { ok, todo } = bundleCheck({ id: "a/b", reference: false }, { ...placed, card: own });
+    expect(ok).toBe(true);
+    return todo;
+  };
+  expect(noted({})).toBeUndefined();
+  expect(noted({ unregistered: "cuMemHostRegister: no room to page-lock 8192 bytes more" })).toBe(
+    "what it copies goes through a buffer of the driver: cuMemHostRegister: no room to page-lock 8192 bytes more",
+  );
+  expect(noted({ untimed: "cuStreamCreate: why" })).toEndWith("the device times no run: cuStreamCreate: why");
 });
 
 test("where ONNX Runtime is from is told with its providers", () => {

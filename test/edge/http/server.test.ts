@@ -131,7 +131,10 @@ test("stop() ends although a client keeps its connection", async () => {
 test("GET /metrics only on the operations listener", async () => {
   const at = await stage();
   await at.chat(observation());
-  const app = opsApp(at.service.http, at.service.ops, () => at.engine.stats());
+  const idle = { replicas: 2, replicasOut: 1, runs: 3, slots: 8, slotsHeld: 4, framesWaiting: 5 };
+  at.engine.figures.push({ device: "cuda:0", health: "ready", reason: null, ...idle });
+  at.engine.figures.push({ device: "cuda:1", health: "lost", reason: "device lost", ...idle });
+  const app = opsApp(at.service.http, at.service.ops, () => at.engine);
   await using server = opened(listen(app, free));
   const response = await fetch(`${server.url}/metrics`);
   const text = await response.text();
@@ -140,5 +143,15 @@ test("GET /metrics only on the operations listener", async () => {
   expect(text).toContain("# TYPE tendon_start_ms histogram\n");
   expect(text).toContain('tendon_start_ms_count{route="chat"} 1\n');
   expect(text).toContain("# TYPE tendon_engine_chunks_run_total counter\ntendon_engine_chunks_run_total 1\n");
+  const devices = ["cuda:0", "cuda:1"];
+  for (const [name, values] of [
+    ["takes_work", [1, 0]],
+    ["replicas_out", [1, 1]],
+    ["runs", [3, 3]],
+    ["frames_waiting", [5, 5]],
+  ] as const) {
+    for (const [at, device] of devices.entries())
+      expect(text).toContain(`tendon_device_${name}{device="${device}"} ${values[at]}\n`);
+  }
   expect((await fetch(`${server.url}/healthz`)).status).toBe(404);
 });

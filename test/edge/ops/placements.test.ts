@@ -19,6 +19,7 @@ test("a refused device is told with the measured difference, and without the fol
     {
       model: facts.id,
       device: "cpu",
+      replicas: ["fake"],
       refused: [
         { device: "tensorrt:0", reason: "Failed to load library libonnx_trt.so with error: no such file" },
         {
@@ -27,6 +28,17 @@ test("a refused device is told with the measured difference, and without the fol
         },
       ],
     },
+  ]);
+});
+
+test("a model with memory tells how many sessions it takes, and what one takes", () => {
+  const catalog = new Catalog();
+  const facts = manifest();
+  const room = { of: "gpu", free: 9_000, reserve: 1_000 };
+  const sessionMemory = { places: 4, placesOnDevice: 4, hostMemoryBecause: undefined, slotBytes: 1_000, room };
+  catalog.add(facts, RATES, { ...new FakeEngine().model(facts), slots: 6, sessionMemory });
+  expect(placements(catalog)).toEqual([
+    { model: facts.id, device: "fake", replicas: ["fake"], refused: [], slots: 6, places: 4, slot_bytes: 1_000 },
   ]);
 });
 

@@ -152,7 +152,7 @@ test("action_horizon cuts rows; the usage counts what the model computed", async
   expect(body.usage).toMatchObject({ completion_tokens: 30, total_tokens: 130 });
 });
 
-test("a model of 64 rows answers all of them, or as many as are asked for", async () => {
+test("a model of 64 rows answers all of them, or the number that is asked for, at most 30", async () => {
   const { chat, service, engine } = await stage();
   const base = manifest();
   const long = { ...base, id: "vendorX/long:yam", action: { ...base.action, rows: 64 } };
@@ -164,10 +164,12 @@ test("a model of 64 rows answers all of them, or as many as are asked for", asyn
     expect(body.usage).toMatchObject({ completion_tokens: 64 });
     return actions.length;
   };
-  expect([await rowsOf({}), await rowsOf({ action_horizon: 40 }), await rowsOf({ action_horizon: 64 })]).toEqual([
-    64, 40, 64,
+  expect([await rowsOf({}), await rowsOf({ action_horizon: 30 })]).toEqual([64, 30]);
+  const refused = await chat(observation({ model: long.id, action_horizon: 31 }));
+  expect([refused.status, await refused.json()]).toMatchObject([
+    400,
+    { error: { code: "action_horizon_out_of_range" } },
   ]);
-  expect((await chat(observation({ model: long.id, action_horizon: 65 }))).status).toBe(400);
 });
 
 test("cache_reset is said when the episode's memory was started anew", async () => {

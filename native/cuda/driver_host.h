@@ -1,0 +1,243 @@
+/**
+ * The part of the played driver (driver.h) that the host's side of a replica uses: contexts of threads, streams, events, and host memory
+ * that is registered. It is stricter than a real driver, so that what it lets pass a real one does too:
+ *
+ * - Every call here needs a context that is current on its thread.
+ * - Host memory is whole pages, in no other registered range, mapped when it is registered and still so when it is unregistered.
+ * - An event is reached when its stream or the event itself was waited for, not before: an elapsed time that is read earlier is refused,
+ *   as a real driver refuses it.
+ *
+ * What no caller may do is counted as a fault and refused with the code of a real driver. Any thread may call.
+ */
+#pragma once
+#include <sys/mman.h>
+#include <time.h>
+
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace cpu {
+
+constexpr int INVALID_VALUE = 1, INVALID_CONTEXT = 201, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, INVALID_HANDLE = 400,
+              NOT_READY = 600;
+constexpr size_t HOST_PAGE = 4096;
+
+struct Event {
+    void *stream;
+    uint64_t turn;
+    double ms;
+    bool is_recorded, is_reached;
+};
+
+/** What there is now, and what was ever done. */
+struct Counts {
+    uint64_t contexts, streams, events, registered, registered_bytes, registered_ever, faults, contexts_set, records, pushes;
+};
+
+inline std::mutex turn;
+inline Counts counts{};
+inline uint64_t records = 0;
+/** The least address behind each range, and its first one. */
+inline std::map<uintptr_t, uintptr_t> ranges;
+inline std::set<void *> streams;
+inline std::set<Event *> events;
+inline size_t register_left = SIZE_MAX;
+inline bool streams_refused = false;
+inline int the_context = 0;
+inline thread_local void *current = nullptr;
+inline thread_local std::vector<void *> below;
+
+inline int wrong(int code) {
+    counts.faults++;
+    return code;
+}
+
+inline bool is_mapped(uintptr_t start, size_t bytes) { return msync(reinterpret_cast<void *>(start), bytes, MS_ASYNC) == 0; }
+
+inline double now_ms() {
+    timespec now{};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+/** All that was recorded on the stream so far is reached. */
+inline void reach(void *stream, uint64_t last) {
+    for (Event *event : events) {
+        if (event->is_recorded && event->stream == stream && event->turn <= last) event->is_reached = true;
+    }
+}
+
+}  // namespace cpu
+
+/** Of a call that needs a context on its thread. */
+#define CPU_HOST_CALL                                                       \
+    const std::lock_guard<std::mutex> guard(cpu::turn);                     \
+    if (cpu::current == nullptr) return cpu::wrong(cpu::INVALID_CONTEXT);
+
+extern "C" {
+
+/** The counts, by their place in `Counts`. */
+uint64_t cpu_count(size_t place) {
+    const std::lock_guard<std::mutex> guard(cpu::turn);
+    uint64_t all[sizeof(cpu::Counts) / sizeof(uint64_t)];
+    memcpy(all, &cpu::counts, sizeof all);
+    return all[place];
+}
+
+/** How much more host memory can be registered. */
+void cpu_register_left(size_t bytes) { cpu::register_left = bytes; }
+
+void cpu_streams_refused(int refused) { cpu::streams_refused = refused != 0; }
+
+int cuDevicePrimaryCtxRetain(void **context, int) {
+    const std::lock_guard<std::mutex> guard(cpu::turn);
+    cpu::counts.contexts++;
+    *context = &cpu::the_context;
+    return cpu::SUCCESS;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int) {
+    const std::lock_guard<std::mutex> guard(cpu::turn);
+    if (cpu::counts.contexts == 0) return cpu::wrong(cpu::INVALID_CONTEXT);
+    // The last one takes all that is left with it: whoever owns it would use it after its end.
+    if (--cpu::counts.contexts == 0 && cpu::counts.streams + cpu::counts.events + cpu::counts.registered > 0) cpu::counts.faults++;
+    return cpu::SUCCESS;
+}
+
+int cuCtxSetCurrent(void *context) {
+    const std::lock_guard<std::mutex> guard(cpu::turn);
+    cpu::counts.contexts_set++;
+    cpu::current = context;
+    return cpu::SUCCESS;
+}
+
+int cuCtxPushCurrent_v2(void *context) {
+    const std::lock_guard<std::mutex> guard(cpu::turn);
+    cpu::counts.pushes++;
+    cpu::below.push_back(cpu::current);
+    cpu::current = context;
+    return cpu::SUCCESS;
+}
+
+int cuCtxPopCurrent_v2(void **context) {
+    const std::lock_guard<std::mutex> guard(cpu::turn);
+    if (cpu::below.empty()) return cpu::wrong(cpu::INVALID_CONTEXT);
+    *context = cpu::current;
+    cpu::current = cpu::below.back();
+    cpu::below.pop_back();
+    return cpu::SUCCESS;
+}
+
+int cuThreadExchangeStreamCaptureMode(int *mode) {
+    static thread_local int own = 0;
+    const int before = own;
+    own = *mode;
+    *mode = before;
+    return cpu::SUCCESS;
+}
+
+int cuStreamCreate(void **stream, unsigned) {
+    CPU_HOST_CALL
+    if (cpu::streams_refused) return cpu::OUT_OF_MEMORY;
+    *stream = new char;
+    cpu::streams.insert(*stream);
+    cpu::counts.streams++;
+    return cpu::SUCCESS;
+}
+
+int cuStreamDestroy_v2(void *stream) {
+    CPU_HOST_CALL
+    if (cpu::streams.erase(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
+    for (cpu::Event *event : cpu::events) {
+        // Its times could not be read any more.
+        if (event->stream == stream) cpu::counts.faults++;
+    }
+    delete static_cast<char *>(stream);
+    cpu::counts.streams--;
+    return cpu::SUCCESS;
+}
+
+int cuStreamSynchronize(void *stream) {
+    CPU_HOST_CALL
+    if (cpu::streams.count(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
+    cpu::reach(stream, cpu::records);
+    return cpu::SUCCESS;
+}
+
+int cuEventCreate(void **event, unsigned) {
+    CPU_HOST_CALL
+    cpu::Event *made = new cpu::Event{};
+    cpu::events.insert(made);
+    cpu::counts.events++;
+    *event = made;
+    return cpu::SUCCESS;
+}
+
+int cuEventDestroy_v2(void *event) {
+    CPU_HOST_CALL
+    if (cpu::events.erase(static_cast<cpu::Event *>(event)) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
+    delete static_cast<cpu::Event *>(event);
+    cpu::counts.events--;
+    return cpu::SUCCESS;
+}
+
+int cuEventRecord(void *event, void *stream) {
+    CPU_HOST_CALL
+    cpu::Event *known = static_cast<cpu::Event *>(event);
+    if (cpu::events.count(known) == 0 || cpu::streams.count(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
+    cpu::counts.records++;
+    *known = {stream, ++cpu::records, cpu::now_ms(), true, false};
+    return cpu::SUCCESS;
+}
+
+int cuEventSynchronize(void *event) {
+    CPU_HOST_CALL
+    cpu::Event *known = static_cast<cpu::Event *>(event);
+    if (cpu::events.count(known) == 0 || !known->is_recorded) return cpu::wrong(cpu::INVALID_HANDLE);
+    cpu::reach(known->stream, known->turn);
+    return cpu::SUCCESS;
+}
+
+int cuEventElapsedTime(float *ms, void *begin, void *end) {
+    CPU_HOST_CALL
+    const cpu::Event *first = static_cast<cpu::Event *>(begin), *last = static_cast<cpu::Event *>(end);
+    if (!first->is_recorded || !last->is_recorded) return cpu::wrong(cpu::INVALID_HANDLE);
+    if (first->stream != last->stream || first->turn >= last->turn) return cpu::wrong(cpu::INVALID_VALUE);
+    if (!first->is_reached || !last->is_reached) return cpu::wrong(cpu::NOT_READY);
+    *ms = static_cast<float>(last->ms - first->ms);
+    return cpu::SUCCESS;
+}
+
+int cuMemHostRegister_v2(void *memory, size_t bytes, unsigned) {
+    CPU_HOST_CALL
+    const uintptr_t start = reinterpret_cast<uintptr_t>(memory), end = start + bytes;
+    if (bytes == 0 || start % cpu::HOST_PAGE != 0 || bytes % cpu::HOST_PAGE != 0) return cpu::wrong(cpu::INVALID_VALUE);
+    if (!cpu::is_mapped(start, bytes)) return cpu::wrong(cpu::INVALID_VALUE);
+    // The first range that ends behind the start is the only one that can overlap.
+    const auto next = cpu::ranges.upper_bound(start);
+    if (next != cpu::ranges.end() && next->second < end) return cpu::wrong(cpu::ALREADY_REGISTERED);
+    if (bytes > cpu::register_left) return cpu::OUT_OF_MEMORY;
+    cpu::register_left -= cpu::register_left == SIZE_MAX ? 0 : bytes;
+    cpu::ranges[end] = start;
+    cpu::counts.registered++;
+    cpu::counts.registered_ever++;
+    cpu::counts.registered_bytes += bytes;
+    return cpu::SUCCESS;
+}
+
+int cuMemHostUnregister(void *memory) {
+    CPU_HOST_CALL
+    const uintptr_t start = reinterpret_cast<uintptr_t>(memory);
+    const auto found = cpu::ranges.upper_bound(start);
+    if (found == cpu::ranges.end() || found->second != start) return cpu::wrong(cpu::NOT_REGISTERED);
+    const size_t bytes = found->first - start;
+    // Memory that is unmapped first can be somebody else's by now.
+    if (!cpu::is_mapped(start, bytes)) cpu::counts.faults++;
+    cpu::ranges.erase(found);
+    cpu::counts.registered--;
+    cpu::counts.registered_bytes -= bytes;
+    return cpu::SUCCESS;
+}
+
+}

@@ -1,0 +1,111 @@
+//! What a replica on an NVIDIA GPU asks of the driver by itself, beside what ONNX Runtime asks of it.
+//!
+//! - The tensors of the host that the device copies from and to are registered with the driver, which then copies them without a buffer of
+//!   its own between. Frames are registered where the device reads them, in the inputs of the graphs: the frame slots, which are many more,
+//!   are read by the host alone.
+//! - With `user_stream` all runs of the replica are in one stream of its own, which ONNX Runtime is told of (`user_compute_stream`), and
+//!   each run is between two events of it: their times are the device's.
+//!
+//! Off by default: the replica then runs as ONNX Runtime arranges it by itself, and its times are the host's. A driver that refuses any of
+//! this refuses no model; the placement says what is not there and why. **No GPU has run this yet**: it was tested against the driver that
+//! the CPU plays (`native/cuda/driver_host.h`).
+
+use crate::cuda::context::Context;
+use crate::cuda::stream::{Laps, Stream};
+use crate::graph::Tensor;
+use crate::rehearsal;
+use crate::runtime::Device;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a replica has of the driver, for the placement.
+#[derive(Serialize, Clone, Default, Debug, PartialEq)]
+pub struct CardUse {
+    /// Bytes of host memory that the driver copies from and to by itself.
+    pub registered_bytes: usize,
+    /// Why it does not so for all that the device reads.
+    pub unregistered: Option<String>,
+    /// The device times the runs.
+    pub timed: bool,
+    /// Why it does not, though `user_stream` asks for it.
+    pub untimed: Option<String>,
+}
+
+/// The driver, as a replica has it.
+#[derive(Default)]
+pub struct Card {
+    context: Option<Arc<Context>>,
+    stream: Option<Arc<Stream>>,
+    /// None where no driver is asked.
+    told: Option<CardUse>,
+}
+
+impl Card {
+    /// For a replica on the device; nothing of it on one that is no NVIDIA GPU. `with_stream`: it gets a stream of its own.
+    pub fn of(device: Device, with_stream: bool) -> Card {
+        let (Device::Cuda(index) | Device::TensorRt(index)) = device else { return Card::default() };
+        let driver = match rehearsal::of(&device.name()) {
+            None => PathBuf::from("libcuda.so.1"),
+            // The CPU plays the device, and a library the driver.
+            Some(rehearsal) => match rehearsal.driver {
+                Some(driver) => driver,
+                None => return Card::default(),
+            },
+        };
+        let (mut context, mut stream, mut told) = (None, None, CardUse::default());
+        match Context::open(&driver, index) {
+            Ok(opened) => context = Some(opened),
+            Err(error) => told.unregistered = Some(error.to_string()),
+        }
+        if with_stream {
+            match context.as_ref().map(Stream::new) {
+                Some(Ok(made)) => stream = Some(made),
+                Some(Err(error)) => told.untimed = Some(error.to_string()),
+                None => told.untimed.clone_from(&told.unregistered),
+            }
+        }
+        Card { context, stream, told: Some(told) }
+    }
+
+    /// The stream of its runs. A session that is told of it keeps it.
+    pub fn stream(&self) -> Option<&Arc<Stream>> {
+        self.stream.as_ref()
+    }
+
+    /// Registers a tensor of the host. What the driver refuses is copied through its buffer, as before.
+    pub fn register(&mut self, tensor: &mut Tensor) {
+        let (Some(context), Some(told)) = (&self.context, &mut self.told) else { return };
+        match tensor.register(context) {
+            Ok(bytes) => told.registered_bytes += bytes,
+            Err(error) => told.unregistered = Some(error.to_string()),
+        }
+    }
+
+    /// Times for so many runs of a graph; None where the device does not time them.
+    pub fn laps(&mut self, runs: usize) -> Option<Laps> {
+        let (Some(stream), Some(told)) = (&self.stream, &mut self.told) else { return None };
+        let made = Laps::new(stream, runs);
+        match &made {
+            Ok(_) => told.timed = true,
+            Err(error) => told.untimed = Some(error.to_string()),
+        }
+        made.ok()
+    }
+
+    /// Gives this thread the context that its events need; once, before its first run. Where the driver refuses that, it refuses the events
+    /// too, and no time is known. Its copies do not end the capture of a graph by another replica's thread.
+    pub fn enter(&self) {
+        if let Some(context) = &self.context {
+            let _ = context.relax();
+        }
+        if let Some(stream) = &self.stream {
+            let _ = stream.context().enter();
+        }
+    }
+
+    /// What it has come to.
+    pub fn told(&self) -> Option<&CardUse> {
+        self.told.as_ref()
+    }
+}

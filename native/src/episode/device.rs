@@ -1,0 +1,312 @@
+//! The rows of a replica's sessions in the memory of its device, where its graphs read and write them: nothing of them is copied for an
+//! observation.
+//!
+//! An address there may be a handle, so that each cache of each place has blocks of its own, and what the host would do with pointers is
+//! done by a graph (`onnx/carry.rs`). The committed block has one row more than the window: the staged rows that a run has not written go
+//! there. A place that is parked is copied whole.
+
+use super::layout::{Cache, Kept, Layout, Write};
+use crate::graph::{DeviceBlock, Home, Program, Value, transfer};
+use crate::manifest::{Dtype, Role};
+use crate::memory::Block;
+use crate::onnx::carry::{self, Names};
+use crate::sync::lock;
+use std::ffi::{CString, c_void};
+use std::sync::{Arc, Mutex};
+
+/// Rows are moved as integers of so many bytes.
+const WORD: usize = 4;
+/// Rows of one cache; WebGPU counts them in 32 bits.
+const ROWS_MAX: usize = i32::MAX as usize;
+
+/// The rows of all places of a replica.
+pub struct DeviceRows {
+    layout: Arc<Layout>,
+    home: Home,
+    state: Mutex<State>,
+}
+
+/// Its program, which is dropped before the memory that it is bound to.
+struct State {
+    program: Program,
+    places: Vec<Place>,
+    /// Of these, those that graphs are bound to.
+    offered: usize,
+    /// For each block that a run can write, where its rows go.
+    writes: Vec<(Write, Vec<(CString, Value)>)>,
+    _numbers: Vec<DeviceBlock>,
+}
+
+struct Place {
+    binding: usize,
+    /// No committed row was written since it was zeroed.
+    is_clean: bool,
+    caches: Vec<PlaceCache>,
+}
+
+/// A cache of one place.
+struct PlaceCache {
+    committed: DeviceBlock,
+    staged: DeviceBlock,
+    /// Both as words, without the row that nobody reads.
+    committed_words: Value,
+    staged_words: Value,
+}
+
+impl DeviceRows {
+    /// Tried on one place, whose rows are zeroes afterwards. `program` is the graph of `carry_model`. The error is a sentence: the rows have
+    /// to lie elsewhere.
+    pub(super) fn new(layout: Arc<Layout>, home: Home, program: Program) -> Result<DeviceRows, String> {
+        for cache in &layout.caches {
+            if !cache.lead_len(1).is_multiple_of(WORD) {
+                return Err(format!("a row of {} is no whole number of 32-bit words", cache.name));
+            }
+            if cache.leads * layout.window_tokens() >= ROWS_MAX {
+                return Err(format!("{} has more rows than a device can number", cache.name));
+            }
+        }
+        let state = State { program, places: Vec::new(), offered: 1, writes: Vec::new(), _numbers: Vec::new() };
+        let rows = DeviceRows { layout, home, state: Mutex::new(state) };
+        rows.number()?;
+        rows.add()?;
+        rows.prove()?;
+        Ok(rows)
+    }
+
+    /// Number of places for sessions.
+    pub fn places(&self) -> usize {
+        lock(&self.state).offered
+    }
+
+    /// So many places, all of which are made, are bound to all graphs.
+    pub fn offer(&self, places: usize) {
+        let mut state = lock(&self.state);
+        assert!(places <= state.places.len(), "what is offered was made");
+        state.offered = places;
+    }
+
+    /// Where the committed or the staged rows of a cache of a place lie, for a binding.
+    pub fn address(&self, cache: usize, role: Role, place: usize) -> *mut c_void {
+        let state = lock(&self.state);
+        let PlaceCache { committed, staged, .. } = &state.places[place].caches[cache];
+        if role == Role::Memory { committed.address() } else { staged.address() }
+    }
+
+    /// A value over words of the device's memory, or the host's.
+    fn words(&self, home: Home, start: *mut c_void, shape: &[usize]) -> Result<Value, String> {
+        // SAFETY: callers give memory of so many words, which they keep as long as the value.
+        unsafe { Value::over(home, self.home.turns, start, Dtype::I32, shape) }
+    }
+
+    /// Writes the numbers of the rows that each block goes to into the device's memory.
+    fn number(&self) -> Result<(), String> {
+        let mut distinct: Vec<usize> = Vec::new();
+        for cache in &self.layout.caches {
+            if !distinct.contains(&cache.leads) {
+                distinct.push(cache.leads);
+            }
+        }
+        let state = &mut *lock(&self.state);
+        for write in self.layout.writes() {
+            let mut inputs = Vec::new();
+            for &leads in &distinct {
+                let numbers: Vec<i64> = self.targets(leads, write).map(|row| row as i64).collect();
+                let (bytes, shape) = (numbers.len() * size_of::<i64>(), [numbers.len(), 1]);
+                let block = state.program.block(self.home, bytes)?;
+                // SAFETY: both are there until they are copied, the block as long as the value.
+                let (host, device) = unsafe {
+                    let over = |home, start| Value::over(home, self.home.turns, start, Dtype::I64, &shape);
+                    (over(Home::HOST, numbers.as_ptr().cast_mut().cast())?, over(self.home, block.address())?)
+                };
+                // SAFETY: both are this function's.
+                unsafe { transfer(self.home.turns, &[(&host, &device)]) }?;
+                state._numbers.push(block);
+                inputs.push((name(&carry::to(leads)), device));
+            }
+            state.writes.push((write, inputs));
+        }
+        Ok(())
+    }
+
+    /// The committed row of each staged one: of lead after lead, token after token.
+    fn targets(&self, leads: usize, Write { from, frames }: Write) -> impl Iterator<Item = usize> {
+        let (window, facts) = (self.layout.window_tokens(), self.layout.facts);
+        let nowhere = leads * window;
+        let (from, written) = (from * facts.tokens, frames * facts.tokens);
+        let of_lead = move |lead: usize| {
+            (0..facts.block_tokens()).map(
+                move |token| {
+                    if token < written { lead * window + from + token } else { nowhere }
+                },
+            )
+        };
+        (0..leads).flat_map(of_lead)
+    }
+
+    /// Makes one place more that is not offered yet, of zeroes: rows behind those that are kept are read, and must be numbers.
+    pub fn add(&self) -> Result<(), String> {
+        let state = &mut *lock(&self.state);
+        let (mut caches, mut inputs, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, cache) in self.layout.caches.iter().enumerate() {
+            let (committed_bytes, staged_bytes) = self.layout.place_bytes(cache);
+            let committed = state.program.block(self.home, committed_bytes + cache.lead_len(1))?;
+            let staged = state.program.block(self.home, staged_bytes)?;
+            let Names { committed: committed_name, staged: staged_name, kept, .. } = carry::names(index, cache.leads);
+            let row = cache.lead_len(1) / WORD;
+            let rows = |bytes: usize| [bytes / WORD / row, row];
+            let whole = self.words(self.home, committed.address(), &rows(committed_bytes + cache.lead_len(1)))?;
+            let block = self.words(self.home, staged.address(), &rows(staged_bytes))?;
+            let committed_words = self.words(self.home, committed.address(), &[committed_bytes / WORD])?;
+            let staged_words = self.words(self.home, staged.address(), &[staged_bytes / WORD])?;
+            inputs.push((name(&committed_name), whole));
+            inputs.push((name(&staged_name), block));
+            outputs.push((name(&kept), 2 * index));
+            caches.push(PlaceCache { committed, staged, committed_words, staged_words });
+        }
+        // The input of the numbers is bound for each run.
+        let outputs: Vec<(CString, &Value)> = outputs.into_iter().map(|(name, at)| (name, &inputs[at].1)).collect();
+        let inputs: Vec<(CString, &Value)> = inputs.iter().map(|(name, value)| (name.clone(), value)).collect();
+        // SAFETY: the place is kept as long as the program.
+        let binding = unsafe { state.program.bind(&inputs, &outputs) }?;
+        let place = Place { binding, is_clean: true, caches };
+        self.clear(&place)?;
+        state.places.push(place);
+        Ok(())
+    }
+
+    /// Zeroes a place that another session has had.
+    pub(super) fn renew(&self, place: usize) -> Result<(), String> {
+        let place = &mut lock(&self.state).places[place];
+        if !place.is_clean {
+            self.clear(place)?;
+            place.is_clean = true;
+        }
+        Ok(())
+    }
+
+    /// Gives back what was made and is not offered, whose graphs may not be bound.
+    pub fn give_up(&self) {
+        let mut state = lock(&self.state);
+        let offered = state.offered;
+        state.places.truncate(offered);
+    }
+
+    fn clear(&self, place: &Place) -> Result<(), String> {
+        let most = self.layout.caches.iter().map(|cache| self.layout.place_bytes(cache)).map(|(one, two)| one.max(two));
+        let zeroes: Block<u8> = Block::lazy(most.max().unwrap_or(0))?;
+        let mut all = Vec::new();
+        for (cache, lie) in self.layout.caches.iter().zip(&place.caches) {
+            let (committed, staged) = self.layout.place_bytes(cache);
+            for (bytes, to) in [(committed, &lie.committed_words), (staged, &lie.staged_words)] {
+                all.push((self.words(Home::HOST, zeroes.address().cast(), &[bytes / WORD])?, to));
+            }
+        }
+        let pairs: Vec<(&Value, &Value)> = all.iter().map(|(from, to)| (from, *to)).collect();
+        // SAFETY: the place is the caller's; the zeroes are only read.
+        unsafe { transfer(self.home.turns, &pairs) }
+    }
+
+    /// Copies a kept block to the end of the committed rows. Called by the place's only user.
+    pub(super) fn carry_out(&self, place: usize, write: Write) -> Result<(), String> {
+        let State { program, places, writes, .. } = &mut *lock(&self.state);
+        let (_, inputs) =
+            (writes.iter().find(|(one, _)| *one == write)).expect("every block that can be written has its rows");
+        places[place].is_clean = false;
+        // SAFETY: memory of this place, whose only user is the caller.
+        unsafe { program.run(places[place].binding, inputs) }
+    }
+
+    /// Copies what a place keeps into a parked block. Called by the only user of both.
+    pub(super) fn park(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+        self.copy(place, kept, block, |host, device| (device, host))
+    }
+
+    /// Copies a parked block into a place. Called by the only user of both.
+    pub(super) fn bring_back(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+        lock(&self.state).places[place].is_clean = false;
+        self.copy(place, kept, block, |host, device| (host, device))
+    }
+
+    fn copy(
+        &self,
+        place: usize,
+        kept: Kept,
+        block: &Block<u8>,
+        direction: impl for<'a> Fn(&'a Value, &'a Value) -> (&'a Value, &'a Value),
+    ) -> Result<(), String> {
+        assert!(self.layout.slot_bytes() <= block.len(), "a parked block has room for a whole memory");
+        let state = lock(&self.state);
+        let mut at = 0;
+        let mut all = Vec::new();
+        for (cache, lie) in self.layout.caches.iter().zip(&state.places[place].caches) {
+            let (committed, staged) = self.layout.place_bytes(cache);
+            let parts = [(committed, &lie.committed_words, kept.committed), (staged, &lie.staged_words, kept.staged)];
+            for (bytes, device, frames) in parts {
+                if frames > 0 {
+                    // SAFETY: inside the block, as was asserted.
+                    let start = unsafe { block.address().add(at) };
+                    all.push((self.words(Home::HOST, start.cast(), &[bytes / WORD])?, device));
+                }
+                at += bytes;
+            }
+        }
+        let pairs: Vec<(&Value, &Value)> = all.iter().map(|(host, device)| direction(host, device)).collect();
+        // SAFETY: the caller is the only user of place and block.
+        unsafe { transfer(self.home.turns, &pairs) }
+    }
+
+    /// Bytes that a parked block takes.
+    pub(super) fn parked_bytes(&self, kept: Kept) -> usize {
+        let each = self.layout.caches.iter().map(|cache| self.layout.place_bytes(cache));
+        let taken = |bytes: usize, frames: usize| if frames > 0 { bytes } else { 0 };
+        each.map(|(committed, staged)| taken(committed, kept.committed) + taken(staged, kept.staged)).sum()
+    }
+
+    /// Whether the device does with the first place what it is told: every block is carried out, and each word of the place is looked at.
+    fn prove(&self) -> Result<(), String> {
+        let all = Kept { committed: self.layout.facts.window, staged: 1 };
+        let mut given: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
+        // Bits of all kinds, numbers and not.
+        for (at, word) in given.chunks_exact_mut(WORD).enumerate() {
+            word.copy_from_slice(&(at as u32).wrapping_mul(0x9e37_79b9).to_le_bytes());
+        }
+        self.bring_back(0, all, &given)?;
+        let writes = self.layout.writes();
+        writes.iter().try_for_each(|&write| self.carry_out(0, write))?;
+        let found: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
+        self.park(0, all, &found)?;
+        parked_leads(&self.layout, |cache, at, staged_at| {
+            let len = |frames: usize| cache.lead_len(frames * self.layout.facts.tokens);
+            for &Write { from, frames } in &writes {
+                given.copy_within(staged_at..staged_at + len(frames), at + len(from));
+            }
+        });
+        if given[..] != found[..] {
+            return Err("it does not copy rows as it is told".into());
+        }
+        self.renew(0)
+    }
+}
+
+/// The graph that carries rows out, for caches of this layout.
+pub(super) fn carry_model(layout: &Layout) -> Vec<u8> {
+    let leads: Vec<usize> = layout.caches.iter().map(|cache| cache.leads).collect();
+    carry::carry(&leads)
+}
+
+/// Where each lead's committed and staged rows of a cache begin in a block that `DeviceRows::park` has written.
+pub(super) fn parked_leads(layout: &Layout, mut each: impl FnMut(&Cache, usize, usize)) {
+    let mut at = 0;
+    for cache in &layout.caches {
+        let (committed, staged) = layout.place_bytes(cache);
+        for lead in 0..cache.leads {
+            let block = cache.lead_len(layout.facts.block_tokens());
+            each(cache, at + lead * cache.lead_len(layout.window_tokens()), at + committed + lead * block);
+        }
+        at += committed + staged;
+    }
+}
+
+fn name(text: &str) -> CString {
+    CString::new(text).expect("names of the engine's own have no zero byte")
+}

@@ -1,0 +1,160 @@
+//! Rows in the memory of a device, which the CPU's provider plays here: what a session has is what it has on the host, to the bit.
+
+use super::tests::{lying, run, seated};
+use super::*;
+use crate::graph::{Home as Memory, Opened, Program, Turns, Value, transfer};
+use crate::manifest::{Dtype, Role};
+use crate::runtime;
+use std::path::Path;
+
+/// Bytes of the staged rows of a place.
+const STAGED: usize = 2 * 4 * 3 * 4;
+
+fn program(model: &[u8]) -> Result<Program, String> {
+    let packaged = "../node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1";
+    let runtime = runtime::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(packaged))?;
+    let session = runtime.plain(1).and_then(|mut builder| builder.commit_from_memory(model));
+    session
+        .map(|session| Program::new(Opened::new(session, Turns::Free), Turns::Free))
+        .map_err(|error| error.to_string())
+}
+
+/// As `seated`, on the device.
+fn there(places: usize, parked: usize) -> Episodes {
+    lying(Dtype::F32, places, parked, |episodes| {
+        episodes.lie_on(Memory::HOST, program).unwrap();
+        let rows = episodes.device().unwrap();
+        (1..places).for_each(|_| rows.add().unwrap());
+        assert_eq!(episodes.places(), 1);
+        rows.offer(places);
+        assert_eq!(episodes.places(), places);
+    })
+}
+
+/// The replica's part of a run that has its slot: it writes `value` everywhere it may.
+fn begun(episodes: &Episodes, slot: usize, value: f32) -> Pass {
+    let place = episodes.begin(slot).unwrap();
+    let pass = episodes.plan(slot).unwrap();
+    let staged = (episodes.address("k", Role::Block).unwrap().of)(place);
+    let given = [value; STAGED / 4];
+    // SAFETY: the staged rows of the place that this run has.
+    unsafe {
+        let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
+        transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
+    }
+    episodes.stage(slot, pass).unwrap();
+    pass
+}
+
+fn run_there(episodes: &Episodes, slot: usize, value: f32, keep: bool) -> Pass {
+    assert!(episodes.take(slot));
+    let pass = begun(episodes, slot, value);
+    episodes.settle(slot, keep);
+    pass
+}
+
+#[test]
+fn an_episode_there_equals_one_on_the_host_over_windows_and_blocks_that_are_not_kept() {
+    let (mut here, far) = (seated(2, 0), there(2, 0));
+    for step in 0..12 {
+        let keep = step % 4 != 2;
+        for slot in 0..2 {
+            let value = (10 * slot + step) as f32;
+            assert_eq!(run_there(&far, slot, value, keep), run(&mut here, slot, value, keep));
+            assert_eq!(far.look(slot), here.look(slot), "step {step} of slot {slot}");
+        }
+    }
+}
+
+#[test]
+fn an_episode_parked_between_every_two_steps_equals_one_that_never_was() {
+    let (mut alone, shared) = (seated(1, 0), there(1, 2));
+    for step in 0..9 {
+        let keep = step % 4 != 2;
+        let expected = run(&mut alone, 0, step as f32, keep);
+        for slot in 0..3 {
+            assert_eq!(run_there(&shared, slot, step as f32, keep), expected, "step {step} of slot {slot}");
+            assert_eq!(shared.look(slot), alone.look(0));
+        }
+        for slot in 0..3 {
+            assert_eq!(shared.look(slot), alone.look(0), "parked or not");
+        }
+    }
+    let Moves { parked, brought_back, .. } = &shared.moves;
+    assert_eq!((parked.load(Ordering::Relaxed), brought_back.load(Ordering::Relaxed)), (26, 24));
+    // Whole windows are parked.
+    assert_eq!(shared.held().parked_bytes, 2 * 2 * 10 * 3 * 4);
+}
+
+/// Rows on a device are not looked at. One that is not finite is the trouble of its own session: the next one in that place finds zeroes.
+#[test]
+fn a_session_finds_none_of_the_rows_of_another_one_that_had_its_place() {
+    let far = there(1, 1);
+    let whole = |write: bool, values: &mut [f32]| {
+        let start = (far.address("k", Role::Memory).unwrap().of)(0);
+        // SAFETY: the committed rows of the place, whose owner has no run.
+        unsafe {
+            let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[60]).unwrap();
+            let (host, device) = (over(values.as_mut_ptr().cast()), over(start));
+            transfer(Turns::Free, &[if write { (&host, &device) } else { (&device, &host) }]).unwrap();
+        }
+    };
+    let mut rows = [0.0; 2 * 10 * 3];
+    let behind = |rows: &[f32]| rows.chunks(30).all(|lead| lead[6..].iter().all(|&value| value == 0.0));
+    for parked in [false, true] {
+        run_there(&far, 0, 1.0, true);
+        run_there(&far, 0, 1.0, true);
+        whole(true, &mut [f32::NAN; 60]);
+        // It leaves for good, or is parked before the other one comes.
+        assert!(parked || far.forget(0));
+        run_there(&far, 1, 2.0, true);
+        assert!(far.take(1) && far.begin(1) == Ok(0));
+        far.settle(1, false);
+        whole(false, &mut rows);
+        assert!(rows[..6] == [2.0; 6] && behind(&rows), "{rows:?}");
+        assert!(far.forget(1) && (!parked || far.forget(0)));
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_its_settlement_is_parked_with_its_block() {
+    for keep in [true, false] {
+        for steps in 0..6 {
+            let (mut alone, shared) = (seated(1, 0), there(1, 1));
+            for step in 0..steps {
+                run(&mut alone, 0, step as f32, true);
+                run_there(&shared, 0, step as f32, true);
+            }
+            run(&mut alone, 0, 7.0, keep);
+            assert!(shared.take(0));
+            begun(&shared, 0, 7.0);
+            run_there(&shared, 1, 50.0, true);
+            shared.settle(0, keep);
+            assert_eq!(shared.look(0), alone.look(0), "parked, {steps} steps, kept: {keep}");
+            run(&mut alone, 0, 8.0, true);
+            run_there(&shared, 0, 8.0, true);
+            assert_eq!(shared.look(0), alone.look(0), "back, {steps} steps, kept: {keep}");
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_no_whole_words_and_graphs_that_are_refused_leave_the_memory_where_it_was() {
+    let odd = lying(Dtype::F16, 1, 0, |episodes| {
+        let refused = episodes.lie_on(Memory::HOST, program).unwrap_err();
+        assert_eq!(refused, "a row of k is no whole number of 32-bit words");
+        episodes.lie_on_host(Some(refused)).unwrap();
+    });
+    assert!(!odd.is_on_device() && odd.refusal().is_some_and(|text| text.contains("32-bit")));
+    let refused = there(1, 0).lie_on(Memory::HOST, |_| Err("no kernel".into()));
+    assert_eq!(refused, Err("no kernel".into()));
+    // A device that moves nothing is found out before a session lies there.
+    let idle = |_: &[u8]| {
+        let names = crate::onnx::carry::names(0, 2);
+        let still = crate::onnx::node("still", "Identity", &[&names.committed], &[&names.kept]);
+        let [committed, staged, kept] = [names.committed, names.staged, names.kept].map(|name| (name, 6));
+        program(&crate::onnx::typed(&[committed, staged, (names.to, 7)], &[kept], &[still]))
+    };
+    let refused = there(1, 0).lie_on(Memory::HOST, idle).unwrap_err();
+    assert_eq!(refused, "it does not copy rows as it is told");
+}

@@ -1,0 +1,131 @@
+//! The rows of a replica's sessions in host memory: where a CPU computes with them, and where a device's provider does not take them. Every
+//! cache has one tensor `[places, …]` of committed rows and one of staged rows.
+
+use super::digest::Fnv;
+use super::finite::is_finite;
+use super::layout::{Cache, Kept, Layout, Write};
+use crate::memory::Block;
+use std::hash::Hasher;
+
+/// Committed and staged rows of one cache, of all places.
+pub(super) struct HostCache {
+    pub(super) committed: Block<u8>,
+    pub(super) staged: Block<u8>,
+}
+
+/// Of all caches, in the order of the layout.
+pub(super) struct HostRows(pub(super) Vec<HostCache>);
+
+impl HostRows {
+    /// Zeroes for so many places, which use memory only where they were written.
+    pub(super) fn new(layout: &Layout, places: usize) -> Result<HostRows, String> {
+        let blocks = layout.caches.iter().map(|cache| {
+            let (committed, staged) = layout.place_bytes(cache);
+            Ok(HostCache { committed: Block::locked(places * committed)?, staged: Block::locked(places * staged)? })
+        });
+        Ok(HostRows(blocks.collect::<Result<_, String>>()?))
+    }
+
+    /// Committed and staged rows of one lead of a place.
+    fn lead(&self, layout: &Layout, index: usize, place: usize, lead: usize) -> (*mut u8, *mut u8) {
+        let (cache, HostCache { committed, staged }) = (&layout.caches[index], &self.0[index]);
+        let at = place * cache.leads + lead;
+        let row = cache.lead_len(layout.window_tokens());
+        let block = cache.lead_len(layout.facts.block_tokens());
+        debug_assert!((at + 1) * row <= committed.len() && (at + 1) * block <= staged.len());
+        // SAFETY: inside the blocks, which have room for all leads of all places.
+        unsafe { (committed.address().add(at * row), staged.address().add(at * block)) }
+    }
+
+    /// Whether the staged rows of so many latent frames are finite; the error names the first that are not. All that is ever committed has
+    /// passed here: then what a place holds behind the length of its session, also rows of another one, can be hidden by a mask.
+    /// Called by the place's only user.
+    pub(super) fn check_staged(&self, layout: &Layout, place: usize, frames: usize) -> Result<(), String> {
+        for (index, cache) in layout.caches.iter().enumerate() {
+            let len = cache.lead_len(frames * layout.facts.tokens);
+            for lead in 0..cache.leads {
+                let (_, staged) = self.lead(layout, index, place, lead);
+                // SAFETY: inside the lead; the run that wrote it has ended, and the caller has the place alone.
+                let values = unsafe { std::slice::from_raw_parts(staged, len) };
+                if !is_finite(values, cache.dtype) {
+                    return Err(format!("the rows of {} for its memory are not finite", cache.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a kept block to the end of the committed rows. Called by the place's only user.
+    pub(super) fn carry_out(&self, layout: &Layout, place: usize, write: Write) {
+        let tokens = layout.facts.tokens;
+        for (index, cache) in layout.caches.iter().enumerate() {
+            for lead in 0..cache.leads {
+                let (committed, staged) = self.lead(layout, index, place, lead);
+                // SAFETY: both ranges lie inside their leads (`plan` keeps from + frames within the window), the blocks are two
+                // mappings, and the caller is the only user of the place's rows.
+                unsafe {
+                    let to = committed.add(cache.lead_len(write.from * tokens));
+                    std::ptr::copy_nonoverlapping(staged, to, cache.lead_len(write.frames * tokens));
+                }
+            }
+        }
+    }
+
+    /// Each piece of what a place keeps, with its start in a parked block. Committed pieces come first; inside both parts the order is
+    /// that of caches and leads.
+    fn pieces(&self, layout: &Layout, place: usize, kept: Kept, mut each: impl FnMut(*mut u8, usize, usize)) {
+        let mut at = 0;
+        for (frames, is_staged) in [(kept.committed, false), (kept.staged, true)] {
+            for (index, cache) in layout.caches.iter().enumerate() {
+                for lead in 0..cache.leads {
+                    let (committed, staged) = self.lead(layout, index, place, lead);
+                    let len = cache.lead_len(frames * layout.facts.tokens);
+                    each(if is_staged { staged } else { committed }, at, len);
+                    at += len;
+                }
+            }
+        }
+    }
+
+    /// Copies what a place keeps into a parked block. Called by the only user of both.
+    pub(super) fn park(&self, layout: &Layout, place: usize, kept: Kept, block: &Block<u8>) {
+        check(layout, kept, block);
+        self.pieces(layout, place, kept, |from, at, len| {
+            // SAFETY: inside the place and, by `check`, inside the block, which are different mappings; nobody else uses either.
+            unsafe { std::ptr::copy_nonoverlapping(from, block.address().add(at), len) }
+        });
+    }
+
+    /// Copies a parked block into a place. Called by the only user of both.
+    pub(super) fn bring_back(&self, layout: &Layout, place: usize, kept: Kept, block: &Block<u8>) {
+        check(layout, kept, block);
+        self.pieces(layout, place, kept, |to, at, len| {
+            // SAFETY: as in `park`.
+            unsafe { std::ptr::copy_nonoverlapping(block.address().add(at), to, len) }
+        });
+    }
+
+    /// Adds `frames` committed frames of a place to a digest. Called by its only user.
+    pub(super) fn digest(&self, layout: &Layout, place: usize, frames: usize, digest: &mut Fnv) {
+        self.pieces(layout, place, Kept { committed: frames, staged: 0 }, |from, _, len| {
+            // SAFETY: inside the place, which the caller has alone.
+            digest.write(unsafe { std::slice::from_raw_parts(from, len) });
+        });
+    }
+}
+
+/// Where each lead's committed and staged rows of a cache begin in a block that `HostRows::park` has written.
+pub(super) fn parked_leads(layout: &Layout, kept: Kept, mut each: impl FnMut(&Cache, usize, usize)) {
+    let (mut at, mut staged_at) = (0, layout.bytes(kept.committed));
+    for cache in &layout.caches {
+        for _ in 0..cache.leads {
+            each(cache, at, staged_at);
+            at += cache.lead_len(kept.committed * layout.facts.tokens);
+            staged_at += cache.lead_len(kept.staged * layout.facts.tokens);
+        }
+    }
+}
+
+fn check(layout: &Layout, Kept { committed, staged }: Kept, block: &Block<u8>) {
+    assert!(layout.bytes(committed + staged) <= block.len(), "a parked block has room for a whole memory");
+}

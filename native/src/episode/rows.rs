@@ -1,0 +1,157 @@
+//! The rows of a replica's sessions, in places that the graphs are bound to, and their way to a block of host memory and back: in host
+//! memory, or in that of the replica's device.
+
+use super::device::{self, DeviceRows};
+use super::digest::Fnv;
+use super::host::{self, HostRows};
+use super::layout::{Cache, Kept, Layout, Write};
+use crate::manifest::{Dtype, Role};
+use crate::memory::Block;
+use crate::sync::lock;
+use std::hash::Hasher;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// All rows of one replica. They lie on the host until they are told to lie on a device.
+pub(super) struct Rows {
+    pub(super) layout: Arc<Layout>,
+    /// Places on the host.
+    mapped: usize,
+    /// Made when it is needed.
+    pub(super) host: OnceLock<HostRows>,
+    device: Mutex<Option<Arc<DeviceRows>>>,
+}
+
+impl Rows {
+    pub(super) fn new(layout: Layout, mapped: usize) -> Rows {
+        Rows { layout: Arc::new(layout), mapped, host: OnceLock::new(), device: Mutex::new(None) }
+    }
+
+    /// They lie in host memory from now on. All places are empty.
+    pub(super) fn lie_on_host(&self) -> Result<(), String> {
+        *lock(&self.device) = None;
+        if self.host.get().is_none() {
+            // Made by the one thread that loads the model.
+            let _ = self.host.set(HostRows::new(&self.layout, self.mapped)?);
+        }
+        Ok(())
+    }
+
+    /// They lie on no device from now on.
+    pub(super) fn leave_device(&self) {
+        *lock(&self.device) = None;
+    }
+
+    /// They lie on the device from now on. All places are empty.
+    pub(super) fn lie_on(&self, rows: Arc<DeviceRows>) {
+        *lock(&self.device) = Some(rows);
+    }
+
+    /// Where they lie, if that is a device.
+    pub(super) fn device(&self) -> Option<Arc<DeviceRows>> {
+        lock(&self.device).clone()
+    }
+
+    fn host(&self) -> &HostRows {
+        self.host.get().expect("it is known where the rows lie before one is used")
+    }
+
+    /// Number of places that there are addresses for.
+    pub(super) fn places(&self) -> usize {
+        self.device().map_or(self.mapped, |rows| rows.places())
+    }
+
+    /// The number of a cache, the type of its values and the bytes of one place of its committed or staged rows.
+    pub(super) fn cache(&self, name: &str, role: Role) -> Option<(usize, Dtype, usize)> {
+        let index = self.layout.caches.iter().position(|cache| cache.name == name)?;
+        let cache = &self.layout.caches[index];
+        let (committed, staged) = self.layout.place_bytes(cache);
+        Some((index, cache.dtype, if role == Role::Memory { committed } else { staged }))
+    }
+
+    /// On the host, the address of place 0.
+    pub(super) fn address(&self, cache: usize, role: Role) -> *mut u8 {
+        let rows = &self.host().0[cache];
+        if role == Role::Memory { rows.committed.address() } else { rows.staged.address() }
+    }
+
+    /// Whether the staged rows of so many latent frames are finite; the error names the first that are not. Called by the place's only
+    /// user. Rows on a device are not looked at: there a place is emptied before another session has it (`renew`).
+    pub(super) fn check_staged(&self, place: usize, frames: usize) -> Result<(), String> {
+        if self.device().is_some() { Ok(()) } else { self.host().check_staged(&self.layout, place, frames) }
+    }
+
+    /// Sees to it that a place holds no rows of a session that had it, where these may not be finite. Called by its only user.
+    pub(super) fn renew(&self, place: usize) -> Result<(), String> {
+        self.device().map_or(Ok(()), |rows| rows.renew(place))
+    }
+
+    /// Copies a kept block to the end of the committed rows. Called by the place's only user.
+    pub(super) fn carry_out(&self, place: usize, write: Write) -> Result<(), String> {
+        match self.device() {
+            Some(rows) => rows.carry_out(place, write),
+            None => {
+                self.host().carry_out(&self.layout, place, write);
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies what a place keeps into a parked block. Called by the only user of both.
+    pub(super) fn park(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+        match self.device() {
+            Some(rows) => rows.park(place, kept, block),
+            None => {
+                self.host().park(&self.layout, place, kept, block);
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies a parked block into a place. Called by the only user of both.
+    pub(super) fn bring_back(&self, place: usize, kept: Kept, block: &Block<u8>) -> Result<(), String> {
+        match self.device() {
+            Some(rows) => rows.bring_back(place, kept, block),
+            None => {
+                self.host().bring_back(&self.layout, place, kept, block);
+                Ok(())
+            }
+        }
+    }
+
+    /// Bytes that a parked block takes.
+    pub(super) fn parked_bytes(&self, kept: Kept) -> usize {
+        self.device().map_or_else(|| self.layout.bytes(kept.committed + kept.staged), |rows| rows.parked_bytes(kept))
+    }
+
+    /// Digest of `frames` committed frames of a place, the same wherever they lie. Called by its only user.
+    pub(super) fn digest(&self, place: usize, frames: usize) -> Result<u64, String> {
+        if self.device().is_some() {
+            let (kept, block) = (Kept { committed: frames, staged: 0 }, Block::lazy(self.layout.slot_bytes())?);
+            self.park(place, kept, &block)?;
+            return Ok(self.digest_parked(kept, frames, None, &block));
+        }
+        let mut digest = Fnv::default();
+        digest.write_usize(frames);
+        if frames > 0 {
+            self.host().digest(&self.layout, place, frames, &mut digest);
+        }
+        Ok(digest.finish())
+    }
+
+    /// The same digest of a parked block, of which `pending` is kept and not carried out yet.
+    pub(super) fn digest_parked(&self, kept: Kept, frames: usize, pending: Option<Write>, block: &[u8]) -> u64 {
+        let mut digest = Fnv::default();
+        digest.write_usize(frames);
+        let Write { from, frames: written } = pending.unwrap_or(Write { from: frames, frames: 0 });
+        let each = |cache: &Cache, at: usize, staged_at: usize| {
+            let len = |frames: usize| cache.lead_len(frames * self.layout.facts.tokens);
+            digest.write(&block[at..at + len(from)]);
+            digest.write(&block[staged_at..staged_at + len(written)]);
+        };
+        match self.device() {
+            Some(_) => device::parked_leads(&self.layout, each),
+            None => host::parked_leads(&self.layout, kept, each),
+        }
+        digest.finish()
+    }
+}

@@ -1,0 +1,216 @@
+//! Which session's memory lies where: in one of the places that the graphs are bound to, parked in a block of host memory, or, while it
+//! is empty, nowhere. No rows are touched here.
+//!
+//! Only the replica's thread moves rows, between two runs. What it moves is marked, so that a session that is dropped meanwhile gives
+//! place and block back when the copy is done.
+
+use super::layout::{Kept, Write};
+
+/// Where the rows of a slot lie.
+#[derive(Clone, Copy, Default)]
+pub(super) enum Home {
+    /// It has none.
+    #[default]
+    Nowhere,
+    /// Where the graphs read them.
+    Place(usize),
+    /// In host memory.
+    Parked { block: usize, kept: Kept },
+}
+
+/// State of one slot.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Slot {
+    /// Committed latent frames.
+    pub(super) frames: usize,
+    /// A run has the slot, until it is settled.
+    pub(super) taken: bool,
+    /// The block that this run has written, if it is kept.
+    pub(super) staged: Option<Write>,
+    /// A kept block that is not copied yet.
+    pub(super) pending: Option<Write>,
+    pub(super) home: Home,
+    /// The replica's thread copies its rows.
+    moving: bool,
+    /// It was emptied meanwhile.
+    dropped: bool,
+    /// When a run began or was settled, in such events.
+    used: u64,
+}
+
+/// A slot that leaves its place, and what is to be copied.
+pub(super) struct Leaving {
+    pub(super) slot: usize,
+    pub(super) place: usize,
+    pub(super) block: usize,
+    pub(super) kept: Kept,
+    pub(super) pending: Option<Write>,
+}
+
+/// The slots of one replica.
+pub(super) struct Seats {
+    pub(super) slots: Vec<Slot>,
+    /// The slot in each place.
+    owners: Vec<Option<usize>>,
+    free: Vec<usize>,
+    /// Free blocks whose pages are still there, and those whose pages the system has back.
+    warm: Vec<usize>,
+    cold: Vec<usize>,
+    events: u64,
+    /// Slots that are parked.
+    pub(super) parked: usize,
+}
+
+/// Blocks beyond those that can be parked: one for the exchange of two sessions, one that the watchdog is giving back.
+pub(super) const BLOCKS_BESIDE: usize = 2;
+
+impl Seats {
+    /// Empty slots, one for each place.
+    pub(super) fn new(places: usize) -> Seats {
+        let mut seats = Seats {
+            slots: Vec::new(),
+            owners: Vec::new(),
+            free: Vec::new(),
+            warm: Vec::new(),
+            cold: Vec::new(),
+            events: 0,
+            parked: 0,
+        };
+        seats.lay_out(places, 0);
+        seats
+    }
+
+    /// So many places and, beside them, parked sessions. All slots are empty.
+    pub(super) fn lay_out(&mut self, places: usize, parked: usize) {
+        assert!(self.owners.iter().all(Option::is_none), "slots are laid out while they are empty");
+        self.slots = vec![Slot::default(); places + parked];
+        self.owners = vec![None; places];
+        self.free = (0..places).rev().collect();
+        let blocks = if parked > 0 { parked + BLOCKS_BESIDE } else { 0 };
+        self.cold = (0..blocks).rev().collect();
+        // Never grows, which would allocate.
+        self.warm = Vec::with_capacity(blocks);
+    }
+
+    /// Notes that a run began or was settled.
+    pub(super) fn touch(&mut self, slot: usize) {
+        self.events += 1;
+        self.slots[slot].used = self.events;
+    }
+
+    /// A place that nobody has.
+    pub(super) fn free_place(&mut self) -> Option<usize> {
+        self.free.pop()
+    }
+
+    /// Picks the slot that makes room: the one that was not used for the longest, one that no run has before all others. A run that
+    /// has its slot waits in the queue, or for its settlement: none goes on, because the replica's thread is here.
+    pub(super) fn leave(&mut self) -> Leaving {
+        let owners = self.owners.iter().enumerate().filter_map(|(place, slot)| slot.map(|slot| (place, slot)));
+        let longest = owners.min_by_key(|&(_, slot)| (self.slots[slot].taken, self.slots[slot].used));
+        let (place, slot) = longest.expect("no place is free, so that each has a slot");
+        let block = self.warm.pop().or_else(|| self.cold.pop()).expect("there are blocks for all that can be parked");
+        let state = &mut self.slots[slot];
+        state.moving = true;
+        let kept = Kept { committed: state.frames, staged: state.staged.map_or(0, |write| write.frames) };
+        Leaving { slot, place, block, kept, pending: state.pending.take() }
+    }
+
+    /// Its rows are in the block; the place is the caller's.
+    pub(super) fn left(&mut self, Leaving { slot, place, block, kept, .. }: Leaving) {
+        self.owners[place] = None;
+        if self.arrive(slot, Home::Parked { block, kept }) {
+            self.warm.push(block);
+        } else {
+            self.parked += 1;
+        }
+    }
+
+    /// They could not be copied: it keeps its place, unless it was emptied meanwhile. `pending` is what is still not carried out.
+    pub(super) fn stayed(&mut self, Leaving { slot, place, block, .. }: Leaving, pending: Option<Write>) {
+        self.warm.push(block);
+        if self.arrive(slot, Home::Place(place)) {
+            self.owners[place] = None;
+            self.free.push(place);
+        } else {
+            self.slots[slot].pending = pending;
+        }
+    }
+
+    /// A slot's rows could not be brought to a place: they stay where they are, unless it was emptied meanwhile.
+    pub(super) fn turned_back(&mut self, slot: usize, place: usize) {
+        let home = self.slots[slot].home;
+        self.free.push(place);
+        if let (true, Home::Parked { block, .. }) = (self.arrive(slot, home), home) {
+            self.warm.push(block);
+            self.parked -= 1;
+        }
+    }
+
+    /// A slot's rows are about to be brought to a place, or the place to be theirs; what is to be copied.
+    pub(super) fn enter(&mut self, slot: usize) -> Option<(usize, Kept)> {
+        self.slots[slot].moving = true;
+        if let Home::Parked { block, kept } = self.slots[slot].home { Some((block, kept)) } else { None }
+    }
+
+    /// They are there. False if the slot was emptied meanwhile, by others who had ended its run: then the place is free again.
+    pub(super) fn entered(&mut self, slot: usize, place: usize) -> bool {
+        if let Home::Parked { block, .. } = self.slots[slot].home {
+            self.warm.push(block);
+            self.parked -= 1;
+        }
+        let gone = self.arrive(slot, Home::Place(place));
+        if gone {
+            self.free.push(place);
+        } else {
+            self.owners[place] = Some(slot);
+        }
+        !gone
+    }
+
+    /// Ends a move. True if the slot was emptied during it, and so has no home.
+    fn arrive(&mut self, slot: usize, home: Home) -> bool {
+        let state = &mut self.slots[slot];
+        let gone = state.dropped;
+        state.home = if gone { Home::Nowhere } else { home };
+        (state.moving, state.dropped) = (false, false);
+        gone
+    }
+
+    /// Whether the replica's thread copies its rows.
+    pub(super) fn is_moving(&self, slot: usize) -> bool {
+        self.slots[slot].moving
+    }
+
+    /// Empties a slot that no run has.
+    pub(super) fn forget(&mut self, slot: usize) {
+        let Slot { home, moving, .. } = self.slots[slot];
+        if moving {
+            self.slots[slot] = Slot { home, moving, dropped: true, ..Slot::default() };
+            return;
+        }
+        match home {
+            Home::Nowhere => {}
+            Home::Place(place) => {
+                self.owners[place] = None;
+                self.free.push(place);
+            }
+            Home::Parked { block, .. } => {
+                self.warm.push(block);
+                self.parked -= 1;
+            }
+        }
+        self.slots[slot] = Slot::default();
+    }
+
+    /// A free block whose pages are to be given back. One stays while sessions are parked, because the next exchange needs it.
+    pub(super) fn cool(&mut self) -> Option<usize> {
+        let spare = usize::from(self.parked > 0);
+        if self.warm.len() > spare { self.warm.pop() } else { None }
+    }
+
+    /// Its pages are given back.
+    pub(super) fn cooled(&mut self, block: usize) {
+        self.cold.push(block);
+    }
+}

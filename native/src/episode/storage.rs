@@ -1,0 +1,91 @@
+//! Where the rows of a replica lie: in host memory, or in that of its device. It is decided anew for each device that a model is tried on,
+//! while all slots are empty.
+
+use super::device::{DeviceRows, carry_model};
+use super::{Episodes, PLACES_MAX};
+use crate::graph::{Home, Program};
+use crate::manifest::{Dtype, Role};
+use crate::sync::lock;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Where the committed or the staged rows of a cache lie.
+pub struct Address {
+    /// Of the rows of a place.
+    pub of: Box<dyn Fn(usize) -> *mut c_void>,
+    /// Bytes of one place, and the type of their values.
+    pub bytes: usize,
+    /// As it says.
+    pub dtype: Dtype,
+    /// They lie in the device's memory.
+    pub on_device: bool,
+}
+
+impl Episodes {
+    /// Places all rows in host memory; `refusal`: why they do not lie on the device of their replica.
+    pub fn lie_on_host(&self, refusal: Option<String>) -> Result<(), String> {
+        *lock(&self.refusal) = refusal;
+        self.rows.lie_on_host()
+    }
+
+    /// Gives the memory of a device back. All places are empty, and where the rows lie is to be decided before one is used.
+    pub fn lie_nowhere(&self) {
+        self.rows.leave_device();
+    }
+
+    /// Places all rows in the memory of `home`, one place so far. `open` makes a session of a graph there. The error is a sentence, and
+    /// the rows lie where they did.
+    pub fn lie_on(&self, home: Home, open: impl FnOnce(&[u8]) -> Result<Program, String>) -> Result<(), String> {
+        let program = open(&carry_model(&self.rows.layout))?;
+        let rows = DeviceRows::new(self.rows.layout.clone(), home, program)?;
+        *lock(&self.refusal) = None;
+        self.rows.lie_on(Arc::new(rows));
+        Ok(())
+    }
+
+    /// The rows, if they lie on a device.
+    pub fn device(&self) -> Option<Arc<DeviceRows>> {
+        self.rows.device()
+    }
+
+    /// Whether they lie on a device.
+    pub fn is_on_device(&self) -> bool {
+        self.device().is_some()
+    }
+
+    /// Why they do not, though the replica computes on one.
+    pub fn refusal(&self) -> Option<String> {
+        lock(&self.refusal).clone()
+    }
+
+    /// Number of places that graphs are bound to. On the host it stays.
+    pub fn places(&self) -> usize {
+        self.rows.places()
+    }
+
+    /// Places that the configuration names, or the most that there may be.
+    pub fn places_most(&self) -> usize {
+        self.asked.places.unwrap_or(PLACES_MAX)
+    }
+
+    /// Whether the configuration names how many places there are.
+    pub fn places_are_named(&self) -> bool {
+        self.asked.places.is_some()
+    }
+
+    /// Where the committed (`Memory`) or the staged rows of a cache lie. To be used no longer than they lie there.
+    pub fn address(&self, name: &str, role: Role) -> Option<Address> {
+        let (cache, dtype, bytes) = self.rows.cache(name, role)?;
+        let device = self.device();
+        let on_device = device.is_some();
+        let of: Box<dyn Fn(usize) -> *mut c_void> = match device {
+            Some(rows) => Box::new(move |place| rows.address(cache, role, place)),
+            None => {
+                let start = self.rows.address(cache, role);
+                // Within the block: there are as many variants as places.
+                Box::new(move |place| start.wrapping_add(place * bytes).cast())
+            }
+        };
+        Some(Address { of, bytes, dtype, on_device })
+    }
+}

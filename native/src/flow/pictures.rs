@@ -1,0 +1,70 @@
+//! Finds where the frames of each camera stand in the image inputs of a graph: one input for all cameras, or several for some of them.
+
+use super::roles::Owner;
+use crate::graph::Tensor;
+use crate::manifest::{Graph, Manifest, Picture, Port, Role};
+
+/// The frames of one camera in a tensor `[rows, pictures, …]`.
+#[derive(Clone, Copy)]
+pub(super) struct Pictures {
+    pub(super) tensor: usize,
+    /// Place of its first byte in a row.
+    pub(super) first: usize,
+    /// Of one frame.
+    pub(super) bytes: usize,
+}
+
+/// By camera. The error names a camera that no input takes, or one whose pictures do not fill its input; `batch` rows of `frames` frames
+/// of each camera.
+pub(super) fn find(
+    manifest: &Manifest,
+    graph: &Graph,
+    owner: Owner,
+    (batch, frames): (usize, usize),
+    owned: &[(Owner, Tensor)],
+) -> Result<Vec<Pictures>, String> {
+    let dtype = manifest.picture().dtype();
+    let mut found: Vec<Option<Pictures>> = vec![None; manifest.cameras.len()];
+    for port in graph.inputs.iter().filter(|port| port.role == Role::Images) {
+        let is_port = |(home, tensor): &(Owner, Tensor)| *home == owner && tensor.name == port.name;
+        let tensor = owned.iter().position(is_port).ok_or_else(|| format!("no tensor is named {}", port.name))?;
+        let mut first = 0;
+        for name in port.views(&manifest.cameras) {
+            let bytes = manifest.image_of(name).values() * dtype.bytes();
+            // A view that the model has no camera for stays black.
+            if let Some(camera) = manifest.cameras.iter().position(|camera| camera == name)
+                && found[camera].replace(Pictures { tensor, first, bytes }).is_some()
+            {
+                return Err(format!("two inputs take the pictures of {name}"));
+            }
+            first += frames * bytes;
+        }
+        let of = &owned[tensor].1;
+        let values = batch * first / dtype.bytes();
+        if of.dtype != dtype || of.len != values || Picture::of(port) != manifest.picture() {
+            return Err(format!(
+                "{} is not {dtype:?} of {values} values, in the layout of the other pictures",
+                port.name
+            ));
+        }
+    }
+    let missing = |at: usize| format!("no input takes the pictures of {}", manifest.cameras[at]);
+    found.into_iter().enumerate().map(|(at, pictures)| pictures.ok_or_else(|| missing(at))).collect()
+}
+
+/// Makes every picture of an input that names its views black, as it stays for a view that the model has no camera for.
+pub(super) fn blacken(manifest: &Manifest, ports: &[(Owner, &Port)], tensors: &mut [Tensor]) {
+    if manifest.picture() != Picture::Normalised {
+        // Zeroed, as they are made.
+        return;
+    }
+    let black = |channel: usize| (0.0 - manifest.image.mean[channel]) / manifest.image.std[channel];
+    for ((_, port), tensor) in ports.iter().zip(tensors) {
+        if let (Role::Images, Some([name, ..])) = (port.role, port.cameras.as_deref()) {
+            // All views of an input have one size.
+            let pixels = manifest.image_of(name).values() / 3;
+            let len = tensor.len;
+            tensor.write(0, (0..len).map(|at| black(at / pixels % 3)));
+        }
+    }
+}

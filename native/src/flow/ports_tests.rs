@@ -1,0 +1,186 @@
+//! Manifests whose ports are changed at random: what the host makes of them is an error that is told, or tensors that every run can write.
+
+use super::inputs::Inputs;
+use super::pictures::blacken;
+use super::roles::{Owner, Roles, video};
+use crate::graph::Tensor;
+use crate::manifest::{Manifest, Port, Role};
+use serde_json::{Value, json};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const ROLES: [&str; 18] = [
+    "images",
+    "tokens",
+    "token_mask",
+    "image_mask",
+    "prefix_mask",
+    "prefix_length",
+    "position_ids",
+    "constant",
+    "state",
+    "latent",
+    "video_latent",
+    "time",
+    "action_prefix_mask",
+    "action_prefix_length",
+    "cache",
+    "memory_length",
+    "velocity",
+    "video_velocity",
+];
+const DTYPES: [&str; 7] = ["f32", "f16", "bf16", "i32", "i64", "u8", "bool"];
+
+fn manifest() -> Value {
+    let port = |name: &str, role: &str, dtype: &str, shape: Value| json!({ "name": name, "role": role, "from": null, "dtype": dtype, "shape": shape });
+    json!({
+        "export_id": "0", "cameras": ["top", "left"], "frames": { "first": 1, "later": 1 },
+        "image": { "width": 4, "height": 2, "resize": "pad", "mean": [0, 0, 0], "std": [1, 1, 1], "tokens": 3 },
+        "state": { "columns": [{ "name": "s", "norm": "none" }], "width": 2 },
+        "prompt": { "tokens_max": 6, "pad_id": 0, "parts": [] },
+        "action": {
+            "rows": 3, "width": 2, "prefix": 2,
+            "columns": [{ "name": "a", "norm": "none", "relative_to": null, "min": 0, "max": 1 }],
+            "rotation6d": [], "out_of_range": "clamp",
+        },
+        "flow": { "t_start": 1, "t_end": 0, "steps": 2, "shift": 1 },
+        "guidance": null, "memory": null, "batch": 2,
+        "graphs": {
+            "prefill": {
+                "file": "p",
+                "inputs": [
+                    port("images", "images", "f32", json!(["batch", 2, 3, 2, 4])),
+                    port("tokens", "tokens", "i64", json!(["batch", "prompt"])),
+                    port("mask", "token_mask", "bool", json!(["batch", "prompt"])),
+                    port("seen", "image_mask", "i32", json!(["batch", 2])),
+                    port("at", "position_ids", "i64", json!(["batch", "prefix"])),
+                    json!({ "name": "body", "role": "constant", "from": null, "dtype": "i32", "shape": ["batch", 2], "values": [24, true] }),
+                ],
+                "outputs": [port("cache", "cache", "f16", json!(["batch", "prefix", 2]))],
+            },
+            "denoise": {
+                "file": "d",
+                "inputs": [
+                    port("x", "latent", "f32", json!(["batch", 3, 2])),
+                    json!({ "name": "t", "role": "time", "from": null, "dtype": "i64", "shape": ["batch", 3], "buckets": 1000 }),
+                    port("z", "video_latent", "f32", json!(["batch", 4])),
+                    port("cache", "cache", "f16", json!(["batch", "prefix", 2])),
+                    port("state", "state", "f32", json!(["batch", 2])),
+                    port("held", "action_prefix_mask", "bool", json!(["batch", 3])),
+                    port("valid", "prefix_mask", "f32", json!(["batch", "prefix"])),
+                    port("ids", "position_ids", "i32", json!(["batch", 3])),
+                ],
+                "outputs": [
+                    port("v", "velocity", "f32", json!(["batch", 3, 2])),
+                    port("w", "video_velocity", "f32", json!(["batch", 4])),
+                ],
+            },
+        },
+        "tokenizer": "t", "norm": "n", "parity": { "file": "p", "tolerance": 1 },
+    })
+}
+
+/// One of its ports, with a field changed.
+fn change(manifest: &mut Value, draw: &mut impl FnMut(usize) -> usize) {
+    let (graph, side) = [("prefill", "inputs"), ("denoise", "inputs"), ("denoise", "outputs")][draw(3)];
+    let ports = manifest["graphs"][graph][side].as_array_mut().expect("ports");
+    let at = draw(ports.len());
+    let port = &mut ports[at];
+    match draw(8) {
+        0 | 1 => {
+            port["role"] = json!(ROLES[draw(ROLES.len())]);
+            // Those that the pictures of some views go to are made black.
+            if port["role"] == "images" {
+                port["cameras"] = json!(["top"]);
+            }
+        }
+        2 | 3 => port["dtype"] = json!(DTYPES[draw(DTYPES.len())]),
+        4 => {
+            let sizes =
+                [json!("batch"), json!("prompt"), json!("prefix"), json!(0), json!(1), json!(2), json!(3), json!(4)];
+            port["shape"] = (0..draw(4)).map(|_| sizes[draw(sizes.len())].clone()).collect();
+        }
+        5 => {
+            port["cameras"] =
+                [json!(["top"]), json!(["left", "right"]), json!([]), json!(["top", "top"])][draw(4)].clone()
+        }
+        6 => {
+            port["values"] = [json!([]), json!([1]), json!([1.5, false, 1e300])][draw(3)].clone();
+            port["buckets"] = [json!(null), json!(0), json!(u32::MAX)][draw(3)].clone();
+            port["counts"] = json!(["all", "valid"][draw(2)]);
+        }
+        _ => {
+            let copy = port.clone();
+            ports.push(copy);
+        }
+    }
+}
+
+/// What `Network::new` does before graphs are bound, then what a run writes.
+fn written(manifest: &Manifest) -> Result<(), String> {
+    let most = manifest.extent(manifest.batch, manifest.prompt.tokens_max);
+    let graphs = &manifest.graphs;
+    let all = [(Owner::Prefill, &graphs.prefill.inputs), (Owner::Prefill, &graphs.prefill.outputs)].into_iter();
+    let all = all.chain([(Owner::Denoise, &graphs.denoise.inputs), (Owner::Denoise, &graphs.denoise.outputs)]);
+    let ports: Vec<(Owner, &Port)> = all
+        .flat_map(|(owner, ports)| ports.iter().map(move |port| (owner, port)))
+        .filter(|(_, port)| port.from.is_none() && port.role != Role::Block)
+        .collect();
+    let owned =
+        ports.iter().map(|(owner, port)| Ok((*owner, Tensor::new(port, most)?))).collect::<Result<Vec<_>, String>>()?;
+    let at = Roles::find(manifest, most.batch, &owned)?;
+    let (owners, mut tensors): (Vec<Owner>, Vec<Tensor>) = owned.into_iter().unzip();
+    blacken(manifest, &ports, &mut tensors);
+    let mut inputs = Inputs::new(manifest, most.batch, &ports, &mut tensors)?;
+    let owned: Vec<(Owner, Tensor)> = owners.into_iter().zip(tensors).collect();
+    let moved = video(manifest, &owned)?;
+    let mut tensors: Vec<Tensor> = owned.into_iter().map(|(_, tensor)| tensor).collect();
+    for row in 0..most.batch {
+        for one in &at.prefill {
+            let pixels = tensors[one.tensor].pixels();
+            let len = pixels.len() / most.batch;
+            pixels[row * len..][..len][one.first..][..one.bytes].fill(1);
+        }
+        inputs.prompt(&mut tensors, Owner::Prefill, (row, 0), |tokens, mask| {
+            tokens.fill(1);
+            mask[..4].fill(1);
+            4
+        });
+        inputs.hold(&mut tensors, row, 2);
+        at.states.iter().for_each(|&at| tensors[at].floats().fill(1.0));
+    }
+    inputs.lengths(&mut tensors, 1, 1);
+    inputs.time(&mut tensors, 0.5, 0.0);
+    for at in
+        [at.latent, at.velocity].into_iter().chain(moved.into_iter().flat_map(|(latent, velocity)| [latent, velocity]))
+    {
+        tensors[at].floats().fill(0.0);
+    }
+    Ok(())
+}
+
+#[test]
+fn ports_that_are_changed_at_random_are_refused_or_can_be_written() {
+    let read = |value: &Value| serde_json::from_value::<Manifest>(value.clone()).expect("a manifest");
+    let whole = read(&manifest());
+    assert_eq!(whole.check().and_then(|()| written(&whole)), Ok(()));
+    let mut random = 1_u64;
+    let mut draw = |most: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % most
+    };
+    let (mut good, mut refused) = (0, 0);
+    for _ in 0..4000 {
+        let mut changed = manifest();
+        for _ in 0..1 + draw(3) {
+            change(&mut changed, &mut draw);
+        }
+        let manifest = read(&changed);
+        let outcome = catch_unwind(AssertUnwindSafe(|| manifest.check().and_then(|()| written(&manifest))));
+        match outcome {
+            Ok(Ok(())) => good += 1,
+            Ok(Err(_)) => refused += 1,
+            Err(_) => panic!("a panic on the graphs {}", changed["graphs"]),
+        }
+    }
+    assert!(good > 200 && refused > 200, "{good} are good, {refused} are refused");
+}

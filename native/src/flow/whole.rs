@@ -1,0 +1,70 @@
+//! All steps of a flow as one graph (`onnx/unroll.rs`), for a device: between two steps the host has nothing to do.
+
+use crate::manifest::{Dim, Dtype, Graph as GraphSpec, Guided, Manifest, Port, Role};
+use crate::onnx::unroll::{Latent, Loop, result, unroll};
+use std::path::Path;
+
+/// The graph, and what it is bound to: all that a step reads but the time, and the latent that the rows are read from.
+pub struct Whole {
+    /// A ModelProto.
+    pub model: Vec<u8>,
+    /// Its inputs and outputs. The output has the role of the latent.
+    pub spec: GraphSpec,
+}
+
+impl Whole {
+    /// Made of the step graph at `path`. The error is a sentence: the steps have to be run one by one.
+    pub fn of(manifest: &Manifest, path: &Path) -> Result<Whole, String> {
+        let step = &manifest.graphs.denoise;
+        let input = |role: Role| step.inputs.iter().find(|port| port.role == role);
+        let output = |role: Role| step.outputs.iter().find(|port| port.role == role);
+        let told = |port: &&Port| matches!(port.role, Role::Time | Role::ActionPrefixMask | Role::ActionPrefixLength);
+        let time = match step.inputs.iter().filter(told).collect::<Vec<_>>()[..] {
+            [time]
+                if time.role == Role::Time
+                    && time.dtype == Dtype::F32
+                    && time.shape == [Dim::Fixed(1)]
+                    && time.buckets.is_none() =>
+            {
+                time
+            }
+            _ => return Err("it is told more of a step than a time, f32 of one value".into()),
+        };
+        let latent = input(Role::Latent).ok_or("it has no latent")?;
+        let mut latents = vec![moved(manifest, latent, output(Role::Velocity), Guided::Action)?];
+        if let Some(video) = input(Role::VideoLatent) {
+            latents.push(moved(manifest, video, output(Role::VideoVelocity), Guided::Video)?);
+        }
+        let steps: Vec<(f32, f32)> = (0..manifest.flow.steps).map(|step| manifest.flow.step(step)).collect();
+        let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let model = unroll(&bytes, &Loop { time: &time.name, steps: &steps, latents: &latents })?;
+        let inputs = step.inputs.iter().filter(|port| port.role != Role::Time).cloned().collect();
+        let last = Port { name: result(&latent.name, steps.len()), ..latent.clone() };
+        Ok(Whole { model, spec: GraphSpec { file: step.file.clone(), inputs, outputs: vec![last] } })
+    }
+}
+
+/// How a latent is moved. That of the action is read in the end.
+fn moved<'a>(
+    manifest: &Manifest,
+    latent: &'a Port,
+    velocity: Option<&'a Port>,
+    what: Guided,
+) -> Result<Latent<'a>, String> {
+    let branches = manifest.branches();
+    let velocity = velocity.ok_or_else(|| format!("{} has no velocity", latent.name))?;
+    let ([rows, rest @ ..], [branched, own @ ..]) = (&latent.shape[..], &velocity.shape[..]) else {
+        return Err(format!("{} or its velocity has no dimension", latent.name));
+    };
+    let alike = rest == own && if branches == 1 { rows == branched } else { halves(*rows, *branched, branches) };
+    if !alike || latent.dtype != Dtype::F32 || velocity.dtype != Dtype::F32 {
+        return Err(format!("{} and its velocity differ in more than their branches", latent.name));
+    }
+    let (name, velocity, read) = (&latent.name, &velocity.name, what == Guided::Action);
+    Ok(Latent { name, velocity, branches, guide: manifest.guide(what), read })
+}
+
+/// The rows of a latent that has one, and of its velocity, which has one for each branch.
+fn halves(rows: Dim, branched: Dim, branches: usize) -> bool {
+    rows == Dim::Fixed(1) && branched == Dim::Fixed(branches) && branches == 2
+}

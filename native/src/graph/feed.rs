@@ -1,0 +1,238 @@
+//! How a device gets what a run reads, and the host what it has written: copies of host tensors in the device's memory, bound once and
+//! written anew before a run.
+
+use super::device::DeviceBlock;
+use super::{Changed, check};
+use crate::memory::Block;
+use crate::runtime;
+use ort::sys::{OrtIoBinding, OrtValue};
+use std::ffi::{CString, c_void};
+use std::ptr::null_mut;
+
+/// Which host tensor a copy is of: its address on the first variant, and whether it is what a flow ends with, which must not lie where
+/// its noise does.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Origin {
+    pub(super) address: *mut c_void,
+    pub(super) is_result: bool,
+}
+
+/// The copies of host tensors in the memory of one device, which the graphs of a network share: what two of them read is copied once.
+#[derive(Default)]
+pub struct Mirrors {
+    held: Vec<Mirror>,
+    /// Why nothing can be written into the device's memory. What changes is bound again then, which copies it for each graph.
+    refused: Option<String>,
+}
+
+struct Mirror {
+    origin: Origin,
+    block: DeviceBlock,
+    /// It is written once: a constant of the bundle.
+    fixed: bool,
+    /// The host has what the device has not.
+    due: bool,
+}
+
+// SAFETY: the address in an origin is compared and never followed.
+unsafe impl Send for Mirrors {}
+
+impl Mirrors {
+    /// The host has new values in all that changes.
+    pub fn renew(&mut self) {
+        self.held.iter_mut().for_each(|mirror| mirror.due |= !mirror.fixed);
+    }
+
+    /// Bytes of the device's memory.
+    pub fn bytes(&self) -> usize {
+        self.held.iter().map(|mirror| mirror.block.bytes()).sum()
+    }
+
+    /// Why inputs are bound again for each run; None where they are written.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// The copy of a host tensor: its number and its address. `make` gives out memory for the largest run.
+    pub(super) fn of(
+        &mut self,
+        origin: Origin,
+        fixed: bool,
+        make: impl FnOnce() -> Result<DeviceBlock, String>,
+    ) -> Result<(usize, *mut c_void), String> {
+        let found = self.held.iter().position(|mirror| mirror.origin == origin);
+        let at = match found {
+            Some(at) => at,
+            None => {
+                self.held.push(Mirror { origin, block: make()?, fixed, due: true });
+                self.held.len() - 1
+            }
+        };
+        Ok((at, self.held[at].block.address()))
+    }
+
+    /// Whether values can be written into the device's memory, tried with the first input of all.
+    pub(super) fn try_once(&mut self, pair: &Pair) -> bool {
+        if self.held.len() == 1 && self.refused.is_none() {
+            self.refused = copy(&[pair.host], &mut [pair.device.cast_const()]).err();
+        }
+        self.refused.is_none()
+    }
+}
+
+/// The same tensor for the host and for the device. Both values are their graph's.
+#[derive(Clone, Copy)]
+pub(super) struct Pair {
+    pub(super) mirror: usize,
+    pub(super) host: *const OrtValue,
+    pub(super) device: *mut OrtValue,
+    pub(super) bytes: usize,
+}
+
+/// An input that the device has a copy of.
+pub(super) struct Input {
+    /// It changes with every flow step.
+    pub(super) steps: bool,
+    pub(super) bytes: usize,
+    pub(super) way: Way,
+}
+
+/// How it gets there.
+pub(super) enum Way {
+    /// It is bound again: ONNX Runtime copies what it is bound to.
+    Bound(CString, *mut OrtValue),
+    /// It is written into the device's memory.
+    Written(Pair),
+    /// The CPU plays the device.
+    Rehearsed(Shadow),
+}
+
+impl Input {
+    fn is_due(&self, changed: Changed, mirrors: &Mirrors) -> bool {
+        match (&self.way, changed) {
+            (_, Changed::Step) => self.steps,
+            (Way::Written(pair), Changed::All) => mirrors.held[pair.mirror].due,
+            (_, Changed::All) => true,
+        }
+    }
+}
+
+/// Memory that stands for a device's.
+pub(super) struct Shadow {
+    host: *const u8,
+    copy: Block<u8>,
+}
+
+impl Shadow {
+    /// # Safety
+    /// `host` is readable for `bytes` bytes as long as the shadow lives.
+    pub(super) unsafe fn new(host: *const u8, bytes: usize) -> Result<Shadow, String> {
+        let mut shadow = Shadow { host, copy: Block::lazy(bytes)? };
+        shadow.renew();
+        Ok(shadow)
+    }
+
+    pub(super) fn address(&self) -> *mut c_void {
+        self.copy.address().cast()
+    }
+
+    fn renew(&mut self) {
+        // SAFETY: readable, as `new` demands; the two do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(self.host, self.copy.address(), self.copy.len()) };
+    }
+}
+
+/// What the runs of one variant take from the host and give it.
+#[derive(Default)]
+pub(super) struct Feed {
+    pub(super) inputs: Vec<Input>,
+    /// Outputs in the device's memory that the host reads.
+    pub(super) outputs: Vec<Pair>,
+    /// Bytes of outputs that ONNX Runtime copies to the host.
+    pub(super) returned: usize,
+    /// Room for one call, so that a run allocates nothing.
+    from: Vec<*const OrtValue>,
+    to: Vec<*const OrtValue>,
+}
+
+impl Feed {
+    /// Makes room for all that one call may copy.
+    pub(super) fn reserve(&mut self) {
+        let most = self.inputs.len().max(self.outputs.len());
+        self.from.reserve(most);
+        self.to.reserve(most);
+    }
+
+    /// Gives the device what has changed.
+    ///
+    /// # Safety
+    /// The values and the memory behind them live, and nobody else uses them meanwhile; `binding` is that of the variant.
+    pub(super) unsafe fn send(
+        &mut self,
+        binding: *mut OrtIoBinding,
+        changed: Changed,
+        mirrors: &mut Mirrors,
+    ) -> Result<(), String> {
+        let mut bound = false;
+        self.from.clear();
+        self.to.clear();
+        for input in &mut self.inputs {
+            if !input.is_due(changed, mirrors) {
+                continue;
+            }
+            match &mut input.way {
+                Way::Rehearsed(shadow) => shadow.renew(),
+                Way::Written(pair) => {
+                    mirrors.held[pair.mirror].due = false;
+                    self.from.push(pair.host);
+                    self.to.push(pair.device.cast_const());
+                }
+                Way::Bound(name, value) => {
+                    bound = true;
+                    // SAFETY: live binding, name and value, as demanded.
+                    check(unsafe { (ort::api().BindInput)(binding, name.as_ptr(), *value) })?;
+                }
+            }
+        }
+        copy(&self.from, &mut self.to)?;
+        // SAFETY: live binding.
+        if bound { check(unsafe { (ort::api().SynchronizeBoundInputs)(binding) }) } else { Ok(()) }
+    }
+
+    /// Gives the host what the run has written. Other graphs find it on the device.
+    ///
+    /// # Safety
+    /// As `send`.
+    pub(super) unsafe fn fetch(&mut self, mirrors: &mut Mirrors) -> Result<(), String> {
+        self.from.clear();
+        self.to.clear();
+        for pair in &self.outputs {
+            mirrors.held[pair.mirror].due = false;
+            self.from.push(pair.device.cast_const());
+            self.to.push(pair.host);
+        }
+        copy(&self.from, &mut self.to)
+    }
+
+    /// Bytes that a run copies to the device and from it, and what is on the device afterwards.
+    pub(super) fn bytes(&self, changed: Changed, mirrors: &mut Mirrors) -> (usize, usize) {
+        let due = self.inputs.iter().filter(|input| input.is_due(changed, mirrors));
+        let sent = due.map(|input| input.bytes).sum();
+        let written = self.inputs.iter().filter_map(|input| match &input.way {
+            Way::Written(pair) => Some(pair),
+            _ => None,
+        });
+        written.chain(&self.outputs).for_each(|pair| mirrors.held[pair.mirror].due = false);
+        (sent, self.returned + self.outputs.iter().map(|pair| pair.bytes).sum::<usize>())
+    }
+}
+
+/// Copies tensors between host and device in one call, which ends when the host may write what it gave and read what it got.
+pub(super) fn copy(from: &[*const OrtValue], to: &mut [*const OrtValue]) -> Result<(), String> {
+    if from.is_empty() {
+        return Ok(());
+    }
+    let environment = runtime::raw().ok_or("ONNX Runtime is not open")?;
+    // SAFETY: the process's environment, and as many live values of equal size on both sides; no stream: the provider's own.
+    check(unsafe { (ort::api().CopyTensors)(environment, from.as_ptr(), to.as_mut_ptr(), null_mut(), from.len()) })
+}

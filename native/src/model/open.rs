@@ -1,0 +1,244 @@
+//! Opens the networks of a model's replicas, each on its device; replicas on a CPU share their sessions.
+
+use super::Model;
+use super::place::{Unproved, Wanted};
+use crate::card::Card;
+use crate::cuda::stream::Stream;
+use crate::driver;
+use crate::engines;
+use crate::episode::Episodes;
+use crate::flow::{Files, Graphs, Network, Whole, memory_resides};
+use crate::graph::{Reach, Turns};
+use crate::manifest::Dtype;
+use crate::onnx;
+use crate::provider::{self, GpuOptions, Kind};
+use crate::rehearsal::{self, Rehearsal};
+use crate::runtime::{Beside, Device, Providers, Runtime, Threads};
+use crate::weights::{Held, Loaded, Store, Tally};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// With what networks are opened.
+pub(super) struct Opening<'a> {
+    /// ONNX Runtime.
+    pub(super) runtime: &'a Runtime,
+    /// What to run.
+    pub(super) wanted: &'a Wanted<'a>,
+    /// Why flows are not run as one graph. None: they are, where that can be made.
+    pub(super) apart: Option<&'a str>,
+}
+
+/// The network of a replica, and why its device runs the steps of a flow one by one. None where it does not, and on a CPU, where
+/// nothing waits between them.
+pub(super) type Opened = (Network, Option<String>);
+
+/// What the replicas of one device have in common.
+struct Site {
+    device: Device,
+    reach: Reach,
+    /// The graphs that are run there.
+    files: Files,
+    /// All steps of a flow as one graph, where they are run so; where they could be, why they are not.
+    whole: Option<Whole>,
+    apart: Option<String>,
+    /// What their sessions read of the weight files.
+    held: Held,
+    /// None where each replica opens its own.
+    sessions: Option<Graphs<Arc<Loaded>>>,
+}
+
+impl Model {
+    /// Each replica's network on its device, and what all of them read of the weight files there.
+    pub(super) fn networks(&self, opening: &Opening<'_>, devices: &[Device]) -> Result<(Vec<Opened>, Tally), Unproved> {
+        // Of a device that was tried before: its places take memory that may be needed now.
+        self.episodes.iter().for_each(|episodes| episodes.lie_nowhere());
+        let mut sites: Vec<Site> = Vec::new();
+        let mut tally = Tally::default();
+        let mut networks = Vec::with_capacity(devices.len());
+        for (replica, &device) in devices.iter().enumerate() {
+            let refused = |reason: String| Unproved::Refused(replica, reason);
+            let known = sites.iter().position(|site| site.device == device);
+            let at = match known {
+                Some(at) => at,
+                None => {
+                    let together = devices.iter().filter(|&&other| other == device).count();
+                    sites.push(self.site(opening, device, together, &mut tally).map_err(refused)?);
+                    sites.len() - 1
+                }
+            };
+            let network = self.network(opening, &sites[at], replica, &mut tally).map_err(refused)?;
+            networks.push((network, sites[at].apart.clone()));
+        }
+        Ok((networks, tally))
+    }
+
+    fn network(
+        &self,
+        opening: &Opening<'_>,
+        site: &Site,
+        replica: usize,
+        tally: &mut Tally,
+    ) -> Result<Network, String> {
+        let card = self.card(opening, site.device)?;
+        let own = || self.sessions(opening, site, opening.wanted.threads, card.stream());
+        let sessions = site.sessions.clone().map_or_else(own, Ok)?;
+        let Graphs { prefill, extend, denoise } = &sessions;
+        [Some(prefill), extend.as_ref(), Some(denoise)].into_iter().flatten().for_each(|session| tally.add(session));
+        let terminator = self.running[replica].stopper().ok_or("it has no run options")?;
+        let episodes = self.episodes.get(replica).cloned();
+        if let Some(episodes) = &episodes {
+            self.remember(opening, site, &sessions, episodes)?;
+        }
+        let made = Network::new(&self.manifest, (sessions, site.whole.as_ref()), site.reach, terminator, episodes);
+        made.map(|mut network| {
+            network.put_on(card);
+            network
+        })
+    }
+
+    /// What a replica there has of the driver: nothing where ONNX Runtime lacks what the device needs, and so refuses it in words of its own.
+    fn card(&self, Opening { runtime, wanted, .. }: &Opening<'_>, device: Device) -> Result<Card, String> {
+        let providers = self.providers(runtime, &wanted.gpu, device)?;
+        let lacks = providers.chain.iter().any(|provider| runtime.ready(provider).is_err());
+        Ok(if lacks { Card::default() } else { Card::of(device, wanted.gpu.user_stream) })
+    }
+
+    /// Places the memory of a replica's sessions where its graphs compute, or on the host with the reason why that cannot be.
+    fn remember(
+        &self,
+        opening: &Opening<'_>,
+        site: &Site,
+        sessions: &Graphs<Arc<Loaded>>,
+        episodes: &Episodes,
+    ) -> Result<(), String> {
+        let Reach::Copied(home) = site.reach else { return episodes.lie_on_host(None) };
+        let there = memory_resides(&self.manifest.graphs, sessions, (&site.files, site.whole.as_ref()), home)
+            .and_then(|()| episodes.lie_on(home, |model| opening.runtime.program(site.device, model)));
+        there.or_else(|reason| episodes.lie_on_host(Some(reason)))
+    }
+
+    /// `together` replicas run there.
+    fn site(&self, opening: &Opening<'_>, device: Device, together: usize, tally: &mut Tally) -> Result<Site, String> {
+        let Opening { runtime, wanted, apart } = *opening;
+        if device == Device::Cpu && self.manifest.compute == Some(Dtype::Bf16) {
+            return Err(
+                "its graphs compute in bf16, for which ONNX Runtime has no kernels on a CPU: f16 is computed there"
+                    .into(),
+            );
+        }
+        let (mut files, mut reach) = (wanted.files.clone(), device.reach());
+        let mut alone = false;
+        if let Some(Rehearsal { stale, hangs, graphs, driver, .. }) = rehearsal::of(&device.name()) {
+            // As on a GPU, where each replica has a stream.
+            alone = driver.is_some();
+            reach = Reach::Rehearsed { stale, hangs };
+            let names = &self.manifest.graphs;
+            let replace = |file: &mut PathBuf, name: &str| graphs.get(name).map(|other| other.clone_into(file));
+            replace(&mut files.prefill, &names.prefill.file);
+            replace(&mut files.denoise, &names.denoise.file);
+            if let (Some(file), Some(extend)) = (&mut files.extend, &names.extend) {
+                replace(file, &extend.file);
+            }
+        }
+        // A CPU reads and writes in place: it has nothing to wait for between two steps.
+        let (whole, apart) = match (reach, apart) {
+            (Reach::InPlace, _) => (None, None),
+            (_, Some(reason)) => (None, Some(reason.into())),
+            _ => match Whole::of(&self.manifest, &files.denoise) {
+                Ok(whole) => (Some(whole), None),
+                Err(reason) => {
+                    (None, Some(format!("{} cannot become one graph: {reason}", self.manifest.graphs.denoise.file)))
+                }
+            },
+        };
+        let providers = self.providers(runtime, &wanted.gpu, device)?;
+        let held = held(opening, (device, reach), (&files, &providers), tally);
+        let mut site = Site { device, reach, files, whole, apart, held, sessions: None };
+        if !alone && providers.shares_sessions() {
+            site.sessions = Some(self.sessions(opening, &site, wanted.threads.shared(together), None)?);
+        }
+        Ok(site)
+    }
+
+    /// A session of each graph on the device.
+    fn sessions(
+        &self,
+        Opening { runtime, wanted, .. }: &Opening<'_>,
+        Site { device, files, whole, held, .. }: &Site,
+        threads: Threads,
+        stream: Option<&Arc<Stream>>,
+    ) -> Result<Graphs<Arc<Loaded>>, String> {
+        let providers = self.providers(runtime, &wanted.gpu, *device)?.on_stream(stream);
+        files.open(threads, whole.as_ref(), |graph, threads| {
+            runtime.session(graph, threads, &providers, held).map(Arc::new)
+        })
+    }
+
+    /// What its sessions may run on, and with which options; the reason why the device cannot do what they say.
+    fn providers(&self, runtime: &Runtime, options: &GpuOptions, device: Device) -> Result<Providers, String> {
+        provider::fits(device, options)?;
+        let beside = match device {
+            Device::WebGpu(_) => Beside::Light,
+            _ if options.shapes_on_cpu => Beside::Shapes,
+            _ => Beside::Nothing,
+        };
+        let turns = device.reach().turns();
+        if rehearsal::of(&device.name()).is_some() {
+            return Ok(Providers { chain: Vec::new(), beside, turns: Turns::Free, stream: None });
+        }
+        let kept = match (device, &options.engine_cache) {
+            (Device::TensorRt(id), Some(root)) => self.engines(runtime, options, root, id)?,
+            _ => None,
+        };
+        Ok(Providers { chain: provider::chain(device, options, kept.as_deref()), beside, turns, stream: None })
+    }
+
+    /// The folder of this bundle's engines for the GPU. None where GPU or TensorRT are not found: the provider then says why, in words
+    /// of its own.
+    fn engines(
+        &self,
+        runtime: &Runtime,
+        options: &GpuOptions,
+        root: &Path,
+        id: i32,
+    ) -> Result<Option<PathBuf>, String> {
+        let (Some(gpu), Some(tensorrt)) = (driver::gpu(id), engines::tensorrt(runtime.folder())) else {
+            return Ok(None);
+        };
+        let bundle = &self.manifest.export_id;
+        let key = engines::Key { arch: &gpu.arch, tensorrt: &tensorrt, precision: options.precision, bundle };
+        let folder = key.folder(root);
+        engines::make(&folder).map(|()| Some(folder))
+    }
+}
+
+/// The weight files for the sessions on a device: in its memory, once. Where that cannot be, each session has its own copy there.
+fn held(
+    Opening { runtime, wanted, .. }: &Opening<'_>,
+    (device, reach): (Device, Reach),
+    (Files { prefill, extend, denoise }, providers): (&Files, &Providers),
+    tally: &mut Tally,
+) -> Held {
+    let weights = wanted.weights.clone();
+    let (Reach::Copied(home), Some(first), false) = (reach, providers.chain.first(), weights.is_empty()) else {
+        return Held { weights, store: None };
+    };
+    let graphs = [Some(&**prefill), extend.as_deref(), Some(&**denoise)];
+    let graphs: Vec<&Path> = graphs.into_iter().flatten().collect();
+    let made = match first.kind {
+        Kind::TensorRt => Err("TensorRT builds them into its engines".into()),
+        Kind::Cuda => Store::of(&weights, &graphs, home, || runtime.alone(device, &onnx::bytes_through())),
+        // It has no kernels for bytes.
+        Kind::WebGpu => Store::of(&weights, &graphs, home, || runtime.alone(device, &onnx::one_relu())),
+    };
+    match made {
+        Ok((store, copied)) => {
+            tally.copied_bytes += copied;
+            Held { weights, store: Some(store) }
+        }
+        Err(reason) => {
+            tally.reason.get_or_insert(reason);
+            Held { weights, store: None }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How many sessions a model takes: decided on the device that it runs on, once every replica has run there.
+
+use super::Model;
+use super::place::Unproved;
+use crate::episode::Episodes;
+use crate::replica::Order;
+use crate::room::{self, Room, fit};
+use crate::runtime::Device;
+use crate::status::{Failure, Status};
+use crate::sync::{Mutex, lock};
+use serde::Serialize;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+/// What the sessions of a model take.
+#[derive(Serialize, Clone, Default)]
+pub struct Seated {
+    /// Of the slots, those whose memory lies where the graphs read it; the others can be parked in host memory.
+    pub places: usize,
+    /// Of these, those in the memory of a device.
+    pub places_on_device: usize,
+    /// Why those of a replica on a device lie in host memory, of the first such replica: each of its observations copies them.
+    pub host_memory_because: Option<String>,
+    /// Bytes of one session at most.
+    pub slot_bytes: usize,
+    /// Memory that was free for sessions; None on a model without memory.
+    pub room: Option<Room>,
+}
+
+/// Two models that are loaded at the same time do not count on the same bytes.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+impl Model {
+    /// Makes the replicas whose sessions lie on a device make places for them there: as many as were asked for, or as many as there is
+    /// memory for. What was measured; None where no session lies on a device.
+    pub(super) fn make_places(
+        &self,
+        replicas: &[Sender<Order>],
+        devices: &[Device],
+        most: Duration,
+    ) -> Result<Option<Room>, Unproved> {
+        let on_device = |replica: usize| self.episodes.get(replica).is_some_and(|episodes| episodes.is_on_device());
+        let there: Vec<usize> = (0..replicas.len()).filter(|&replica| on_device(replica)).collect();
+        let Some(first) = there.first().map(|&replica| &self.episodes[replica]) else { return Ok(None) };
+        let _turn = lock(&ONE_AT_A_TIME);
+        // Another model's places are not this one's delay.
+        let begun = Instant::now();
+        let (share, room) = self.share(devices, true);
+        let wanted = if first.places_are_named() {
+            first.places_most()
+        } else {
+            // Those that are there count as free: they were made before it was measured.
+            fit(share + first.slot_bytes() as u64, first.slot_bytes(), first.places_most())
+        };
+        for replica in there {
+            let (made, places) = mpsc::channel();
+            // Cannot fail: a replica that has proved its network waits for an order.
+            let _ = replicas[replica].send(Order::Places(wanted, made));
+            let (places, refusal) = match places.recv_timeout(most.saturating_sub(begun.elapsed())) {
+                Ok(made) => made,
+                Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs(replica)),
+                Err(RecvTimeoutError::Disconnected) => (0, Some("its thread ended".into())),
+            };
+            if places < if first.places_are_named() { wanted } else { 1 } {
+                let refusal = refusal.unwrap_or_default();
+                return Err(Unproved::Refused(replica, format!("{places} of {wanted} places for sessions: {refusal}")));
+            }
+        }
+        Ok(Some(room))
+    }
+
+    /// Gives the replicas as many session slots as were asked for, or as many as their devices have memory for; without any, no device is
+    /// used. `room`: what was measured where places were made. Closes the model where that cannot be done.
+    pub(super) fn seat(&self, devices: &[Device], room: Option<Room>) -> Result<Seated, Failure> {
+        self.seats_of(devices, room).map_err(|text| {
+            self.close();
+            Failure::new(Status::Load, text)
+        })
+    }
+
+    fn seats_of(&self, devices: &[Device], measured: Option<Room>) -> Result<Seated, String> {
+        let Some(first) = self.episodes.first() else { return Ok(Seated::default()) };
+        let _turn = lock(&ONE_AT_A_TIME);
+        // Those on a device have their places.
+        let (share, room) = self.share(devices, false);
+        // Each replica has as many, also where they were mapped while memory came and went.
+        let mapped = self.episodes.iter().map(|episodes| episodes.places()).min().unwrap_or(1);
+        let bytes = share.min((mapped * first.slot_bytes()) as u64);
+        let parked = room::parked() / self.episodes.len() as u64;
+        let (mut places, mut places_on_device) = (0, 0);
+        for episodes in &self.episodes {
+            let own = episodes.seat(bytes, parked)?.places;
+            places += own;
+            places_on_device += if episodes.is_on_device() { own } else { 0 };
+        }
+        Ok(Seated {
+            places,
+            places_on_device,
+            host_memory_because: self.episodes.iter().find_map(|episodes| episodes.refusal()),
+            slot_bytes: first.slot_bytes(),
+            room: Some(measured.unwrap_or(room)),
+        })
+    }
+
+    /// Bytes for the sessions of each replica whose rows lie on a device (`there`), or on the host: of their devices the one that has the
+    /// least for each.
+    fn share(&self, devices: &[Device], there: bool) -> (u64, Room) {
+        let placed = |episodes: &&Episodes| episodes.is_on_device() == there;
+        let on_host = self.episodes.iter().map(|one| &**one).filter(|one| !one.is_on_device()).count().max(1) as u64;
+        let own = self.episodes.iter().zip(devices).filter(|(episodes, _)| placed(&&***episodes));
+        let shares = own.map(|(_, &device)| {
+            let together = devices.iter().filter(|&&other| other == device).count() as u64;
+            let room = room::of(Some(device), there);
+            let share = room.bytes() / together;
+            (if there { share } else { share.min(room::host().bytes() / on_host) }, room)
+        });
+        shares.min_by_key(|(share, _)| *share).unwrap_or_else(|| {
+            let room = room::of(None, false);
+            let nobody = there || self.episodes.iter().all(|episodes| episodes.is_on_device());
+            (if nobody { u64::MAX } else { room.bytes() / on_host }, room)
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Starts the threads of a model's replicas, each of which proves its network before it may serve.
+
+use super::Model;
+use super::place::Unproved;
+use crate::flow::Network;
+use crate::parity::Vectors;
+use crate::replica::{Order, Proof, Replica};
+use crate::room::Room;
+use crate::runtime::Device;
+use crate::sync::lock;
+use crate::thread;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+impl Model {
+    /// Starts one thread per replica and waits until all have proved their networks; the largest differences, and what was measured when
+    /// those on `devices` had made places for sessions there. After a refusal none runs any more; one that hangs is left behind.
+    pub(super) fn start(
+        self: &Arc<Model>,
+        networks: Vec<Option<Network>>,
+        vectors: Option<Arc<Vectors>>,
+        devices: &[Device],
+        most: Duration,
+    ) -> Result<(Vec<f32>, Option<Room>), Unproved> {
+        let begun = Instant::now();
+        let (prove, proofs) = mpsc::channel::<(usize, Proof)>();
+        let mut serves = Vec::new();
+        let mut started = Ok(());
+        for (index, network) in networks.into_iter().enumerate() {
+            let replica = Replica::new(self.clone(), index, network);
+            let (prove, vectors) = (prove.clone(), vectors.clone());
+            let (serve, may_serve) = mpsc::channel();
+            let work = move || replica.work(vectors, &prove, &may_serve);
+            self.crew.started(index);
+            match thread::spawn(&format!("tendon-replica-{index}"), work) {
+                Ok(thread) => lock(&self.threads).push(thread),
+                Err(text) => {
+                    self.crew.ended(index);
+                    started = Err(text);
+                    break;
+                }
+            }
+            serves.push(serve);
+        }
+        drop(prove);
+        let outcome = started.map_err(Unproved::Unstarted).and_then(|()| {
+            let mut worst: Vec<f32> = Vec::new();
+            let mut unproved: Vec<usize> = (0..serves.len()).collect();
+            while let Some(&first) = unproved.first() {
+                let (replica, proof) = match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
+                    Ok(proof) => proof,
+                    Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs(first)),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(Unproved::Refused(first, "a replica ended during its first run".into()));
+                    }
+                };
+                let sizes = proof.map_err(|reason| Unproved::Refused(replica, reason))?;
+                unproved.retain(|&other| other != replica);
+                worst.resize(sizes.len(), 0.0);
+                worst.iter_mut().zip(sizes).for_each(|(worst, size)| *worst = worst.max(size));
+            }
+            Ok(worst)
+        });
+        let left = most.saturating_sub(begun.elapsed());
+        let outcome = outcome.and_then(|worst| Ok((worst, self.make_places(&serves, devices, left)?)));
+        if outcome.is_ok() {
+            for serve in &serves {
+                // Cannot fail: a replica that has proved its network waits for this.
+                let _ = serve.send(Order::Serve);
+            }
+            return outcome;
+        }
+        drop(serves);
+        if matches!(outcome, Err(Unproved::Hangs(_))) {
+            lock(&self.threads).clear();
+            return outcome;
+        }
+        for thread in lock(&self.threads).drain(..) {
+            // Cannot fail: a replica catches its panics.
+            let _ = thread.join();
+        }
+        outcome
+    }
+}

@@ -1,0 +1,34 @@
+//! Sessions of the engine's own graphs, which have no weights and no file.
+
+use super::{Beside, Device, Providers, Runtime};
+use crate::graph::{Opened, Program};
+use crate::onnx;
+use crate::provider::{self, GpuOptions};
+
+impl Runtime {
+    /// Why nothing runs on the device; None if it does.
+    pub fn refusal(&self, device: Device) -> Option<String> {
+        self.forget_logged();
+        self.alone(device, &onnx::one_relu()).err()
+    }
+
+    /// A session of a graph without weights on the device, nothing of it on the CPU.
+    pub fn alone(&self, device: Device, graph: &[u8]) -> Result<Opened, String> {
+        // TensorRT by itself: it is not there because CUDA is.
+        let alone = GpuOptions { cuda_behind: false, ..GpuOptions::default() };
+        let chain = provider::chain(device, &alone, None);
+        let providers = Providers { chain, beside: Beside::Nothing, turns: device.reach().turns(), stream: None };
+        self.opened(1, &providers, |mut builder| builder.commit_from_memory(graph))
+    }
+
+    /// A session of a graph of the engine's own on a device that a model runs on, all of it there. TensorRT's is run by CUDA, in the same
+    /// memory: it moves values and computes nothing. It has none of the limits of a model's graphs.
+    pub fn program(&self, device: Device, model: &[u8]) -> Result<Program, String> {
+        let device = if let Device::TensorRt(id) = device { Device::Cuda(id) } else { device };
+        let turns = device.reach().turns();
+        let chain = provider::chain(device, &GpuOptions::default(), None);
+        let providers = Providers { chain, beside: Beside::Nothing, turns, stream: None };
+        let opened = self.opened(1, &providers, |mut builder| builder.commit_from_memory(model))?;
+        Ok(Program::new(opened, turns))
+    }
+}

@@ -1,0 +1,96 @@
+/** What a flow's graph makes of the time: one condition for all its rows, or one for each where a chunk continues some of them. */
+import { type Asked, askedTimes, flowStep } from "./flow-times.ts";
+import type { GraphBuilder, Value } from "./graph.ts";
+import { linear, swish } from "./layers.ts";
+import { geometric, SLIGHT } from "./weights.ts";
+
+/** Wavelengths of the time embedding, in units of t: the shortest one of a flow-vla, and the longest of all. */
+const PERIOD_MIN = 4e-3;
+const PERIOD_MAX = 4;
+
+/**
+ * What depends on the time alone, for every time that a graph is asked at. The times are fixed, so that ONNX Runtime computes all of it
+ * once, when it loads the graph, and a step reads a row.
+ */
+export interface Condition {
+  /** f32 [times, time width]. */
+  readonly table: Value;
+  /** The row of the time that is asked at, i64 [], or of each token's, i64 [B, tokens]; undefined where there is one row. */
+  readonly row: Value | undefined;
+  /** Each token has its own. */
+  readonly each?: true;
+}
+
+interface Wanted extends Asked {
+  readonly width: number;
+  readonly shortest?: number;
+}
+
+/** The condition of a flow that is asked at `time` f32 [1], one of its own times. */
+export function flowCondition(graph: GraphBuilder, time: Value, wanted: Wanted): Condition {
+  const { width, shortest = PERIOD_MIN } = wanted;
+  return {
+    table: timeTable(graph, askedTimes(wanted), width, shortest),
+    row: flowStep(graph, time, wanted),
+  };
+}
+
+/** The rows of a chunk, and the place of the state's token beside them. */
+interface Rows {
+  /** f32 [1] of all rows that are not held; or f32 [B, rows], which says by itself which are held. */
+  readonly time: Value;
+  /** bool [B, rows]: those that the chunk continues. */
+  readonly held: Value | undefined;
+  readonly state: "before" | "behind" | undefined;
+}
+
+/** The condition of each token. Rows that are held, and the state, have that of the flow's end: there is no noise in them. */
+export function rowCondition(graph: GraphBuilder, { time, held, state }: Rows, wanted: Wanted): Condition {
+  const { width, shortest = PERIOD_MIN, flow } = wanted;
+  const asked = { ...wanted, end: true };
+  const end = graph.ints([flow.steps]);
+  const rows =
+    held === undefined
+      ? flowStep(graph, graph.op("Unsqueeze", [time, graph.ints([2])]), asked, 2)
+      : graph.op("Where", [held, end, flowStep(graph, time, asked) ?? end]);
+  const pads = { before: [0, 1, 0, 0], behind: [0, 0, 0, 1] };
+  const row = state === undefined || rows === undefined ? rows : graph.op("Pad", [rows, graph.ints(pads[state]), end]);
+  return { table: timeTable(graph, askedTimes(asked), width, shortest), row, each: true };
+}
+
+/** `time_in` and `time_out` over sine and cosine of each t at geometric periods from `shortest` on; f32 [times, time width]. */
+export function timeTable(graph: GraphBuilder, times: readonly number[], width: number, shortest: number): Value {
+  const periods = geometric(PERIOD_MAX / shortest, width / 2);
+  const frequencies = Float32Array.from(periods, (factor) => (2 * Math.PI) / (shortest * factor));
+  const angles = graph.op("Mul", [
+    graph.floats("time.times", [times.length, 1], Float32Array.from(times)),
+    graph.floats("time.frequencies", [1, width / 2], frequencies),
+  ]);
+  const embedding = graph.op("Concat", [graph.op("Sin", [angles]), graph.op("Cos", [angles])], { axis: 1 });
+  const dense = { from: width, to: width, bias: true, gain: 1.5 };
+  const hidden = swish(graph, linear(graph, "time_in", embedding, dense));
+  return swish(graph, linear(graph, "time_out", hidden, dense));
+}
+
+/**
+ * The condition as one vector [width] per part, or [B, tokens, width] with one for each token, by `adaptive.weight` [time width, parts ·
+ * width] and bias; pi0.5's `1 + scale` is in it.
+ */
+export function modulation<Parts extends readonly number[]>(
+  graph: GraphBuilder,
+  condition: Condition,
+  size: { readonly width: number; readonly time_width: number },
+  parts: Parts,
+): { [Part in keyof Parts]: Value } {
+  const width = parts.length * size.width;
+  return graph.within("adaptive", () => {
+    // In f32, which ONNX Runtime folds on any machine.
+    const weight = graph.weight("weight", [size.time_width, width], { fanIn: size.time_width, gain: 0.5 }, "f32");
+    const bias = graph.weight("bias", [width], { ...SLIGHT, offsets: parts }, "f32");
+    const table = graph.inner(graph.op("Add", [graph.op("MatMul", [condition.table, weight]), bias]));
+    const { row, each } = condition;
+    const dense = row === undefined ? graph.reshape(table, [width]) : graph.op("Gather", [table, row], { axis: 0 });
+    const sizes = parts.map(() => size.width);
+    return graph.split(dense, each ? 2 : 0, sizes) as { [Part in keyof Parts]: Value };
+  });
+}

@@ -1,0 +1,165 @@
+/** Whether the inputs of a manifest's graphs come from somewhere, as a type and in a shape that the engine can give them. */
+import { nearest } from "../std/nearest.ts";
+import { fault, firstRepeated } from "./fault.ts";
+import { type GraphSizes, graphSizes } from "./graph-sizes.ts";
+import { type GraphName, INPUT_ROLES, type Input, RULES } from "./input-roles.ts";
+import type { Manifest } from "./manifest.ts";
+
+const FIELDS = ["values", "buckets", "cameras", "counts"] as const;
+
+/** The first contradiction, as `contradiction` says it. */
+export function checkInputs(manifest: Manifest): string | undefined {
+  const unknown = unknownRole(manifest);
+  if (unknown !== undefined) return unknown;
+  const sizes = graphSizes(manifest);
+  for (const graph of ["prefill", "extend", "denoise"] as const) {
+    const inputs = manifest.graphs[graph]?.inputs;
+    if (inputs === undefined) continue;
+    const path = `/graphs/${graph}/inputs`;
+    for (const [index, input] of inputs.entries()) {
+      const wrong = inputFault(`${path}/${index}`, graph, input, sizes);
+      if (wrong !== undefined) return wrong;
+    }
+    const missing =
+      missingInput(path, graph, inputs, sizes) ??
+      viewFault(path, graph, inputs, manifest.cameras, sizes) ??
+      maskFault(path, inputs, sizes);
+    if (missing !== undefined) return missing;
+  }
+  return pictureFault(manifest) ?? checkActionPrefix(manifest);
+}
+
+/** All pictures of a model are of one type; only pixels have another layout than planes. */
+function pictureFault({ image, graphs }: Manifest): string | undefined {
+  const inputs = [graphs.prefill, graphs.extend].flatMap((graph) => graph?.inputs ?? []);
+  const dtypes = new Set(inputs.filter(({ role }) => role === "images").map(({ dtype }) => dtype));
+  if (image.layout !== "chw" && !dtypes.has("u8"))
+    return fault("/image/layout", image.layout, "chw, unless the graphs take u8");
+  return dtypes.size > 1 ? fault("/graphs", `images as ${[...dtypes].join(" and ")}`, "one type") : undefined;
+}
+
+/** A role that nobody knows: before all else, since a misspelt one is also missing. */
+function unknownRole({ graphs }: Manifest): string | undefined {
+  for (const [graph, { inputs }] of Object.entries(graphs)) {
+    const index = inputs.findIndex(({ role }) => !INPUT_ROLES.includes(role));
+    if (index < 0) continue;
+    const role: string = inputs[index]?.role ?? "";
+    const expected = `${nearest(role, INPUT_ROLES)}, the nearest of ${INPUT_ROLES.join(", ")}`;
+    return fault(`/graphs/${graph}/inputs/${index}/role`, role, expected);
+  }
+  return undefined;
+}
+
+function inputFault(place: string, graph: GraphName, input: Input, sizes: GraphSizes): string | undefined {
+  const { role, dtype, shape } = input;
+  const { graphs, memory, dtypes, fields = [], shapes } = RULES[role];
+  if (!graphs.includes(graph) || (memory !== undefined && memory !== sizes.remembers)) {
+    const here = INPUT_ROLES.filter(
+      (one) => RULES[one].graphs.includes(graph) && (RULES[one].memory ?? sizes.remembers) === sizes.remembers,
+    );
+    return fault(`${place}/role`, role, here.join(" or "));
+  }
+  const foreign = FIELDS.find((field) => input[field] !== undefined && !fields.includes(field));
+  if (foreign !== undefined) return fault(`${place}/${foreign}`, input[foreign], `nothing for the role ${role}`);
+  if (!dtypes.includes(dtype)) return fault(`${place}/dtype`, dtype, dtypes.join(" or "));
+  const possible = shapes?.(sizes, graph, input);
+  if (possible?.length === 0)
+    return fault(`${place}/cameras`, input.cameras ?? sizes.cameras, "cameras whose pictures have one size");
+  if (possible && !possible.some((one) => Bun.deepEquals(one, shape))) {
+    return fault(`${place}/shape`, shape, possible.map((one) => JSON.stringify(one)).join(" or "));
+  }
+  if (role === "time" && dtype !== "f32" && input.buckets === undefined)
+    return fault(`${place}/buckets`, "nothing", `a number of buckets, for a time in ${dtype}`);
+  return role === "constant" ? constantFault(place, input, sizes) : undefined;
+}
+
+/** The values of a constant: as many as its shape has for one observation, or one, each of its type. */
+function constantFault(place: string, { dtype, shape, values }: Input, { rows }: GraphSizes): string | undefined {
+  const own = shape[0] === rows ? shape.slice(1) : shape;
+  const sizes = own.filter((size) => typeof size === "number");
+  if (sizes.length < own.length)
+    return fault(`${place}/shape`, shape, "numbers, and no word but batch, which is first");
+  if (values === undefined) return fault(`${place}/values`, "nothing", "the values of the constant");
+  const count = sizes.reduce((product, size) => product * size, 1);
+  if (values.length !== 1 && values.length !== count)
+    return fault(`${place}/values`, `${values.length} values`, `${count}, or one for all`);
+  const fits = (value: number | boolean) => {
+    const number = Number(value);
+    if (dtype === "bool") return number === 0 || number === 1;
+    if (dtype === "f32") return Number.isFinite(Math.fround(number));
+    return Number.isSafeInteger(number) && (dtype === "i64" || number === (number | 0));
+  };
+  const bad = values.findIndex((value) => !fits(value));
+  return bad < 0 ? undefined : fault(`${place}/values/${bad}`, values[bad], `a value of ${dtype}`);
+}
+
+/** What a graph cannot do without, and what it may have once. */
+function missingInput(path: string, graph: GraphName, inputs: readonly Input[], { remembers }: GraphSizes) {
+  const count = (...roles: readonly Input["role"][]) => inputs.filter(({ role }) => roles.includes(role)).length;
+  const needed: readonly (readonly Input["role"][])[] =
+    graph === "denoise"
+      ? [["latent"], ["time"], ...(remembers ? [["memory_length"] as const, ["block_length"] as const] : [])]
+      : [
+          ["images"],
+          ["tokens"],
+          // Else nothing tells padding from a token.
+          ["token_mask", "prefix_mask", "prefix_length"],
+          ...(graph === "extend" ? [["memory_length"] as const] : []),
+        ];
+  const missing = needed.find((roles) => count(...roles) === 0);
+  if (missing !== undefined) return fault(path, `none with role ${missing.join(" or ")}`, "one");
+  const twice = INPUT_ROLES.find((role) => RULES[role].once && count(role) > 1);
+  return twice && fault(path, `${count(twice)} with role ${twice}`, "one");
+}
+
+/** Each camera's pictures go to one place. */
+function viewFault(
+  path: string,
+  graph: GraphName,
+  inputs: readonly Input[],
+  cameras: readonly string[],
+  { remembers }: GraphSizes,
+): string | undefined {
+  if (graph === "denoise") return undefined;
+  const own = inputs.filter(({ role }) => role === "images").flatMap((input) => input.cameras ?? cameras);
+  const missing = cameras.find((name) => own.filter((one) => one === name).length !== 1);
+  if (missing !== undefined) return fault(path, `${own.join(", ")} as views`, `${missing} once`);
+  const twice = firstRepeated(own);
+  if (twice !== undefined) return fault(path, `${own[twice]} twice as a view`, "it once");
+  if (!remembers) return undefined;
+  // What is remembered is counted in tokens of the model's cameras.
+  return Bun.deepEquals(own, [...cameras]) ? undefined : fault(path, `${own.join(", ")} as views`, cameras.join(", "));
+}
+
+/** A mask of views names those that there are pictures of. */
+function maskFault(path: string, inputs: readonly Input[], { views }: GraphSizes): string | undefined {
+  for (const [index, { cameras, role }] of inputs.entries()) {
+    const twice = firstRepeated(cameras ?? []);
+    if (twice !== undefined)
+      return fault(`${path}/${index}/cameras/${twice}`, cameras?.[twice], "a name that stands once");
+    const strange = role === "image_mask" ? cameras?.find((name) => !views.includes(name)) : undefined;
+    if (strange !== undefined) return fault(`${path}/${index}/cameras`, strange, `one of ${views.join(", ")}`);
+  }
+  return undefined;
+}
+
+/** Rows that a chunk continues are told to the graph, and only where the model says that there may be some. */
+function checkActionPrefix({ action, graphs }: Manifest): string | undefined {
+  const path = "/graphs/denoise/inputs";
+  const { inputs } = graphs.denoise;
+  const tells = ({ role, shape }: Input) =>
+    role === "action_prefix_mask" || role === "action_prefix_length" || (role === "time" && shape.length === 2);
+  const index = inputs.findIndex(tells);
+  if (action.prefix === undefined) {
+    return index < 0
+      ? undefined
+      : fault(`${path}/${index}`, "rows that the chunk continues", "none, without /action/prefix");
+  }
+  return index < 0
+    ? fault(
+        path,
+        "nothing about the rows that a chunk continues",
+        "a time for each row, action_prefix_mask or action_prefix_length",
+      )
+    : undefined;
+}

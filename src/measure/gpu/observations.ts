@@ -1,0 +1,36 @@
+/** The observations of a bundle's own parity episode: frames, state and instruction that its graphs take, for a model of any shape. */
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Manifest, Parity } from "../../bundle/manifest.ts";
+import type { Bundle } from "../../engine/engine.ts";
+import { present } from "../../std/assert.ts";
+
+export interface Observed {
+  /** Camera-major, oldest first. */
+  readonly jpegs: readonly Uint8Array[];
+  readonly state: Float32Array;
+  readonly instruction: string;
+  readonly seed: number;
+}
+
+export async function observationsOf({ manifest, paths }: Bundle): Promise<readonly Observed[]> {
+  const file = present(paths.get(manifest.parity.file), "the parity file of a verified bundle");
+  const { instruction, seed, observations } = JSON.parse(await readFile(file, "utf8")) as Parity;
+  return await Promise.all(
+    observations.map(async ({ frames, state }) => {
+      const jpegs = await Promise.all(frames.map((name) => readFile(join(dirname(file), name))));
+      return { jpegs, state: Float32Array.from(state), instruction, seed };
+    }),
+  );
+}
+
+/** A state as robots send it: each column back in the array that it is read from. */
+export function robotState({ state }: Manifest, values: Float32Array): Record<string, number[]> {
+  const arrays: Record<string, number[]> = {};
+  state.columns.forEach(({ from, index }, at) => {
+    const array = arrays[from] ?? [];
+    array[index] = values[at] ?? 0;
+    arrays[from] = array;
+  });
+  return arrays;
+}

@@ -1,0 +1,51 @@
+/**
+ * The least time that a card needs for a graph's work: by its products or by its memory, whichever takes longer. What is achieved of it is
+ * that time over the measured one.
+ */
+import type { Work } from "../../bundle/workload/count.ts";
+import type { NumberType } from "../../bundle/workload/shapes.ts";
+import type { Card, Computed } from "./cards.ts";
+
+export interface Roof {
+  /** Over all types. */
+  readonly flops: number;
+  readonly bytes: number;
+  /** Which of the two takes longer on the card; undefined without a card, or for a type of which the card has no figure. */
+  readonly bound: "products" | "memory" | undefined;
+  readonly leastMs: number | undefined;
+}
+
+/** What a device computes the products of a graph's type in. */
+export type ComputedAs = (type: NumberType) => Computed | undefined;
+
+/** `runs`: how often the graph runs, one after the other. */
+export function roofOf(work: Work, runs: number, card: Card | undefined, computedAs: ComputedAs): Roof {
+  const parts = Object.entries(work.flops) as [NumberType, number][];
+  const flops = runs * parts.reduce((sum, [, count]) => sum + count, 0);
+  const bytes = runs * (work.weightBytes + work.portBytes);
+  if (card === undefined || work.unknown.length > 0) return { flops, bytes, bound: undefined, leastMs: undefined };
+  let productSeconds = 0;
+  for (const [type, count] of parts) {
+    const computed = computedAs(type);
+    const rate = computed && card.flopsPerSecond[computed];
+    if (rate === undefined) return { flops, bytes, bound: undefined, leastMs: undefined };
+    productSeconds += (runs * count) / rate;
+  }
+  const memorySeconds = bytes / card.bytesPerSecond;
+  const bound = productSeconds > memorySeconds ? "products" : "memory";
+  return { flops, bytes, bound, leastMs: 1000 * Math.max(productSeconds, memorySeconds) };
+}
+
+/** As a provider computes: TensorRT may take a smaller type for f32, CUDA products with ten bits of mantissa. */
+export function computedBy(
+  device: string,
+  options: { readonly precision: string; readonly tf32: boolean },
+): ComputedAs {
+  return (type) => {
+    if (type === "f16" || type === "bf16" || type === "i8") return type;
+    if (type !== "f32") return undefined;
+    if (device.startsWith("tensorrt") && (options.precision === "f16" || options.precision === "bf16"))
+      return options.precision;
+    return options.tf32 ? "tf32" : "f32";
+  };
+}

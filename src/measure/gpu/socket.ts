@@ -1,0 +1,86 @@
+/** A chunk as a robot gets it: over a WebSocket of a service of its own on this machine, from the first byte of its frames to the last row. */
+import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { frameMessage } from "../../client/episode-messages.ts";
+import { EpisodeSocket } from "../../client/episode-socket.ts";
+import type { GpuSettings } from "../../config/gpu.ts";
+import { type Bundle, LOAD_MS_MAX } from "../../engine/engine.ts";
+import { Problem } from "../../error/problem.ts";
+import { present } from "../../std/assert.ts";
+import { sleep, systemClock } from "../../std/clock.ts";
+import { startChild } from "../child.ts";
+import { type Summary, summary } from "../stats.ts";
+import { type Observed, robotState } from "./observations.ts";
+import { laterOf } from "./rounds.ts";
+
+export interface SocketFigures {
+  /** Frames and observation together. */
+  readonly together: Summary;
+  /** The observation alone: its frames were sent a while before, as cameras do. */
+  readonly framesBefore: Summary;
+}
+
+const WARM_CHUNKS = 5;
+/** Longer than a decode. */
+const AHEAD_MS = 20;
+
+export async function socketFigures(
+  bundle: Bundle,
+  device: string,
+  gpu: GpuSettings,
+  episode: readonly Observed[],
+  chunks: number,
+): Promise<SocketFigures | Problem> {
+  const { id } = bundle.manifest;
+  // A folder with this one bundle: a service loads all that it finds.
+  const modelsDir = await mkdtemp(join(tmpdir(), "tendon-bench-models-"));
+  const folder = dirname(present(bundle.paths.get(bundle.manifest.norm), "a file of the bundle"));
+  await symlink(folder, join(modelsDir, basename(folder)));
+  const lines = Object.entries(gpu).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+  const configuration = lines.length === 0 ? "" : `[gpu]\n${lines.join("\n")}\n`;
+  const child = await startChild({ device, model: id, modelsDir, configuration, readyMsMax: LOAD_MS_MAX });
+  try {
+    if (child instanceof Problem) return child;
+    const done = await overSocket(child.service, bundle, episode, chunks);
+    return done instanceof Problem ? await child.explain(done) : done;
+  } finally {
+    if (!(child instanceof Problem)) await child.stop();
+    await rm(modelsDir, { recursive: true, force: true });
+  }
+}
+
+async function overSocket(
+  service: { readonly url: string; readonly apiKey: string },
+  { manifest }: Bundle,
+  episode: readonly Observed[],
+  chunks: number,
+): Promise<SocketFigures | Problem> {
+  const socket = await EpisodeSocket.connect(service);
+  if (socket instanceof Problem) return socket;
+  const { instruction } = present(episode[0], "an observation");
+  const opened = await socket.open({ model: manifest.id, instruction, format: "f32" });
+  if (opened instanceof Problem) return opened;
+  const messages = episode.map(({ jpegs }) => {
+    const perCamera = jpegs.length / manifest.cameras.length;
+    return jpegs.map((jpeg, at) => frameMessage(Math.floor(at / perCamera), jpeg));
+  });
+  const together: number[] = [];
+  const framesBefore: number[] = [];
+  for (let step = 0; step < WARM_CHUNKS + 2 * chunks; step += 1) {
+    const observed = laterOf(episode, step);
+    const ahead = step % 2 === 1;
+    const fields = { robot_state: robotState(manifest, observed.state) };
+    let sentMs = systemClock.monotonicMs();
+    for (const message of messages[episode.indexOf(observed)] ?? []) socket.frame(message);
+    if (ahead) {
+      await sleep(systemClock, AHEAD_MS);
+      sentMs = systemClock.monotonicMs();
+    }
+    const chunk = await socket.observe(fields);
+    if (chunk instanceof Problem) return chunk;
+    if (step >= WARM_CHUNKS) (ahead ? framesBefore : together).push(systemClock.monotonicMs() - sentMs);
+  }
+  const closed = await socket.close();
+  return closed ?? { together: summary(together), framesBefore: summary(framesBefore) };
+}

@@ -1,0 +1,259 @@
+/**
+ * `tendon bench gpu`: where does the time of a chunk go on this device, and how near is that to what the device can do?
+ *
+ * Each bundle is loaded in this process, without a service: stations alone and in batches, power, the roofline of its graphs; then sessions
+ * beside each other, then a service of its own over a socket, then PyTorch, where it is named. Random weights are measured like trained
+ * ones, also those whose rows nobody has computed.
+ */
+
+import { readFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { decodeModel } from "../../bundle/onnx-schema.ts";
+import { imageTokens } from "../../bundle/pictures.ts";
+import { installedBundles, readBundle } from "../../bundle/read.ts";
+import { graphWork } from "../../bundle/workload/count.ts";
+import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
+import { type Bundle, type Engine, LOAD_MS_MAX, type LoadOptions, type Model } from "../../engine/engine.ts";
+import { openEngine } from "../../engine/native.ts";
+import { Failure } from "../../error/core.ts";
+import { Problem } from "../../error/problem.ts";
+import { present } from "../../std/assert.ts";
+import { systemClock } from "../../std/clock.ts";
+import { readMachine } from "../machine.ts";
+import type { Measurement } from "../target.ts";
+import { type Card, cardOf } from "./cards.ts";
+import { type Observed, observationsOf } from "./observations.ts";
+import { computedBy, type Roof, roofOf } from "./roofline.ts";
+import { batchRounds, episodeRounds, type Rounds } from "./rounds.ts";
+import { type Sessions, sessionsOf } from "./sessions.ts";
+import { type CardState, cardNumber, cardState, type Drawn, sampling } from "./smi.ts";
+import { type SocketFigures, socketFigures } from "./socket.ts";
+import { type TorchFigures, torchFigures } from "./torch.ts";
+
+/** How the manifest names the longest batch that the engine takes. */
+const BATCH_MAX = 16;
+
+export interface GpuPlan {
+  readonly devices: readonly string[];
+  /** A folder of bundles, or one bundle; undefined: those that ship with tendon. */
+  readonly models?: string | undefined;
+  /** Batches of each size. */
+  readonly chunks: number;
+  readonly batchMax: number;
+  /** Sessions at once, at most. */
+  readonly slotsMax: number;
+  readonly gpu: GpuSettings;
+  /** A Python with torch. */
+  readonly torch?: string | undefined;
+  readonly progress?: (line: string) => Promise<void>;
+}
+
+export interface Batch extends Rounds {
+  readonly asked: number;
+  readonly seconds: number;
+  readonly drawn: Drawn | undefined;
+  readonly roof: { readonly prefill: Roof; readonly denoise: Roof };
+}
+
+export interface GpuMeasurement extends Measurement {
+  readonly weights: string;
+  readonly steps: number;
+  readonly refused: Model["refused"];
+  /** How the steps were run. */
+  readonly flow: Model["flow"];
+  readonly loadMs: number;
+  readonly deviceBytes: number;
+  readonly copies: Model["copies"];
+  /** What it has of an NVIDIA driver. */
+  readonly driver: Model["card"];
+  readonly deviceWeights: Model["deviceWeights"];
+  readonly gpu: ReturnType<typeof gpuOptions>;
+  readonly card: CardState | undefined;
+  readonly roofCard: Card | undefined;
+  /** Operators that the roofline does not know. */
+  readonly unknown: readonly string[];
+  /** Milliseconds that the rows of a chunk play. */
+  readonly chunkPlaysMs: number;
+  readonly batches: readonly Batch[];
+  readonly sessions: { readonly counts: readonly Sessions[]; readonly end: string };
+  /** A text says why there is none. */
+  readonly socket: SocketFigures | string;
+  readonly torch: TorchFigures | string;
+}
+
+export async function runGpuSuite(plan: GpuPlan): Promise<GpuMeasurement[] | Problem> {
+  const bundles = await bundlesOf(plan.models);
+  if (bundles instanceof Problem) return bundles;
+  const measurements: GpuMeasurement[] = [];
+  for (const device of plan.devices) {
+    for (const bundle of bundles) {
+      await plan.progress?.(`measuring: ${bundle.manifest.id} on ${device}`);
+      const measured = await measure(plan, bundle, device);
+      if (measured instanceof Problem) return measured;
+      measurements.push(measured);
+    }
+  }
+  return measurements;
+}
+
+async function bundlesOf(dir: string | undefined): Promise<readonly Bundle[] | Problem> {
+  if (dir === undefined || !(await Bun.file(`${dir}/manifest.json`).exists())) return await installedBundles(dir);
+  const one = await readBundle(dir);
+  return one instanceof Problem ? one : [one];
+}
+
+/** `size`: observations at once. */
+function sized(bundle: Bundle, size: number): Bundle {
+  const batch = bundle.manifest.memory ? 1 : Math.min(BATCH_MAX, size);
+  return { ...bundle, manifest: { ...bundle.manifest, batch } };
+}
+
+async function measure(plan: GpuPlan, bundle: Bundle, device: string): Promise<GpuMeasurement | Problem> {
+  const episode = await observationsOf(bundle);
+  const alone = await withoutService(plan, bundle, device, episode);
+  if (alone instanceof Problem) return alone;
+  const socket = await overSocket(plan, bundle, device, episode);
+  return { ...alone, socket, torch: await withTorch(plan, bundle, alone.device, alone.batches) };
+}
+
+type Alone = Omit<GpuMeasurement, "socket" | "torch">;
+
+async function withoutService(
+  plan: GpuPlan,
+  given: Bundle,
+  device: string,
+  episode: readonly Observed[],
+): Promise<Alone | Problem> {
+  const engine = await openEngine({ decodeThreads: Math.max(1, availableParallelism() - 1) });
+  if (engine instanceof Problem) return engine;
+  // The engine's callback does not keep the process alive while a model loads; a timer does.
+  const release = systemClock.after(LOAD_MS_MAX, () => undefined);
+  try {
+    const bundle = sized(given, plan.batchMax);
+    const options = optionsOf(bundle, device, plan.gpu);
+    const before = systemClock.monotonicMs();
+    const model = await engine.load(options);
+    if (model instanceof Failure) return new Problem(model.message);
+    const loadMs = systemClock.monotonicMs() - before;
+    const number = cardNumber(model.device);
+    const card = number === undefined ? undefined : await cardState(number);
+    const name = card?.name ?? (number === undefined ? undefined : (await readMachine()).gpus[number]);
+    const roofCard = name === undefined ? undefined : cardOf(name);
+    const work = await worksOf(bundle, textTokens(model, present(episode[0], "an observation of the bundle")));
+    const batches = await batchesOf({ plan, engine, model, episode, number, work, roofCard });
+    const { refused, deviceBytes, copies, flow, card: driver, deviceWeights } = model;
+    await model.unload();
+    if (batches instanceof Problem) return batches;
+    const sessions = await sessionFigures(plan, engine, { ...options, device: model.device }, episode);
+    if (sessions instanceof Problem) return sessions;
+    const { manifest } = given;
+    return {
+      ...{ model: manifest.id, device: model.device, robots: 1, reference: manifest.reference },
+      ...{
+        weights: manifest.compute ?? manifest.weights ?? "f32",
+        steps: manifest.flow.steps,
+        flow,
+        refused,
+        loadMs,
+        deviceBytes,
+        copies,
+        driver,
+        deviceWeights,
+      },
+      ...{ gpu: gpuOptions(plan.gpu), card, roofCard, unknown: [...new Set(work(1).flatMap((one) => one.unknown))] },
+      chunkPlaysMs: (1000 * manifest.action.rows) / manifest.action.hz,
+      ...{ batches, sessions },
+    };
+  } finally {
+    release();
+    await engine.close();
+  }
+}
+
+function optionsOf(bundle: Bundle, device: string, gpu: GpuSettings): LoadOptions {
+  return { bundle, device, gpu: gpuOptions(gpu), replicas: 1, threads: undefined, slots: 1, unproved: true };
+}
+
+type Works = (batch: number) => readonly [prefill: ReturnType<typeof graphWork>, denoise: ReturnType<typeof graphWork>];
+
+/** The length that the prompt of an observation is padded to: on a CPU that of its bucket. */
+function textTokens(model: Model, { instruction, state }: Observed): number {
+  const { prompt, frames } = model.manifest;
+  if (model.device !== "cpu" || prompt.buckets === undefined) return prompt.tokens_max;
+  const tokens = model.measure({ instruction, state });
+  const text = tokens instanceof Failure ? prompt.tokens_max : tokens - frames.first * imageTokens(model.manifest);
+  return prompt.buckets.find((bucket) => bucket >= text) ?? prompt.tokens_max;
+}
+
+/** The work of the graphs of an observation: of one that finds a memory, where there is memory. */
+async function worksOf({ manifest, paths }: Bundle, text: number): Promise<Works> {
+  const { graphs, frames } = manifest;
+  const read = async ({ file }: { readonly file: string }) =>
+    decodeModel(await readFile(present(paths.get(file), "a graph of a verified bundle")), "external");
+  const [reader, denoise] = await Promise.all([read(graphs.extend ?? graphs.prefill), read(graphs.denoise)]);
+  const prefix = frames.later * imageTokens(manifest) + text;
+  return (batch) => [
+    graphWork(reader, { batch, prompt: text, prefix }),
+    graphWork(denoise, { batch, prompt: text, prefix }),
+  ];
+}
+
+interface Loaded {
+  readonly plan: GpuPlan;
+  readonly engine: Engine;
+  readonly model: Model;
+  readonly episode: readonly Observed[];
+  readonly number: number | undefined;
+  readonly work: Works;
+  readonly roofCard: Card | undefined;
+}
+
+async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
+  const { plan, engine, model, episode, number, work, roofCard } = loaded;
+  const most = model.manifest.memory ? 1 : model.manifest.batch;
+  const batches: Batch[] = [];
+  for (let size = 1; size <= most; size *= 2) {
+    const sample = number === undefined ? undefined : sampling(number);
+    const before = systemClock.monotonicMs();
+    const first = present(episode[0], "an observation of the bundle");
+    const rounds = model.manifest.memory
+      ? await episodeRounds(engine, model, episode, plan.chunks)
+      : await batchRounds(engine, model, first, { size, count: plan.chunks });
+    const seconds = (systemClock.monotonicMs() - before) / 1000;
+    const drawn = await sample?.stop();
+    if (rounds instanceof Problem) return rounds;
+    const computed = computedBy(model.device, gpuOptions(plan.gpu));
+    const [reader, denoise] = work(size);
+    const roof = {
+      prefill: roofOf(reader, 1, roofCard, computed),
+      denoise: roofOf(denoise, model.manifest.flow.steps, roofCard, computed),
+    };
+    batches.push({ ...rounds, asked: size, seconds, drawn, roof });
+    // A device that runs observations one by one does so with more of them too.
+    if (rounds.batch < size) break;
+  }
+  return batches;
+}
+
+async function sessionFigures(plan: GpuPlan, engine: Engine, options: LoadOptions, episode: readonly Observed[]) {
+  if (options.bundle.manifest.memory === null) return { counts: [], end: "it keeps nothing between observations" };
+  await plan.progress?.(`measuring: ${options.bundle.manifest.id}, sessions beside each other`);
+  return await sessionsOf(engine, options, episode, plan.slotsMax);
+}
+
+async function overSocket(plan: GpuPlan, bundle: Bundle, device: string, episode: readonly Observed[]) {
+  if (bundle.manifest.parity.unproved) return "not served: nobody has computed its rows";
+  await plan.progress?.(`measuring: ${bundle.manifest.id}, over a socket`);
+  const figures = await socketFigures(bundle, device, plan.gpu, episode, plan.chunks);
+  return figures instanceof Problem ? figures.message : figures;
+}
+
+async function withTorch(plan: GpuPlan, { manifest }: Bundle, device: string, batches: readonly Batch[]) {
+  if (plan.torch === undefined) return "not measured: no Python is named (--torch)";
+  await plan.progress?.(`measuring: ${manifest.id} in PyTorch`);
+  const sizes = batches.filter((one) => one.rounds.length > 0).map(({ asked }) => asked);
+  // It computes as ours does: weights alone that are kept in less are widened before each product.
+  const asked = { id: manifest.id, device, weights: manifest.compute ?? "f32", batches: sizes, rounds: plan.chunks };
+  const figures = await torchFigures({ ...asked, python: plan.torch });
+  return figures instanceof Problem ? figures.message : figures;
+}

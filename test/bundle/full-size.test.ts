@@ -1,0 +1,150 @@
+/** The bundles of published sizes in bench/models: their facts hold at a size that a test can build, and nothing serves what nobody has proved. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { cp, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Architecture, ModelFile, WorldArchitecture } from "../../src/bundle/architecture.ts";
+import { buildBundle, type Half } from "../../src/bundle/build.ts";
+import { show } from "../../src/bundle/describe.ts";
+import { buildGraphs } from "../../src/bundle/families.ts";
+import { readBundle } from "../../src/bundle/read.ts";
+import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
+import type { Bundle, Engine } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/engine/native.ts";
+import { Failure } from "../../src/error/core.ts";
+import { Problem } from "../../src/error/problem.ts";
+import { present } from "../../src/std/assert.ts";
+import { emptyDir, MODEL_DIR } from "./built.ts";
+
+const FULL = join(MODEL_DIR, "../../bench/models");
+const NAMES = (await readdir(FULL)).sort();
+
+async function modelOf(name: string): Promise<ModelFile> {
+  return JSON.parse(await readFile(join(FULL, name, "model.json"), "utf8"));
+}
+
+/** The model with all its facts, and an architecture that differs in sizes alone; of halves one whose rows nobody has computed. */
+async function small(name: string, compute?: Half): Promise<Bundle> {
+  const [folder, out] = [join(await emptyDir(), "model"), join(await emptyDir(), "bundle")];
+  await cp(join(FULL, name), folder, { recursive: true });
+  const model = await modelOf(name);
+  const { architecture } = model;
+  const shrunk = "transformer" in architecture ? smallWorld(architecture) : smallVla(architecture);
+  const unproved = compute === undefined ? {} : { unproved: true };
+  await writeFile(join(folder, "model.json"), JSON.stringify({ ...model, ...unproved, architecture: shrunk }));
+  if (compute) {
+    // Where there are no vectors for float32 others stand for them: these rows are not compared.
+    const parity = join(folder, "parity");
+    const [vectors] = (await readdir(parity)).filter((file) => file.endsWith(".json"));
+    await writeFile(join(parity, "chunk.json"), await readFile(join(parity, present(vectors, "vectors"))));
+  }
+  const precision = compute || model.unproved ? "f32" : "bf16";
+  const built = await buildBundle(folder, out, precision, compute && { compute });
+  if (built instanceof Problem) throw new Error(built.message);
+  const bundle = await readBundle(out);
+  if (bundle instanceof Problem) throw new Error(bundle.message);
+  return bundle;
+}
+
+function smallVla({ vision, language, expert, ...rest }: Architecture): Architecture {
+  const { heads, kv_heads } = language;
+  return {
+    ...rest,
+    vision: { ...vision, width: 32, layers: 1, heads: 2, mlp: 64 },
+    language: { width: 32, layers: 2, heads: heads / kv_heads, kv_heads: 1, head_dim: 16, mlp: 64 },
+    expert: { ...expert, width: 32, mlp: 64, time_width: 32 },
+  };
+}
+
+function smallWorld({ transformer, ...rest }: WorldArchitecture): WorldArchitecture {
+  const sizes = { width: 32, layers: 2, heads: 2, head_dim: 16, mlp: 64, time_width: 32, channels: 4 };
+  return { ...rest, transformer: { ...transformer, ...sizes } };
+}
+
+/** Weights of all graphs, those that several use once. Nothing is drawn: values are made when they are written. */
+function weightsOf({ architecture, ...facts }: ModelFile): number {
+  const graphs = buildGraphs(facts, architecture, 1000, { ...DEFAULT_BUILD, precision: "bf16" });
+  const counts = new Map<string, number>();
+  for (const graph of [graphs.prefill, graphs.denoise, ...(graphs.extend ? [graphs.extend] : [])]) {
+    for (const { name, dims, values } of graph.tensors) {
+      counts.set(
+        values.key ?? name,
+        dims.reduce((size, dim) => size * dim, 1),
+      );
+    }
+  }
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
+}
+
+describe("a bundle of full size", () => {
+  test("has about as many weights as the model that it stands for", async () => {
+    const billions: [string, number][] = [];
+    for (const name of NAMES) billions.push([name, Math.round(weightsOf(await modelOf(name)) / 1e8) / 10]);
+    expect(billions).toEqual([
+      ["dreamzero-5b", 5.1],
+      ["gr00t-n1.7", 1.9],
+      ["molmoact2", 5.1],
+      ["pi0.5", 3.2],
+    ]);
+  });
+
+  test("is named by its README with each size in which it differs", async () => {
+    for (const name of NAMES) {
+      const text = await readFile(join(FULL, name, "README.md"), "utf8");
+      expect(text).toContain((await modelOf(name)).id);
+      expect(text).toMatch(/random\s+numbers/);
+    }
+  });
+});
+
+describe("a model of full size whose rows nobody has computed", () => {
+  let engine: Engine;
+  beforeAll(async () => {
+    const opened = await openEngine({ decodeThreads: 1 });
+    if (opened instanceof Problem) throw new Error(opened.message);
+    engine = opened;
+  });
+  afterAll(() => engine.close());
+  const options = { device: "cpu", replicas: 1, threads: 1, slots: 1 };
+
+  for (const name of NAMES.filter((name) => name !== "pi0.5")) {
+    test(`${name}: a small one of its shape is refused, and computes finite rows where it is only measured`, async () => {
+      const bundle = await small(name);
+      expect(bundle.manifest.parity).toMatchObject({ unproved: true });
+      expect(show(bundle.manifest)).toContain("nobody has computed its rows");
+      const refused = await engine.load({ bundle, ...options });
+      expect(refused).toBeInstanceOf(Failure);
+      expect(refused).toMatchObject({ message: expect.stringContaining("nobody has computed its rows") });
+      const model = await engine.load({ bundle, ...options, unproved: true });
+      if (model instanceof Failure) throw new Error(model.message);
+      // The episode ran through once: its rows are finite, and no zeros.
+      expect(model.parity.every((difference) => Number.isFinite(difference) && difference > 0.01)).toBe(true);
+      expect(model.parity).toHaveLength(bundle.manifest.memory ? 3 : 1);
+      await model.unload();
+    });
+  }
+
+  for (const name of NAMES) {
+    test(`${name}: a small one of its shape that computes in f16 gives finite rows`, async () => {
+      const half = await small(name, "f16");
+      expect(half.manifest).toMatchObject({ compute: "f16", parity: { unproved: true } });
+      const model = await engine.load({ bundle: half, ...options, unproved: true });
+      if (model instanceof Failure) throw new Error(model.message);
+      expect(model.parity.every((difference) => Number.isFinite(difference) && difference > 0.01)).toBe(true);
+      await model.unload();
+    });
+
+    test(`${name}: one that computes in bf16 has the ports of one in f16 but for their type, and no CPU takes it`, async () => {
+      const [f16, bf16] = [await small(name, "f16"), await small(name, "bf16")];
+      const text = JSON.stringify(bf16.manifest.graphs);
+      expect(text).toContain('"bf16"');
+      expect(JSON.parse(text.replaceAll('"bf16"', '"f16"'))).toEqual(f16.manifest.graphs);
+      expect(await engine.load({ bundle: bf16, ...options, unproved: true })).toMatchObject({
+        message: expect.stringContaining("its graphs compute in bf16"),
+      });
+    });
+  }
+
+  test("pi0.5, whose rows are computed, is not among them", async () => {
+    expect((await small("pi0.5")).manifest.parity).toEqual({ file: "parity/chunk.json", tolerance: 1e-3 });
+  });
+});

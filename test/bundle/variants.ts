@@ -1,0 +1,16 @@
+/** Small models of the family flow-vla whose graphs are given their inputs as published policies want them: test/vectors/flow-vla. */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Bundle } from "../../src/engine/engine.ts";
+import { bundleOf } from "./built.ts";
+
+const VARIANTS = join(import.meta.dir, "../vectors/flow-vla");
+
+export async function variantNames(): Promise<string[]> {
+  return (await readdir(VARIANTS)).sort();
+}
+
+/** Built in a fresh folder. */
+export function variant(name: string): Promise<Bundle> {
+  return bundleOf(join(VARIANTS, name));
+}

@@ -1,0 +1,176 @@
+/**
+ * "Frames decode into page-locked host memory", "user stream", "stations by events": what a replica on an NVIDIA GPU asks of the driver
+ * beside ONNX Runtime (native/src/card.rs). The CPU plays the GPU (native/src/rehearsal.rs) and its driver (native/cuda/driver_host.h);
+ * no GPU has run this.
+ */
+import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { gpuOptions } from "../../src/config/gpu.ts";
+import type { Bundle, ChunkResult, Engine } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/engine/native.ts";
+import { Failure } from "../../src/error/core.ts";
+import { present } from "../../src/std/assert.ts";
+import { bundleOf, episodeOf } from "../bundle/built.ts";
+import { Opened, ok } from "./opened.ts";
+import { PLAYED, PlayedDriver } from "./played-driver.ts";
+import { rehearse } from "./wrong-provider.ts";
+
+const GPU = "cuda:0";
+const STATEFUL = "dreamzero-astra-yam";
+const NONE = { contexts: 0, streams: 0, events: 0, registered: 0, registeredBytes: 0, faults: 0 };
+
+let driver: PlayedDriver;
+let open: Engine | undefined;
+
+interface Wanted {
+  readonly stream?: boolean;
+  readonly replicas?: number;
+  readonly name?: string;
+  readonly library?: string;
+}
+
+async function load({ stream = true, replicas = 1, name = "molmoact2-yam", library = driver.path }: Wanted = {}) {
+  await rehearse({ device: GPU, driver: library });
+  open = ok(await openEngine({ decodeThreads: 2 }));
+  const gpu = gpuOptions({ user_stream: stream });
+  return await Opened.with(open, await bundleOf(name), { device: GPU, replicas, gpu, slots: 2 });
+}
+
+async function close(): Promise<void> {
+  const engine = open;
+  open = undefined;
+  await engine?.close();
+}
+
+/** What it was given to compute with, the same for all. */
+async function rowsWithout(): Promise<number[]> {
+  await rehearse({ device: GPU });
+  await using opened = await Opened.on(GPU);
+  return [...(await opened.chunk()).actions];
+}
+
+/** Runs of the denoise graph of a chunk. */
+const runsOf = ({ model }: Opened, { manifest }: Bundle) => (model.flow === "steps" ? manifest.flow.steps : 1);
+
+function timesOf({ micros }: ChunkResult) {
+  const { device, prefill, denoise } = micros;
+  const { prefill: read, denoise: flow } = present(device, "the device's times");
+  // Rounded each by itself.
+  expect([read > 0, read <= prefill + 1, flow > 0, flow <= denoise + 1]).toEqual([true, true, true, true]);
+}
+
+beforeAll(() => {
+  if (!PLAYED.absent) driver = PlayedDriver.make();
+});
+afterEach(async () => {
+  await rehearse();
+  await close();
+});
+
+describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
+  test("what the device copies from and to is registered once, and let go of with the model; nothing else is asked", async () => {
+    const rows = await rowsWithout();
+    const opened = await load({ stream: false });
+    const { registered, registeredBytes, registeredEver, ...counts } = driver.counts();
+    expect(counts).toMatchObject({ streams: 0, events: 0, records: 0, contextsSet: 0, faults: 0 });
+    expect(registered).toBeGreaterThan(5);
+    expect(registeredEver).toBe(registered);
+    expect(opened.model.card).toEqual({
+      registeredBytes,
+      unregistered: undefined,
+      timed: false,
+      untimed: undefined,
+    });
+    // All pictures of the largest run, at least.
+    expect(registeredBytes).toBeGreaterThan(opened.model.copies.toDevice);
+    const chunk = await opened.chunk();
+    expect([...chunk.actions]).toEqual(rows);
+    expect(chunk.micros.device).toBeUndefined();
+    expect(driver.counts()).toMatchObject({ registered, records: 0 });
+    await close();
+    expect(driver.counts()).toMatchObject({ ...NONE, registeredEver });
+  });
+
+  test("with user_stream each replica has a stream, and each run two events: the device's times are those of the runs alone", async () => {
+    const before = driver.counts();
+    const opened = await load({ replicas: 2 });
+    const runs = 1 + runsOf(opened, opened.bundle);
+    const loaded = driver.counts();
+    expect(loaded).toMatchObject({ streams: 2, events: 2 * 2 * runs, faults: 0 });
+    expect(loaded.contextsSet - before.contextsSet).toBe(2);
+    expect(opened.model.card).toMatchObject({ timed: true, unregistered: undefined, untimed: undefined });
+    for (let chunk = 1; chunk <= 3; chunk += 1) {
+      timesOf(await opened.chunk());
+      const now = driver.counts();
+      expect(now.records - loaded.records).toBe(chunk * 2 * runs);
+      // One call for a thread, not for each chunk.
+      expect(now.contextsSet).toBe(loaded.contextsSet);
+    }
+    await close();
+    expect(driver.counts()).toMatchObject(NONE);
+  });
+
+  test("a chunk that is timed allocates nothing in our library", async () => {
+    const opened = await load();
+    // A decode thread is warm once it has decoded these sizes; the system chooses which thread takes a frame.
+    const batches: number[] = [];
+    do {
+      const before = opened.engine.stats().allocations;
+      for (let chunk = 0; chunk < 10; chunk += 1) timesOf(await opened.chunk());
+      batches.push(opened.engine.stats().allocations - before);
+    } while (batches.at(-1) !== 0 && batches.length < 5);
+    expect(batches.at(-1)).toBe(0);
+  });
+
+  test("a model with memory is timed in a first observation, in a later one, and in the next after one that was cancelled", async () => {
+    const opened = await load({ name: STATEFUL });
+    const [first, later] = (await episodeOf(opened.bundle)).map(({ given }) => given);
+    const begin = present(first, "an observation");
+    timesOf(await opened.give(begin, { slot: 0 }));
+    timesOf(await opened.give(present(later, "a later observation"), { slot: 0 }));
+    const failed = await opened.run(begin, { slot: 1, failStep: 0 });
+    expect(await failed.result).toBeInstanceOf(Failure);
+    failed.abort();
+    await failed.released;
+    timesOf(await opened.give(begin, { slot: 1 }));
+    await opened.model.unload();
+    expect(driver.counts()).toMatchObject(NONE);
+    await close();
+    expect(driver.counts()).toMatchObject(NONE);
+  });
+
+  test("memory that the driver does not lock, a stream that it does not make, a driver that is not there: the model runs, and says so", async () => {
+    const rows = await rowsWithout();
+    driver.registerLeft(8192);
+    const unlocked = await load();
+    expect(unlocked.model.card).toMatchObject({
+      timed: true,
+      unregistered: expect.stringMatching(/^cuMemHostRegister: no room to page-lock \d+ bytes more$/),
+    });
+    expect([...(await unlocked.chunk()).actions]).toEqual(rows);
+    driver.registerLeft();
+    await close();
+    expect(driver.counts()).toMatchObject(NONE);
+
+    driver.refuseStreams(true);
+    const streamless = await load();
+    driver.refuseStreams(false);
+    expect(streamless.model.card).toMatchObject({ timed: false, untimed: expect.stringContaining("no room for") });
+    const chunk = await streamless.chunk();
+    expect([[...chunk.actions], chunk.micros.device]).toEqual([rows, undefined]);
+    await close();
+    expect(driver.counts()).toMatchObject(NONE);
+
+    const driverless = await load({ library: "libcuda-nowhere.so.1" });
+    const reason = expect.stringContaining("libcuda-nowhere.so.1");
+    expect(driverless.model.card).toEqual({ registeredBytes: 0, unregistered: reason, timed: false, untimed: reason });
+    expect([...(await driverless.chunk()).actions]).toEqual(rows);
+  });
+
+  test("a device that is no NVIDIA GPU asks no driver", async () => {
+    const cpu = await Opened.on("cpu");
+    open = cpu.engine;
+    expect(cpu.model.card).toBeUndefined();
+    expect((await cpu.chunk()).micros.device).toBeUndefined();
+    expect(driver.counts()).toMatchObject(NONE);
+  });
+});

@@ -1,0 +1,185 @@
+/** Bundles built for GPUs on the engine: f16 is proved on the CPU, which has no bf16; frames as pixels; caches of two bytes. */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { cp, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ModelFile } from "../../src/bundle/architecture.ts";
+import { HALVES, type Half, type Options } from "../../src/bundle/build.ts";
+import { DATA_TYPE, decodeModel, encodeModel } from "../../src/bundle/onnx-schema.ts";
+import type { Bundle, Engine } from "../../src/engine/engine.ts";
+import { openEngine } from "../../src/engine/native.ts";
+import { Failure } from "../../src/error/core.ts";
+import { present } from "../../src/std/assert.ts";
+import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
+import { roundedEverywhere } from "../bundle/rounded.ts";
+import { Opened, ok, rowsOf } from "./opened.ts";
+import { rehearse } from "./wrong-provider.ts";
+
+const NAMES = await readdir(join(MODEL_DIR, ".."));
+let engine: Engine;
+beforeAll(async () => {
+  engine = ok(await openEngine({ decodeThreads: 2 }));
+});
+afterAll(async () => {
+  await rehearse();
+  await engine.close();
+});
+
+const f16 = (model: string, half: Options["half"] = {}) => bundleOf(model, "f32", { compute: "f16", half });
+
+/** The rows of an episode, as if the bundle were the export `as`, whose noise is then the same. */
+async function rows(bundle: Bundle, as = bundle.manifest, device = "cpu"): Promise<number[][][]> {
+  const manifest = { ...bundle.manifest, export_id: as.export_id };
+  const opened = await Opened.with(engine, { ...bundle, manifest }, { slots: 1, device });
+  const place = manifest.memory === null ? {} : { slot: 0 };
+  const chunks: number[][][] = [];
+  for (const { given } of await episodeOf(bundle)) chunks.push(rowsOf(await opened.give(given, place)));
+  await opened.model.unload();
+  return chunks;
+}
+
+for (const name of NAMES) {
+  test(`${name}: its f16 rows are those of its rounded weights, within 1e-2 and not within the tolerance of float32`, async () => {
+    const bundle = await f16(name);
+    const expected = (await episodeOf(bundle)).map(({ actions }) => actions);
+    const computed = await rows(bundle);
+    const largest = Math.max(...computed.map((chunk, index) => largestDifference(chunk, expected[index] ?? [])));
+    process.stderr.write(`  largest difference from NumPy ${largest.toExponential(2)}\n`);
+    expect(largest).toBeLessThan(1e-2);
+    expect(largest).toBeGreaterThan(1e-4);
+  });
+}
+
+/** A bundle whose graphs round each result to its type, in float32: what a CPU can show of a GPU's arithmetic. */
+async function roundedEverywhereOf(bundle: Bundle, compute: Half): Promise<Bundle> {
+  const folder = await emptyDir();
+  const manifest = structuredClone(bundle.manifest);
+  delete manifest.compute;
+  const paths = new Map(bundle.paths);
+  for (const { file, inputs, outputs } of Object.values(manifest.graphs)) {
+    const model = decodeModel(await readFile(present(paths.get(file), file)));
+    paths.set(file, join(folder, file));
+    await writeFile(join(folder, file), encodeModel(roundedEverywhere(model, DATA_TYPE[compute])));
+    for (const port of [...inputs, ...outputs]) if (port.dtype === compute) port.dtype = "f32";
+  }
+  return { ...bundle, manifest, paths };
+}
+
+for (const name of NAMES) {
+  test.each(HALVES)(
+    `${name}: rows of %s, where each operator rounds its result, are within the bundle's tolerance`,
+    async (compute) => {
+      const bundle = await bundleOf(name, "f32", { compute });
+      const expected = (await episodeOf(bundle)).map(({ actions }) => actions);
+      const computed = await rows(await roundedEverywhereOf(bundle, compute));
+      const largest = Math.max(...computed.map((chunk, index) => largestDifference(chunk, expected[index] ?? [])));
+      const { tolerance } = bundle.manifest.parity;
+      process.stderr.write(
+        `  ${name} ${compute}: largest difference from NumPy ${largest.toExponential(2)} of ${tolerance}\n`,
+      );
+      expect(largest).toBeLessThan(tolerance);
+      // A tolerance that is far from what rounding does would let mistakes through.
+      expect(largest).toBeGreaterThan(tolerance / 20);
+    },
+  );
+}
+
+/** A model whose images lie as `layout` says, and whose pictures are fitted as `resize` says. */
+async function modelWith(layout: "chw" | "hwc", resize: "pad" | "crop"): Promise<string> {
+  const folder = join(await emptyDir(), "model");
+  await cp(MODEL_DIR, folder, { recursive: true });
+  const path = join(folder, "model.json");
+  const facts = JSON.parse(await readFile(path, "utf8")) as ModelFile;
+  facts.image.layout = layout;
+  facts.image.resize = resize;
+  // Each channel is normalised by itself.
+  facts.image.mean = [0.485, 0.456, 0.406];
+  facts.image.std = [0.229, 0.224, 0.225];
+  // Its rows are compared with each other.
+  facts.half = { f16: { tolerance: 100 } };
+  await writeFile(path, JSON.stringify(facts));
+  return folder;
+}
+
+test.each(["pad", "crop"] as const)(
+  "pixels that a graph normalises give the bits of frames that the engine normalises: %s, both layouts",
+  async (resize) => {
+    const planes = await modelWith("chw", resize);
+    const normalised = await f16(planes, { frames: "f32" });
+    const expected = await rows(normalised);
+    for (const bundle of [await f16(planes), await f16(await modelWith("hwc", resize))]) {
+      expect(bundle.manifest.graphs.prefill.inputs.find(({ role }) => role === "images")?.dtype).toBe("u8");
+      expect(await rows(bundle, normalised.manifest)).toEqual(expected);
+    }
+  },
+);
+
+test("pixels give the same bits in an episode with memory, first and later frames", async () => {
+  const normalised = await f16("dreamzero-astra-yam", { frames: "f32" });
+  const pixels = await f16("dreamzero-astra-yam");
+  // The vectors are those of the noise of the other.
+  const rowsOfPixels = await rows(pixels);
+  expect(await rows(normalised, pixels.manifest)).toEqual(rowsOfPixels);
+});
+
+test.each(["molmoact2-yam", "picasso-yam"])(
+  "%s: keys and values that are read apart give the rows of those put together",
+  async (name) => {
+    const apart = await f16(name);
+    const joined = await rows(await f16(name, { attention: "joined" }), apart.manifest);
+    const differences = (await rows(apart)).map((chunk, index) => largestDifference(chunk, joined[index] ?? []));
+    expect(Math.max(...differences)).toBeLessThan(1e-2);
+    expect(Math.max(...differences)).toBeGreaterThan(0);
+  },
+);
+
+test("memory and caches take half of the bytes, on a device that has memory of its own too", async () => {
+  const held = async (bundle: Bundle) => {
+    await rehearse({ device: "cuda:0" });
+    const opened = await Opened.with(engine, bundle, { slots: 1, device: "cuda:0" });
+    const [first] = await episodeOf(bundle);
+    if (first === undefined) throw new Error("no observation");
+    await opened.give(first.given, { slot: 0 });
+    const [{ memoryBytesHeld: memoryBytes }, { deviceBytes, copies }] = [engine.stats(), opened.model];
+    await opened.model.unload();
+    await rehearse();
+    return { memoryBytes, deviceBytes, toDevice: copies.toDevice };
+  };
+  const [half, whole] = [await held(await f16("picasso-yam")), await held(await bundleOf("picasso-yam"))];
+  expect(2 * half.memoryBytes).toBe(whole.memoryBytes);
+  expect(half.deviceBytes / whole.deviceBytes).toBeLessThan(0.55);
+  expect(half.toDevice / whole.toDevice).toBeLessThan(0.55);
+});
+
+test("frames as pixels are a quarter of the bytes to a device", async () => {
+  const bytes = async (half: Options["half"]) => {
+    await rehearse({ device: "cuda:0" });
+    const bundle = await f16("molmoact2-yam", half);
+    const manifest = { ...bundle.manifest, export_id: (await f16("molmoact2-yam")).manifest.export_id };
+    const opened = await Opened.with(engine, { ...bundle, manifest }, { device: "cuda:0" });
+    const { toDevice } = opened.model.copies;
+    await opened.model.unload();
+    await rehearse();
+    return toDevice;
+  };
+  const frame = 3 * 112 * 112;
+  expect((await bytes({ frames: "f32" })) - (await bytes({}))).toBe(3 * frame * 3);
+});
+
+test("a device that does not read the pixels anew is refused", async () => {
+  await rehearse({ device: "cuda:0", stale: true });
+  const bundle = await f16("molmoact2-yam");
+  const failure = await engine.load({ bundle, device: "cuda:0", replicas: 1, threads: 1, slots: undefined });
+  expect(failure).toMatchObject({ message: expect.stringMatching(/its rows are wrong: .* expected at most 1\.0e-2/) });
+  await rehearse();
+});
+
+test("bf16 is refused on the CPU, by name and by auto, with a sentence that says what is computed there", async () => {
+  const bundle = await bundleOf("molmoact2-yam", "f32", { compute: "bf16" });
+  for (const device of ["cpu", "auto"]) {
+    const failure = await engine.load({ bundle, device, replicas: 1, threads: 1, slots: undefined });
+    expect(failure).toBeInstanceOf(Failure);
+    expect((failure as Failure).message).toContain(
+      "cpu: its graphs compute in bf16, for which ONNX Runtime has no kernels on a CPU: f16 is computed there",
+    );
+  }
+});

@@ -1,0 +1,67 @@
+/** The NVIDIA driver as the CPU plays it (native/cuda/driver_host.h), with what it has counted. */
+import { dlopen, FFIType } from "bun:ffi";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { testRequirement } from "../../src/config/environment.ts";
+import { present } from "../../src/std/assert.ts";
+
+const COMPILER = Bun.which("c++");
+const absent = COMPILER === null && testRequirement() === "none";
+
+/** The places of `Counts`. */
+const COUNTS = [
+  "contexts",
+  "streams",
+  "events",
+  "registered",
+  "registeredBytes",
+  "registeredEver",
+  "faults",
+  "contextsSet",
+  "records",
+] as const;
+
+export const PLAYED = {
+  absent,
+  title: absent ? "a played driver: skipped, there is no C++ compiler: apt install g++" : "a played driver",
+};
+
+export class PlayedDriver {
+  private constructor(
+    readonly path: string,
+    private readonly calls: ReturnType<typeof open>,
+  ) {}
+
+  static make(): PlayedDriver {
+    const path = join(mkdtempSync(join(tmpdir(), "tendon-driver-")), "libcuda-played.so");
+    const source = join(import.meta.dir, "../../native/cuda/kernels.cu");
+    const words = ["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-x", "c++", source, "-o", path];
+    const built = Bun.spawnSync([present(COMPILER ?? undefined, "a C++ compiler"), ...words]);
+    if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+    return new PlayedDriver(path, open(path));
+  }
+
+  /** What replicas have of it now, and what was ever done. A fault is what a real driver refuses, or breaks of later. */
+  counts(): Record<(typeof COUNTS)[number], number> {
+    const all = COUNTS.map((name, place) => [name, Number(this.calls.cpu_count(place))]);
+    return Object.fromEntries(all) as Record<(typeof COUNTS)[number], number>;
+  }
+
+  /** How much more host memory can be registered; without a number: all. */
+  registerLeft(bytes?: number): void {
+    this.calls.cpu_register_left(bytes ?? 2n ** 64n - 1n);
+  }
+
+  refuseStreams(refuse: boolean): void {
+    this.calls.cpu_streams_refused(refuse ? 1 : 0);
+  }
+}
+
+function open(path: string) {
+  return dlopen(path, {
+    cpu_count: { args: [FFIType.u64], returns: FFIType.u64 },
+    cpu_register_left: { args: [FFIType.u64], returns: FFIType.void },
+    cpu_streams_refused: { args: [FFIType.i32], returns: FFIType.void },
+  }).symbols;
+}

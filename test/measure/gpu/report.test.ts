@@ -1,0 +1,166 @@
+/** The report of a measurement that no machine of a test can make: a card, power, sessions, a socket, PyTorch. */
+import { expect, test } from "bun:test";
+import { gpuOptions } from "../../../src/config/gpu.ts";
+import { cardOf } from "../../../src/measure/gpu/cards.ts";
+import { gpuReport } from "../../../src/measure/gpu/report.ts";
+import type { Batch, GpuMeasurement } from "../../../src/measure/gpu/suite.ts";
+import { summary } from "../../../src/measure/stats.ts";
+import { present } from "../../../src/std/assert.ts";
+import { from } from "../origin.ts";
+
+const roof = (leastMs: number, bound: "products" | "memory") => ({ flops: 5e12, bytes: 6e9, bound, leastMs });
+
+function batch(size: number): Batch {
+  const round = { decode: 3, prefill: 8 * size, denoise: 10 * size, encode: 0.1, model: 20 * size };
+  return {
+    ...{ asked: size, batch: size, rounds: [round, round, round], seconds: 1, allocationsPerChunk: 0 },
+    drawn: { watts: 500, memoryBytes: 2 ** 33 },
+    roof: { prefill: roof(4 * size, "products"), denoise: roof(5 * size, "memory") },
+  };
+}
+
+const measurement: GpuMeasurement = {
+  ...{
+    model: "a/b",
+    device: "cuda:0",
+    robots: 1,
+    reference: true,
+    weights: "bf16",
+    steps: 10,
+    flow: "captured",
+    refused: [],
+    loadMs: 9000,
+  },
+  ...{ deviceBytes: 5e7, copies: { toDevice: 1_800_000, fromDevice: 12_800 }, gpu: gpuOptions({ cuda_graph: true }) },
+  driver: { registeredBytes: 2_000_000, unregistered: undefined, timed: false, untimed: undefined },
+  deviceWeights: { sharedBytes: 6.7e9, copiedBytes: 0, ownBytes: 0, reason: undefined },
+  card: {
+    name: "NVIDIA H200",
+    driver: "580.159",
+    memoryBytes: 1.5e11,
+    memoryFreeBytes: 1.4e11,
+    watts: 700,
+    mhzMax: 1980,
+  },
+  ...{ roofCard: cardOf("NVIDIA H200"), unknown: [], chunkPlaysMs: 1000, batches: [batch(1), batch(8)] },
+  sessions: {
+    counts: [{ sessions: 4, memoryBytes: 4 * 2 ** 20, chunkMs: 30 }],
+    end: "8 sessions were refused: out of memory",
+  },
+  socket: { together: summary([19, 20, 21]), framesBefore: summary([18, 18.5, 19]) },
+  torch: {
+    version: "2.9.0",
+    how: "compiled, CUDA graphs, cuda events",
+    weights: 3.2e9,
+    batches: [{ batch: 1, prefill: 9, denoise: 11 }],
+  },
+};
+
+test("every figure is there with its unit, and so is what it is compared with", () => {
+  const { text } = gpuReport(from, [measurement]);
+  for (const part of [
+    "abc1234",
+    "a/b on cuda:0, marked reference (random weights",
+    /cuda_graph\strue/,
+    "1800 kB to it and 13 kB back a chunk",
+    "6700.0 MB of weights on the device once for all sessions",
+    /^prefill +8\.000 +8\.000 +64\.00 +64\.00$/m,
+    /^1 +denoise +5000 +6000 +500 +600 +5\.000 +50\.0 % +memory$/m,
+    /^8 +prefill .* 50\.0 % +products$/m,
+    "Against the card H200: 4800 GB/s",
+    // 1 / 20 ms, each playing a second, at 500 W.
+    /^1 +50 +50 +0\.00 +500 +10 +8\.00$/m,
+    "There were no more: 8 sessions were refused",
+    /^frames with it +20\.00 +21\.00 +21\.00$/m,
+    // 18 ms against 20.
+    /^1 +9\.000 +11\.00 +0\.90$/m,
+    "torch 2.9.0, compiled, CUDA graphs, cuda events; 3200 million weights.",
+    "wall clock of the thread",
+    "Outside the window",
+  ])
+    expect(text).toMatch(part);
+});
+
+test("where events tell it, the device's part of a station and the host's part of a chunk have rows, and the roofline is the device's", () => {
+  const without = gpuReport(from, [measurement]);
+  expect(without.text).toContain("No device times: user_stream is false.");
+  expect(without.csv).not.toMatch(/,(host|device prefill),/);
+  const timed = (size: number): Batch => {
+    const rounds = [1, 2, 3].map((host) => ({
+      ...present(batch(size).rounds[0], "a round"),
+      onDevice: { prefill: 5 * size, denoise: 10 * size, host: host / 10 },
+    }));
+    return { ...batch(size), rounds };
+  };
+  const driver = { registeredBytes: 2_000_000, unregistered: "why", timed: true, untimed: undefined };
+  const { text, csv } = gpuReport(from, [{ ...measurement, driver, batches: [timed(1), timed(8)] }]);
+  for (const part of [
+    /^device prefill +5\.000 +5\.000 +40\.00 +40\.00$/m,
+    /^device denoise +10\.00 +10\.00 +80\.00 +80\.00$/m,
+    /^host +0\.200 +0\.300 +0\.200 +0\.300$/m,
+    // 4 ms at least, of 5 ms of the device and not of 8 ms of the host.
+    /^1 +prefill .* 80\.0 % +products$/m,
+    /2000\skB\sof\sthe\shost's\sregistered\sand\sno\smore:\swhy/,
+  ])
+    expect(text).toMatch(part);
+  expect(text).not.toContain("No device times");
+  expect(csv).toMatch(/,host,1,p50_ms,0\.2$/m);
+  expect(csv).toMatch(/,device denoise,8,p99_ms,80$/m);
+  const refused = { ...driver, timed: false, untimed: "cuStreamCreate: no room" };
+  expect(gpuReport(from, [{ ...measurement, driver: refused }]).text).toContain(
+    "No device times: cuStreamCreate: no room.",
+  );
+  // A device that is no NVIDIA GPU is not asked for any.
+  expect(gpuReport(from, [{ ...measurement, driver: undefined }]).text).not.toContain("No device times");
+});
+
+test("JSON and CSV have each figure once, by part and size of the batch", () => {
+  const { json, csv } = gpuReport(from, [measurement]);
+  const [one] = (JSON.parse(JSON.stringify(json)) as { measurements: { figures: object[] }[] }).measurements;
+  expect(one?.figures).toContainEqual({ part: "socket frames with it", batch: 1, figure: "p99_ms", value: 21 });
+  expect(one?.figures).toContainEqual({ part: "denoise", batch: 8, figure: "achieved", value: 0.5 });
+  const names = one?.figures.map((figure) => JSON.stringify({ ...figure, value: 0 })) ?? [];
+  expect(new Set(names).size).toBe(names.length);
+  const [head, ...lines] = csv.trimEnd().split("\n");
+  expect(head).toEndWith("model,device,robots,part,batch,figure,value");
+  expect(lines).toHaveLength(names.length);
+});
+
+test("what was not measured is said, not left out", () => {
+  const lacking: GpuMeasurement = {
+    ...measurement,
+    ...{
+      card: undefined,
+      roofCard: undefined,
+      socket: "not served: nobody has computed its rows",
+      torch: "not measured: why",
+    },
+    batches: [
+      { ...batch(1), drawn: undefined },
+      { ...batch(2), rounds: [], batch: 1 },
+    ],
+    sessions: { counts: [], end: "it keeps nothing between observations" },
+  };
+  const { text, html } = gpuReport(from, [lacking]);
+  for (const part of [
+    "No roofline: cuda:0 is no card that is known here.",
+    "Power: not read",
+    "Of 2 observations at once cuda:0 ran 1 together",
+    "not served: nobody has computed its rows",
+    "not measured: why",
+    "None: it keeps nothing",
+  ]) {
+    expect(text).toContain(part);
+    expect(html).toContain(part);
+  }
+  const unknown = gpuReport(from, [{ ...measurement, unknown: ["Mystery"] }]).text;
+  expect(unknown).toContain("No roofline: it does not know the work of Mystery.");
+});
+
+test("the page is one file, with a picture of the batches", () => {
+  const { html } = gpuReport(from, [measurement]);
+  expect(html).toStartWith("<!doctype html>");
+  expect(html).not.toMatch(/<script|<link|<img|https?:|url\(|NaN|Infinity|undefined/);
+  for (const part of ["<polyline", "observations at once", "prefill, least", "<h3>Roofline</h3>"])
+    expect(html).toContain(part);
+});

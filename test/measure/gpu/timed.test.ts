@@ -1,0 +1,42 @@
+/** The suite on a device that times its runs: the CPU plays the GPU and its driver, as in test/engine/card.test.ts. */
+import { afterAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { Problem } from "../../../src/error/problem.ts";
+import { gpuReport } from "../../../src/measure/gpu/report.ts";
+import { runGpuSuite } from "../../../src/measure/gpu/suite.ts";
+import { PLAYED, PlayedDriver } from "../../engine/played-driver.ts";
+import { rehearse } from "../../engine/wrong-provider.ts";
+import { from } from "../origin.ts";
+
+const GPU = "cuda:0";
+const ROOT = join(import.meta.dir, "../../..");
+
+afterAll(async () => await rehearse());
+
+describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
+  test("bench gpu tells the device's part of each station and the host's part of a chunk, alone and in a batch", async () => {
+    const driver = PlayedDriver.make();
+    await rehearse({ device: GPU, driver: driver.path });
+    const plan = { devices: [GPU], chunks: 3, batchMax: 2, slotsMax: 1, gpu: { user_stream: true } };
+    const measured = await runGpuSuite({ ...plan, models: join(ROOT, "dist/models/molmoact2-yam") });
+    if (measured instanceof Problem) throw new Error(measured.message);
+    const rows = gpuReport(from, measured)
+      .csv.trimEnd()
+      .split("\n")
+      .map((line) => line.split(",").slice(-4));
+    const value = (part: string, batch: number) => {
+      const found = rows.find((row) => row.slice(0, 3).join(",") === `${part},${batch},p50_ms`);
+      return Number(found?.[3]);
+    };
+    for (const batch of [1, 2]) {
+      expect(value("host", batch)).toBeGreaterThan(0);
+      expect(value("host", batch)).toBeLessThan(value("model", batch));
+      for (const station of ["prefill", "denoise"]) expect(value(`device ${station}`, batch)).toBeGreaterThan(0);
+    }
+    for (const { model, onDevice } of measured[0]?.batches.flatMap(({ rounds }) => rounds) ?? []) {
+      const { prefill = 0, denoise = 0, host = 0 } = onDevice ?? {};
+      expect(prefill + denoise + host).toBeCloseTo(model, 6);
+    }
+    expect(driver.counts()).toMatchObject({ contexts: 0, streams: 0, events: 0, registered: 0, faults: 0 });
+  }, 120_000);
+});
