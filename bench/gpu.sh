@@ -1,0 +1,400 @@
+#!/usr/bin/env bash
+# All that the GPU path must show on a host with an NVIDIA GPU, as commands: each step prints PASS, FAIL or SKIP with its figure and the
+# next one goes on. What is asked for stands in the figures below.
+#
+#   bench/gpu.sh                        every step, in their order
+#   bench/gpu.sh setup kernels          some of them; each is meant to take less than ten minutes
+#   bench/gpu.sh --dry-run              prints the commands, runs none
+#   bench/gpu.sh --small --device cpu   the small models on another device: does this script work? Steps of CUDA are skipped
+#
+# From a fresh host: git clone, Node 20, Rust, a C compiler, python3 with pip, the NVIDIA driver; it fetches from npm, crates and PyPI.
+# A host without a network: `pack` makes pieces of at most 48 MiB where there is one, `unpack` puts them together there. The program is then
+# the executable, and libraries that Python packages of that host have are found by LD_LIBRARY_PATH.
+#
+# Options: --device NAME (cuda:0), --out DIR (bench/results/gpu), --work DIR (dist/gpu-work; 30 GB for all), --chunks N (200),
+# --torch PYTHON, --tensorrt (fetch TensorRT too), --frames DIR (JPEG files of real cameras), --small, --dry-run. TENDON: the program, TENDON_ORT_DIR as always.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=0.01
+STEPS=(setup libraries doctor kernels sanitizer nvjpeg parity tensorrt half build-bf16 build-f16 bench-bf16 bench-f16 graph small
+  gr00t molmoact2 dreamzero)
+device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 torch="" tensorrt="" frames="" small="" dry=""
+passed=0 failed=0 skipped=0
+
+usage() {
+  sed -n '2,16s/^# \{0,1\}//p' "$0"
+  echo "Steps: ${STEPS[*]}; by themselves: pack, unpack"
+}
+
+chosen=()
+while [ $# -gt 0 ]; do
+  case $1 in
+  --device) device=${2:?a device} && shift ;;
+  --out) out=${2:?a folder} && shift ;;
+  --work) work=${2:?a folder} && shift ;;
+  --chunks) chunks=${2:?a number} && shift ;;
+  --torch) torch=${2:?a Python} && shift ;;
+  --tensorrt) tensorrt=--tensorrt ;;
+  --frames) frames=${2:?a folder} && shift ;;
+  --small) small=yes ;;
+  --dry-run) dry=yes ;;
+  -h | --help) usage && exit 0 ;;
+  -*) echo "bench/gpu.sh: unknown option $1" >&2 && exit 2 ;;
+  *) chosen+=("$1") ;;
+  esac
+  shift
+done
+[ ${#chosen[@]} -gt 0 ] || chosen=("${STEPS[@]}")
+for step in "${chosen[@]}"; do
+  case " ${STEPS[*]} pack unpack " in
+  *" $step "*) ;;
+  *) echo "bench/gpu.sh: unknown step $step; there are: ${STEPS[*]}" >&2 && exit 2 ;;
+  esac
+done
+
+nvidia=""
+[[ $device =~ ^(cuda|tensorrt):[0-9]+$ ]] && nvidia=yes
+number=${device##*:}
+if [ -n "${TENDON:-}" ]; then
+  program=("$TENDON")
+elif [ -x node_modules/.bin/bun ] || [ ! -x dist/tendon ]; then
+  program=(node_modules/.bin/bun src/main.ts)
+else
+  program=(dist/tendon)
+fi
+# CUDA and cuDNN of a Python that has PyTorch: the loader does not look there by itself.
+if [ -n "$nvidia" ] && site=$("${torch:-python3}" -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null); then
+  for folder in "$site"/*/lib; do LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder; done
+  export LD_LIBRARY_PATH
+fi
+[ -n "$dry" ] || mkdir -p "$out" "$work"
+log=$work/log.txt last=$work/last.txt
+
+card() {
+  local said=""
+  [ -z "$nvidia" ] || said=$(nvidia-smi --id="$number" --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+  echo "${said:-none}"
+}
+machine="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, GPU $(card)"
+commit=$(git rev-parse --short HEAD 2>/dev/null || cat .commit 2>/dev/null || echo unknown)
+
+# say VERDICT step figure: one line here and one of the table in --out.
+say() {
+  [ -z "$dry" ] || return 0
+  printf '%s %-12s %s\n' "$1" "$2" "$3"
+  printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date -u +%FT%TZ)" "$commit" "$machine" "$device" "$2" "$1" "$3" >>"$out/steps.tsv"
+  case $1 in PASS) passed=$((passed + 1)) ;; FAIL) failed=$((failed + 1)) ;; SKIP) skipped=$((skipped + 1)) ;; esac
+}
+
+# run COMMAND…: its output goes to the log; false where it fails, and in a dry run nothing but the command is printed.
+run() {
+  if [ -n "$dry" ]; then
+    printf '  %s\n' "$*"
+    return
+  fi
+  echo "+ $*" >>"$log"
+  "$@" >"$last" 2>&1
+  local code=$?
+  cat "$last" >>"$log"
+  return $code
+}
+
+# The last line that the last command said and that is no stack.
+why() { grep -v '^$\|^    at ' "$last" 2>/dev/null | tail -n 1 | cut -c1-160; }
+
+# step NAME FIGURE COMMAND…: PASS with the figure or FAIL with the last words.
+step() {
+  local name=$1 figure=$2 from=$SECONDS
+  shift 2
+  if run "$@"; then say PASS "$name" "$figure, $((SECONDS - from)) s"; else
+    say FAIL "$name" "$(why)"
+    return 1
+  fi
+}
+
+# The value of a figure in a report: FILE part batch figure. They are the last four cells, and none of them is quoted.
+figure() {
+  awk -F, -v part="$2" -v batch="$3" -v name="$4" 'NR > 1 && $(NF-3) == part && $(NF-2) == batch && $(NF-1) == name { print $NF }' "$1" | head -n 1
+}
+
+# judge STEP what FILE part batch figure most: the figure against the most that is asked for.
+judge() {
+  local name=$1 what=$2 most=$7 value
+  if [ -n "$dry" ]; then
+    echo "  (then: $what at most $most)"
+    return
+  fi
+  value=$(figure "$3" "$4" "$5" "$6" 2>/dev/null)
+  if [ -z "$value" ] && [ "$4" = host ]; then
+    say SKIP "$name" "$what: not measured, the stations are timed by the host's clock; asked: at most $most"
+  elif [ -z "$value" ] && [ -n "$nvidia" ] && [ -z "$small" ]; then
+    say FAIL "$name" "$what: the report has no such figure"
+  elif [ -z "$value" ]; then
+    say SKIP "$name" "$what: this device or report has no such figure"
+  elif [ -z "$nvidia" ] || [ -n "$small" ]; then
+    say SKIP "$name" "$what is $value; asked of the full size on a GPU: at most $most"
+  elif awk -v value="$value" -v most="$most" 'BEGIN { exit !(value <= most) }'; then
+    say PASS "$name" "$what is $value, at most $most"
+  else
+    say FAIL "$name" "$what is $value, at most $most"
+  fi
+}
+
+needs_nvidia() {
+  [ -z "$nvidia" ] || return 0
+  say SKIP "$1" "$device is no NVIDIA device"
+  return 1
+}
+
+setup() {
+  if [ "${program[0]}" != node_modules/.bin/bun ]; then
+    say SKIP setup "the program is ${program[0]}"
+    return
+  fi
+  # The CUDA compiler of PyPI, where no other is: the kernels of native/cuda are built with it.
+  if [ -n "$nvidia" ] && ! command -v nvcc >/dev/null; then run node src/setup/cuda-compiler.mjs install || true; fi
+  step setup "packages, native library, bundles" npm run setup
+}
+
+libraries() {
+  needs_nvidia libraries || return
+  if [ -n "${TENDON_ORT_DIR:-}" ]; then say SKIP libraries "TENDON_ORT_DIR is $TENDON_ORT_DIR"; else
+    # shellcheck disable=SC2086 # one word or none
+    step libraries "ONNX Runtime and CUDA of PyPI" "${program[@]}" setup gpu --yes $tensorrt
+  fi
+}
+
+doctor() {
+  run "${program[@]}" doctor || true
+  [ -z "$dry" ] || return 0
+  if [ "$device" = cpu ]; then
+    say SKIP doctor "nothing of it is needed for $device"
+  elif grep -q "$device runs a graph" "$last"; then
+    say PASS doctor "$device runs a graph"
+  else
+    say FAIL doctor "$(grep -m 1 "${device%%:*}" "$last" | cut -c1-160)"
+  fi
+}
+
+# The test of the kernels: of cargo, or the one that `pack` has brought.
+kernel_test() {
+  find native/target/release/deps -maxdepth 1 -name 'kernels-*' -type f -perm -u+x -printf '%T@ %p\n' 2>/dev/null |
+    sort -rn | head -n 1 | cut -d' ' -f2-
+}
+
+# On a GPU with the device code that setup made; elsewhere the same tests on the CPU's build of the kernels.
+kernel_words() { [ -z "$nvidia" ] || printf 'gpu:%s/dist/gpu/kernels.fatbin' "$PWD"; }
+
+kernels() {
+  local test words
+  words=$(kernel_words)
+  if [ -n "$nvidia" ] && [ -z "$dry" ] && [ ! -f dist/gpu/kernels.fatbin ]; then
+    say FAIL kernels "no dist/gpu/kernels.fatbin: setup makes it where nvcc is"
+    return
+  fi
+  if command -v cargo >/dev/null; then
+    # shellcheck disable=SC2086 # no word on a CPU
+    step kernels "native/cuda against the engine's own code" cargo test --manifest-path native/Cargo.toml --release --locked --test kernels -- $words || return
+  else
+    test=$(kernel_test)
+    [ -n "$test" ] || { say SKIP kernels "no cargo, and no test that was carried along" && return; }
+    # shellcheck disable=SC2086
+    step kernels "native/cuda against the engine's own code" "$test" $words || return
+  fi
+  if [ -z "$dry" ] && grep -q ' [1-9][0-9]* ignored' "$last"; then say FAIL kernels "some were skipped: $(why)"; fi
+}
+
+sanitizer() {
+  needs_nvidia sanitizer || return
+  local test tool
+  test=$(kernel_test)
+  if ! command -v compute-sanitizer >/dev/null && [ -z "$dry" ]; then
+    say SKIP sanitizer "compute-sanitizer is not on the PATH"
+    return
+  fi
+  if [ -z "$test$dry" ]; then say SKIP sanitizer "no test of the kernels is built" && return; fi
+  for tool in memcheck racecheck initcheck synccheck; do
+    step sanitizer "$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "${test:-native/target/release/deps/kernels-HASH}" "$(kernel_words)"
+  done
+}
+
+turbo=node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0
+
+# Of the JPEG files in --frames, of those beside the checkout, or of a bundle's drawn ones: paths, one a line.
+pictures() {
+  local folder
+  for folder in ${frames:+"$frames"} ../shared/fixtures dist/models/molmoact2-yam/parity; do
+    find "$folder" -maxdepth 1 -name '*.jpg' 2>/dev/null | sort | grep . && return
+  done
+}
+
+# The GPU's own decoder beside libjpeg-turbo, and our whole way to a tensor: is it worth an option, and how far are its pixels off?
+nvjpeg() {
+  needs_nvidia nvjpeg || return
+  local files peer code python=${torch:-python3} ours=native/target/release/decode_bench
+  mapfile -t files < <(pictures)
+  [ ${#files[@]} -gt 0 ] || files=("${frames:-FRAMES}/*.jpg")
+  peer=("$python" bench/peers/nvjpeg.py --turbojpeg "$turbo" --device "$number" --json "$out/nvjpeg-${device//:/-}.json")
+  run "${peer[@]}" "${files[@]}"
+  code=$?
+  # Only the library is missing: the version that the script names.
+  if [ "$code" = 4 ] || [ -n "$dry" ]; then
+    run "$python" -m pip install --quiet --no-deps --target "$work/nvjpeg" "$(sed -n 's/^PACKAGE = "\(.*\)"$/\1/p' bench/peers/nvjpeg.py)"
+    run "${peer[@]}" --library "$work/nvjpeg" "${files[@]}"
+    code=$?
+  fi
+  case $code in
+  0) [ -n "$dry" ] || say PASS nvjpeg "$(sed -n 's/^nvjpeg: //p' "$last")" ;;
+  3 | 4) say SKIP nvjpeg "$(why)" && return ;;
+  *) say FAIL nvjpeg "$(why)" && return ;;
+  esac
+  if command -v cargo >/dev/null; then run cargo build --manifest-path native/Cargo.toml --release --locked --bin decode_bench; fi
+  if ! run "$ours" "$turbo" "${files[@]}"; then say FAIL nvjpeg "decode_bench: $(why)"; elif [ -z "$dry" ]; then
+    say PASS nvjpeg "a frame, one thread, us: $(sed -n 's/.*"decode_us":\([0-9.]*\).*"tensor_us":\([0-9.]*\).*/\1 decoded, \2 to its tensor/p' "$last" | paste -sd';')"
+  fi
+}
+
+# verify STEP BUNDLE DEVICE word…: the bundle's parity vectors there, with the largest difference.
+verify() {
+  local name=$1 bundle=$2 where=$3
+  shift 3
+  if ! run "${program[@]}" bundle verify "$bundle" --device "$where" "$@"; then say FAIL "$name" "$(basename "$bundle") on $where: $(why)"; elif [ -z "$dry" ]; then
+    local differences
+    differences=$(sed -n 's/^  parity vector [0-9]*: //p' "$last" | sort -g | tail -n 1)
+    say PASS "$name" "$(basename "$bundle") on $where: rows differ by $differences${*:+, $*}"
+  fi
+}
+
+parity() { for bundle in dist/models/*/; do verify parity "${bundle%/}" "$device"; done; }
+tensorrt() {
+  needs_nvidia tensorrt && for bundle in dist/models/*/; do verify tensorrt "${bundle%/}" "tensorrt:$number"; done
+}
+
+# Half precision: bundles that compute so on the device, and what TensorRT makes of f32. f16 is held to what is asked for; rounding to
+# bf16 after every operator alone moves rows by more, so bf16 is held to the tolerance in its own manifest, and the difference is told.
+half() {
+  local model kind
+  for model in models/*/; do
+    built f16 "$model" "$work/$(basename "$model")-f16" half && verify half "$work/$(basename "$model")-f16" "$device" --within "$ASKED_HALF"
+    built bf16 "$model" "$work/$(basename "$model")-bf16" half && verify half "$work/$(basename "$model")-bf16" "$device"
+  done
+  needs_nvidia half || return
+  for bundle in dist/models/*/; do
+    for kind in bf16 f16; do verify half "${bundle%/}" "tensorrt:$number" --gpu "precision=$kind" --within "$ASKED_HALF"; done
+  done
+}
+
+# built KIND MODEL OUT STEP: builds the bundle that computes in KIND unless it is there; SKIP where the model has no vectors of it.
+built() {
+  if [ -f "$3/manifest.json" ]; then return; fi
+  if run "${program[@]}" bundle build "$2" --compute "$1" --out "$3"; then return; fi
+  if grep -q 'tolerance; build this model\|cannot be read' "$last"; then
+    say SKIP "$4" "$(basename "$2") has no rows for $1"
+  else
+    say FAIL "$4" "$(basename "$2"): $(why)"
+  fi
+  return 1
+}
+
+# The model of the figures that are asked for; a small one shows that this script works.
+full=bench/models/pi0.5
+[ -z "$small" ] || full=models/pi0.5-yam
+tag=$(basename "$full")
+
+build() {
+  local from=$SECONDS
+  built "$1" "$full" "$work/$tag-$1" "build-$1" || return
+  [ -n "$dry" ] || say PASS "build-$1" "$(du -sm "$work/$tag-$1" | cut -f1) MiB, $((SECONDS - from)) s"
+}
+
+# measure STEP BUNDLE NAME KEYS word…: bench gpu, its report in --out.
+measure() {
+  local words=("${@:5}") file="$out/$3-${device//:/-}"
+  [ -z "$torch" ] || words+=(--torch "$torch")
+  [ -z "$4" ] || words+=(--gpu "$4")
+  step "$1" "$3: $file.html" "${program[@]}" bench gpu --device "$device" --models "$2" --chunks "$chunks" "${words[@]}" \
+    --csv "$file.csv" --json "$file.json" --html "$file.html"
+}
+
+bench() {
+  local name=bench-$1 file="$out/$tag-$1-${device//:/-}.csv" keys=""
+  [ -z "$nvidia" ] || keys=cuda_graph=true
+  built "$1" "$full" "$work/$tag-$1" "$name" || return
+  # Without a captured graph, or a stream of ours for the device's times, the other figures are still worth their time.
+  [ -n "$keys" ] && ! captured "$work/$tag-$1" && keys=""
+  [ -n "$nvidia" ] && timed "$work/$tag-$1" "$keys" && keys=${keys:+$keys,}user_stream=true
+  measure "$name" "$work/$tag-$1" "$tag-$1" "$keys" || return
+  judge "$name" "socket p50 in ms" "$file" "socket frames before" 1 p50_ms $ASKED_P50_MS
+  judge "$name" "socket p99 in ms" "$file" "socket frames before" 1 p99_ms $ASKED_P99_MS
+  judge "$name" "batch 8 in ms" "$file" model 8 p50_ms $ASKED_BATCH8_MS
+  judge "$name" "allocations a chunk" "$file" model 1 allocations_per_chunk 0
+  # From device times, if there are any. What the device waits for inside a run counts as its own; with a captured graph that is one launch.
+  judge "$name" "host work a chunk in ms" "$file" host 1 p50_ms $ASKED_HOST_MS
+}
+
+# Whether the bundle runs there with its kernels captured as one graph, and its rows are right.
+captured() {
+  run "${program[@]}" bundle verify "$1" --device "$device" --gpu cuda_graph=true && { [ -n "$dry" ] || grep -q 'as one graph, captured' "$last"; }
+}
+
+# Whether its rows are right where its runs are in a stream of ours, with these keys beside.
+timed() { run "${program[@]}" bundle verify "$1" --device "$device" --gpu "${2:+$2,}user_stream=true"; }
+
+graph() {
+  needs_nvidia graph || return
+  built bf16 "$full" "$work/$tag-bf16" graph || return
+  if captured "$work/$tag-bf16"; then say PASS graph "CUDA graph on, rows right"; else say FAIL graph "$(why)"; fi
+}
+
+# The six reference bundles, a report.
+small() { measure small dist/models small "" --slots 16; }
+
+# another STEP MODEL: a bundle of full size, built, measured and removed again, since each has 4 to 10 GB.
+another() {
+  local bundle="$work/$2"
+  [ -z "$small" ] || { say SKIP "$1" "of full size" && return; }
+  built bf16 "bench/models/$2" "$bundle" "$1" && measure "$1" "$bundle" "$2-bf16" ""
+  run rm -rf "$bundle"
+}
+
+# What a host without a network needs, in pieces: an archive of xz, cut.
+pack() {
+  local library files=(dist/tendon dist/models bench/gpu.sh bench/peers/torch_policy.py bench/peers/nvjpeg.py bench/models models .commit .gpu/root)
+  [ -x dist/tendon ] || run npm run build
+  run cargo test --manifest-path native/Cargo.toml --release --locked --test kernels --no-run
+  run sh -c 'mkdir -p .gpu; git rev-parse --short HEAD >.commit; pwd >.gpu/root'
+  [ -f dist/gpu/kernels.fatbin ] && files+=(dist/gpu/kernels.fatbin "$(kernel_test)")
+  run "${program[@]}" setup gpu --yes --dir "$work/ort" || true
+  # CUDA and cuDNN are left out: such hosts have them in a Python, and they would be two thirds.
+  for library in "$work"/ort/libonnxruntime* native/target/release/decode_bench "$turbo"; do [ -f "$library" ] && files+=("$library"); done
+  run sh -c 'rm -f .gpu/piece-*; tar -chf - "$@" | xz -T0 -6 | split -b 48M - .gpu/piece-; rm -f .commit' pack "${files[@]}"
+  say PASS pack "$(find .gpu -name 'piece-*' 2>/dev/null | wc -l) pieces in .gpu"
+}
+
+unpack() {
+  step unpack "the pieces of .gpu" sh -c 'cat .gpu/piece-* | tar -xJf -' || return
+  [ -z "$dry" ] || return 0
+  # The test of the kernels looks for their sources where it was built.
+  local root
+  root=$(cat .gpu/root)
+  run mkdir -p "$(dirname "$root")" native/target/tmp
+  [ -e "$root" ] || run ln -s "$PWD" "$root"
+  echo "then: TENDON=dist/tendon TENDON_ORT_DIR=$PWD/$work/ort bench/gpu.sh STEP…"
+}
+
+echo "bench/gpu.sh on $device: $machine; commit $commit${small:+; small models, whose figures are judged by nothing}${dry:+; dry run}"
+for one in "${chosen[@]}"; do
+  [ -n "$dry" ] && echo "$one"
+  case $one in
+  build-*) build "${one#build-}" ;;
+  bench-*) bench "${one#bench-}" ;;
+  gr00t) another gr00t gr00t-n1.7 ;;
+  molmoact2) another molmoact2 molmoact2 ;;
+  dreamzero) another dreamzero dreamzero-5b ;;
+  *) "$one" ;;
+  esac
+done
+[ -n "$dry" ] && exit 0
+echo "$passed passed, $failed failed, $skipped skipped; $out/steps.tsv, $log"
+[ "$failed" = 0 ]
