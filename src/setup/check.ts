@@ -4,11 +4,15 @@
  * With TENDON_TEST_REQUIRE=all a skipped test is a failure. A check that fails does not stop the others.
  * `--program FILE` runs the tests of the whole program only, against that executable.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { childEnvironment, testRequirement } from "../config/environment.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 const NATIVE = join(ROOT, "native");
+/** Of what the checks write and leave, gone at their end: bundles alone are gigabytes. */
+const TMPDIR = mkdtempSync(join(tmpdir(), "tendon-check-"));
 
 interface Check {
   readonly name: string;
@@ -91,7 +95,7 @@ async function run({ name, command, cwd = ROOT, env = {}, count }: Check): Promi
   process.stdout.write(`\n── ${name}\n`);
   const child = Bun.spawn([...command], {
     cwd,
-    env: childEnvironment(env),
+    env: childEnvironment({ TMPDIR, ...env }),
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -138,6 +142,7 @@ for (const check of checks) {
   total.skipped += counts.skipped;
   if (counts.failed > 0) broken.push(check.name);
 }
+rmSync(TMPDIR, { recursive: true, force: true });
 if (total.skipped > 0 && testRequirement() === "all") {
   broken.push(`${total.skipped} skipped although TENDON_TEST_REQUIRE=all`);
   total.failed += total.skipped;

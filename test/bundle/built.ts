@@ -1,7 +1,7 @@
-/** The molmoact2 reference bundle, built once for all tests of this folder, and its parity vector. */
+/** Reference bundles, each built once for all tests of a process, and their parity vectors. */
 import { mkdtemp, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join, resolve, sep } from "node:path";
 import { buildBundle, type Options } from "../../src/bundle/build.ts";
 import type { Manifest, Parity } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
@@ -33,15 +33,27 @@ export async function buildInto(
   return manifest;
 }
 
-/** Builds and reads molmoact2's bundle in a fresh folder. */
-export function freshBundle(): Promise<Bundle> {
-  return bundleOf("molmoact2-yam");
+/** Of the models that no test writes to. All of them take gigabytes if each test has its own. */
+const bundles = new Map<string, Promise<Bundle>>();
+const FIXED = [resolve(MODEL_DIR, ".."), resolve(VARIANT_DIR, "..")];
+
+/**
+ * The bundle of a model folder, by its name or path. Who changes its files copies them first, and the manifest is the caller's own.
+ * Of a folder that a test has made it is built in a fresh folder, because that one may have changed.
+ */
+export async function bundleOf(model: string, precision: Precision = "f32", options: Options = {}): Promise<Bundle> {
+  const from = resolve(MODEL_DIR, "..", model);
+  if (!FIXED.some((folder) => from.startsWith(folder + sep))) return await build(from, precision, options);
+  const key = JSON.stringify([from, precision, options]);
+  const building = bundles.get(key) ?? build(from, precision, options);
+  bundles.set(key, building);
+  const { manifest, ...bundle } = await building;
+  return { ...bundle, manifest: structuredClone(manifest) };
 }
 
-/** The bundle of a model folder, by its name or path, built in a fresh folder. */
-export async function bundleOf(model: string, precision?: Precision, options?: Options): Promise<Bundle> {
+async function build(from: string, precision: Precision, options: Options): Promise<Bundle> {
   const dir = join(await emptyDir(), "bundle");
-  await buildInto(dir, resolve(MODEL_DIR, "..", model), precision, options);
+  await buildInto(dir, from, precision, options);
   const bundle = await readBundle(dir);
   if (bundle instanceof Problem) throw new Error(bundle.message);
   return bundle;

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { Tensor } from "onnxruntime-node";
 import { present } from "../../src/std/assert.ts";
-import { freshBundle, largestDifference, parityOf } from "./built.ts";
+import { bundleOf, largestDifference, parityOf } from "./built.ts";
 import { philox, philoxNormal } from "./philox.ts";
 import { resizePillow } from "./pillow.ts";
 import { type Fed, type Given, Reference } from "./reference.ts";
@@ -14,7 +14,7 @@ let fed: Fed;
 let rows: number[][];
 
 beforeAll(async () => {
-  const bundle = await freshBundle();
+  const bundle = await bundleOf("molmoact2-yam");
   reference = await Reference.open(bundle);
   ({ given, actions: golden } = await parityOf(bundle));
   fed = await reference.prepare(given);

@@ -4,7 +4,7 @@ import { expect } from "bun:test";
 import * as abi from "../../src/engine/abi.ts";
 import { bindLibrary, type Calls } from "../../src/engine/binding.ts";
 import { type Installed, locateLibraries } from "../../src/engine/library.ts";
-import { freshBundle, parityOf } from "../bundle/built.ts";
+import { bundleOf, parityOf } from "../bundle/built.ts";
 import { ok } from "./opened.ts";
 
 const { STATUS } = abi;
@@ -108,7 +108,7 @@ export async function start(): Promise<void> {
   const opened = open();
   expect(opened.status).toBe(STATUS.ok);
   engine = opened.handle;
-  const bundle = await freshBundle();
+  const bundle = await bundleOf("molmoact2-yam");
   const plan = Buffer.from(
     JSON.stringify({
       manifest: bundle.manifest,

@@ -8,7 +8,7 @@ import type { Fault, LostReplica, Run } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import type { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
-import { bundleOf, freshBundle } from "../bundle/built.ts";
+import { bundleOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 
 /** Each hang lasts as long. On `echo` a run takes microseconds; on the CPU it must not look like a hang on a busy machine. */
@@ -16,7 +16,7 @@ const RUN_MS_MAX = { echo: 1_000, cpu: 5_000 } as const;
 /** Where nothing is to hang. */
 const LONG_MS = 60_000;
 const STATEFUL = "dreamzero-astra-yam";
-const bundle = await freshBundle();
+const bundle = await bundleOf("molmoact2-yam");
 const opened: Opened[] = [];
 
 async function on(
@@ -72,10 +72,10 @@ for (const [fault, reason] of FAULTS) {
 /** A process of its own, since it is stopped: says when its only replica hangs, then after how many ms that was taken out. */
 const HANGS = `
   const { openEngine } = await import("./src/engine/native.ts");
-  const { freshBundle } = await import("./test/bundle/built.ts");
+  const { bundleOf } = await import("./test/bundle/built.ts");
   const { Opened, ok } = await import("./test/engine/opened.ts");
   const engine = ok(await openEngine({ decodeThreads: 2 }));
-  const one = await Opened.with(engine, await freshBundle(), { device: "echo", runMsMax: ${RUN_MS_MAX.echo} });
+  const one = await Opened.with(engine, await bundleOf("molmoact2-yam"), { device: "echo", runMsMax: ${RUN_MS_MAX.echo} });
   const observation = await one.observation({ fault: "hang" });
   one.model.whenLost(() => {
     console.log(performance.now() - begun);

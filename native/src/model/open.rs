@@ -15,6 +15,7 @@ use crate::provider::{self, GpuOptions, Kind};
 use crate::rehearsal::{self, Rehearsal};
 use crate::runtime::{Beside, Device, Providers, Runtime, Threads};
 use crate::weights::{Held, Loaded, Store, Tally};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +27,15 @@ pub(super) struct Opening<'a> {
     pub(super) wanted: &'a Wanted<'a>,
     /// Why flows are not run as one graph. None: they are, where that can be made.
     pub(super) apart: Option<&'a str>,
+    /// The weights on the devices, kept while these are tried once more.
+    pub(super) copied: &'a RefCell<Copied>,
+}
+
+/// Weights on devices, and how many bytes were copied for that.
+#[derive(Default)]
+pub(super) struct Copied {
+    stores: Vec<Arc<Store>>,
+    bytes: usize,
 }
 
 /// The network of a replica, and why its device runs the steps of a flow one by one. None where it does not, and on a CPU, where
@@ -69,6 +79,7 @@ impl Model {
             let network = self.network(opening, &sites[at], replica, &mut tally).map_err(refused)?;
             networks.push((network, sites[at].apart.clone()));
         }
+        tally.copied_bytes = opening.copied.borrow().bytes;
         Ok((networks, tally))
     }
 
@@ -119,7 +130,7 @@ impl Model {
 
     /// `together` replicas run there.
     fn site(&self, opening: &Opening<'_>, device: Device, together: usize, tally: &mut Tally) -> Result<Site, String> {
-        let Opening { runtime, wanted, apart } = *opening;
+        let Opening { runtime, wanted, apart, .. } = *opening;
         if device == Device::Cpu && self.manifest.compute == Some(Dtype::Bf16) {
             return Err(
                 "its graphs compute in bf16, for which ONNX Runtime has no kernels on a CPU: f16 is computed there"
@@ -214,7 +225,7 @@ impl Model {
 
 /// The weight files for the sessions on a device: in its memory, once. Where that cannot be, each session has its own copy there.
 fn held(
-    Opening { runtime, wanted, .. }: &Opening<'_>,
+    Opening { runtime, wanted, copied, .. }: &Opening<'_>,
     (device, reach): (Device, Reach),
     (Files { prefill, extend, denoise }, providers): (&Files, &Providers),
     tally: &mut Tally,
@@ -232,8 +243,10 @@ fn held(
         Kind::WebGpu => Store::of(&weights, &graphs, home, || runtime.alone(device, &onnx::one_relu())),
     };
     match made {
-        Ok((store, copied)) => {
-            tally.copied_bytes += copied;
+        Ok((store, bytes)) => {
+            let mut copied = copied.borrow_mut();
+            copied.bytes += bytes;
+            copied.stores.push(store.clone());
             Held { weights, store: Some(store) }
         }
         Err(reason) => {

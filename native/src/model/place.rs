@@ -17,6 +17,7 @@ use crate::room::Room;
 use crate::runtime::{self, Device, Runtime, Threads};
 use crate::status::{Failure, Status};
 use crate::weights::{Tally, Weights};
+use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -201,11 +202,13 @@ impl Model {
                 return Err(Unproved::Closed(replica, reason));
             }
         }
-        let (opened, weights) = match self.networks(&Opening { runtime, wanted, apart: None }, devices) {
+        let copied = RefCell::default();
+        let opening = Opening { runtime, wanted, apart: None, copied: &copied };
+        let (opened, weights) = match self.networks(&opening, devices) {
             // A device may refuse a flow as one graph, which is many times as large, and take its step.
             Err(Unproved::Refused(replica, reason)) if status_of(&reason, Status::Load) == Status::Load => {
                 let apart = format!("{} does not open the flow as one graph: {reason}", names[replica]);
-                self.networks(&Opening { runtime, wanted, apart: Some(&apart) }, devices)?
+                self.networks(&Opening { apart: Some(&apart), ..opening }, devices)?
             }
             opened => opened?,
         };

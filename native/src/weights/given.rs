@@ -21,8 +21,8 @@ impl Held {
             let shared = self.store.as_ref().and_then(|store| store.place(file, tensor));
             let (info, start) = shared.unwrap_or((&host, values.as_ptr().cast_mut().cast()));
             let External { kind, dims, bytes, .. } = tensor;
-            // SAFETY: so many bytes lie there, aligned, as `externals` and `values` have checked; `Loaded` keeps both as long as the
-            // session. ONNX Runtime only reads initializers.
+            // SAFETY: so many bytes lie there, aligned, as `externals` and `values` have checked; `Loaded` keeps both for as long as
+            // the session runs. ONNX Runtime only reads initializers.
             Ok((name, unsafe { Value::at(info, start, *bytes, (dims, *kind)) }?, *bytes))
         };
         let told = |error: String| format!("{}: {error}", path.display());
