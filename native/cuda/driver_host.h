@@ -32,7 +32,7 @@ struct Event {
 
 /** What there is now, and what was ever done. */
 struct Counts {
-    uint64_t contexts, streams, events, registered, registered_bytes, registered_ever, faults, contexts_set, records, pushes;
+    uint64_t contexts, streams, events, registered, registered_bytes, registered_ever, faults, contexts_set, records, relaxed, pushes;
 };
 
 inline std::mutex turn;
@@ -130,9 +130,16 @@ int cuCtxPopCurrent_v2(void **context) {
 }
 
 int cuThreadExchangeStreamCaptureMode(int *mode) {
-    static thread_local int own = 0;
-    const int before = own;
-    own = *mode;
+    static thread_local struct Mode {
+        int mode = 0;
+        ~Mode() {
+            if (mode != 2) return;
+            const std::lock_guard<std::mutex> guard(cpu::turn);
+            cpu::counts.relaxed++;
+        }
+    } own;
+    const int before = own.mode;
+    own.mode = *mode;
     *mode = before;
     return cpu::SUCCESS;
 }

@@ -10,7 +10,7 @@
 //! this refuses no model; the placement says what is not there and why. **No GPU has run this yet**: it was tested against the driver that
 //! the CPU plays (`native/cuda/driver_host.h`).
 
-use crate::cuda::context::Context;
+use crate::cuda::context::{self, Context};
 use crate::cuda::stream::{Laps, Stream};
 use crate::graph::Tensor;
 use crate::rehearsal;
@@ -32,9 +32,28 @@ pub struct CardUse {
     pub untimed: Option<String>,
 }
 
+/// The number of an NVIDIA GPU and its driver; None of another device, and where no driver is asked.
+fn driver_of(device: Device) -> Option<(i32, PathBuf)> {
+    let (Device::Cuda(index) | Device::TensorRt(index)) = device else { return None };
+    match rehearsal::of(&device.name()) {
+        None => Some((index, PathBuf::from("libcuda.so.1"))),
+        // The CPU plays the device, and a library the driver.
+        Some(rehearsal) => rehearsal.driver.map(|driver| (index, driver)),
+    }
+}
+
+/// For each thread that opens graphs for the device, copies to it or runs there: another thread's capture of a CUDA graph neither refuses
+/// what this one does, nor ends of it. Models are loaded side by side. A driver that refuses this says more when it is asked for more.
+pub fn relax_thread(device: Device) {
+    if let Some((_, driver)) = driver_of(device) {
+        let _ = context::relax_thread(&driver);
+    }
+}
+
 /// The driver, as a replica has it.
 #[derive(Default)]
 pub struct Card {
+    driver: Option<PathBuf>,
     context: Option<Arc<Context>>,
     stream: Option<Arc<Stream>>,
     /// None where no driver is asked.
@@ -44,15 +63,7 @@ pub struct Card {
 impl Card {
     /// For a replica on the device; nothing of it on one that is no NVIDIA GPU. `with_stream`: it gets a stream of its own.
     pub fn of(device: Device, with_stream: bool) -> Card {
-        let (Device::Cuda(index) | Device::TensorRt(index)) = device else { return Card::default() };
-        let driver = match rehearsal::of(&device.name()) {
-            None => PathBuf::from("libcuda.so.1"),
-            // The CPU plays the device, and a library the driver.
-            Some(rehearsal) => match rehearsal.driver {
-                Some(driver) => driver,
-                None => return Card::default(),
-            },
-        };
+        let Some((index, driver)) = driver_of(device) else { return Card::default() };
         let (mut context, mut stream, mut told) = (None, None, CardUse::default());
         match Context::open(&driver, index) {
             Ok(opened) => context = Some(opened),
@@ -65,7 +76,7 @@ impl Card {
                 None => told.untimed.clone_from(&told.unregistered),
             }
         }
-        Card { context, stream, told: Some(told) }
+        Card { driver: Some(driver), context, stream, told: Some(told) }
     }
 
     /// The stream of its runs. A session that is told of it keeps it.
@@ -93,11 +104,11 @@ impl Card {
         made.ok()
     }
 
-    /// Gives this thread the context that its events need; once, before its first run. Where the driver refuses that, it refuses the events
-    /// too, and no time is known. Its copies do not end the capture of a graph by another replica's thread.
+    /// For the thread of the replica, once, before its first run: it is relaxed (`relax_thread`) and has the context that its events need.
+    /// Where the driver refuses that, it refuses the events too, and no time is known.
     pub fn enter(&self) {
-        if let Some(context) = &self.context {
-            let _ = context.relax();
+        if let Some(driver) = &self.driver {
+            let _ = context::relax_thread(driver);
         }
         if let Some(stream) = &self.stream {
             let _ = stream.context().enter();

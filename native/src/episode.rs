@@ -17,6 +17,7 @@ mod finite;
 mod held;
 mod host;
 mod layout;
+mod look;
 #[cfg(test)]
 mod parking_tests;
 mod rows;

@@ -13,6 +13,9 @@ struct Inner<T> {
     lanes: [Waiting<T>; LANES_MAX],
     /// Lanes that something has been put into: threads are divided among these.
     used: usize,
+    /// With fewer threads than these, where the next one begins: none belongs to a lane then, and no lane waits for another to be empty.
+    turn: usize,
+    threads: usize,
     closed: bool,
 }
 
@@ -23,10 +26,10 @@ pub struct Lanes<T> {
 }
 
 impl<T> Lanes<T> {
-    /// Each lane has room for `bound` items.
-    pub fn new(bound: usize) -> Lanes<T> {
+    /// Each lane has room for `bound` items, which so many threads take.
+    pub fn new(bound: usize, threads: usize) -> Lanes<T> {
         let lanes = std::array::from_fn(|_| Waiting::new(bound));
-        Lanes { inner: Mutex::new(Inner { lanes, used: 1, closed: false }), changed: Condvar::new() }
+        Lanes { inner: Mutex::new(Inner { lanes, used: 1, turn: 0, threads, closed: false }), changed: Condvar::new() }
     }
 
     /// Appends the item to its turn in the shortest of these lanes; returns it if that is full, or all are closed.
@@ -71,7 +74,10 @@ impl<T> Lanes<T> {
 impl<T> Inner<T> {
     fn next(&mut self, thread: usize) -> Option<T> {
         let used = self.used;
-        (0..used).find_map(|offset| self.lanes[(thread + offset) % used].next())
+        let first = if self.threads < used { self.turn } else { thread };
+        let offset = (0..used).find(|offset| self.lanes[(first + offset) % used].len() > 0)?;
+        self.turn = (first + offset + 1) % used;
+        self.lanes[(first + offset) % used].next()
     }
 }
 
@@ -80,7 +86,7 @@ mod tests {
     use super::*;
 
     fn filled() -> Lanes<&'static str> {
-        let lanes = Lanes::new(4);
+        let lanes = Lanes::new(4, 4);
         for (lane, item) in [(0, "a1"), (0, "a2"), (1, "b1"), (0, "a3")] {
             lanes.push(&[lane], 7, item).expect("room");
         }
@@ -94,8 +100,18 @@ mod tests {
     }
 
     #[test]
+    fn with_fewer_threads_than_lanes_no_lane_waits_until_another_is_empty() {
+        let lanes = Lanes::new(9, 1);
+        for (lane, item) in [(0, "a1"), (0, "a2"), (0, "a3"), (1, "b1"), (1, "b2"), (2, "c1")] {
+            lanes.push(&[lane], 7, item).expect("room");
+        }
+        let taken = [0; 6].map(|thread| lanes.pop(thread).expect("an item"));
+        assert_eq!(taken, ["a1", "b1", "c1", "a2", "b2", "a3"]);
+    }
+
+    #[test]
     fn with_one_lane_every_thread_takes_in_order() {
-        let lanes = Lanes::new(4);
+        let lanes = Lanes::new(4, 4);
         ["a", "b", "c"].into_iter().for_each(|item| lanes.push(&[0], 7, item).expect("room"));
         assert_eq!([3, 0, 1].map(|thread| lanes.pop(thread)), [Some("a"), Some("b"), Some("c")]);
     }
@@ -109,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_lane_has_its_bound_and_closed_lanes_give_what_they_have() {
-        let lanes = Lanes::new(1);
+        let lanes = Lanes::new(1, 4);
         assert_eq!([lanes.push(&[0], 0, 1), lanes.push(&[0], 0, 2), lanes.push(&[1], 0, 3)], [Ok(()), Err(2), Ok(())]);
         lanes.close();
         assert_eq!(lanes.push(&[2], 0, 4), Err(4));

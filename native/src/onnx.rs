@@ -1,7 +1,8 @@
-//! Writes ONNX graphs of a few nodes: the one that a device is tried with, that which keeps an episode's new rows, those that a flow adds
-//! to its own, and those of tests.
+//! Writes ONNX graphs of a few nodes: the one that a device is tried with, those that look at an episode's new rows and keep them, those
+//! that a flow adds to its own, and those of tests.
 
 pub mod carry;
+pub mod finite;
 pub mod unroll;
 pub mod wire;
 

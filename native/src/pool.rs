@@ -46,7 +46,7 @@ impl Pool {
         runs: &Arc<RunSlots>,
         completions: &Arc<Completions>,
     ) -> Result<Pool, String> {
-        let lanes = Arc::new(Lanes::<Work>::new(frames_max));
+        let lanes = Arc::new(Lanes::<Work>::new(frames_max, threads));
         let closing = Arc::new(AtomicBool::new(false));
         let stats = Arc::new(PoolStats::default());
         let mut handles = Vec::with_capacity(threads);

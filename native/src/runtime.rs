@@ -1,5 +1,6 @@
 //! ONNX Runtime: opened once by path, and one session per graph on the device that was asked for.
 
+mod logged;
 mod on_stream;
 mod own;
 mod preload;
@@ -13,7 +14,6 @@ use crate::assignment;
 use crate::cuda::stream::Stream;
 use crate::graph::{Home, Opened, RECORD, Reach, Turns};
 use crate::provider::{Kind, Provider};
-use crate::sync::lock;
 use crate::webgpu;
 use crate::weights::{Held, Loaded};
 use ort::AsPointer;
@@ -22,7 +22,7 @@ use ort::session::Session;
 use ort::session::builder::SessionBuilder;
 use ort::sys::OrtEnv;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// Switches ONNX Runtime's own telemetry off, to be called before the library is opened.
 ///
@@ -86,8 +86,6 @@ const NOT_CAPTURED: &str = "cannot use the graph capture feature";
 pub struct Runtime {
     environment: ort::environment::Environment,
     folder: PathBuf,
-    /// The last error that ONNX Runtime logged: its status texts alone never name a missing file.
-    logged: Arc<Mutex<String>>,
 }
 
 static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
@@ -138,6 +136,11 @@ impl Device {
             Device::Cuda(id) | Device::TensorRt(id) => Reach::Copied(Home { name: c"Cuda", id, turns: Turns::Free }),
             Device::WebGpu(_) => Reach::Copied(webgpu::HOME),
         }
+    }
+
+    /// Whether both compute in the same memory: CUDA and TensorRT of one GPU do.
+    pub fn shares_memory_with(self, other: Device) -> bool {
+        self == other || self.reach().home().is_some_and(|home| other.reach().home() == Some(home))
     }
 
     /// Why `auto` does not try it on this machine; a device that is named is tried.
@@ -195,22 +198,20 @@ pub enum Beside {
 
 impl Runtime {
     fn new(path: &Path) -> Result<Runtime, String> {
-        let logged = Arc::new(Mutex::new(String::new()));
-        let keep = logged.clone();
         let environment = ort::init_from(path)
             .map_err(|error| format!("ONNX Runtime cannot be opened: {error}"))?
             .with_name("tendon")
             .with_telemetry(false)
-            .with_logger(Arc::new(move |level, _category, _id, _place, message| {
+            .with_logger(Arc::new(|level, _category, _id, _place, message| {
                 if matches!(level, LogLevel::Error | LogLevel::Fatal) {
-                    *lock(&keep) = message.into();
+                    logged::keep(message);
                 }
             }))
             .build()
             .map_err(|error| format!("ONNX Runtime cannot be started: {error}"))?;
         environment.set_log_level(LogLevel::Error);
         let folder = path.parent().unwrap_or(Path::new("/")).to_path_buf();
-        Ok(Runtime { environment, folder, logged })
+        Ok(Runtime { environment, folder })
     }
 
     /// A session of the graph at `path`, or of `made`, which was made of it, with these providers alone, on weights of the bundle's
@@ -231,7 +232,7 @@ impl Runtime {
                 builder = with_weights(builder, given)?;
                 builder = match &providers.chain[..] {
                     [] => frugal(builder)?,
-                    _ => refused.told_by(builder, &self.logged, providers.stream.clone())?,
+                    _ => refused.told_by(builder, providers.stream.clone())?,
                 };
             }
             match made {
@@ -270,15 +271,16 @@ impl Runtime {
         commit: impl FnOnce(SessionBuilder) -> ort::Result<Session>,
     ) -> Result<Opened, String> {
         providers.chain.iter().try_for_each(|provider| self.ready(provider))?;
+        logged::forget();
         let turn = providers.turns.wait();
         let session = self.builder(threads, providers).and_then(commit);
         drop(turn);
-        session.map(|session| Opened::new(session, providers.turns)).map_err(|error| self.told(&error))
+        session.map(|session| Opened::new(session, providers.turns)).map_err(|error| told(&error))
     }
 
     /// Options of a session, apart from those of a file.
     fn builder(&self, threads: u32, providers: &Providers) -> ort::Result<SessionBuilder> {
-        let mut builder = self.keeping(providers.stream.as_ref(), self.plain(threads)?)?;
+        let mut builder = Self::keeping(providers.stream.as_ref(), self.plain(threads)?)?;
         if providers.chain.is_empty() {
             return Ok(builder);
         }
@@ -329,20 +331,9 @@ impl Runtime {
         }
     }
 
-    /// A failure, and what ONNX Runtime has logged of it.
-    fn told(&self, error: &ort::Error) -> String {
-        let (said, logged) = (plain(&error.to_string()), plain(&lock(&self.logged)));
-        if logged.is_empty() || said.contains(&logged) { said } else { format!("{said}; {logged}") }
-    }
-
     /// Folder of the library, where its providers are.
     pub fn folder(&self) -> &Path {
         &self.folder
-    }
-
-    /// Clears the last logged error, before another device is tried.
-    pub fn forget_logged(&self) {
-        lock(&self.logged).clear();
     }
 
     fn needs(&self, file: &str) -> Result<(), String> {
@@ -357,6 +348,12 @@ impl Runtime {
 /// weights in 16 bits, which saturates: rows would be wrong without an error. Its precise ones give the same integers, more slowly.
 fn has_vnni() -> bool {
     is_x86_feature_detected!("avx512vnni") || is_x86_feature_detected!("avxvnni")
+}
+
+/// A failure, and what ONNX Runtime has logged of it.
+fn told(error: &ort::Error) -> String {
+    let (said, logged) = (plain(&error.to_string()), plain(&logged::last()));
+    if logged.is_empty() || said.contains(&logged) { said } else { format!("{said}; {logged}") }
 }
 
 #[cfg(test)]

@@ -90,6 +90,16 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect(driver.counts()).toMatchObject({ ...NONE, registeredEver });
   });
 
+  // ONNX Runtime captures so that the calls of all threads are meant, and models are loaded side by side.
+  test("threads that load and run do not end the capture of a CUDA graph by another model's thread", async () => {
+    const before = driver.counts().relaxed;
+    const opened = await load({ stream: false });
+    await opened.chunk();
+    await close();
+    // That of the load, that of its second graph, that of the replica; `close` ends the engine without a thread for each model.
+    expect(driver.counts().relaxed - before).toBe(3);
+  });
+
   test("with user_stream each replica has a stream, and each run two events: the device's times are those of the runs alone", async () => {
     const before = driver.counts();
     const opened = await load({ replicas: 2 });

@@ -20,6 +20,8 @@ const COUNTS = [
   "faults",
   "contextsSet",
   "records",
+  // Threads that ended and were relaxed until then.
+  "relaxed",
 ] as const;
 
 export const PLAYED = {

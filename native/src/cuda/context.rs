@@ -12,6 +12,18 @@ const PORTABLE: u32 = 1;
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`.
 const RELAXED: c_int = 2;
 
+/// Lets this thread do, from now on, what is refused while any thread of the process captures a graph, and would end the capture: ONNX
+/// Runtime captures so that all threads are meant. It needs no context, and makes none.
+pub fn relax_thread(path: &Path) -> Result<(), CudaError> {
+    let calls = Calls::open(path)?;
+    let mut mode = RELAXED;
+    // SAFETY: the order that the driver asks for; 0 is the only flag of cuInit, and the mode is exchanged with that of this thread.
+    unsafe {
+        calls.check("cuInit", (calls.init)(0))?;
+        calls.check("cuThreadExchangeStreamCaptureMode", (calls.capture_mode)(&mut mode))
+    }
+}
+
 /// The primary context of a device.
 pub struct Context {
     calls: Calls,
@@ -45,14 +57,6 @@ impl Context {
         self.calls.check("cuCtxSetCurrent", unsafe { (self.calls.context_set)(self.handle) })
     }
 
-    /// Lets this thread do, from now on, what is refused while any thread of the process captures a graph (see `apart`). ONNX Runtime
-    /// copies tensors by calls that are.
-    pub fn relax(&self) -> Result<(), CudaError> {
-        let mut mode = RELAXED;
-        // SAFETY: a value that the call exchanges with that of this thread.
-        self.calls.check("cuThreadExchangeStreamCaptureMode", unsafe { (self.calls.capture_mode)(&mut mode) })
-    }
-
     /// Does something on a thread that may have any context, and leaves it as it was. For what is done at load and at the end.
     pub(super) fn within<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
         // SAFETY: a live context, popped below.
@@ -64,8 +68,7 @@ impl Context {
         done.and_then(|done| self.calls.check("cuCtxPopCurrent", code).map(|()| done))
     }
 
-    /// Does something that is refused while any thread of the process captures a graph, and would end the capture: ONNX Runtime captures
-    /// so that all threads are meant. It has nothing to do with theirs.
+    /// Does something for which the thread has to be relaxed (`relax_thread`), and leaves its mode as it was.
     pub(super) fn apart<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
         let mut mode = RELAXED;
         // SAFETY: a value that the call exchanges with that of this thread; put back below.

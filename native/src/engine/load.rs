@@ -57,6 +57,7 @@ impl Engine {
                 let host = self.host.clone();
                 let kept = model.clone();
                 let spawned = self.spawn("tendon-unload", move || {
+                    model.relax_thread();
                     model.close();
                     drop(model);
                     host.completions.tell(ticket, Status::Ok);

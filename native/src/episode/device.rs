@@ -6,6 +6,7 @@
 //! there. A place that is parked is copied whole.
 
 use super::layout::{Cache, Kept, Layout, Write};
+use super::look::Look;
 use crate::graph::{DeviceBlock, Home, Program, Value, transfer};
 use crate::manifest::{Dtype, Role};
 use crate::memory::Block;
@@ -35,10 +36,13 @@ struct State {
     /// For each block that a run can write, where its rows go.
     writes: Vec<(Write, Vec<(CString, Value)>)>,
     _numbers: Vec<DeviceBlock>,
+    look: Look,
 }
 
 struct Place {
     binding: usize,
+    /// Of the look at its staged rows.
+    look: usize,
     /// No committed row was written since it was zeroed.
     is_clean: bool,
     caches: Vec<PlaceCache>,
@@ -54,9 +58,13 @@ struct PlaceCache {
 }
 
 impl DeviceRows {
-    /// Tried on one place, whose rows are zeroes afterwards. `program` is the graph of `carry_model`. The error is a sentence: the rows have
-    /// to lie elsewhere.
-    pub(super) fn new(layout: Arc<Layout>, home: Home, program: Program) -> Result<DeviceRows, String> {
+    /// Tried on one place, whose rows are zeroes afterwards. `open` makes a session of a graph there. The error is a sentence: the rows
+    /// have to lie elsewhere.
+    pub(super) fn new(
+        layout: Arc<Layout>,
+        home: Home,
+        open: impl Fn(&[u8]) -> Result<Program, String>,
+    ) -> Result<DeviceRows, String> {
         for cache in &layout.caches {
             if !cache.lead_len(1).is_multiple_of(WORD) {
                 return Err(format!("a row of {} is no whole number of 32-bit words", cache.name));
@@ -65,7 +73,8 @@ impl DeviceRows {
                 return Err(format!("{} has more rows than a device can number", cache.name));
             }
         }
-        let state = State { program, places: Vec::new(), offered: 1, writes: Vec::new(), _numbers: Vec::new() };
+        let (program, look) = (open(&carry_model(&layout))?, Look::new(&layout, home, &open)?);
+        let state = State { program, places: Vec::new(), offered: 1, writes: Vec::new(), _numbers: Vec::new(), look };
         let rows = DeviceRows { layout, home, state: Mutex::new(state) };
         rows.number()?;
         rows.add()?;
@@ -168,7 +177,10 @@ impl DeviceRows {
         let inputs: Vec<(CString, &Value)> = inputs.iter().map(|(name, value)| (name.clone(), value)).collect();
         // SAFETY: the place is kept as long as the program.
         let binding = unsafe { state.program.bind(&inputs, &outputs) }?;
-        let place = Place { binding, is_clean: true, caches };
+        let staged: Vec<*mut c_void> = caches.iter().map(|cache| cache.staged.address()).collect();
+        // SAFETY: as above.
+        let look = unsafe { state.look.bind(&self.layout, &staged) }?;
+        let place = Place { binding, look, is_clean: true, caches };
         self.clear(&place)?;
         state.places.push(place);
         Ok(())
@@ -191,15 +203,29 @@ impl DeviceRows {
         state.places.truncate(offered);
     }
 
+    /// Why the staged rows are not to be kept: they are not finite. They are zeroed then: a run may write fewer than the one before it.
+    /// Called by the place's only user.
+    pub(super) fn unfit(&self, place: usize) -> Result<Option<String>, String> {
+        let State { places, look, .. } = &mut *lock(&self.state);
+        let place = &places[place];
+        // SAFETY: the run that wrote the rows has ended, and the caller has the place alone.
+        if unsafe { look.is_finite(place.look) }? {
+            return Ok(None);
+        }
+        self.zero(place.caches.iter().map(|cache| &cache.staged_words))?;
+        Ok(Some("the rows for its memory are not finite".into()))
+    }
+
     fn clear(&self, place: &Place) -> Result<(), String> {
+        self.zero(place.caches.iter().flat_map(|cache| [&cache.committed_words, &cache.staged_words]))
+    }
+
+    fn zero<'a>(&self, words: impl Iterator<Item = &'a Value>) -> Result<(), String> {
         let most = self.layout.caches.iter().map(|cache| self.layout.place_bytes(cache)).map(|(one, two)| one.max(two));
         let zeroes: Block<u8> = Block::lazy(most.max().unwrap_or(0))?;
         let mut all = Vec::new();
-        for (cache, lie) in self.layout.caches.iter().zip(&place.caches) {
-            let (committed, staged) = self.layout.place_bytes(cache);
-            for (bytes, to) in [(committed, &lie.committed_words), (staged, &lie.staged_words)] {
-                all.push((self.words(Home::HOST, zeroes.address().cast(), &[bytes / WORD])?, to));
-            }
+        for to in words {
+            all.push((self.words(Home::HOST, zeroes.address().cast(), &[to.bytes() / WORD])?, to));
         }
         let pairs: Vec<(&Value, &Value)> = all.iter().map(|(from, to)| (from, *to)).collect();
         // SAFETY: the place is the caller's; the zeroes are only read.
@@ -284,12 +310,45 @@ impl DeviceRows {
         if given[..] != found[..] {
             return Err("it does not copy rows as it is told".into());
         }
-        self.renew(0)
+        self.renew(0)?;
+        self.prove_look()
+    }
+
+    /// Whether it finds one value that is not finite, the first or the last of each cache, and nothing where there is none.
+    fn prove_look(&self) -> Result<(), String> {
+        let staged = Kept { committed: 0, staged: 1 };
+        let mut given: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
+        let mut at = 0;
+        for cache in &self.layout.caches {
+            let (committed, bytes) = self.layout.place_bytes(cache);
+            let (first, last) = (at + committed, at + committed + bytes - cache.dtype.bytes());
+            at += committed + bytes;
+            for (value, bits) in not_finite(cache.dtype).into_iter().flat_map(|bits| [(first, bits), (last, bits)]) {
+                given[value..value + bits.len()].copy_from_slice(bits);
+                self.bring_back(0, staged, &given)?;
+                if self.unfit(0)?.is_none() {
+                    return Err("it does not tell that a row is not finite".into());
+                }
+                given[value..value + bits.len()].fill(0);
+            }
+        }
+        self.renew(0)?;
+        self.unfit(0)?.map_or(Ok(()), |_| Err("it tells of rows that are finite that they are not".into()))
+    }
+}
+
+/// Infinity and one that is not a number, of a type that has them.
+fn not_finite(dtype: Dtype) -> Vec<&'static [u8]> {
+    match dtype {
+        Dtype::F32 => vec![&[0, 0, 0x80, 0x7f], &[0, 0, 0xc0, 0xff]],
+        Dtype::F16 => vec![&[0, 0x7c], &[0, 0xfe]],
+        Dtype::Bf16 => vec![&[0x80, 0x7f], &[0xc0, 0xff]],
+        Dtype::I32 | Dtype::I64 | Dtype::U8 | Dtype::Bool => Vec::new(),
     }
 }
 
 /// The graph that carries rows out, for caches of this layout.
-pub(super) fn carry_model(layout: &Layout) -> Vec<u8> {
+fn carry_model(layout: &Layout) -> Vec<u8> {
     let leads: Vec<usize> = layout.caches.iter().map(|cache| cache.leads).collect();
     carry::carry(&leads)
 }

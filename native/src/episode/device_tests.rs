@@ -1,9 +1,10 @@
 //! Rows in the memory of a device, which the CPU's provider plays here: what a session has is what it has on the host, to the bit.
 
-use super::tests::{lying, run, seated};
+use super::tests::{lying, run, seated, stage};
 use super::*;
 use crate::graph::{Home as Memory, Opened, Program, Turns, Value, transfer};
 use crate::manifest::{Dtype, Role};
+use crate::onnx::{carry, finite, node, typed};
 use crate::runtime;
 use std::path::Path;
 
@@ -42,7 +43,7 @@ fn begun(episodes: &Episodes, slot: usize, value: f32) -> Pass {
         let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
         transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
     }
-    episodes.stage(slot, pass).unwrap();
+    stage(episodes, slot, pass).unwrap();
     pass
 }
 
@@ -86,7 +87,34 @@ fn an_episode_parked_between_every_two_steps_equals_one_that_never_was() {
     assert_eq!(shared.held().parked_bytes, 2 * 2 * 10 * 3 * 4);
 }
 
-/// Rows on a device are not looked at. One that is not finite is the trouble of its own session: the next one in that place finds zeroes.
+/// A block of a run that fails is not kept, and its values that are not finite are in no later run, a shorter one among them.
+#[test]
+fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let (mut here, far) = (seated(1, 0), there(1, 0));
+        run(&mut here, 0, 1.0, true);
+        run_there(&far, 0, 1.0, true);
+        assert!(far.take(0));
+        let place = far.begin(0).unwrap();
+        let pass = far.plan(0).unwrap();
+        let staged = (far.address("k", Role::Block).unwrap().of)(place);
+        for at in [0, 5, STAGED / 4 - 1] {
+            let mut given = [2.0; STAGED / 4];
+            given[at] = bad;
+            // SAFETY: the staged rows of the place that this run has.
+            unsafe {
+                let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
+                transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
+            }
+            assert_eq!(stage(&far, 0, pass), Err("the rows for its memory are not finite".into()), "{bad} at {at}");
+            assert_eq!(stage(&far, 0, pass), Ok(()), "they are zeroes then");
+        }
+        far.settle(0, false);
+        assert_eq!(far.look(0), here.look(0));
+    }
+}
+
+/// The next session in a place finds zeroes, whatever the one before it had there.
 #[test]
 fn a_session_finds_none_of_the_rows_of_another_one_that_had_its_place() {
     let far = there(1, 1);
@@ -149,12 +177,23 @@ fn rows_that_are_no_whole_words_and_graphs_that_are_refused_leave_the_memory_whe
     let refused = there(1, 0).lie_on(Memory::HOST, |_| Err("no kernel".into()));
     assert_eq!(refused, Err("no kernel".into()));
     // A device that moves nothing is found out before a session lies there.
-    let idle = |_: &[u8]| {
-        let names = crate::onnx::carry::names(0, 2);
-        let still = crate::onnx::node("still", "Identity", &[&names.committed], &[&names.kept]);
-        let [committed, staged, kept] = [names.committed, names.staged, names.kept].map(|name| (name, 6));
-        program(&crate::onnx::typed(&[committed, staged, (names.to, 7)], &[kept], &[still]))
-    };
-    let refused = there(1, 0).lie_on(Memory::HOST, idle).unwrap_err();
-    assert_eq!(refused, "it does not copy rows as it is told");
+    let names = carry::names(0, 2);
+    let still = node("still", "Identity", &[&names.committed], &[&names.kept]);
+    let [committed, staged, kept] = [names.committed, names.staged, names.kept].map(|name| (name, 6));
+    let idle = typed(&[committed, staged, (names.to, 7)], &[kept], &[still]);
+    // Nor one that finds nothing.
+    let finite::Names { values, sum } = finite::names(Dtype::F32).unwrap();
+    let nodes = [
+        node("shape", "Shape", &["f32_0"], &["shape"]),
+        node("zeroes", "ConstantOfShape", &["shape"], &["zeroes"]),
+        node("add", "ReduceSum", &["zeroes"], &[&sum]),
+    ];
+    let blind = typed(&[(format!("{values}0"), 1)], &[(sum, 1)], &nodes);
+    for (in_place_of, by, reason) in [
+        (carry::carry(&[2]), idle, "it does not copy rows as it is told"),
+        (finite::finite(&[Dtype::F32]), blind, "it does not tell that a row is not finite"),
+    ] {
+        let open = |model: &[u8]| program(if model == in_place_of { &by } else { model });
+        assert_eq!(there(1, 0).lie_on(Memory::HOST, open), Err(reason.into()));
+    }
 }

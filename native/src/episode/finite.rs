@@ -1,7 +1,6 @@
-//! On the host only rows that are finite are staged, and so committed. The masks of a graph hide rows of a memory by a weight of 0, and 0
-//! times a value that is not finite is not a number: one row that nobody may read would be in every row that is computed beside it. Rows
-//! on a device are not looked at, which would copy them: what is not finite there fails the later runs of its own session, and is zeroed
-//! before another session has the place (`Rows::renew`).
+//! Only rows that are finite are staged, and so committed. The masks of a graph hide rows of a memory by a weight of 0, and 0 times a
+//! value that is not finite is not a number: one row that nobody may read would be in every row that is computed beside it. Rows on a
+//! device are looked at there (`look.rs`).
 
 use super::layout::Write;
 use super::seats::Home;
@@ -13,16 +12,20 @@ use crate::sync::lock;
 const STRIDE: usize = 4096;
 
 impl Episodes {
-    /// Notes what the slot's run has written to its staged rows. The error is a sentence: a row of them is not finite, and is not to be
-    /// kept. Called by the replica's thread, which alone moves rows: nobody waits for the look at them.
-    pub fn stage(&self, slot: usize, pass: Pass) -> Result<(), String> {
+    /// Why what a run has staged in a place is not to be kept, None if it is. The error is a sentence: the device cannot tell. Called by
+    /// the replica's thread as a part of the run, which may wait for the device: others may end the run meanwhile, and nobody else moves
+    /// rows.
+    pub fn unfit(&self, place: usize, pass: Pass) -> Result<Option<String>, String> {
+        self.rows.unfit(place, pass.written)
+    }
+
+    /// Notes what the slot's run has written to its staged rows, which are fit to be kept.
+    pub fn stage(&self, slot: usize, pass: Pass) {
         let home = lock(&self.seats).slots[slot].home;
         if let Home::Place(place) = home {
             self.uses(place, 0);
-            self.rows.check_staged(place, pass.written)?;
         }
         lock(&self.seats).slots[slot].staged = Some(Write { from: pass.kept, frames: pass.written });
-        Ok(())
     }
 }
 

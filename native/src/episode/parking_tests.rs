@@ -1,6 +1,6 @@
 //! Parked sessions: nothing of them changes, whenever they leave their place and come back, and whoever drops them meanwhile.
 
-use super::tests::{begun, computed, run, seated};
+use super::tests::{begun, computed, run, seated, stage};
 use super::*;
 
 /// Bytes of so many latent frames in the memories of these tests.
@@ -212,7 +212,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
                     // SAFETY: the staged rows of the place that this thread has for its run.
                     unsafe { cache.staged.address().cast::<f32>().add(place * 24 + index).write(value) };
                 }
-                shared.stage(slot, pass).unwrap();
+                stage(&shared, slot, pass).unwrap();
                 told.send(slot).unwrap();
             }
         });

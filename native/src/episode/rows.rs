@@ -74,10 +74,13 @@ impl Rows {
         if role == Role::Memory { rows.committed.address() } else { rows.staged.address() }
     }
 
-    /// Whether the staged rows of so many latent frames are finite; the error names the first that are not. Called by the place's only
-    /// user. Rows on a device are not looked at: there a place is emptied before another session has it (`renew`).
-    pub(super) fn check_staged(&self, place: usize, frames: usize) -> Result<(), String> {
-        if self.device().is_some() { Ok(()) } else { self.host().check_staged(&self.layout, place, frames) }
+    /// Why the staged rows of so many latent frames are not to be kept: they are not finite. Called by the place's only user. A device
+    /// looks at all staged rows, those that were not written too, and does not tell which; the error is that of the device.
+    pub(super) fn unfit(&self, place: usize, frames: usize) -> Result<Option<String>, String> {
+        match self.device() {
+            Some(rows) => rows.unfit(place),
+            None => Ok(self.host().check_staged(&self.layout, place, frames).err()),
+        }
     }
 
     /// Sees to it that a place holds no rows of a session that had it, where these may not be finite. Called by its only user.

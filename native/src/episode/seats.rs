@@ -132,7 +132,8 @@ impl Seats {
         if self.arrive(slot, Home::Place(place)) {
             self.owners[place] = None;
             self.free.push(place);
-        } else {
+        } else if pending.is_some() {
+            // Otherwise its run may have been settled meanwhile, and have left a block of its own.
             self.slots[slot].pending = pending;
         }
     }

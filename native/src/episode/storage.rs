@@ -1,7 +1,7 @@
 //! Where the rows of a replica lie: in host memory, or in that of its device. It is decided anew for each device that a model is tried on,
 //! while all slots are empty.
 
-use super::device::{DeviceRows, carry_model};
+use super::device::DeviceRows;
 use super::{Episodes, PLACES_MAX};
 use crate::graph::{Home, Program};
 use crate::manifest::{Dtype, Role};
@@ -35,9 +35,8 @@ impl Episodes {
 
     /// Places all rows in the memory of `home`, one place so far. `open` makes a session of a graph there. The error is a sentence, and
     /// the rows lie where they did.
-    pub fn lie_on(&self, home: Home, open: impl FnOnce(&[u8]) -> Result<Program, String>) -> Result<(), String> {
-        let program = open(&carry_model(&self.rows.layout))?;
-        let rows = DeviceRows::new(self.rows.layout.clone(), home, program)?;
+    pub fn lie_on(&self, home: Home, open: impl Fn(&[u8]) -> Result<Program, String>) -> Result<(), String> {
+        let rows = DeviceRows::new(self.rows.layout.clone(), home, open)?;
         *lock(&self.refusal) = None;
         self.rows.lie_on(Arc::new(rows));
         Ok(())

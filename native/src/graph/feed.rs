@@ -32,6 +32,19 @@ struct Mirror {
     fixed: bool,
     /// The host has what the device has not.
     due: bool,
+    /// Bytes that the device has of a constant: a run of more observations has more of them.
+    written: usize,
+}
+
+impl Mirror {
+    fn is_due(&self, bytes: usize) -> bool {
+        self.due || self.fixed && self.written < bytes
+    }
+
+    fn sent(&mut self, bytes: usize) {
+        self.due = false;
+        self.written = self.written.max(bytes);
+    }
 }
 
 // SAFETY: the address in an origin is compared and never followed.
@@ -41,6 +54,11 @@ impl Mirrors {
     /// The host has new values in all that changes.
     pub fn renew(&mut self) {
         self.held.iter_mut().for_each(|mirror| mirror.due |= !mirror.fixed);
+    }
+
+    /// The device has nothing yet.
+    pub fn forget(&mut self) {
+        self.held.iter_mut().for_each(|mirror| (mirror.due, mirror.written) = (true, 0));
     }
 
     /// Bytes of the device's memory.
@@ -64,7 +82,7 @@ impl Mirrors {
         let at = match found {
             Some(at) => at,
             None => {
-                self.held.push(Mirror { origin, block: make()?, fixed, due: true });
+                self.held.push(Mirror { origin, block: make()?, fixed, due: true, written: 0 });
                 self.held.len() - 1
             }
         };
@@ -111,7 +129,7 @@ impl Input {
     fn is_due(&self, changed: Changed, mirrors: &Mirrors) -> bool {
         match (&self.way, changed) {
             (_, Changed::Step) => self.steps,
-            (Way::Written(pair), Changed::All) => mirrors.held[pair.mirror].due,
+            (Way::Written(pair), Changed::All) => mirrors.held[pair.mirror].is_due(pair.bytes),
             (_, Changed::All) => true,
         }
     }
@@ -183,7 +201,7 @@ impl Feed {
             match &mut input.way {
                 Way::Rehearsed(shadow) => shadow.renew(),
                 Way::Written(pair) => {
-                    mirrors.held[pair.mirror].due = false;
+                    mirrors.held[pair.mirror].sent(pair.bytes);
                     self.from.push(pair.host);
                     self.to.push(pair.device.cast_const());
                 }
@@ -214,7 +232,7 @@ impl Feed {
         copy(&self.from, &mut self.to)
     }
 
-    /// Bytes that a run copies to the device and from it, and what is on the device afterwards.
+    /// Bytes that a run copies to the device and from it. `mirrors` are as if it had been done.
     pub(super) fn bytes(&self, changed: Changed, mirrors: &mut Mirrors) -> (usize, usize) {
         let due = self.inputs.iter().filter(|input| input.is_due(changed, mirrors));
         let sent = due.map(|input| input.bytes).sum();
@@ -222,7 +240,7 @@ impl Feed {
             Way::Written(pair) => Some(pair),
             _ => None,
         });
-        written.chain(&self.outputs).for_each(|pair| mirrors.held[pair.mirror].due = false);
+        written.chain(&self.outputs).for_each(|pair| mirrors.held[pair.mirror].sent(pair.bytes));
         (sent, self.returned + self.outputs.iter().map(|pair| pair.bytes).sum::<usize>())
     }
 }

@@ -43,6 +43,11 @@ impl Value {
         Ok(value)
     }
 
+    /// Bytes of it.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// A tensor of so many bytes at `start`, in memory of which nothing is told but `info`. It waits for no turn.
     ///
     /// # Safety

@@ -2,7 +2,7 @@
 
 use super::Model;
 use super::place::{Unproved, Wanted};
-use crate::card::Card;
+use crate::card::{self, Card};
 use crate::cuda::stream::Stream;
 use crate::driver;
 use crate::engines;
@@ -131,6 +131,8 @@ impl Model {
     /// `together` replicas run there.
     fn site(&self, opening: &Opening<'_>, device: Device, together: usize, tally: &mut Tally) -> Result<Site, String> {
         let Opening { runtime, wanted, apart, .. } = *opening;
+        // The weights are copied by this thread.
+        card::relax_thread(device);
         if device == Device::Cpu && self.manifest.compute == Some(Dtype::Bf16) {
             return Err(
                 "its graphs compute in bf16, for which ONNX Runtime has no kernels on a CPU: f16 is computed there"
@@ -181,6 +183,7 @@ impl Model {
     ) -> Result<Graphs<Arc<Loaded>>, String> {
         let providers = self.providers(runtime, &wanted.gpu, *device)?.on_stream(stream);
         files.open(threads, whole.as_ref(), |graph, threads| {
+            card::relax_thread(*device);
             runtime.session(graph, threads, &providers, held).map(Arc::new)
         })
     }

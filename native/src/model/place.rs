@@ -8,7 +8,7 @@ use crate::devices::{Hardware, Works};
 use crate::fault::status_of;
 use crate::flow::{Files, Network, Way};
 use crate::graph::Copies;
-use crate::manifest::Wish;
+use crate::manifest::{Dtype, Wish};
 use crate::model::Host;
 use crate::parity::Vectors;
 use crate::provider::{self, GpuOptions};
@@ -141,7 +141,6 @@ impl Model {
                 refused.push(Refused { device: devices[0].name(), reason });
                 continue;
             }
-            runtime.forget_logged();
             match self.try_on(runtime, wanted, &devices, host) {
                 Ok((proved, room)) => {
                     let seated = self.seat(&devices, room)?;
@@ -150,7 +149,8 @@ impl Model {
                 Err(Unproved::Refused(replica, reason)) => {
                     let device = devices[replica];
                     // The CPU is what a bundle is made for: what it does not compute is not the device's fault.
-                    let otherwise = if device == Device::Cpu { Status::BadBundle } else { Status::Load };
+                    let is_for_it = device == Device::Cpu && self.manifest.compute != Some(Dtype::Bf16);
+                    let otherwise = if is_for_it { Status::BadBundle } else { Status::Load };
                     status = status_of(&reason, otherwise);
                     let hardware = host.devices.named(&device.name());
                     // Whichever run met it: other models there are told before they lose a chunk.
@@ -206,7 +206,7 @@ impl Model {
         let opening = Opening { runtime, wanted, apart: None, copied: &copied };
         let (opened, weights) = match self.networks(&opening, devices) {
             // A device may refuse a flow as one graph, which is many times as large, and take its step.
-            Err(Unproved::Refused(replica, reason)) if status_of(&reason, Status::Load) == Status::Load => {
+            Err(Unproved::Refused(replica, reason)) if status_of(&reason, Status::Load) != Status::DeviceLost => {
                 let apart = format!("{} does not open the flow as one graph: {reason}", names[replica]);
                 self.networks(&Opening { apart: Some(&apart), ..opening }, devices)?
             }

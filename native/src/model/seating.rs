@@ -109,7 +109,7 @@ impl Model {
         let on_host = self.episodes.iter().map(|one| &**one).filter(|one| !one.is_on_device()).count().max(1) as u64;
         let own = self.episodes.iter().zip(devices).filter(|(episodes, _)| placed(&&***episodes));
         let shares = own.map(|(_, &device)| {
-            let together = devices.iter().filter(|&&other| other == device).count() as u64;
+            let together = devices.iter().filter(|other| other.shares_memory_with(device)).count() as u64;
             let room = room::of(Some(device), there);
             let share = room.bytes() / together;
             (if there { share } else { share.min(room::host().bytes() / on_host) }, room)

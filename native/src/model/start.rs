@@ -44,9 +44,9 @@ impl Model {
             serves.push(serve);
         }
         drop(prove);
+        let mut unproved: Vec<usize> = (0..serves.len()).collect();
         let outcome = started.map_err(Unproved::Unstarted).and_then(|()| {
             let mut worst: Vec<f32> = Vec::new();
-            let mut unproved: Vec<usize> = (0..serves.len()).collect();
             while let Some(&first) = unproved.first() {
                 let (replica, proof) = match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
                     Ok(proof) => proof,
@@ -55,8 +55,8 @@ impl Model {
                         return Err(Unproved::Refused(first, "a replica ended during its first run".into()));
                     }
                 };
-                let sizes = proof.map_err(|reason| Unproved::Refused(replica, reason))?;
                 unproved.retain(|&other| other != replica);
+                let sizes = proof.map_err(|reason| Unproved::Refused(replica, reason))?;
                 worst.resize(sizes.len(), 0.0);
                 worst.iter_mut().zip(sizes).for_each(|(worst, size)| *worst = worst.max(size));
             }
@@ -72,6 +72,16 @@ impl Model {
             return outcome;
         }
         drop(serves);
+        // Of one that was refused the others may still be at their first runs, and one of these may never end.
+        let mut outcome = outcome;
+        while let (Some(&first), false) = (unproved.first(), matches!(outcome, Err(Unproved::Hangs(_)))) {
+            match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
+                Ok((replica, _)) => unproved.retain(|&other| other != replica),
+                Err(RecvTimeoutError::Timeout) => outcome = Err(Unproved::Hangs(first)),
+                // All have ended.
+                Err(RecvTimeoutError::Disconnected) => unproved.clear(),
+            }
+        }
         if matches!(outcome, Err(Unproved::Hangs(_))) {
             lock(&self.threads).clear();
             return outcome;

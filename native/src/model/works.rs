@@ -1,7 +1,9 @@
 //! A model as its devices see it (`devices.rs`).
 
 use super::{Lost, Model};
+use crate::card;
 use crate::devices::{Load, Works};
+use crate::runtime::Device;
 use std::sync::atomic::Ordering;
 
 impl Model {
@@ -11,6 +13,12 @@ impl Model {
             Some(hardware) if hardware.can_fail() => hardware.lose(&format!("device lost: {text}")),
             _ => self.lose(replica, format!("its device failed: {text}")),
         }
+    }
+
+    /// For the thread that gives back what the model has on its devices (`card::relax_thread`).
+    pub fn relax_thread(&self) {
+        let names = self.placement.get().map_or(&[][..], |placement| &placement.devices);
+        names.iter().filter_map(|name| Device::candidates(name)).flatten().for_each(card::relax_thread);
     }
 
     /// Whether a replica takes nothing more from the queue that it shares. One with a queue of its own ends what is there first.

@@ -120,6 +120,10 @@ impl Replica {
             runs.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
         }
         let (prefill, denoise) = (prefilled.duration_since(start), prefilled.elapsed());
+        // One at a time, in row 0. A device is asked: under the watch, and without a lock that a cancel waits for.
+        if let (true, Some((place, pass)), None) = (whole, own, &failed[0]) {
+            failed[0] = model.episodes[self.index].unfit(place, pass)?.map(|text| (Status::Model, text));
+        }
         // Behind the clock's reading: it asks for what has ended.
         Ok(whole.then(|| BatchTimes { prefill, denoise, device: network.device_times(pass.entry) }))
     }
@@ -231,7 +235,7 @@ impl Replica {
             // The block that the run has written may be kept.
             let gone = || (Status::Model, "the memory slot is gone".to_string());
             let pass = episodes.plan(*slot).ok_or_else(gone)?;
-            episodes.stage(*slot, pass).map_err(|text| (Status::Model, text))?;
+            episodes.stage(*slot, pass);
         }
         let clamped = match &mut self.network {
             Some(network) => {

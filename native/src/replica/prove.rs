@@ -61,7 +61,8 @@ impl Replica {
         network.read(pass.entry, place)?;
         network.denoise(place, |_| true)?;
         let difference = self.compare(vectors, index, 0)?;
-        episodes.stage(0, pass)?;
+        episodes.unfit(place, pass)?.map_or(Ok(()), Err)?;
+        episodes.stage(0, pass);
         Ok(difference)
     }
 

@@ -1,9 +1,8 @@
 //! Sessions whose work is in a stream of ours.
 
-use super::{Providers, Runtime};
+use super::{Providers, Runtime, logged};
 use crate::cuda::stream::Stream;
 use crate::provider::Provider;
-use crate::sync::lock;
 use ort::logging::LogLevel;
 use ort::session::builder::SessionBuilder;
 use std::sync::Arc;
@@ -24,13 +23,12 @@ impl Runtime {
     /// Options of a session that keeps the stream until it is closed. The session itself has to: memory that it has given out keeps it
     /// behind the end of its network. What `ort` closes behind a session is its logger alone, so this one has the stream; it does what
     /// that of the process does.
-    pub(super) fn keeping(&self, stream: Option<&Arc<Stream>>, builder: SessionBuilder) -> ort::Result<SessionBuilder> {
+    pub(super) fn keeping(stream: Option<&Arc<Stream>>, builder: SessionBuilder) -> ort::Result<SessionBuilder> {
         let Some(stream) = stream.cloned() else { return Ok(builder) };
-        let logged = self.logged.clone();
         let log = move |level: LogLevel, _: &str, _: &str, _: &str, message: &str| {
             let _kept = &stream;
             if matches!(level, LogLevel::Error | LogLevel::Fatal) {
-                *lock(&logged) = message.into();
+                logged::keep(message);
             }
         };
         Ok(builder.with_logger(Arc::new(log))?.with_log_level(LogLevel::Error)?)

@@ -8,7 +8,6 @@ use crate::provider::{self, GpuOptions};
 impl Runtime {
     /// Why nothing runs on the device; None if it does.
     pub fn refusal(&self, device: Device) -> Option<String> {
-        self.forget_logged();
         self.alone(device, &onnx::one_relu()).err()
     }
 

@@ -19,9 +19,9 @@ impl Runtime {
         static REGISTERED: OnceLock<()> = OnceLock::new();
         REGISTERED.get_or_init(|| {
             let file = self.folder.join(LIBRARY);
-            if file.exists() && self.environment.register_ep_library(NAME, file).is_err() {
-                // It is told by what is copied otherwise, not by the next refusal.
-                self.forget_logged();
+            if file.exists() {
+                // A failure is told by what is copied otherwise.
+                let _ = self.environment.register_ep_library(NAME, file);
             }
         });
     }

@@ -1,6 +1,6 @@
 //! Options of a session whose graph keeps its weights in mapped files.
 
-use super::Providers;
+use super::{Providers, logged};
 use crate::cuda::stream::Stream;
 use crate::memory;
 use crate::sync::lock;
@@ -31,21 +31,16 @@ pub(super) fn frugal(builder: SessionBuilder) -> ort::Result<SessionBuilder> {
 pub(super) struct Refused(Arc<Mutex<Vec<String>>>);
 
 impl Refused {
-    /// Lets a session tell of them. Its errors go to `errors`, as those of all sessions do. A session has one logger: this one keeps the
+    /// Lets a session tell of them. Its errors are kept as those of all sessions are. A session has one logger: this one keeps the
     /// stream in place of that of `keeping`.
-    pub(super) fn told_by(
-        &self,
-        builder: SessionBuilder,
-        errors: &Arc<Mutex<String>>,
-        stream: Option<Arc<Stream>>,
-    ) -> ort::Result<SessionBuilder> {
+    pub(super) fn told_by(&self, builder: SessionBuilder, stream: Option<Arc<Stream>>) -> ort::Result<SessionBuilder> {
         // Of a session that was tried before, with other options.
         lock(&self.0).clear();
-        let (names, errors) = (self.0.clone(), errors.clone());
+        let names = self.0.clone();
         let log = move |level, _category: &str, _id: &str, _place: &str, message: &str| {
             let _kept = &stream;
             match level {
-                LogLevel::Error | LogLevel::Fatal => *lock(&errors) = message.into(),
+                LogLevel::Error | LogLevel::Fatal => logged::keep(message),
                 _ => lock(&names).extend(refused(message).map(String::from)),
             }
         };
