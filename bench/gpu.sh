@@ -89,10 +89,7 @@ say() {
 
 # run COMMAND…: its output goes to the log; false where it fails, and in a dry run nothing but the command is printed.
 run() {
-  if [ -n "$dry" ]; then
-    printf '  %s\n' "$*"
-    return
-  fi
+  [ -z "$dry" ] || { printf '  %s\n' "$*" && return; }
   echo "+ $*" >>"$log"
   "$@" >"$last" 2>&1
   local code=$?
@@ -121,10 +118,7 @@ figure() {
 # judge STEP what FILE part batch figure most: the figure against the most that is asked for.
 judge() {
   local name=$1 what=$2 most=$7 value
-  if [ -n "$dry" ]; then
-    echo "  (then: $what at most $most)"
-    return
-  fi
+  [ -z "$dry" ] || { echo "  (then: $what at most $most)" && return; }
   value=$(figure "$3" "$4" "$5" "$6" 2>/dev/null)
   if [ -z "$value" ] && [ "$4" = host ]; then
     say SKIP "$name" "$what: not measured, the stations are timed by the host's clock; asked: at most $most"
@@ -148,10 +142,7 @@ needs_nvidia() {
 }
 
 setup() {
-  if [ "${program[0]}" != node_modules/.bin/bun ]; then
-    say SKIP setup "the program is ${program[0]}"
-    return
-  fi
+  [ "${program[0]}" = node_modules/.bin/bun ] || { say SKIP setup "the program is ${program[0]}" && return; }
   # The CUDA compiler of PyPI, where no other is: the kernels of native/cuda are built with it.
   if [ -n "$nvidia" ] && ! command -v nvcc >/dev/null; then run node src/setup/cuda-compiler.mjs install || true; fi
   step setup "packages, native library, bundles" npm run setup
@@ -187,21 +178,18 @@ kernel_test() {
 kernel_words() { [ -z "$nvidia" ] || printf 'gpu:%s/dist/gpu/kernels.fatbin' "$PWD"; }
 
 kernels() {
-  local test words
-  words=$(kernel_words)
+  local words command
+  words=$(kernel_words) command=("$(kernel_test)")
   if [ -n "$nvidia" ] && [ -z "$dry" ] && [ ! -f dist/gpu/kernels.fatbin ]; then
-    say FAIL kernels "no dist/gpu/kernels.fatbin: setup makes it where nvcc is"
-    return
+    say FAIL kernels "no dist/gpu/kernels.fatbin: setup makes it where nvcc is" && return
   fi
   if command -v cargo >/dev/null; then
-    # shellcheck disable=SC2086 # no word on a CPU
-    step kernels "native/cuda against the engine's own code" cargo test --manifest-path native/Cargo.toml --release --locked --test kernels -- $words || return
-  else
-    test=$(kernel_test)
-    [ -n "$test" ] || { say SKIP kernels "no cargo, and no test that was carried along" && return; }
-    # shellcheck disable=SC2086
-    step kernels "native/cuda against the engine's own code" "$test" $words || return
+    command=(cargo test --manifest-path native/Cargo.toml --release --locked --test kernels --)
+  elif [ -z "${command[0]}" ]; then
+    say SKIP kernels "no cargo, and no test that was carried along" && return
   fi
+  # shellcheck disable=SC2086 # no word on a CPU
+  step kernels "native/cuda against the engine's own code" "${command[@]}" $words || return
   if [ -z "$dry" ] && grep -q ' [1-9][0-9]* ignored' "$last"; then say FAIL kernels "some were skipped: $(why)"; fi
 }
 
@@ -210,8 +198,7 @@ sanitizer() {
   local test tool
   test=$(kernel_test)
   if ! command -v compute-sanitizer >/dev/null && [ -z "$dry" ]; then
-    say SKIP sanitizer "compute-sanitizer is not on the PATH"
-    return
+    say SKIP sanitizer "no compute-sanitizer on the PATH: cuda-sanitizer-MAJOR-MINOR of NVIDIA's apt repository brings it" && return
   fi
   if [ -z "$test$dry" ]; then say SKIP sanitizer "no test of the kernels is built" && return; fi
   for tool in memcheck racecheck initcheck synccheck; do
@@ -271,18 +258,24 @@ tensorrt() {
   needs_nvidia tensorrt && for bundle in dist/models/*/; do verify tensorrt "${bundle%/}" "tensorrt:$number"; done
 }
 
+# The bound on rows in the manifest of a bundle.
+tolerance() {
+  if [ -n "$dry" ]; then echo "TOLERANCE($1)"; else sed -n 's/.*"tolerance": *\([0-9.e-]*\).*/\1/p' "$1/manifest.json" | head -n 1; fi
+}
+
 # Half precision: bundles that compute so on the device, and what TensorRT makes of f32. f16 is held to what is asked for; rounding to
-# bf16 after every operator alone moves rows by more, so bf16 is held to the tolerance in its own manifest, and the difference is told.
+# bf16 after every operator alone moves rows by more, so bf16 is held to the tolerance of the model's bf16 bundle, by TensorRT too.
 half() {
-  local model kind
+  local model name
   for model in models/*/; do
-    built f16 "$model" "$work/$(basename "$model")-f16" half && verify half "$work/$(basename "$model")-f16" "$device" --within "$ASKED_HALF"
-    built bf16 "$model" "$work/$(basename "$model")-bf16" half && verify half "$work/$(basename "$model")-bf16" "$device"
+    name=$(basename "$model")
+    built f16 "$model" "$work/$name-f16" half && verify half "$work/$name-f16" "$device" --within "$ASKED_HALF"
+    [ -z "$nvidia" ] || verify half "dist/models/$name" "tensorrt:$number" --gpu precision=f16 --within "$ASKED_HALF"
+    built bf16 "$model" "$work/$name-bf16" half || continue
+    verify half "$work/$name-bf16" "$device"
+    [ -z "$nvidia" ] || verify half "dist/models/$name" "tensorrt:$number" --gpu precision=bf16 --within "$(tolerance "$work/$name-bf16")"
   done
-  needs_nvidia half || return
-  for bundle in dist/models/*/; do
-    for kind in bf16 f16; do verify half "${bundle%/}" "tensorrt:$number" --gpu "precision=$kind" --within "$ASKED_HALF"; done
-  done
+  needs_nvidia half
 }
 
 # built KIND MODEL OUT STEP: builds the bundle that computes in KIND unless it is there; SKIP where the model has no vectors of it.
@@ -318,15 +311,18 @@ measure() {
 }
 
 bench() {
-  local name=bench-$1 file="$out/$tag-$1-${device//:/-}.csv" keys=""
+  local name=bench-$1 file="$out/$tag-$1-${device//:/-}.csv" keys="" frames_when
   [ -z "$nvidia" ] || keys=cuda_graph=true
   built "$1" "$full" "$work/$tag-$1" "$name" || return
   # Without a captured graph, or a stream of ours for the device's times, the other figures are still worth their time.
   [ -n "$keys" ] && ! captured "$work/$tag-$1" && keys=""
   [ -n "$nvidia" ] && timed "$work/$tag-$1" "$keys" && keys=${keys:+$keys,}user_stream=true
   measure "$name" "$work/$tag-$1" "$tag-$1" "$keys" || return
-  judge "$name" "socket p50 in ms" "$file" "socket frames before" 1 p50_ms $ASKED_P50_MS
-  judge "$name" "socket p99 in ms" "$file" "socket frames before" 1 p99_ms $ASKED_P99_MS
+  # With it: decoding is in the time. Before: frames went ahead, as cameras send them.
+  for frames_when in "with it" before; do
+    judge "$name" "socket p50 in ms, frames $frames_when" "$file" "socket frames $frames_when" 1 p50_ms $ASKED_P50_MS
+    judge "$name" "socket p99 in ms, frames $frames_when" "$file" "socket frames $frames_when" 1 p99_ms $ASKED_P99_MS
+  done
   judge "$name" "batch 8 in ms" "$file" model 8 p50_ms $ASKED_BATCH8_MS
   judge "$name" "allocations a chunk" "$file" model 1 allocations_per_chunk 0
   # From device times, if there are any. What the device waits for inside a run counts as its own; with a captured graph that is one launch.
