@@ -55,10 +55,11 @@ export function gpuReport(from: Origin, measurements: readonly GpuMeasurement[])
 }
 
 function jsonOf(one: GpuMeasurement): object {
-  const { model, device, robots, reference, weights, gpu, refused, card, roofCard, unknown, sessions, socket, torch } =
-    one;
+  const { model, device, robots, reference, weights, gpu, refused, card, roofCard, unknown } = one;
+  const { parity, sessions, socket, torch } = one;
   return {
     ...{ model, device, robots, reference, weights, gpu, refused, card, roof_card: roofCard, unknown },
+    parity: parity ?? null,
     figures: figures
       .figuresOf(one)
       .map((figure) => ({ ...figure, value: Number.isFinite(figure.value) ? figure.value : null })),
@@ -136,6 +137,17 @@ function powerNote({ card, batches }: GpuMeasurement): string {
 /** How the steps of a flow were run. */
 const FLOWS = { steps: "one by one", whole: "in one graph", captured: "in one captured graph" } as const;
 
+/** By how much rows were off, and by how much they could be. */
+function parityWords({ parity }: GpuMeasurement): string {
+  if (parity === undefined) return "nobody has computed its rows, so nothing tells whether they are right";
+  const { differences, bound, tolerance } = parity;
+  const most = Math.max(...differences);
+  const differ = `rows differ by at most ${most.toExponential(1)}, bound ${bound.toExponential(1)}`;
+  if (bound === tolerance) return differ;
+  const own = `--within, in place of the bundle's ${tolerance.toExponential(1)}`;
+  return `${differ} (${own}${most > tolerance ? ", with which no service loads it here" : ""})`;
+}
+
 function factsOf(one: GpuMeasurement): string {
   const { weights, steps, flow, loadMs, deviceBytes, copies, deviceWeights, driver, gpu, refused } = one;
   const device =
@@ -153,7 +165,7 @@ function factsOf(one: GpuMeasurement): string {
     driver === undefined
       ? ""
       : `, ${kilobytes(driver.registeredBytes)} of the host's registered${driver.unregistered === undefined ? "" : ` and no more: ${driver.unregistered}`}`;
-  return `${weights} weights, ${steps} steps ${FLOWS[flow]}, loaded and proved in ${(loadMs / 1000).toFixed(1)} s; ${kept}${device}, ${copied}${direct}; ${options}.${others}`;
+  return `${weights} weights, ${steps} steps ${FLOWS[flow]}, loaded and computed in ${(loadMs / 1000).toFixed(1)} s; ${parityWords(one)}; ${kept}${device}, ${copied}${direct}; ${options}.${others}`;
 }
 
 function kilobytes(bytes: number): string {

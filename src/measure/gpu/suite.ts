@@ -11,6 +11,7 @@ import { availableParallelism } from "node:os";
 import { decodeModel } from "../../bundle/onnx-schema.ts";
 import { imageTokens } from "../../bundle/pictures.ts";
 import { installedBundles, readBundle } from "../../bundle/read.ts";
+import { withTolerance } from "../../bundle/tolerance.ts";
 import { graphWork } from "../../bundle/workload/count.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import { type Bundle, type Engine, LOAD_MS_MAX, type LoadOptions, type Model } from "../../engine/engine.ts";
@@ -43,6 +44,8 @@ export interface GpuPlan {
   /** Sessions at once, at most. */
   readonly slotsMax: number;
   readonly gpu: GpuSettings;
+  /** Rows may differ by this, in their units, in place of a bundle's own tolerance. */
+  readonly within?: number | undefined;
   /** A Python with torch. */
   readonly torch?: string | undefined;
   readonly progress?: (line: string) => Promise<void>;
@@ -55,6 +58,15 @@ export interface Batch extends Rounds {
   readonly roof: { readonly prefill: Roof; readonly denoise: Roof };
 }
 
+interface ParityFigures {
+  /** Of each parity vector, in the units of the rows. */
+  readonly differences: readonly number[];
+  /** By which they could differ here. */
+  readonly bound: number;
+  /** The bundle's own bound, which every service holds it to. */
+  readonly tolerance: number;
+}
+
 export interface GpuMeasurement extends Measurement {
   readonly weights: string;
   readonly steps: number;
@@ -62,6 +74,8 @@ export interface GpuMeasurement extends Measurement {
   /** How the steps were run. */
   readonly flow: Model["flow"];
   readonly loadMs: number;
+  /** undefined: nobody has computed its rows. */
+  readonly parity: ParityFigures | undefined;
   readonly deviceBytes: number;
   readonly copies: Model["copies"];
   /** What it has of an NVIDIA driver. */
@@ -129,7 +143,7 @@ async function withoutService(
   // The engine's callback does not keep the process alive while a model loads; a timer does.
   const release = systemClock.after(LOAD_MS_MAX, () => undefined);
   try {
-    const bundle = sized(given, plan.batchMax);
+    const bundle = withTolerance(sized(given, plan.batchMax), plan.within);
     const options = optionsOf(bundle, device, plan.gpu);
     const before = systemClock.monotonicMs();
     const model = await engine.load(options);
@@ -141,6 +155,7 @@ async function withoutService(
     const roofCard = name === undefined ? undefined : cardOf(name);
     const work = await worksOf(bundle, textTokens(model, present(episode[0], "an observation of the bundle")));
     const batches = await batchesOf({ plan, engine, model, episode, number, work, roofCard });
+    const parity = parityOf(given, bundle, model);
     const { refused, deviceBytes, copies, flow, card: driver, deviceWeights } = model;
     await model.unload();
     if (batches instanceof Problem) return batches;
@@ -155,6 +170,7 @@ async function withoutService(
         flow,
         refused,
         loadMs,
+        parity,
         deviceBytes,
         copies,
         driver,
@@ -168,6 +184,11 @@ async function withoutService(
     release();
     await engine.close();
   }
+}
+
+function parityOf({ manifest }: Bundle, held: Bundle, { parity }: Model): ParityFigures | undefined {
+  if (manifest.parity.unproved) return undefined;
+  return { differences: parity, bound: held.manifest.parity.tolerance, tolerance: manifest.parity.tolerance };
 }
 
 function optionsOf(bundle: Bundle, device: string, gpu: GpuSettings): LoadOptions {
@@ -244,7 +265,7 @@ async function sessionFigures(plan: GpuPlan, engine: Engine, options: LoadOption
 async function overSocket(plan: GpuPlan, bundle: Bundle, device: string, episode: readonly Observed[]) {
   if (bundle.manifest.parity.unproved) return "not served: nobody has computed its rows";
   await plan.progress?.(`measuring: ${bundle.manifest.id}, over a socket`);
-  const figures = await socketFigures(bundle, device, plan.gpu, episode, plan.chunks);
+  const figures = await socketFigures(bundle, { device, gpu: plan.gpu, within: plan.within }, episode, plan.chunks);
   return figures instanceof Problem ? figures.message : figures;
 }
 

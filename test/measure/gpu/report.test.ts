@@ -31,6 +31,7 @@ const measurement: GpuMeasurement = {
     refused: [],
     loadMs: 9000,
   },
+  parity: { differences: [3e-4, 0.07], bound: 0.2, tolerance: 0.05 },
   ...{ deviceBytes: 5e7, copies: { toDevice: 1_800_000, fromDevice: 12_800 }, gpu: gpuOptions({ cuda_graph: true }) },
   driver: { registeredBytes: 2_000_000, unregistered: undefined, timed: false, untimed: undefined },
   deviceWeights: { sharedBytes: 6.7e9, copiedBytes: 0, ownBytes: 0, reason: undefined },
@@ -62,7 +63,8 @@ test("every figure is there with its unit, and so is what it is compared with", 
     "abc1234",
     "a/b on cuda:0, marked reference (random weights",
     /cuda_graph\strue/,
-    "1800 kB to it and 13 kB back a chunk",
+    /rows\sdiffer\sby\sat\smost\s7\.0e-2,\sbound\s2\.0e-1\s\(--within,\sin\splace\sof\sthe\sbundle's\s5\.0e-2,\swith\swhich\sno\sservice/,
+    /1800 kB to it and 13 kB\sback a chunk/,
     "6700.0 MB of weights on the device once for all sessions",
     /^prefill +8\.000 +8\.000 +64\.00 +64\.00$/m,
     /^1 +denoise +5000 +6000 +500 +600 +5\.000 +50\.0 % +memory$/m,
@@ -118,6 +120,8 @@ test("JSON and CSV have each figure once, by part and size of the batch", () => 
   const { json, csv } = gpuReport(from, [measurement]);
   const [one] = (JSON.parse(JSON.stringify(json)) as { measurements: { figures: object[] }[] }).measurements;
   expect(one?.figures).toContainEqual({ part: "socket frames with it", batch: 1, figure: "p99_ms", value: 21 });
+  expect(one?.figures).toContainEqual({ part: "parity", batch: 1, figure: "difference_max", value: 0.07 });
+  expect(one?.figures).toContainEqual({ part: "parity", batch: 1, figure: "tolerance", value: 0.05 });
   expect(one?.figures).toContainEqual({ part: "denoise", batch: 8, figure: "achieved", value: 0.5 });
   const names = one?.figures.map((figure) => JSON.stringify({ ...figure, value: 0 })) ?? [];
   expect(new Set(names).size).toBe(names.length);
@@ -153,6 +157,11 @@ test("what was not measured is said, not left out", () => {
     expect(text).toContain(part);
     expect(html).toContain(part);
   }
+  const unproved = gpuReport(from, [{ ...measurement, parity: undefined }]);
+  expect(unproved.text).toMatch(/nobody\shas\scomputed\sits\srows/);
+  expect(unproved.csv).not.toContain(",parity,");
+  const held = { differences: [3e-4], bound: 0.05, tolerance: 0.05 };
+  expect(gpuReport(from, [{ ...measurement, parity: held }]).text).toMatch(/3\.0e-4,\sbound\s5\.0e-2;/);
   const unknown = gpuReport(from, [{ ...measurement, unknown: ["Mystery"] }]).text;
   expect(unknown).toContain("No roofline: it does not know the work of Mystery.");
 });

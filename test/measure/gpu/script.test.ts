@@ -1,7 +1,7 @@
 /** `bench/gpu.sh` is for hosts that no test has: here its commands are printed, and its logic runs on the CPU with small models. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { childEnvironment, testRequirement } from "../../../src/config/environment.ts";
@@ -49,7 +49,11 @@ describe("bench/gpu.sh", () => {
       "--device tensorrt:0 --gpu precision=f16 --within 0.01",
       /--device tensorrt:0 --gpu precision=bf16 --within TOLERANCE\(\S+rho-yam-bf16\)/,
       /bundle build bench\/models\/pi0\.5 --compute bf16 --out \S+/,
-      /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 --chunks 200 --gpu cuda_graph=true,user_stream=true/,
+      /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 --chunks 200 --within 0\.2 --gpu cuda_graph=true,user_stream=true/,
+      /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --within 0\.2\n/,
+      /bench gpu --device cuda:0 --models \S+pi0\.5-f16 --chunks 200 --gpu/,
+      /bench gpu --device cuda:0 --models \S+gr00t-n1\.7 --chunks 200 --csv/,
+      /largest difference of rows at most TOLERANCE\(\S+pi0\.5-bf16\)/,
       "socket p50 in ms, frames with it at most 20",
       "socket p99 in ms, frames with it at most 22",
       "socket p50 in ms, frames before at most 20",
@@ -93,7 +97,7 @@ describe("bench/gpu.sh", () => {
     expect(good.said).toMatch(/^PASS parity +rho-yam on cpu: rows differ by \d\.\de-\d$/m);
     expect(good.said).toMatch(/^SKIP nvjpeg +cpu is no NVIDIA device$/m);
     // The report, then what is asked of the full size on a GPU alone.
-    expect(verdicts(good.said, "bench-f16")).toEqual(["PASS", ...Array(7).fill("SKIP")]);
+    expect(verdicts(good.said, "bench-f16")).toEqual(["PASS", ...Array(8).fill("SKIP")]);
     expect(good.said).toMatch(/^SKIP graph +cpu is no NVIDIA device$/m);
     expect(existsSync(join(out, "pi0.5-yam-f16-cpu.html"))).toBe(true);
     const bad = await run({}, "--device", "cuda:0", ...words, "nvjpeg", "parity", "sanitizer", "bench-bf16");
@@ -134,6 +138,12 @@ describe("bench/gpu.sh", () => {
     expect(await judged("host work a chunk")).toEqual(["PASS bench-bf16 host work a chunk in ms is 0.21, at most 0.3"]);
     await writeFile(report, lines("a,cuda:0,1,host,1,p50_ms,0.31\n"));
     expect(await judged("host work a chunk")).toEqual(["FAIL bench-bf16 host work a chunk in ms is 0.31, at most 0.3"]);
+    // What is measured up to a wider bound is held to the bundle's own.
+    await mkdir(join(folder, "work/pi0.5-bf16"), { recursive: true });
+    await writeFile(join(folder, "work/pi0.5-bf16/manifest.json"), '{\n  "parity": { "tolerance": 0.05 }\n}\n');
+    await writeFile(report, lines("a,cuda:0,1,parity,1,difference_max,0.07\n"));
+    const differs = "FAIL bench-bf16 largest difference of rows is 0.07, at most 0.05";
+    expect(await judged("largest difference")).toEqual([differs]);
     // Decoding is in the time of frames that come with their observation.
     const socket = (when: string, p50: number, p99: number) =>
       `a,cuda:0,1,socket frames ${when},1,p50_ms,${p50}\na,cuda:0,1,socket frames ${when},1,p99_ms,${p99}\n`;
