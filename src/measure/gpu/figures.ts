@@ -101,6 +101,10 @@ export function figuresOf(one: GpuMeasurement): Figure[] {
     all.push({ part: `${count} sessions`, batch: 1, figure: "memory_bytes", value: memoryBytes });
     all.push({ part: `${count} sessions`, batch: 1, figure: "chunk_p50_ms", value: chunkMs });
   }
+  const limit = { fit: sessions.counts.at(-1)?.sessions, refused: sessions.refused };
+  for (const [figure, value] of Object.entries(limit)) {
+    if (value !== undefined) all.push({ part: "sessions", batch: 1, figure, value });
+  }
   if (typeof socket !== "string") {
     for (const [part, summary] of Object.entries(socket)) {
       for (const name of ["p50", "p99"] as const)

@@ -64,6 +64,7 @@ function jsonOf(one: GpuMeasurement): object {
       .figuresOf(one)
       .map((figure) => ({ ...figure, value: Number.isFinite(figure.value) ? figure.value : null })),
     sessions_end: sessions.end,
+    sessions_refused: sessions.refused ?? null,
     ...(typeof socket === "string" && { socket }),
     torch: typeof torch === "string" ? torch : { version: torch.version, how: torch.how, weights: torch.weights },
   };
@@ -94,7 +95,7 @@ function partsOf(one: GpuMeasurement): Part[] {
     {
       heading: "Sessions",
       rows: sessions.counts.length > 0 ? figures.sessionRows(one) : [],
-      note: sessions.counts.length > 0 ? `There were no more: ${sessions.end}.` : `None: ${sessions.end}.`,
+      note: sessionNote(one),
     },
     { heading: "Over a socket", rows: figures.socketRows(one), note: typeof socket === "string" ? socket : undefined },
     {
@@ -106,6 +107,12 @@ function partsOf(one: GpuMeasurement): Part[] {
           : `torch ${torch.version}, ${torch.how}; ${(torch.weights / 1e6).toPrecision(4)} million weights. Its times are those of CUDA events, without the copies of inputs that are in ours, and were taken after ours.`,
     },
   ];
+}
+
+function sessionNote({ sessions: { counts, refused, end } }: GpuMeasurement): string {
+  const fit = counts.at(-1)?.sessions;
+  if (fit === undefined) return `None: ${end}.`;
+  return refused === undefined ? `There were no more: ${end}.` : `${fit} fit, ${refused} did not: ${end}.`;
 }
 
 /** Why an NVIDIA GPU has no times of its own. */

@@ -26,7 +26,7 @@ import { type Card, cardOf } from "./cards.ts";
 import { type Observed, observationsOf } from "./observations.ts";
 import { computedBy, type Roof, roofOf } from "./roofline.ts";
 import { batchRounds, episodeRounds, type Rounds } from "./rounds.ts";
-import { type Sessions, sessionsOf } from "./sessions.ts";
+import { type SessionFigures, sessionsOf } from "./sessions.ts";
 import { type CardState, cardNumber, cardState, type Drawn, sampling } from "./smi.ts";
 import { type SocketFigures, socketFigures } from "./socket.ts";
 import { type TorchFigures, torchFigures } from "./torch.ts";
@@ -89,7 +89,7 @@ export interface GpuMeasurement extends Measurement {
   /** Milliseconds that the rows of a chunk play. */
   readonly chunkPlaysMs: number;
   readonly batches: readonly Batch[];
-  readonly sessions: { readonly counts: readonly Sessions[]; readonly end: string };
+  readonly sessions: SessionFigures;
   /** A text says why there is none. */
   readonly socket: SocketFigures | string;
   readonly torch: TorchFigures | string;
@@ -257,7 +257,9 @@ async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
 }
 
 async function sessionFigures(plan: GpuPlan, engine: Engine, options: LoadOptions, episode: readonly Observed[]) {
-  if (options.bundle.manifest.memory === null) return { counts: [], end: "it keeps nothing between observations" };
+  if (options.bundle.manifest.memory === null) {
+    return { counts: [], refused: undefined, end: "it keeps nothing between observations" };
+  }
   await plan.progress?.(`measuring: ${options.bundle.manifest.id}, sessions beside each other`);
   return await sessionsOf(engine, options, episode, plan.slotsMax);
 }

@@ -46,7 +46,8 @@ const measurement: GpuMeasurement = {
   ...{ roofCard: cardOf("NVIDIA H200"), unknown: [], chunkPlaysMs: 1000, batches: [batch(1), batch(8)] },
   sessions: {
     counts: [{ sessions: 4, memoryBytes: 4 * 2 ** 20, chunkMs: 30 }],
-    end: "8 sessions were refused: out of memory",
+    refused: 5,
+    end: "5 sessions: refused, out of memory",
   },
   socket: { together: summary([19, 20, 21]), framesBefore: summary([18, 18.5, 19]) },
   torch: {
@@ -72,7 +73,7 @@ test("every figure is there with its unit, and so is what it is compared with", 
     "Against the card H200: 4800 GB/s",
     // 1 / 20 ms, each playing a second, at 500 W.
     /^1 +50 +50 +0\.00 +500 +10 +8\.00$/m,
-    "There were no more: 8 sessions were refused",
+    "4 fit, 5 did not: 5 sessions: refused, out of memory.",
     /^frames with it +20\.00 +21\.00 +21\.00$/m,
     // 18 ms against 20.
     /^1 +9\.000 +11\.00 +0\.90$/m,
@@ -122,6 +123,8 @@ test("JSON and CSV have each figure once, by part and size of the batch", () => 
   expect(one?.figures).toContainEqual({ part: "socket frames with it", batch: 1, figure: "p99_ms", value: 21 });
   expect(one?.figures).toContainEqual({ part: "parity", batch: 1, figure: "difference_max", value: 0.07 });
   expect(one?.figures).toContainEqual({ part: "parity", batch: 1, figure: "tolerance", value: 0.05 });
+  expect(one?.figures).toContainEqual({ part: "sessions", batch: 1, figure: "fit", value: 4 });
+  expect(one?.figures).toContainEqual({ part: "sessions", batch: 1, figure: "refused", value: 5 });
   expect(one?.figures).toContainEqual({ part: "denoise", batch: 8, figure: "achieved", value: 0.5 });
   const names = one?.figures.map((figure) => JSON.stringify({ ...figure, value: 0 })) ?? [];
   expect(new Set(names).size).toBe(names.length);
@@ -143,7 +146,7 @@ test("what was not measured is said, not left out", () => {
       { ...batch(1), drawn: undefined },
       { ...batch(2), rounds: [], batch: 1 },
     ],
-    sessions: { counts: [], end: "it keeps nothing between observations" },
+    sessions: { counts: [], refused: undefined, end: "it keeps nothing between observations" },
   };
   const { text, html } = gpuReport(from, [lacking]);
   for (const part of [
