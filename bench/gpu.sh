@@ -55,6 +55,8 @@ done
 nvidia=""
 [[ $device =~ ^(cuda|tensorrt):[0-9]+$ ]] && nvidia=yes
 number=${device##*:}
+# CUDA then numbers cards as nvidia-smi does, so that power and memory are of the card that is measured.
+export CUDA_DEVICE_ORDER=${CUDA_DEVICE_ORDER:-PCI_BUS_ID}
 if [ -n "${TENDON:-}" ]; then
   program=("$TENDON")
 elif [ -x node_modules/.bin/bun ] || [ ! -x dist/tendon ]; then
@@ -71,8 +73,9 @@ fi
 log=$work/log.txt last=$work/last.txt
 
 card() {
-  local said=""
-  [ -z "$nvidia" ] || said=$(nvidia-smi --id="$number" --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+  local said="" visible
+  IFS=, read -ra visible <<<"${CUDA_VISIBLE_DEVICES:-}"
+  [ -z "$nvidia" ] || said=$(nvidia-smi --id="${visible[number]:-$number}" --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
   echo "${said:-none}"
 }
 machine="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, GPU $(card)"

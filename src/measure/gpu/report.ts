@@ -56,10 +56,10 @@ export function gpuReport(from: Origin, measurements: readonly GpuMeasurement[])
 
 function jsonOf(one: GpuMeasurement): object {
   const { model, device, robots, reference, weights, gpu, refused, card, roofCard, unknown } = one;
-  const { parity, sessions, socket, torch } = one;
+  const { cardUnknown, parity, sessions, socket, torch } = one;
   return {
     ...{ model, device, robots, reference, weights, gpu, refused, card, roof_card: roofCard, unknown },
-    parity: parity ?? null,
+    ...{ card_unknown: cardUnknown ?? null, parity: parity ?? null },
     figures: figures
       .figuresOf(one)
       .map((figure) => ({ ...figure, value: Number.isFinite(figure.value) ? figure.value : null })),
@@ -121,18 +121,20 @@ function eventNote({ driver }: GpuMeasurement): string | undefined {
   return `No device times: ${driver.untimed ?? "user_stream is false"}.`;
 }
 
-function roofNote({ card, roofCard, unknown, device }: GpuMeasurement): string {
+function roofNote({ card, cardUnknown, roofCard, unknown, device }: GpuMeasurement): string {
   if (unknown.length > 0) return `No roofline: it does not know the work of ${unknown.join(", ")}.`;
   if (roofCard !== undefined) {
     const { name, bytesPerSecond, source } = roofCard;
     return `Against the card ${name}: ${bytesPerSecond / 1e9} GB/s and its dense products (${source}).`;
   }
+  if (cardUnknown !== undefined) return `No roofline: which card ${device} is, is not known: ${cardUnknown}.`;
   return card === undefined
     ? `No roofline: ${device} is no card that is known here.`
     : `No roofline: the figures of ${card.name} are not in the table of cards.`;
 }
 
-function powerNote({ card, batches }: GpuMeasurement): string {
+function powerNote({ card, cardUnknown, batches }: GpuMeasurement): string {
+  if (cardUnknown !== undefined) return `Power: not read, ${cardUnknown}.`;
   if (card === undefined) return "Power: not read, no nvidia-smi tells of this device.";
   const drawn = batches.some((batch) => Number.isFinite(batch.drawn?.watts));
   const limit = `${card.name}, limit ${card.watts} W, driver ${card.driver}`;

@@ -12,9 +12,10 @@ import { Failure } from "../../error/core.ts";
 import { Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
 import { median } from "../stats.ts";
+import { cardOfDevice } from "./card-id.ts";
 import type { Observed } from "./observations.ts";
 import { inTurn, laterOf } from "./rounds.ts";
-import { cardNumber, cardState } from "./smi.ts";
+import { cardState } from "./smi.ts";
 
 interface Sessions {
   readonly sessions: number;
@@ -141,8 +142,8 @@ async function inTurns(model: Model, episode: readonly Observed[], sessions: num
 
 /** Of the device; on another than a card half of what the host has left, so that a measurement does not end the machine. */
 async function freeBytes(device: string): Promise<number> {
-  const number = cardNumber(device);
-  const state = number === undefined ? undefined : await cardState(number);
+  const id = (await cardOfDevice(device))?.id;
+  const state = id === undefined ? undefined : await cardState(id);
   return state === undefined ? freemem() / 2 : state.memoryFreeBytes;
 }
 

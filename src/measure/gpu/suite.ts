@@ -22,12 +22,13 @@ import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
 import { readMachine } from "../machine.ts";
 import type { Measurement } from "../target.ts";
+import { cardOfDevice, type FoundCard } from "./card-id.ts";
 import { type Card, cardOf } from "./cards.ts";
 import { type Observed, observationsOf } from "./observations.ts";
 import { computedBy, type Roof, roofOf } from "./roofline.ts";
 import { batchRounds, episodeRounds, type Rounds } from "./rounds.ts";
 import { type SessionFigures, sessionsOf } from "./sessions.ts";
-import { type CardState, cardNumber, cardState, type Drawn, sampling } from "./smi.ts";
+import { type CardState, cardState, type Drawn, sampling } from "./smi.ts";
 import { type SocketFigures, socketFigures } from "./socket.ts";
 import { type TorchFigures, torchFigures } from "./torch.ts";
 
@@ -83,6 +84,8 @@ export interface GpuMeasurement extends Measurement {
   readonly deviceWeights: Model["deviceWeights"];
   readonly gpu: ReturnType<typeof gpuOptions>;
   readonly card: CardState | undefined;
+  /** Why it is not known which card of NVIDIA's tool the device is. */
+  readonly cardUnknown: FoundCard["why"];
   readonly roofCard: Card | undefined;
   /** Operators that the roofline does not know. */
   readonly unknown: readonly string[];
@@ -149,12 +152,12 @@ async function withoutService(
     const model = await engine.load(options);
     if (model instanceof Failure) return new Problem(model.message);
     const loadMs = systemClock.monotonicMs() - before;
-    const number = cardNumber(model.device);
-    const card = number === undefined ? undefined : await cardState(number);
-    const name = card?.name ?? (number === undefined ? undefined : (await readMachine()).gpus[number]);
+    const found = await cardOfDevice(model.device);
+    const card = found?.id === undefined ? undefined : await cardState(found.id);
+    const name = found && (found.name ?? (await commonName()));
     const roofCard = name === undefined ? undefined : cardOf(name);
     const work = await worksOf(bundle, textTokens(model, present(episode[0], "an observation of the bundle")));
-    const batches = await batchesOf({ plan, engine, model, episode, number, work, roofCard });
+    const batches = await batchesOf({ plan, engine, model, episode, id: found?.id, work, roofCard });
     const parity = parityOf(given, bundle, model);
     const { refused, deviceBytes, copies, flow, card: driver, deviceWeights } = model;
     await model.unload();
@@ -176,6 +179,7 @@ async function withoutService(
         driver,
         deviceWeights,
       },
+      ...{ cardUnknown: found?.why },
       ...{ gpu: gpuOptions(plan.gpu), card, roofCard, unknown: [...new Set(work(1).flatMap((one) => one.unknown))] },
       chunkPlaysMs: (1000 * manifest.action.rows) / manifest.action.hz,
       ...{ batches, sessions },
@@ -184,6 +188,12 @@ async function withoutService(
     release();
     await engine.close();
   }
+}
+
+/** Of the NVIDIA cards by the kernel, where all are alike. */
+async function commonName(): Promise<string | undefined> {
+  const [first, ...others] = (await readMachine()).gpus;
+  return others.every((name) => name === first) ? first : undefined;
 }
 
 function parityOf({ manifest }: Bundle, held: Bundle, { parity }: Model): ParityFigures | undefined {
@@ -224,17 +234,18 @@ interface Loaded {
   readonly engine: Engine;
   readonly model: Model;
   readonly episode: readonly Observed[];
-  readonly number: number | undefined;
+  /** Of the card, for NVIDIA's tool. */
+  readonly id: string | undefined;
   readonly work: Works;
   readonly roofCard: Card | undefined;
 }
 
 async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
-  const { plan, engine, model, episode, number, work, roofCard } = loaded;
+  const { plan, engine, model, episode, id, work, roofCard } = loaded;
   const most = model.manifest.memory ? 1 : model.manifest.batch;
   const batches: Batch[] = [];
   for (let size = 1; size <= most; size *= 2) {
-    const sample = number === undefined ? undefined : sampling(number);
+    const sample = id === undefined ? undefined : sampling(id);
     const before = systemClock.monotonicMs();
     const first = present(episode[0], "an observation of the bundle");
     const rounds = model.manifest.memory

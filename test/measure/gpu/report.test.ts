@@ -43,6 +43,7 @@ const measurement: GpuMeasurement = {
     watts: 700,
     mhzMax: 1980,
   },
+  cardUnknown: undefined,
   ...{ roofCard: cardOf("NVIDIA H200"), unknown: [], chunkPlaysMs: 1000, batches: [batch(1), batch(8)] },
   sessions: {
     counts: [{ sessions: 4, memoryBytes: 4 * 2 ** 20, chunkMs: 30 }],
@@ -165,6 +166,16 @@ test("what was not measured is said, not left out", () => {
   expect(unproved.csv).not.toContain(",parity,");
   const held = { differences: [3e-4], bound: 0.05, tolerance: 0.05 };
   expect(gpuReport(from, [{ ...measurement, parity: held }]).text).toMatch(/3\.0e-4,\sbound\s5\.0e-2;/);
+  const other = {
+    card: undefined,
+    roofCard: undefined,
+    cardUnknown: "of 2 cards it is known only with CUDA_DEVICE_ORDER",
+  };
+  for (const part of [
+    "No roofline: which card cuda:0 is, is not known: of 2 cards",
+    "Power: not read, of 2 cards it is known",
+  ])
+    expect(gpuReport(from, [{ ...lacking, ...other }]).text).toContain(part);
   const unknown = gpuReport(from, [{ ...measurement, unknown: ["Mystery"] }]).text;
   expect(unknown).toContain("No roofline: it does not know the work of Mystery.");
 });
