@@ -11,7 +11,7 @@
  * v3         a block per tile: the horizontal sums of the tile's rows go to shared memory, a group of rows at a time. One launch
  *
  * Bytes moved, at least (native/src/cuda/frame.rs): the part of each picture that the target shows once, the weights once, the tensor
- * once. No version has run on a GPU yet; v3 is the one that the product takes until one has.
+ * once. No version has run on a GPU yet, and the engine launches none: it resizes frames on the CPU (native/src/resize.rs).
  */
 #include "number.h"
 

@@ -14,6 +14,7 @@ import { type Computed, computeParity } from "./bundle-verify/parity.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
 import { gpuKeys } from "./frame/gpu-keys.ts";
 import { answer } from "./frame/print.ts";
+import { boundIn } from "./frame/values.ts";
 
 export const bundle: Command = {
   name: "bundle",
@@ -94,12 +95,12 @@ export const bundle: Command = {
 
 /** How `verify` computes on a device. */
 function howOf(given: Given): { readonly gpu: GpuSettings; readonly within?: number } | Problem {
-  const [gpu, within] = [gpuKeys(given.text("gpu") ?? ""), given.text("within")];
+  const [gpu, within] = [gpuKeys(given.text("gpu") ?? ""), boundIn(bundle, given)];
   const foreign = (["gpu", "within"] as const).find((name) => given.text(name) !== undefined);
   if (given.text("device") === undefined && foreign) return usageProblem(bundle, `--${foreign} needs --device`);
-  if (gpu instanceof Problem || within === undefined) return gpu instanceof Problem ? gpu : { gpu };
-  if (Number(within) > 0) return { gpu, within: Number(within) };
-  return usageProblem(bundle, `--within is '${within}', expected a number above 0`);
+  if (gpu instanceof Problem) return gpu;
+  if (within instanceof Problem) return within;
+  return { gpu, ...(within !== undefined && { within }) };
 }
 
 /** One line, or one JSON object, about a whole and correct bundle; with a device a line for each parity vector. */

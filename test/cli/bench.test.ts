@@ -51,6 +51,10 @@ test("wrong use of bench exits with 2", async () => {
     ["gpu", "--slots", "0"],
     ["gpu", "--gpu", "cuda_grph=true"],
     ["gpu", "--gpu", "precision=f64"],
+    ["gpu", "--within", "0"],
+    ["gpu", "--within", "little"],
+    ["gpu", "--within", "Infinity"],
+    ["chunk", "--within", "0.2"],
     ["chunk", "--batch", "2"],
     ["memory", "--torch", "python3"],
   ]) {

@@ -3,12 +3,16 @@ import type { GpuSettings } from "../../config/gpu.ts";
 import { Problem } from "../../error/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { gpuKeys } from "../frame/gpu-keys.ts";
-import { wholeNumber } from "../frame/values.ts";
+import { boundIn, wholeNumber } from "../frame/values.ts";
 
 export const DEVICE_FLAGS = {
   batch: { value: "N", about: "gpu: the most observations at once, 1 to 16: 1, 2, 4 and so on (default 8)." },
   slots: { value: "N", about: "gpu: the most sessions beside each other, 1 to 4096 (default: until memory ends)." },
   gpu: { value: "KEYS", about: "gpu: keys of the table [gpu], such as cuda_graph=true,precision=bf16." },
+  within: {
+    value: "X",
+    about: "gpu: rows may differ by this, in their units, in place of a bundle's own tolerance; the report says both.",
+  },
   torch: {
     value: "PYTHON",
     about: "gpu: a Python with PyTorch, which then runs the same architecture (in a checkout).",
@@ -25,6 +29,7 @@ export interface DevicePlan {
   readonly batchMax: number;
   readonly slotsMax: number;
   readonly gpu: GpuSettings;
+  readonly within: number | undefined;
   readonly torch: string | undefined;
 }
 
@@ -48,5 +53,7 @@ export function devicePlan(command: Command, given: Given, suite: string): Devic
   const slotsMax = wholeNumber(command, given, "slots", [1, SLOTS_MAX]) ?? SLOTS_MAX;
   if (slotsMax instanceof Problem) return slotsMax;
   const gpu = gpuKeys(given.text("gpu") ?? "");
-  return gpu instanceof Problem ? gpu : { batchMax, slotsMax, gpu, torch: given.text("torch") };
+  if (gpu instanceof Problem) return gpu;
+  const within = boundIn(command, given);
+  return within instanceof Problem ? within : { batchMax, slotsMax, gpu, within, torch: given.text("torch") };
 }

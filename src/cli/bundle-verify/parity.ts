@@ -1,4 +1,5 @@
 /** Computes a bundle's parity vectors on a device of this machine. */
+import { withTolerance } from "../../bundle/tolerance.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import { type Bundle, LOAD_MS_MAX, type Model } from "../../engine/engine.ts";
 import { openEngine } from "../../engine/native.ts";
@@ -15,11 +16,11 @@ export interface Computed
 
 /** Loads the bundle as a start does; a problem says what the device computed wrongly. `within`: in place of the bundle's tolerance. */
 export async function computeParity(
-  { manifest, paths }: Bundle,
+  given: Bundle,
   device: string,
-  { gpu = {}, within = manifest.parity.tolerance }: { readonly gpu?: GpuSettings; readonly within?: number } = {},
+  { gpu = {}, within }: { readonly gpu?: GpuSettings; readonly within?: number } = {},
 ): Promise<Computed | Problem> {
-  const bundle = { paths, manifest: { ...manifest, parity: { ...manifest.parity, tolerance: within } } };
+  const bundle = withTolerance(given, within);
   const engine = await openEngine({ decodeThreads: 1 });
   if (engine instanceof Problem) return engine;
   // The engine's callback does not keep the process alive while a model loads; a timer does.

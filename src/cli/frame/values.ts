@@ -1,4 +1,4 @@
-/** Values of flags as typed: whole numbers, amounts of US dollars. */
+/** Values of flags as typed: whole numbers, bounds, amounts of US dollars. */
 import { EXIT, Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
 import { nanosOf } from "../../std/usd.ts";
@@ -16,6 +16,15 @@ export function wholeNumber(
   const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (value >= min && value <= max) return value;
   return usageProblem(command, `--${flag} is '${text}', expected a whole number from ${min} to ${max}`);
+}
+
+/** By how much rows may differ (`--within`); undefined where it is not given. */
+export function boundIn(command: Command, given: Given): number | undefined | Problem {
+  const text = given.text("within");
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (value > 0 && Number.isFinite(value)) return value;
+  return usageProblem(command, `--within is '${text}', expected a number above 0`);
 }
 
 const RULES = {

@@ -60,7 +60,7 @@ function jouleOf(batch: Batch): number {
 }
 
 export function figuresOf(one: GpuMeasurement): Figure[] {
-  const { batches, sessions, socket, torch } = one;
+  const { batches, parity, sessions, socket, torch } = one;
   const all: Figure[] = [
     { part: "load", batch: 1, figure: "load_ms", value: one.loadMs },
     { part: "load", batch: 1, figure: "device_bytes", value: one.deviceBytes },
@@ -69,6 +69,11 @@ export function figuresOf(one: GpuMeasurement): Figure[] {
     { part: "copy", batch: 1, figure: "to_device_bytes", value: one.copies.toDevice },
     { part: "copy", batch: 1, figure: "from_device_bytes", value: one.copies.fromDevice },
   ];
+  if (parity !== undefined) {
+    const { differences, bound, tolerance } = parity;
+    const held = { difference_max: Math.max(...differences), bound, tolerance };
+    for (const [figure, value] of Object.entries(held)) all.push({ part: "parity", batch: 1, figure, value });
+  }
   for (const batch of batches.filter(({ rounds }) => rounds.length > 0)) {
     const add = (part: string, figure: string, value: number) => all.push({ part, batch: batch.asked, figure, value });
     for (const station of STATION_NAMES) {
@@ -95,6 +100,10 @@ export function figuresOf(one: GpuMeasurement): Figure[] {
   for (const { sessions: count, memoryBytes, chunkMs } of sessions.counts) {
     all.push({ part: `${count} sessions`, batch: 1, figure: "memory_bytes", value: memoryBytes });
     all.push({ part: `${count} sessions`, batch: 1, figure: "chunk_p50_ms", value: chunkMs });
+  }
+  const limit = { fit: sessions.counts.at(-1)?.sessions, refused: sessions.refused };
+  for (const [figure, value] of Object.entries(limit)) {
+    if (value !== undefined) all.push({ part: "sessions", batch: 1, figure, value });
   }
   if (typeof socket !== "string") {
     for (const [part, summary] of Object.entries(socket)) {

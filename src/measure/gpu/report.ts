@@ -55,14 +55,16 @@ export function gpuReport(from: Origin, measurements: readonly GpuMeasurement[])
 }
 
 function jsonOf(one: GpuMeasurement): object {
-  const { model, device, robots, reference, weights, gpu, refused, card, roofCard, unknown, sessions, socket, torch } =
-    one;
+  const { model, device, robots, reference, weights, gpu, refused, card, roofCard, unknown } = one;
+  const { cardUnknown, parity, sessions, socket, torch } = one;
   return {
     ...{ model, device, robots, reference, weights, gpu, refused, card, roof_card: roofCard, unknown },
+    ...{ card_unknown: cardUnknown ?? null, parity: parity ?? null },
     figures: figures
       .figuresOf(one)
       .map((figure) => ({ ...figure, value: Number.isFinite(figure.value) ? figure.value : null })),
     sessions_end: sessions.end,
+    sessions_refused: sessions.refused ?? null,
     ...(typeof socket === "string" && { socket }),
     torch: typeof torch === "string" ? torch : { version: torch.version, how: torch.how, weights: torch.weights },
   };
@@ -93,7 +95,7 @@ function partsOf(one: GpuMeasurement): Part[] {
     {
       heading: "Sessions",
       rows: sessions.counts.length > 0 ? figures.sessionRows(one) : [],
-      note: sessions.counts.length > 0 ? `There were no more: ${sessions.end}.` : `None: ${sessions.end}.`,
+      note: sessionNote(one),
     },
     { heading: "Over a socket", rows: figures.socketRows(one), note: typeof socket === "string" ? socket : undefined },
     {
@@ -107,24 +109,32 @@ function partsOf(one: GpuMeasurement): Part[] {
   ];
 }
 
+function sessionNote({ sessions: { counts, refused, end } }: GpuMeasurement): string {
+  const fit = counts.at(-1)?.sessions;
+  if (fit === undefined) return `None: ${end}.`;
+  return refused === undefined ? `There were no more: ${end}.` : `${fit} fit, ${refused} did not: ${end}.`;
+}
+
 /** Why an NVIDIA GPU has no times of its own. */
 function eventNote({ driver }: GpuMeasurement): string | undefined {
   if (driver === undefined || driver.timed) return undefined;
   return `No device times: ${driver.untimed ?? "user_stream is false"}.`;
 }
 
-function roofNote({ card, roofCard, unknown, device }: GpuMeasurement): string {
+function roofNote({ card, cardUnknown, roofCard, unknown, device }: GpuMeasurement): string {
   if (unknown.length > 0) return `No roofline: it does not know the work of ${unknown.join(", ")}.`;
   if (roofCard !== undefined) {
     const { name, bytesPerSecond, source } = roofCard;
     return `Against the card ${name}: ${bytesPerSecond / 1e9} GB/s and its dense products (${source}).`;
   }
+  if (cardUnknown !== undefined) return `No roofline: which card ${device} is, is not known: ${cardUnknown}.`;
   return card === undefined
     ? `No roofline: ${device} is no card that is known here.`
     : `No roofline: the figures of ${card.name} are not in the table of cards.`;
 }
 
-function powerNote({ card, batches }: GpuMeasurement): string {
+function powerNote({ card, cardUnknown, batches }: GpuMeasurement): string {
+  if (cardUnknown !== undefined) return `Power: not read, ${cardUnknown}.`;
   if (card === undefined) return "Power: not read, no nvidia-smi tells of this device.";
   const drawn = batches.some((batch) => Number.isFinite(batch.drawn?.watts));
   const limit = `${card.name}, limit ${card.watts} W, driver ${card.driver}`;
@@ -135,6 +145,17 @@ function powerNote({ card, batches }: GpuMeasurement): string {
 
 /** How the steps of a flow were run. */
 const FLOWS = { steps: "one by one", whole: "in one graph", captured: "in one captured graph" } as const;
+
+/** By how much rows were off, and by how much they could be. */
+function parityWords({ parity }: GpuMeasurement): string {
+  if (parity === undefined) return "nobody has computed its rows, so nothing tells whether they are right";
+  const { differences, bound, tolerance } = parity;
+  const most = Math.max(...differences);
+  const differ = `rows differ by at most ${most.toExponential(1)}, bound ${bound.toExponential(1)}`;
+  if (bound === tolerance) return differ;
+  const own = `--within, in place of the bundle's ${tolerance.toExponential(1)}`;
+  return `${differ} (${own}${most > tolerance ? ", with which no service loads it here" : ""})`;
+}
 
 function factsOf(one: GpuMeasurement): string {
   const { weights, steps, flow, loadMs, deviceBytes, copies, deviceWeights, driver, gpu, refused } = one;
@@ -153,7 +174,7 @@ function factsOf(one: GpuMeasurement): string {
     driver === undefined
       ? ""
       : `, ${kilobytes(driver.registeredBytes)} of the host's registered${driver.unregistered === undefined ? "" : ` and no more: ${driver.unregistered}`}`;
-  return `${weights} weights, ${steps} steps ${FLOWS[flow]}, loaded and proved in ${(loadMs / 1000).toFixed(1)} s; ${kept}${device}, ${copied}${direct}; ${options}.${others}`;
+  return `${weights} weights, ${steps} steps ${FLOWS[flow]}, loaded and computed in ${(loadMs / 1000).toFixed(1)} s; ${parityWords(one)}; ${kept}${device}, ${copied}${direct}; ${options}.${others}`;
 }
 
 function kilobytes(bytes: number): string {

@@ -1,9 +1,9 @@
-/** What NVIDIA's own tool says of a card: its name, memory and power. A machine without it has none of the three, which is said. */
+/** What NVIDIA's own tool says of cards: their names, memory and power. A machine without it has none of the three, which is said. */
 import { childEnvironment } from "../../config/environment.ts";
 import { firstLine } from "../child.ts";
 import { median } from "../stats.ts";
 
-const TOOL = "nvidia-smi";
+export const TOOL = "nvidia-smi";
 const EVERY_MS = 100;
 
 export interface CardState {
@@ -17,16 +17,29 @@ export interface CardState {
   readonly mhzMax: number;
 }
 
-/** The number of an NVIDIA device's name; undefined for another device. On a host with several cards it is the tool's only with CUDA_DEVICE_ORDER=PCI_BUS_ID and all of them visible. */
-export function cardNumber(device: string): number | undefined {
-  const number = /^(?:cuda|tensorrt):(\d+)$/.exec(device)?.[1];
-  return number === undefined ? undefined : Number(number);
+export interface ListedCard {
+  /** By the place on the bus. */
+  readonly index: string;
+  readonly uuid: string;
+  readonly name: string;
 }
 
-/** undefined without the tool or the card. `tool` is another program in tests. */
-export async function cardState(number: number, tool = TOOL): Promise<CardState | undefined> {
+/** All of the machine; none without the tool. `tool` is another program in tests. */
+export async function listedCards(tool = TOOL): Promise<ListedCard[]> {
+  const child = spawned([tool, "--query-gpu=index,uuid,name", "--format=csv,noheader"]);
+  if (child === undefined) return [];
+  const text = await child.stdout.text();
+  if ((await child.exited) !== 0) return [];
+  return text.split("\n").flatMap((line) => {
+    const [index = "", uuid = "", name] = line.split(",").map((cell) => cell.trim());
+    return name === undefined ? [] : [{ index, uuid, name }];
+  });
+}
+
+/** undefined without the tool or the card. `id` as the tool takes it: an index or a UUID. */
+export async function cardState(id: string, tool = TOOL): Promise<CardState | undefined> {
   const fields = "name,driver_version,memory.total,memory.free,power.limit,clocks.max.sm";
-  const words = [tool, `--id=${number}`, `--query-gpu=${fields}`, "--format=csv,noheader,nounits"];
+  const words = [tool, `--id=${id}`, `--query-gpu=${fields}`, "--format=csv,noheader,nounits"];
   const line = await lineOf(words);
   const [name, driver, total, free, watts, mhz] = line?.split(",").map((cell) => cell.trim()) ?? [];
   if (name === undefined || driver === undefined || mhz === undefined) return undefined;
@@ -60,10 +73,10 @@ export interface Drawn {
 }
 
 /** Samples power and memory until `stop`; undefined where there is no tool. */
-export function sampling(number: number, tool = TOOL): { stop(): Promise<Drawn> } | undefined {
+export function sampling(id: string, tool = TOOL): { stop(): Promise<Drawn> } | undefined {
   const fields = "power.draw,memory.used";
   const loop = [`--query-gpu=${fields}`, "--format=csv,noheader,nounits", `--loop-ms=${EVERY_MS}`];
-  const child = spawned([tool, `--id=${number}`, ...loop]);
+  const child = spawned([tool, `--id=${id}`, ...loop]);
   if (child === undefined) return undefined;
   const text = child.stdout.text();
   return {

@@ -1,7 +1,4 @@
 /** A chunk as a robot gets it: over a WebSocket of a service of its own on this machine, from the first byte of its frames to the last row. */
-import { mkdtemp, rm, symlink } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
 import { frameMessage } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { GpuSettings } from "../../config/gpu.ts";
@@ -13,6 +10,7 @@ import { startChild } from "../child.ts";
 import { type Summary, summary } from "../stats.ts";
 import { type Observed, robotState } from "./observations.ts";
 import { laterOf } from "./rounds.ts";
+import { servedFolder } from "./served.ts";
 
 export interface SocketFigures {
   /** Frames and observation together. */
@@ -25,28 +23,26 @@ const WARM_CHUNKS = 5;
 /** Longer than a decode. */
 const AHEAD_MS = 20;
 
+/** `within`: the service holds the rows to this, in place of the bundle's tolerance. */
 export async function socketFigures(
   bundle: Bundle,
-  device: string,
-  gpu: GpuSettings,
+  { device, gpu, within }: { readonly device: string; readonly gpu: GpuSettings; readonly within: number | undefined },
   episode: readonly Observed[],
   chunks: number,
 ): Promise<SocketFigures | Problem> {
   const { id } = bundle.manifest;
-  // A folder with this one bundle: a service loads all that it finds.
-  const modelsDir = await mkdtemp(join(tmpdir(), "tendon-bench-models-"));
-  const folder = dirname(present(bundle.paths.get(bundle.manifest.norm), "a file of the bundle"));
-  await symlink(folder, join(modelsDir, basename(folder)));
+  const models = await servedFolder(bundle, within);
+  if (models instanceof Problem) return models;
   const lines = Object.entries(gpu).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
   const configuration = lines.length === 0 ? "" : `[gpu]\n${lines.join("\n")}\n`;
-  const child = await startChild({ device, model: id, modelsDir, configuration, readyMsMax: LOAD_MS_MAX });
+  const child = await startChild({ device, model: id, modelsDir: models.dir, configuration, readyMsMax: LOAD_MS_MAX });
   try {
     if (child instanceof Problem) return child;
     const done = await overSocket(child.service, bundle, episode, chunks);
     return done instanceof Problem ? await child.explain(done) : done;
   } finally {
     if (!(child instanceof Problem)) await child.stop();
-    await rm(modelsDir, { recursive: true, force: true });
+    await models.remove();
   }
 }
 

@@ -11,6 +11,7 @@ import { availableParallelism } from "node:os";
 import { decodeModel } from "../../bundle/onnx-schema.ts";
 import { imageTokens } from "../../bundle/pictures.ts";
 import { installedBundles, readBundle } from "../../bundle/read.ts";
+import { withTolerance } from "../../bundle/tolerance.ts";
 import { graphWork } from "../../bundle/workload/count.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import { type Bundle, type Engine, LOAD_MS_MAX, type LoadOptions, type Model } from "../../engine/engine.ts";
@@ -21,12 +22,13 @@ import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
 import { readMachine } from "../machine.ts";
 import type { Measurement } from "../target.ts";
+import { cardOfDevice, type FoundCard } from "./card-id.ts";
 import { type Card, cardOf } from "./cards.ts";
 import { type Observed, observationsOf } from "./observations.ts";
 import { computedBy, type Roof, roofOf } from "./roofline.ts";
 import { batchRounds, episodeRounds, type Rounds } from "./rounds.ts";
-import { type Sessions, sessionsOf } from "./sessions.ts";
-import { type CardState, cardNumber, cardState, type Drawn, sampling } from "./smi.ts";
+import { type SessionFigures, sessionsOf } from "./sessions.ts";
+import { type CardState, cardState, type Drawn, sampling } from "./smi.ts";
 import { type SocketFigures, socketFigures } from "./socket.ts";
 import { type TorchFigures, torchFigures } from "./torch.ts";
 
@@ -43,6 +45,8 @@ export interface GpuPlan {
   /** Sessions at once, at most. */
   readonly slotsMax: number;
   readonly gpu: GpuSettings;
+  /** Rows may differ by this, in their units, in place of a bundle's own tolerance. */
+  readonly within?: number | undefined;
   /** A Python with torch. */
   readonly torch?: string | undefined;
   readonly progress?: (line: string) => Promise<void>;
@@ -55,6 +59,15 @@ export interface Batch extends Rounds {
   readonly roof: { readonly prefill: Roof; readonly denoise: Roof };
 }
 
+interface ParityFigures {
+  /** Of each parity vector, in the units of the rows. */
+  readonly differences: readonly number[];
+  /** By which they could differ here. */
+  readonly bound: number;
+  /** The bundle's own bound, which every service holds it to. */
+  readonly tolerance: number;
+}
+
 export interface GpuMeasurement extends Measurement {
   readonly weights: string;
   readonly steps: number;
@@ -62,6 +75,8 @@ export interface GpuMeasurement extends Measurement {
   /** How the steps were run. */
   readonly flow: Model["flow"];
   readonly loadMs: number;
+  /** undefined: nobody has computed its rows. */
+  readonly parity: ParityFigures | undefined;
   readonly deviceBytes: number;
   readonly copies: Model["copies"];
   /** What it has of an NVIDIA driver. */
@@ -69,13 +84,15 @@ export interface GpuMeasurement extends Measurement {
   readonly deviceWeights: Model["deviceWeights"];
   readonly gpu: ReturnType<typeof gpuOptions>;
   readonly card: CardState | undefined;
+  /** Why it is not known which card of NVIDIA's tool the device is. */
+  readonly cardUnknown: FoundCard["why"];
   readonly roofCard: Card | undefined;
   /** Operators that the roofline does not know. */
   readonly unknown: readonly string[];
   /** Milliseconds that the rows of a chunk play. */
   readonly chunkPlaysMs: number;
   readonly batches: readonly Batch[];
-  readonly sessions: { readonly counts: readonly Sessions[]; readonly end: string };
+  readonly sessions: SessionFigures;
   /** A text says why there is none. */
   readonly socket: SocketFigures | string;
   readonly torch: TorchFigures | string;
@@ -129,18 +146,19 @@ async function withoutService(
   // The engine's callback does not keep the process alive while a model loads; a timer does.
   const release = systemClock.after(LOAD_MS_MAX, () => undefined);
   try {
-    const bundle = sized(given, plan.batchMax);
+    const bundle = withTolerance(sized(given, plan.batchMax), plan.within);
     const options = optionsOf(bundle, device, plan.gpu);
     const before = systemClock.monotonicMs();
     const model = await engine.load(options);
     if (model instanceof Failure) return new Problem(model.message);
     const loadMs = systemClock.monotonicMs() - before;
-    const number = cardNumber(model.device);
-    const card = number === undefined ? undefined : await cardState(number);
-    const name = card?.name ?? (number === undefined ? undefined : (await readMachine()).gpus[number]);
+    const found = await cardOfDevice(model.device);
+    const card = found?.id === undefined ? undefined : await cardState(found.id);
+    const name = found && (found.name ?? (await commonName()));
     const roofCard = name === undefined ? undefined : cardOf(name);
     const work = await worksOf(bundle, textTokens(model, present(episode[0], "an observation of the bundle")));
-    const batches = await batchesOf({ plan, engine, model, episode, number, work, roofCard });
+    const batches = await batchesOf({ plan, engine, model, episode, id: found?.id, work, roofCard });
+    const parity = parityOf(given, bundle, model);
     const { refused, deviceBytes, copies, flow, card: driver, deviceWeights } = model;
     await model.unload();
     if (batches instanceof Problem) return batches;
@@ -155,11 +173,13 @@ async function withoutService(
         flow,
         refused,
         loadMs,
+        parity,
         deviceBytes,
         copies,
         driver,
         deviceWeights,
       },
+      ...{ cardUnknown: found?.why },
       ...{ gpu: gpuOptions(plan.gpu), card, roofCard, unknown: [...new Set(work(1).flatMap((one) => one.unknown))] },
       chunkPlaysMs: (1000 * manifest.action.rows) / manifest.action.hz,
       ...{ batches, sessions },
@@ -168,6 +188,17 @@ async function withoutService(
     release();
     await engine.close();
   }
+}
+
+/** Of the NVIDIA cards by the kernel, where all are alike. */
+async function commonName(): Promise<string | undefined> {
+  const [first, ...others] = (await readMachine()).gpus;
+  return others.every((name) => name === first) ? first : undefined;
+}
+
+function parityOf({ manifest }: Bundle, held: Bundle, { parity }: Model): ParityFigures | undefined {
+  if (manifest.parity.unproved) return undefined;
+  return { differences: parity, bound: held.manifest.parity.tolerance, tolerance: manifest.parity.tolerance };
 }
 
 function optionsOf(bundle: Bundle, device: string, gpu: GpuSettings): LoadOptions {
@@ -203,17 +234,18 @@ interface Loaded {
   readonly engine: Engine;
   readonly model: Model;
   readonly episode: readonly Observed[];
-  readonly number: number | undefined;
+  /** Of the card, for NVIDIA's tool. */
+  readonly id: string | undefined;
   readonly work: Works;
   readonly roofCard: Card | undefined;
 }
 
 async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
-  const { plan, engine, model, episode, number, work, roofCard } = loaded;
+  const { plan, engine, model, episode, id, work, roofCard } = loaded;
   const most = model.manifest.memory ? 1 : model.manifest.batch;
   const batches: Batch[] = [];
   for (let size = 1; size <= most; size *= 2) {
-    const sample = number === undefined ? undefined : sampling(number);
+    const sample = id === undefined ? undefined : sampling(id);
     const before = systemClock.monotonicMs();
     const first = present(episode[0], "an observation of the bundle");
     const rounds = model.manifest.memory
@@ -236,7 +268,9 @@ async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
 }
 
 async function sessionFigures(plan: GpuPlan, engine: Engine, options: LoadOptions, episode: readonly Observed[]) {
-  if (options.bundle.manifest.memory === null) return { counts: [], end: "it keeps nothing between observations" };
+  if (options.bundle.manifest.memory === null) {
+    return { counts: [], refused: undefined, end: "it keeps nothing between observations" };
+  }
   await plan.progress?.(`measuring: ${options.bundle.manifest.id}, sessions beside each other`);
   return await sessionsOf(engine, options, episode, plan.slotsMax);
 }
@@ -244,7 +278,7 @@ async function sessionFigures(plan: GpuPlan, engine: Engine, options: LoadOption
 async function overSocket(plan: GpuPlan, bundle: Bundle, device: string, episode: readonly Observed[]) {
   if (bundle.manifest.parity.unproved) return "not served: nobody has computed its rows";
   await plan.progress?.(`measuring: ${bundle.manifest.id}, over a socket`);
-  const figures = await socketFigures(bundle, device, plan.gpu, episode, plan.chunks);
+  const figures = await socketFigures(bundle, { device, gpu: plan.gpu, within: plan.within }, episode, plan.chunks);
   return figures instanceof Problem ? figures.message : figures;
 }
 

@@ -31,6 +31,7 @@ const measurement: GpuMeasurement = {
     refused: [],
     loadMs: 9000,
   },
+  parity: { differences: [3e-4, 0.07], bound: 0.2, tolerance: 0.05 },
   ...{ deviceBytes: 5e7, copies: { toDevice: 1_800_000, fromDevice: 12_800 }, gpu: gpuOptions({ cuda_graph: true }) },
   driver: { registeredBytes: 2_000_000, unregistered: undefined, timed: false, untimed: undefined },
   deviceWeights: { sharedBytes: 6.7e9, copiedBytes: 0, ownBytes: 0, reason: undefined },
@@ -42,10 +43,12 @@ const measurement: GpuMeasurement = {
     watts: 700,
     mhzMax: 1980,
   },
+  cardUnknown: undefined,
   ...{ roofCard: cardOf("NVIDIA H200"), unknown: [], chunkPlaysMs: 1000, batches: [batch(1), batch(8)] },
   sessions: {
     counts: [{ sessions: 4, memoryBytes: 4 * 2 ** 20, chunkMs: 30 }],
-    end: "8 sessions were refused: out of memory",
+    refused: 5,
+    end: "5 sessions: refused, out of memory",
   },
   socket: { together: summary([19, 20, 21]), framesBefore: summary([18, 18.5, 19]) },
   torch: {
@@ -62,7 +65,8 @@ test("every figure is there with its unit, and so is what it is compared with", 
     "abc1234",
     "a/b on cuda:0, marked reference (random weights",
     /cuda_graph\strue/,
-    "1800 kB to it and 13 kB back a chunk",
+    /rows\sdiffer\sby\sat\smost\s7\.0e-2,\sbound\s2\.0e-1\s\(--within,\sin\splace\sof\sthe\sbundle's\s5\.0e-2,\swith\swhich\sno\sservice/,
+    /1800 kB to it and 13 kB\sback a chunk/,
     "6700.0 MB of weights on the device once for all sessions",
     /^prefill +8\.000 +8\.000 +64\.00 +64\.00$/m,
     /^1 +denoise +5000 +6000 +500 +600 +5\.000 +50\.0 % +memory$/m,
@@ -70,7 +74,7 @@ test("every figure is there with its unit, and so is what it is compared with", 
     "Against the card H200: 4800 GB/s",
     // 1 / 20 ms, each playing a second, at 500 W.
     /^1 +50 +50 +0\.00 +500 +10 +8\.00$/m,
-    "There were no more: 8 sessions were refused",
+    "4 fit, 5 did not: 5 sessions: refused, out of memory.",
     /^frames with it +20\.00 +21\.00 +21\.00$/m,
     // 18 ms against 20.
     /^1 +9\.000 +11\.00 +0\.90$/m,
@@ -118,6 +122,10 @@ test("JSON and CSV have each figure once, by part and size of the batch", () => 
   const { json, csv } = gpuReport(from, [measurement]);
   const [one] = (JSON.parse(JSON.stringify(json)) as { measurements: { figures: object[] }[] }).measurements;
   expect(one?.figures).toContainEqual({ part: "socket frames with it", batch: 1, figure: "p99_ms", value: 21 });
+  expect(one?.figures).toContainEqual({ part: "parity", batch: 1, figure: "difference_max", value: 0.07 });
+  expect(one?.figures).toContainEqual({ part: "parity", batch: 1, figure: "tolerance", value: 0.05 });
+  expect(one?.figures).toContainEqual({ part: "sessions", batch: 1, figure: "fit", value: 4 });
+  expect(one?.figures).toContainEqual({ part: "sessions", batch: 1, figure: "refused", value: 5 });
   expect(one?.figures).toContainEqual({ part: "denoise", batch: 8, figure: "achieved", value: 0.5 });
   const names = one?.figures.map((figure) => JSON.stringify({ ...figure, value: 0 })) ?? [];
   expect(new Set(names).size).toBe(names.length);
@@ -139,7 +147,7 @@ test("what was not measured is said, not left out", () => {
       { ...batch(1), drawn: undefined },
       { ...batch(2), rounds: [], batch: 1 },
     ],
-    sessions: { counts: [], end: "it keeps nothing between observations" },
+    sessions: { counts: [], refused: undefined, end: "it keeps nothing between observations" },
   };
   const { text, html } = gpuReport(from, [lacking]);
   for (const part of [
@@ -153,6 +161,21 @@ test("what was not measured is said, not left out", () => {
     expect(text).toContain(part);
     expect(html).toContain(part);
   }
+  const unproved = gpuReport(from, [{ ...measurement, parity: undefined }]);
+  expect(unproved.text).toMatch(/nobody\shas\scomputed\sits\srows/);
+  expect(unproved.csv).not.toContain(",parity,");
+  const held = { differences: [3e-4], bound: 0.05, tolerance: 0.05 };
+  expect(gpuReport(from, [{ ...measurement, parity: held }]).text).toMatch(/3\.0e-4,\sbound\s5\.0e-2;/);
+  const other = {
+    card: undefined,
+    roofCard: undefined,
+    cardUnknown: "of 2 cards it is known only with CUDA_DEVICE_ORDER",
+  };
+  for (const part of [
+    "No roofline: which card cuda:0 is, is not known: of 2 cards",
+    "Power: not read, of 2 cards it is known",
+  ])
+    expect(gpuReport(from, [{ ...lacking, ...other }]).text).toContain(part);
   const unknown = gpuReport(from, [{ ...measurement, unknown: ["Mystery"] }]).text;
   expect(unknown).toContain("No roofline: it does not know the work of Mystery.");
 });

@@ -1,7 +1,7 @@
 /** `bench/gpu.sh` is for hosts that no test has: here its commands are printed, and its logic runs on the CPU with small models. */
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { childEnvironment, testRequirement } from "../../../src/config/environment.ts";
@@ -15,6 +15,14 @@ async function run(set: Readonly<Record<string, string>>, ...words: string[]) {
   const child = Bun.spawn([SCRIPT, ...words], { env: childEnvironment(set), stdout: "pipe", stderr: "pipe" });
   const [said, wrong, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
   return { said, wrong, code };
+}
+
+/** A program that stands for tendon. */
+async function played(lines: readonly string[]): Promise<{ folder: string; program: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "tendon-gpu-played-"));
+  const program = join(folder, "tendon");
+  await writeFile(program, ["#!/bin/sh", ...lines, ""].join("\n"), { mode: 0o755 });
+  return { folder, program };
 }
 
 let [out, work] = ["", ""];
@@ -39,10 +47,17 @@ describe("bench/gpu.sh", () => {
       "bundle verify dist/models/rho-yam --device cuda:0\n",
       "bundle verify dist/models/rho-yam --device tensorrt:0\n",
       "--device tensorrt:0 --gpu precision=f16 --within 0.01",
+      /--device tensorrt:0 --gpu precision=bf16 --within TOLERANCE\(\S+rho-yam-bf16\)/,
       /bundle build bench\/models\/pi0\.5 --compute bf16 --out \S+/,
-      /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 --chunks 200 --gpu cuda_graph=true,user_stream=true/,
-      "socket p50 in ms at most 20",
-      "socket p99 in ms at most 22",
+      /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 --chunks 200 --within 0\.2 --gpu cuda_graph=true,user_stream=true/,
+      /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --within 0\.2\n/,
+      /bench gpu --device cuda:0 --models \S+pi0\.5-f16 --chunks 200 --gpu/,
+      /bench gpu --device cuda:0 --models \S+gr00t-n1\.7 --chunks 200 --csv/,
+      /largest difference of rows at most TOLERANCE\(\S+pi0\.5-bf16\)/,
+      "socket p50 in ms, frames with it at most 20",
+      "socket p99 in ms, frames with it at most 22",
+      "socket p50 in ms, frames before at most 20",
+      "socket p99 in ms, frames before at most 22",
       "batch 8 in ms at most 80",
       "allocations a chunk at most 0",
       "host work a chunk in ms at most 0.3",
@@ -82,7 +97,7 @@ describe("bench/gpu.sh", () => {
     expect(good.said).toMatch(/^PASS parity +rho-yam on cpu: rows differ by \d\.\de-\d$/m);
     expect(good.said).toMatch(/^SKIP nvjpeg +cpu is no NVIDIA device$/m);
     // The report, then what is asked of the full size on a GPU alone.
-    expect(verdicts(good.said, "bench-f16")).toEqual(["PASS", ...Array(5).fill("SKIP")]);
+    expect(verdicts(good.said, "bench-f16")).toEqual(["PASS", ...Array(8).fill("SKIP")]);
     expect(good.said).toMatch(/^SKIP graph +cpu is no NVIDIA device$/m);
     expect(existsSync(join(out, "pi0.5-yam-f16-cpu.html"))).toBe(true);
     const bad = await run({}, "--device", "cuda:0", ...words, "nvjpeg", "parity", "sanitizer", "bench-bf16");
@@ -91,6 +106,7 @@ describe("bench/gpu.sh", () => {
     expect(bad.said).toMatch(/^FAIL parity +rho-yam on cuda:0: .*cuda:0/m);
     expect(verdicts(bad.said, "bench-bf16")).toEqual(["FAIL"]);
     expect(bad.said).toMatch(/^SKIP nvjpeg +no NVIDIA driver: libcuda/m);
+    if (!Bun.which("compute-sanitizer")) expect(bad.said).toMatch(/^SKIP sanitizer .*: cuda-sanitizer-\S+ of NVIDIA/m);
     expect(bad.said).toMatch(/^0 passed, [78] failed, [12] skipped/m);
     const kept = (await readFile(join(out, "steps.tsv"), "utf8")).trimEnd().split("\n");
     for (const line of kept)
@@ -98,35 +114,68 @@ describe("bench/gpu.sh", () => {
     expect(kept.length).toBeGreaterThan(20);
   }, 240_000);
 
-  test("on a GPU the host's part of a chunk is judged where events told it, and skipped where none did", async () => {
+  test("a figure is judged by the report, and the host's part of a chunk where events told it", async () => {
     // A program that answers as one on such a host does, with a report that a test has made.
-    const folder = await mkdtemp(join(tmpdir(), "tendon-gpu-played-"));
-    const [program, report] = [join(folder, "tendon"), join(folder, "report.csv")];
-    await writeFile(
-      program,
-      [
-        "#!/bin/sh",
-        'case "$*" in *bench*user_stream=true*) file=report.csv ;; *bench*) file=untimed.csv ;; esac',
-        'case "$*" in *verify*user_stream=true*) [ -f "$(dirname "$0")/report.csv" ] || exit 1 ;; esac',
-        'case "$*" in *verify*) echo "as one graph, captured" ;; esac',
-        'while [ $# -gt 0 ]; do [ "$1" = --csv ] && cp "$(dirname "$0")/$file" "$2"; shift; done',
-        "exit 0",
-      ].join("\n"),
-      { mode: 0o755 },
-    );
-    const lines = (host: string) =>
-      `model,device,robots,part,batch,figure,value\na,cuda:0,1,model,1,p50_ms,20\n${host}`;
+    const { folder, program } = await played([
+      'case "$*" in *bench*user_stream=true*) file=report.csv ;; *bench*) file=untimed.csv ;; esac',
+      'case "$*" in *verify*user_stream=true*) [ -f "$(dirname "$0")/report.csv" ] || exit 1 ;; esac',
+      'case "$*" in *verify*) echo "as one graph, captured" ;; esac',
+      'while [ $# -gt 0 ]; do [ "$1" = --csv ] && cp "$(dirname "$0")/$file" "$2"; shift; done',
+      "exit 0",
+    ]);
+    const report = join(folder, "report.csv");
+    const lines = (others: string) =>
+      `model,device,robots,part,batch,figure,value\na,cuda:0,1,model,1,p50_ms,20\n${others}`;
     await writeFile(join(folder, "untimed.csv"), lines(""));
-    const judged = async () => {
+    const judged = async (what: string) => {
       const words = ["--device", "cuda:0", "--out", join(folder, "out"), "--work", join(folder, "work"), "bench-bf16"];
       const { said } = await run({ TENDON: program }, ...words);
-      return said.match(/^.* host work a chunk.*$/m)?.[0].replace(/ +/g, " ");
+      return said.match(new RegExp(`^.* ${what}.*$`, "gm"))?.map((line) => line.replace(/ +/g, " ")) ?? [];
     };
-    expect(await judged()).toMatch(/^SKIP bench-bf16 host work a chunk in ms: not measured, .*asked: at most 0\.3$/);
+    const [skipped] = await judged("host work a chunk");
+    expect(skipped).toMatch(/^SKIP bench-bf16 host work a chunk in ms: not measured, .*asked: at most 0\.3$/);
     await writeFile(report, lines("a,cuda:0,1,host,1,p50_ms,0.21\na,cuda:0,1,host,8,p50_ms,0.9\n"));
-    expect(await judged()).toBe("PASS bench-bf16 host work a chunk in ms is 0.21, at most 0.3");
+    expect(await judged("host work a chunk")).toEqual(["PASS bench-bf16 host work a chunk in ms is 0.21, at most 0.3"]);
     await writeFile(report, lines("a,cuda:0,1,host,1,p50_ms,0.31\n"));
-    expect(await judged()).toBe("FAIL bench-bf16 host work a chunk in ms is 0.31, at most 0.3");
+    expect(await judged("host work a chunk")).toEqual(["FAIL bench-bf16 host work a chunk in ms is 0.31, at most 0.3"]);
+    // What is measured up to a wider bound is held to the bundle's own.
+    await mkdir(join(folder, "work/pi0.5-bf16"), { recursive: true });
+    await writeFile(join(folder, "work/pi0.5-bf16/manifest.json"), '{\n  "parity": { "tolerance": 0.05 }\n}\n');
+    await writeFile(report, lines("a,cuda:0,1,parity,1,difference_max,0.07\n"));
+    const differs = "FAIL bench-bf16 largest difference of rows is 0.07, at most 0.05";
+    expect(await judged("largest difference")).toEqual([differs]);
+    // Decoding is in the time of frames that come with their observation.
+    const socket = (when: string, p50: number, p99: number) =>
+      `a,cuda:0,1,socket frames ${when},1,p50_ms,${p50}\na,cuda:0,1,socket frames ${when},1,p99_ms,${p99}\n`;
+    await writeFile(report, lines(socket("with it", 21, 22) + socket("before", 19, 22.5)));
+    expect(await judged("socket p")).toEqual([
+      "FAIL bench-bf16 socket p50 in ms, frames with it is 21, at most 20",
+      "PASS bench-bf16 socket p99 in ms, frames with it is 22, at most 22",
+      "PASS bench-bf16 socket p50 in ms, frames before is 19, at most 20",
+      "FAIL bench-bf16 socket p99 in ms, frames before is 22.5, at most 22",
+    ]);
+  });
+
+  test("f16 is held to what is asked of half precision, bf16 to the tolerance of the model's bf16 bundle", async () => {
+    const { folder, program } = await played([
+      'echo "$*" >>"$0.log"',
+      'case "$*" in *rho-yam*--compute\\ bf16*) echo "no tolerance; build this model with no --compute" && exit 1 ;; esac',
+      '[ "$2" = build ] || exit 0',
+      'mkdir -p "$7" && printf \'{\\n  "parity": {\\n    "tolerance": 0.12\\n  }\\n}\\n\' >"$7/manifest.json"',
+    ]);
+    const work = join(folder, "work");
+    await run({ TENDON: program }, "--device", "cuda:0", "--out", join(folder, "out"), "--work", work, "half");
+    const log = (await readFile(`${program}.log`, "utf8")).split("\n");
+    expect(log.filter((line) => line.includes("isaac"))).toEqual([
+      `bundle build models/isaac-0.5-yam/ --compute f16 --out ${work}/isaac-0.5-yam-f16`,
+      `bundle verify ${work}/isaac-0.5-yam-f16 --device cuda:0 --within 0.01`,
+      "bundle verify dist/models/isaac-0.5-yam --device tensorrt:0 --gpu precision=f16 --within 0.01",
+      `bundle build models/isaac-0.5-yam/ --compute bf16 --out ${work}/isaac-0.5-yam-bf16`,
+      `bundle verify ${work}/isaac-0.5-yam-bf16 --device cuda:0`,
+      "bundle verify dist/models/isaac-0.5-yam --device tensorrt:0 --gpu precision=bf16 --within 0.12",
+    ]);
+    // Without such a bundle there is no bound.
+    expect(log.filter((line) => /rho.*bf16/.test(line))).toHaveLength(1);
   });
 
   test.skipIf(UNCHECKED)(
