@@ -132,6 +132,20 @@ test("parity vectors that the CPU does not compute fail the load, whatever the d
   for (const device of ["cpu", "auto"]) expect(await load(damaged, device)).toBeInstanceOf(Failure);
 });
 
+test("a load of replicas on two devices ends when one is refused and the first run of the other does not end", async () => {
+  const bundle = await bundleOf("molmoact2-yam");
+  const both = ok(await openEngine({ decodeThreads: 1 }));
+  for (const [hangs, other] of [
+    ["cuda:0", "cuda:1"],
+    ["cuda:1", "cuda:0"],
+  ] as const) {
+    await rehearse({ device: hangs, hangs: true, proof_ms_max: 1_000 }, { device: other, stale: true });
+    const failed = await both.load({ bundle, device: ["cuda:0", "cuda:1"], replicas: 2, threads: 1, slots: undefined });
+    expect((failed as Failure).message).toContain(`${hangs}: its first runs had not ended after 1000 ms`);
+  }
+  await both.close();
+});
+
 test("a device whose first run does not end is told so after its time, holds up no other load, and does not keep the engine open", async () => {
   const bundle = await bundleOf("molmoact2-yam");
   const hanging = ok(await openEngine({ decodeThreads: 1 }));

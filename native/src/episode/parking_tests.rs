@@ -272,3 +272,19 @@ fn a_run_whose_session_has_a_place_moves_nothing() {
     let Moves { parked, brought_back, us } = &episodes.moves;
     assert_eq!([parked, brought_back, us].map(|counter| counter.load(Ordering::Relaxed)), [0; 3]);
 }
+
+/// A device may fail to copy, and go on.
+#[test]
+fn a_block_that_is_settled_while_its_session_fails_to_be_parked_is_kept() {
+    let (settled, carried) = (Write { from: 1, frames: 2 }, Write { from: 0, frames: 1 });
+    for (meanwhile, left, pending) in [(Some(settled), None, settled), (None, Some(carried), carried)] {
+        let mut seats = Seats::new(1);
+        seats.lay_out(1, 1);
+        let place = seats.free_place().expect("a place");
+        assert!(seats.enter(0).is_none() && seats.entered(0, place));
+        let leaving = seats.leave();
+        seats.slots[0].pending = meanwhile;
+        seats.stayed(leaving, left);
+        assert_eq!(seats.slots[0].pending, Some(pending));
+    }
+}
