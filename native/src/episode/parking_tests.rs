@@ -212,7 +212,7 @@ fn sessions_that_come_and_go_beside_the_moves_find_their_own_rows() {
                     // SAFETY: the staged rows of the place that this thread has for its run.
                     unsafe { cache.staged.address().cast::<f32>().add(place * 24 + index).write(value) };
                 }
-                stage(&shared, slot, pass).unwrap();
+                stage(shared, slot, pass).unwrap();
                 told.send(slot).unwrap();
             }
         });
