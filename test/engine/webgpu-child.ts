@@ -1,5 +1,5 @@
 /**
- * The six reference bundles and a variant on `webgpu:0` beside the CPU, in a process that has found a software Vulkan. Prints one line of JSON for
+ * The six reference bundles and some variants on `webgpu:0` beside the CPU, in a process that has found a software Vulkan. Prints one line of JSON for
  * each part, in the order of `Part`.
  */
 import { readdir } from "node:fs/promises";
@@ -27,6 +27,7 @@ const CROWD: ReadonlyMap<string, number> = new Map([
 ]);
 /** Models that are asked to capture their kernels: one that can, and one with memory, in whose flow the CPU has a part. */
 const CAPTURED = ["molmoact2-yam", "picasso-yam"];
+export const VARIED = ["edge", "groot", "openpi"];
 /** Chunks of each of them at once: more than it has replicas. */
 const AT_ONCE = 3;
 /** Far more than it takes until a free replica has had work. */
@@ -73,6 +74,8 @@ export type Part =
   | { readonly told: Told }
   /** With `cuda_graph`. */
   | { readonly captured: Told }
+  /** A variant, whose constants and masks of views are written once. */
+  | { readonly varied: Told }
   /** A time in another type or shape. */
   | { readonly timed: Told }
   | { readonly remembered: Remembered }
@@ -151,6 +154,15 @@ async function captured(engine: Engine, name: string): Promise<Told> {
   return told;
 }
 
+/** Variants with integers, constants and masks of views. That they are right in each row of a batch is found before they are there. */
+async function varied(engine: Engine): Promise<void> {
+  for (const name of VARIED) {
+    const model = await Opened.with(engine, await variant(name), { device: WEBGPU });
+    tell({ varied: await compare(engine, name, model) });
+    await model.model.unload();
+  }
+}
+
 /** A variant with its time in each type and shape, its kernels launched one by one and captured. */
 async function timed(engine: Engine): Promise<void> {
   const bundle = await variant("edge");
@@ -215,6 +227,7 @@ if (import.meta.main) {
   }
   tell({ crowd: await crowd(together) });
   for (const name of CAPTURED) tell({ captured: await captured(engine, name) });
+  await varied(engine);
   await timed(engine);
   tell({ spread: await spread(engine) });
   tell({ auto: await auto(engine) });

@@ -28,8 +28,10 @@ pub struct Mirrors {
 struct Mirror {
     origin: Origin,
     block: DeviceBlock,
-    /// It is written once: a constant of the bundle.
+    /// It is a constant of the bundle, written once for as many rows as a run has.
     fixed: bool,
+    /// Bytes of a constant that the device has.
+    kept: usize,
     /// The host has what the device has not.
     due: bool,
 }
@@ -64,7 +66,7 @@ impl Mirrors {
         let at = match found {
             Some(at) => at,
             None => {
-                self.held.push(Mirror { origin, block: make()?, fixed, due: true });
+                self.held.push(Mirror { origin, block: make()?, fixed, kept: 0, due: true });
                 self.held.len() - 1
             }
         };
@@ -111,9 +113,17 @@ impl Input {
     fn is_due(&self, changed: Changed, mirrors: &Mirrors) -> bool {
         match (&self.way, changed) {
             (_, Changed::Step) => self.steps,
-            (Way::Written(pair), Changed::All) => mirrors.held[pair.mirror].due,
+            (Way::Written(pair), Changed::All) => {
+                let Mirror { fixed, kept, due, .. } = mirrors.held[pair.mirror];
+                if fixed { kept < pair.bytes } else { due }
+            }
             (_, Changed::All) => true,
         }
+    }
+
+    /// It is written once, not for each observation.
+    fn is_fixed(&self, mirrors: &Mirrors) -> bool {
+        matches!(&self.way, Way::Written(pair) if mirrors.held[pair.mirror].fixed)
     }
 }
 
@@ -183,7 +193,8 @@ impl Feed {
             match &mut input.way {
                 Way::Rehearsed(shadow) => shadow.renew(),
                 Way::Written(pair) => {
-                    mirrors.held[pair.mirror].due = false;
+                    let mirror = &mut mirrors.held[pair.mirror];
+                    (mirror.due, mirror.kept) = (false, mirror.kept.max(pair.bytes));
                     self.from.push(pair.host);
                     self.to.push(pair.device.cast_const());
                 }
@@ -214,9 +225,10 @@ impl Feed {
         copy(&self.from, &mut self.to)
     }
 
-    /// Bytes that a run copies to the device and from it, and what is on the device afterwards.
+    /// Bytes that a run copies to the device and from it for an observation, of which constants are no part; and what is on the device
+    /// afterwards.
     pub(super) fn bytes(&self, changed: Changed, mirrors: &mut Mirrors) -> (usize, usize) {
-        let due = self.inputs.iter().filter(|input| input.is_due(changed, mirrors));
+        let due = self.inputs.iter().filter(|input| input.is_due(changed, mirrors) && !input.is_fixed(mirrors));
         let sent = due.map(|input| input.bytes).sum();
         let written = self.inputs.iter().filter_map(|input| match &input.way {
             Way::Written(pair) => Some(pair),
