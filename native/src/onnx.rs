@@ -67,12 +67,15 @@ pub fn ints(name: &str, values: &[i64]) -> Vec<u8> {
 }
 
 /// Types of TensorProto.
-const F32: u8 = 1;
+pub const F32: u8 = 1;
 const U8: u8 = 2;
-const I32: u8 = 6;
-const I64: u8 = 7;
+/// 32-bit integers.
+pub const I32: u8 = 6;
+/// 64-bit integers.
+pub const I64: u8 = 7;
 
-fn tensor(name: &str, kind: u8, len: Option<u8>, raw: &[u8]) -> Vec<u8> {
+/// As `floats`, of values of the type `kind`, which are `raw` in little-endian order.
+pub fn tensor(name: &str, kind: u8, len: Option<u8>, raw: &[u8]) -> Vec<u8> {
     let dims = len.map_or(Vec::new(), |len| vec![0x08, len]);
     [dims, vec![0x10, kind], bytes(8, name.as_bytes()), bytes(9, raw)].concat()
 }

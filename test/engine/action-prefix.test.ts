@@ -3,11 +3,12 @@
  * NumPy computed stands in inputs.test.ts; here is what the rows that are continued may be, and what becomes of them.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import type { Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import type { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
-import { bundleOf, episodeOf, largestDifference } from "../bundle/built.ts";
+import { bundleOf, emptyDir, episodeOf, largestDifference } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
@@ -75,12 +76,13 @@ test("the decoded latents of held rows are the rows: what the flow holds is what
   // The parity check compares decoded latents; a prefix that is not the chunk's must fail it.
   const bundle = await variant("rtc");
   const episode = await episodeOf(bundle);
-  const { manifest, paths } = bundle;
-  const path = present(paths.get(manifest.parity.file), "vectors");
-  const vectors = JSON.parse(await Bun.file(path).text());
+  const { file } = bundle.manifest.parity;
+  const vectors = JSON.parse(await Bun.file(present(bundle.paths.get(file), "vectors")).text());
   vectors.observations[1].prefix[0][0] += 0.01;
+  const path = join(await emptyDir(), "vectors.json");
   await Bun.write(path, JSON.stringify(vectors));
-  const loaded = await engine.load({ bundle, device: "cpu", replicas: 1, threads: 1, slots: undefined });
+  const changed = { ...bundle, paths: new Map([...bundle.paths, [file, path]]) };
+  const loaded = await engine.load({ bundle: changed, device: "cpu", replicas: 1, threads: 1, slots: undefined });
   expect(episode).toHaveLength(2);
   expect((loaded as Failure).message).toMatch(/its rows are wrong: .* parity vector 2 of 2/);
 });

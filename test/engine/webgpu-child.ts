@@ -1,5 +1,5 @@
 /**
- * The six reference bundles on `webgpu:0` beside the CPU, in a process that has found a software Vulkan. Prints one line of JSON for
+ * The six reference bundles and some variants on `webgpu:0` beside the CPU, in a process that has found a software Vulkan. Prints one line of JSON for
  * each part, in the order of `Part`.
  */
 import { readdir } from "node:fs/promises";
@@ -11,7 +11,9 @@ import { openEngine } from "../../src/engine/native.ts";
 import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference } from "../bundle/built.ts";
+import { variant } from "../bundle/variants.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
+import { retimed, TIMES } from "./retimed.ts";
 import { type Remembered, remembered } from "./webgpu-memory.ts";
 
 const SHIPPED = join(import.meta.dir, "../../dist/models");
@@ -25,6 +27,7 @@ const CROWD: ReadonlyMap<string, number> = new Map([
 ]);
 /** Models that are asked to capture their kernels: one that can, and one with memory, in whose flow the CPU has a part. */
 const CAPTURED = ["molmoact2-yam", "picasso-yam"];
+export const VARIED = ["edge", "groot", "openpi"];
 /** Chunks of each of them at once: more than it has replicas. */
 const AT_ONCE = 3;
 /** Far more than it takes until a free replica has had work. */
@@ -71,6 +74,10 @@ export type Part =
   | { readonly told: Told }
   /** With `cuda_graph`. */
   | { readonly captured: Told }
+  /** A variant, whose constants and masks of views are written once. */
+  | { readonly varied: Told }
+  /** A time in another type or shape. */
+  | { readonly timed: Told }
   | { readonly remembered: Remembered }
   | { readonly crowd: Crowd }
   | { readonly spread: Spread }
@@ -147,6 +154,28 @@ async function captured(engine: Engine, name: string): Promise<Told> {
   return told;
 }
 
+/** Variants with integers, constants and masks of views. That they are right in each row of a batch is found before they are there. */
+async function varied(engine: Engine): Promise<void> {
+  for (const name of VARIED) {
+    const model = await Opened.with(engine, await variant(name), { device: WEBGPU });
+    tell({ varied: await compare(engine, name, model) });
+    await model.model.unload();
+  }
+}
+
+/** A variant with its time in each type and shape, its kernels launched one by one and captured. */
+async function timed(engine: Engine): Promise<void> {
+  const bundle = await variant("edge");
+  for (const as of TIMES) {
+    const other = await retimed(bundle, { ...as, buckets: 1000 });
+    for (const cuda_graph of [false, true]) {
+      const model = await Opened.with(engine, other, { device: WEBGPU, gpu: gpuOptions({ cuda_graph }) });
+      tell({ timed: await compare(engine, `${as.dtype} [${as.shape}]`, model) });
+      await model.model.unload();
+    }
+  }
+}
+
 /** A list of two kinds of device, with work until both have had some. */
 async function spread(engine: Engine): Promise<Spread> {
   const bundle = await shipped("molmoact2-yam");
@@ -198,6 +227,8 @@ if (import.meta.main) {
   }
   tell({ crowd: await crowd(together) });
   for (const name of CAPTURED) tell({ captured: await captured(engine, name) });
+  await varied(engine);
+  await timed(engine);
   tell({ spread: await spread(engine) });
   tell({ auto: await auto(engine) });
   tell({ refusal: await refusal(engine) });

@@ -10,7 +10,7 @@ import { childEnvironment } from "../../src/config/environment.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, MODEL_DIR } from "../bundle/built.ts";
 import { LAVAPIPE } from "./lavapipe.ts";
-import { type Auto, type Crowd, type Part, type Spread, type Told, WEBGPU } from "./webgpu-child.ts";
+import { type Auto, type Crowd, type Part, type Spread, type Told, VARIED, WEBGPU } from "./webgpu-child.ts";
 import type { Remembered } from "./webgpu-memory.ts";
 
 const NAMES = readdirSync(join(MODEL_DIR, "..")).sort();
@@ -22,6 +22,8 @@ const SMALL_BYTES = 4096;
 describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
   const told = new Map<string, Told>();
   const captured = new Map<string, Told>();
+  const varied = new Map<string, Told>();
+  const timed: Told[] = [];
   const memories = new Map<string, Remembered>();
   let crowd: Crowd | undefined;
   let spread: Spread | undefined;
@@ -44,6 +46,8 @@ describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
       const part = JSON.parse(line) as Part;
       if ("told" in part) told.set(part.told.name, part.told);
       if ("captured" in part) captured.set(part.captured.name, part.captured);
+      if ("varied" in part) varied.set(part.varied.name, part.varied);
+      if ("timed" in part) timed.push(part.timed);
       if ("remembered" in part) memories.set(part.remembered.name, part.remembered);
       if ("crowd" in part) crowd = part.crowd;
       if ("spread" in part) spread = part.spread;
@@ -97,6 +101,25 @@ describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
     const one = present(captured.get("picasso-yam"), "the model");
     expect([one.flow, one.placesOnDevice]).toEqual(["whole", 2]);
     for (const difference of one.differences) expect(difference).toBeLessThan(TOLERANCE);
+  });
+
+  test.each(VARIED)("%s, whose inputs are those of a published policy, gives the CPU's chunks as one graph", (name) => {
+    const { differences, flow } = present(varied.get(name), "the variant");
+    expect(flow).toBe("whole");
+    for (const difference of differences) expect(difference).toBeLessThan(TOLERANCE);
+    expect(Math.max(...differences)).toBeGreaterThan(0);
+  });
+
+  test("a time in integers or in any shape is a constant of the one graph, which is captured as well", () => {
+    const names = ["f32", "i32", "i64"].flatMap((dtype) =>
+      ["[]", "[1]", "[batch]"].map((shape) => `${dtype} ${shape}`),
+    );
+    const expected = names.flatMap((name) => [`${name} whole`, `${name} captured`]);
+    expect(timed.map(({ name, flow }) => `${name} ${flow}`)).toEqual(expected);
+    for (const difference of timed.flatMap(({ differences }) => differences)) {
+      expect(difference).toBeGreaterThan(0);
+      expect(difference).toBeLessThan(TOLERANCE);
+    }
   });
 
   test.each(NAMES)("%s has the memory of its sessions on the device, if there is one", (name) => {

@@ -31,6 +31,11 @@ enum Source {
     BlockLength,
 }
 
+/// A time as an input is told it: with buckets the number of the one that it lies in.
+pub(super) fn told(time: f64, buckets: Option<u32>) -> f64 {
+    buckets.map_or(time, |buckets| (time * f64::from(buckets)).floor())
+}
+
 struct Input {
     owner: Owner,
     at: usize,
@@ -196,7 +201,7 @@ impl Inputs {
     pub(super) fn time(&self, tensors: &mut [Tensor], time: f64, end: f64) {
         for Input { at, source, .. } in &self.inputs {
             let Source::Time { buckets, of_rows } = source else { continue };
-            let told = |time: f64| buckets.map_or(time, |buckets| (time * f64::from(buckets)).floor());
+            let told = |time: f64| told(time, *buckets);
             let tensor = &mut tensors[*at];
             if !of_rows {
                 tensor.write(0, std::iter::repeat_n(told(time), tensor.len));

@@ -30,7 +30,8 @@ const ROLES: [&str; 18] = [
 ];
 const DTYPES: [&str; 7] = ["f32", "f16", "bf16", "i32", "i64", "u8", "bool"];
 
-fn manifest() -> Value {
+/// One with an input of almost each role.
+pub(super) fn manifest() -> Value {
     let port = |name: &str, role: &str, dtype: &str, shape: Value| json!({ "name": name, "role": role, "from": null, "dtype": dtype, "shape": shape });
     json!({
         "export_id": "0", "cameras": ["top", "left"], "frames": { "first": 1, "later": 1 },

@@ -34,8 +34,6 @@ impl Network {
         for step in 0..if self.whole { 1 } else { self.flow.steps } {
             copies += self.denoise.copies(0, Changed::of(step), &mut self.mirrors);
         }
-        // Nothing of it was done.
-        self.mirrors.forget();
         (self.tensors.iter().map(Tensor::device_bytes).sum::<usize>() + self.mirrors.bytes(), copies)
     }
 }

@@ -1,7 +1,10 @@
 //! All steps of a flow as one graph (`onnx/unroll.rs`), for a device: between two steps the host has nothing to do.
 
-use crate::manifest::{Dim, Dtype, Graph as GraphSpec, Guided, Manifest, Port, Role};
-use crate::onnx::unroll::{Latent, Loop, result, unroll};
+use super::inputs::told;
+use crate::graph::Tensor;
+use crate::manifest::{Dim, Dtype, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
+use crate::onnx::unroll::{Latent, Loop, Time, TimeShape, result, unroll};
+use crate::onnx::{F32, I32, I64};
 use std::path::Path;
 
 /// The graph, and what it is bound to: all that a step reads but the time, and the latent that the rows are read from.
@@ -18,30 +21,49 @@ impl Whole {
         let step = &manifest.graphs.denoise;
         let input = |role: Role| step.inputs.iter().find(|port| port.role == role);
         let output = |role: Role| step.outputs.iter().find(|port| port.role == role);
-        let told = |port: &&Port| matches!(port.role, Role::Time | Role::ActionPrefixMask | Role::ActionPrefixLength);
-        let time = match step.inputs.iter().filter(told).collect::<Vec<_>>()[..] {
-            [time]
-                if time.role == Role::Time
-                    && time.dtype == Dtype::F32
-                    && time.shape == [Dim::Fixed(1)]
-                    && time.buckets.is_none() =>
-            {
-                time
-            }
-            _ => return Err("it is told more of a step than a time, f32 of one value".into()),
-        };
+        let told = step.inputs.iter().filter(|port| tells(port.role));
+        let times = told.map(|port| timed(manifest, port)).collect::<Result<Vec<_>, _>>()?;
         let latent = input(Role::Latent).ok_or("it has no latent")?;
         let mut latents = vec![moved(manifest, latent, output(Role::Velocity), Guided::Action)?];
         if let Some(video) = input(Role::VideoLatent) {
             latents.push(moved(manifest, video, output(Role::VideoVelocity), Guided::Video)?);
         }
-        let steps: Vec<(f32, f32)> = (0..manifest.flow.steps).map(|step| manifest.flow.step(step)).collect();
+        let steps: Vec<f32> = (0..manifest.flow.steps).map(|step| manifest.flow.step(step).1).collect();
         let bytes = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let model = unroll(&bytes, &Loop { time: &time.name, steps: &steps, latents: &latents })?;
+        let model = unroll(&bytes, &Loop { times: &times, steps: &steps, latents: &latents })?;
         let inputs = step.inputs.iter().filter(|port| port.role != Role::Time).cloned().collect();
         let last = Port { name: result(&latent.name, steps.len()), ..latent.clone() };
         Ok(Whole { model, spec: GraphSpec { file: step.file.clone(), inputs, outputs: vec![last] } })
     }
+}
+
+/// Whether an input says what differs from step to step, or from row to row.
+fn tells(role: Role) -> bool {
+    matches!(role, Role::Time | Role::ActionPrefixMask | Role::ActionPrefixLength)
+}
+
+/// The time of every step, to the bit as a run of the steps one by one writes it to the input.
+fn timed<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, String> {
+    let shape = match (port.role, &port.shape[..]) {
+        (Role::Time, []) => TimeShape::Scalar,
+        (Role::Time, [Dim::Fixed(1)]) => TimeShape::One,
+        // Its runs have one row each.
+        (Role::Time, [Dim::Batch]) if manifest.batch == 1 => TimeShape::One,
+        (Role::Time, [Dim::Batch]) => TimeShape::Rows,
+        _ => return Err("it is told more of a step than a time that all rows have".into()),
+    };
+    let kind = match port.dtype {
+        Dtype::F32 => F32,
+        Dtype::I32 => I32,
+        Dtype::I64 => I64,
+        _ => return Err(format!("{} is no time: it is {:?}", port.name, port.dtype)),
+    };
+    let Flow { steps, .. } = manifest.flow;
+    let each = Port { shape: vec![Dim::Fixed(steps as usize)], ..port.clone() };
+    let mut tensor = Tensor::new(&each, manifest.extent(1, manifest.prompt.tokens_max))?;
+    tensor.write(0, (0..steps).map(|step| told(manifest.flow.time(step), port.buckets)));
+    let values = tensor.bytes().chunks(port.dtype.bytes()).map(<[u8]>::to_vec).collect();
+    Ok(Time { name: &port.name, kind, shape, values })
 }
 
 /// How a latent is moved. That of the action is read in the end.
@@ -68,3 +90,6 @@ fn moved<'a>(
 fn halves(rows: Dim, branched: Dim, branches: usize) -> bool {
     rows == Dim::Fixed(1) && branched == Dim::Fixed(branches) && branches == 2
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,23 +28,12 @@ pub struct Mirrors {
 struct Mirror {
     origin: Origin,
     block: DeviceBlock,
-    /// It is written once: a constant of the bundle.
+    /// It is a constant of the bundle, written once for as many rows as a run has.
     fixed: bool,
+    /// Bytes of a constant that the device has.
+    kept: usize,
     /// The host has what the device has not.
     due: bool,
-    /// Bytes that the device has of a constant: a run of more observations has more of them.
-    written: usize,
-}
-
-impl Mirror {
-    fn is_due(&self, bytes: usize) -> bool {
-        self.due || self.fixed && self.written < bytes
-    }
-
-    fn sent(&mut self, bytes: usize) {
-        self.due = false;
-        self.written = self.written.max(bytes);
-    }
 }
 
 // SAFETY: the address in an origin is compared and never followed.
@@ -54,11 +43,6 @@ impl Mirrors {
     /// The host has new values in all that changes.
     pub fn renew(&mut self) {
         self.held.iter_mut().for_each(|mirror| mirror.due |= !mirror.fixed);
-    }
-
-    /// The device has nothing yet.
-    pub fn forget(&mut self) {
-        self.held.iter_mut().for_each(|mirror| (mirror.due, mirror.written) = (true, 0));
     }
 
     /// Bytes of the device's memory.
@@ -82,7 +66,7 @@ impl Mirrors {
         let at = match found {
             Some(at) => at,
             None => {
-                self.held.push(Mirror { origin, block: make()?, fixed, due: true, written: 0 });
+                self.held.push(Mirror { origin, block: make()?, fixed, kept: 0, due: true });
                 self.held.len() - 1
             }
         };
@@ -129,9 +113,17 @@ impl Input {
     fn is_due(&self, changed: Changed, mirrors: &Mirrors) -> bool {
         match (&self.way, changed) {
             (_, Changed::Step) => self.steps,
-            (Way::Written(pair), Changed::All) => mirrors.held[pair.mirror].is_due(pair.bytes),
+            (Way::Written(pair), Changed::All) => {
+                let Mirror { fixed, kept, due, .. } = mirrors.held[pair.mirror];
+                if fixed { kept < pair.bytes } else { due }
+            }
             (_, Changed::All) => true,
         }
+    }
+
+    /// It is written once, not for each observation.
+    fn is_fixed(&self, mirrors: &Mirrors) -> bool {
+        matches!(&self.way, Way::Written(pair) if mirrors.held[pair.mirror].fixed)
     }
 }
 
@@ -201,7 +193,8 @@ impl Feed {
             match &mut input.way {
                 Way::Rehearsed(shadow) => shadow.renew(),
                 Way::Written(pair) => {
-                    mirrors.held[pair.mirror].sent(pair.bytes);
+                    let mirror = &mut mirrors.held[pair.mirror];
+                    (mirror.due, mirror.kept) = (false, mirror.kept.max(pair.bytes));
                     self.from.push(pair.host);
                     self.to.push(pair.device.cast_const());
                 }
@@ -232,15 +225,16 @@ impl Feed {
         copy(&self.from, &mut self.to)
     }
 
-    /// Bytes that a run copies to the device and from it. `mirrors` are as if it had been done.
+    /// Bytes that a run copies to the device and from it for an observation, of which constants are no part; and what is on the device
+    /// afterwards.
     pub(super) fn bytes(&self, changed: Changed, mirrors: &mut Mirrors) -> (usize, usize) {
-        let due = self.inputs.iter().filter(|input| input.is_due(changed, mirrors));
+        let due = self.inputs.iter().filter(|input| input.is_due(changed, mirrors) && !input.is_fixed(mirrors));
         let sent = due.map(|input| input.bytes).sum();
         let written = self.inputs.iter().filter_map(|input| match &input.way {
             Way::Written(pair) => Some(pair),
             _ => None,
         });
-        written.chain(&self.outputs).for_each(|pair| mirrors.held[pair.mirror].sent(pair.bytes));
+        written.chain(&self.outputs).for_each(|pair| mirrors.held[pair.mirror].due = false);
         (sent, self.returned + self.outputs.iter().map(|pair| pair.bytes).sum::<usize>())
     }
 }

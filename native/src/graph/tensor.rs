@@ -115,6 +115,18 @@ impl Tensor {
         }
     }
 
+    /// The bytes of its values, in page-locked memory.
+    pub fn bytes(&mut self) -> &[u8] {
+        match &mut self.storage {
+            Storage::F32(block) => block.bytes_mut(),
+            Storage::Half(block) => block.bytes_mut(),
+            Storage::I32(block) => block.bytes_mut(),
+            Storage::I64(block) => block.bytes_mut(),
+            Storage::U8(block) | Storage::Bool(block) => block,
+            Storage::Device(_) => panic!("tensor {} does not lie in the host's memory", self.name),
+        }
+    }
+
     /// The values of an f32 tensor in page-locked memory.
     pub fn floats(&mut self) -> &mut [f32] {
         match &mut self.storage {

@@ -9,8 +9,10 @@
 //! checked: ONNX Runtime does that when it opens what comes out.
 
 mod node;
+mod time;
 mod unread;
 
+pub use time::{Time, TimeShape};
 pub use unread::unread;
 
 use self::node::{Made, Node};
@@ -20,12 +22,20 @@ use std::collections::HashSet;
 
 /// The flow of a step graph.
 pub struct Loop<'a> {
-    /// Name of the input that is the time, f32 [1].
-    pub time: &'a str,
-    /// The time of each step, and how much later the next one is.
-    pub steps: &'a [(f32, f32)],
+    /// The inputs that are the time.
+    pub times: &'a [Time<'a>],
+    /// How much later the next step is, for each step.
+    pub steps: &'a [f32],
     /// What changes from step to step.
     pub latents: &'a [Latent<'a>],
+}
+
+impl<'a> Loop<'a> {
+    /// Names of the inputs that are not the same in every step.
+    fn inputs(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let (latents, times) = (self.latents, self.times);
+        latents.iter().map(|latent| latent.name).chain(times.iter().map(|time| time.name))
+    }
 }
 
 /// A latent and how it is moved.
@@ -64,6 +74,8 @@ const VALUE_INFO: u64 = 13;
 const QUANTIZATION: u64 = 14;
 /// The first operator set whose `Split` takes sizes as an input.
 const SPLIT_SINCE: u64 = 13;
+/// The first one whose `Shape` gives a part of it.
+const SHAPE_SINCE: u64 = 15;
 
 /// The name of a latent that is read, after the last of `steps` steps.
 pub fn result(latent: &str, steps: usize) -> String {
@@ -93,8 +105,11 @@ pub fn unroll(model: &[u8], flow: &Loop<'_>) -> Result<Vec<u8>, String> {
         }
         whole.extend(kept);
     }
-    if version < SPLIT_SINCE && flow.latents.iter().any(|latent| latent.branches > 1) {
-        return Err(format!("its operators are of version {version}, expected {SPLIT_SINCE}"));
+    let splits = flow.latents.iter().any(|latent| latent.branches > 1);
+    for (since, is_needed) in [(SPLIT_SINCE, splits), (SHAPE_SINCE, flow.has_rows())] {
+        if is_needed && version < since {
+            return Err(format!("its operators are of version {version}, expected {since}"));
+        }
     }
     let graph = Graph::read(found.ok_or("it has no graph")?)?;
     whole.extend(bytes(GRAPH as u8, &graph.unrolled(flow)?));
@@ -146,7 +161,7 @@ impl<'a> Graph<'a> {
     /// Names of the values that are not the same in every step.
     fn changing<'f>(&'f self, flow: &Loop<'f>) -> Result<HashSet<&'f str>, String> {
         let made: HashSet<&str> = self.nodes.iter().flat_map(|node| node.outputs.iter().copied()).collect();
-        let mut changing: HashSet<&str> = flow.latents.iter().map(|latent| latent.name).chain([flow.time]).collect();
+        let mut changing: HashSet<&str> = flow.inputs().collect();
         let mut behind: HashSet<&str> = HashSet::new();
         for node in &self.nodes {
             if RANDOM.contains(&node.operator) {
@@ -181,7 +196,7 @@ impl<'a> Graph<'a> {
         let own = |name: &str| self.inputs.iter().find(|input| input.0 == name);
         let mut graph = Vec::new();
         for (name, _, whole) in &self.inputs {
-            if *name != flow.time {
+            if !flow.times.iter().any(|time| time.name == *name) {
                 graph.extend(*whole);
             }
         }
@@ -218,6 +233,7 @@ impl<'a> Graph<'a> {
         let changes = |node: &Node<'_>| node.inputs.iter().any(|name| changing.contains(name));
         let (each, once): (Vec<&Node<'_>>, Vec<&Node<'_>>) = self.nodes.iter().partition(|node| changes(node));
         let mut made: Vec<Made> = once.iter().map(|node| node.renamed(node.name.into(), |name| name.into())).collect();
+        made.extend(time::rows(flow));
         let starts = |name: &str| flow.latents.iter().any(|latent| latent.name == name);
         for step in 0..flow.steps.len() {
             let here = |name: &str| match name {
@@ -225,6 +241,7 @@ impl<'a> Graph<'a> {
                 _ if !changing.contains(name) || (step == 0 && starts(name)) => name.to_string(),
                 _ => at(name, step),
             };
+            made.extend(flow.times.iter().filter_map(|time| time.for_rows(step)));
             made.extend(each.iter().map(|node| node.renamed(at(node.name, step), here)));
             for latent in flow.latents {
                 advance(latent, step, here, &mut made);
@@ -236,9 +253,9 @@ impl<'a> Graph<'a> {
 
 /// The times of all steps, and what latents are moved with.
 fn constants(flow: &Loop<'_>) -> impl Iterator<Item = Vec<u8>> {
-    let each = flow.steps.iter().enumerate();
-    let times = each.flat_map(|(step, &(t, dt))| {
-        [floats(&at(flow.time, step), Some(1), &[t]), floats(&at("dt", step), None, &[dt])]
+    let times = flow.steps.iter().enumerate().flat_map(|(step, &dt)| {
+        let told = flow.times.iter().map(move |time| time.constant(step));
+        told.chain([floats(&at("dt", step), None, &[dt])])
     });
     let guides = flow.latents.iter().filter_map(|latent| Some(floats(&guide_of(latent.name), None, &[latent.guide?])));
     times.chain(guides).chain([ints(&at("branches", 0), &[1, 1])]).collect::<Vec<_>>().into_iter()

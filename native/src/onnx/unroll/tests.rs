@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::euler;
-use crate::onnx::{graph_with, node};
+use crate::onnx::{F32, I32, I64, graph_with, node, typed};
 use crate::runtime;
 use std::path::Path;
 
@@ -22,13 +22,25 @@ fn step() -> Vec<u8> {
 }
 
 const STEPS: [(f32, f32); 3] = [(1.0, -0.3), (0.7, -0.3), (0.4, -0.4)];
+const LATER: [f32; 3] = [-0.3, -0.3, -0.4];
 
 fn latent<'a>(name: &'a str, velocity: &'a str, read: bool) -> Latent<'a> {
     Latent { name, velocity, branches: 1, guide: None, read }
 }
 
-fn flow<'a>(latents: &'a [Latent<'a>]) -> Loop<'a> {
-    Loop { time: "t", steps: &STEPS, latents }
+/// The time of `STEPS`, f32 [1].
+fn time() -> Time<'static> {
+    let values = STEPS.iter().map(|(t, _)| t.to_le_bytes().to_vec()).collect();
+    Time { name: "t", kind: F32, shape: TimeShape::One, values }
+}
+
+fn flow<'a>(times: &'a [Time<'a>], latents: &'a [Latent<'a>]) -> Loop<'a> {
+    Loop { times, steps: &LATER, latents }
+}
+
+/// The whole flow, told one time as f32 [1].
+fn whole(model: &[u8], latents: &[Latent<'_>]) -> Result<Vec<u8>, String> {
+    unroll(model, &flow(&[time()], latents))
 }
 
 /// Names of the nodes of a model, in order.
@@ -42,7 +54,7 @@ fn names(model: &[u8]) -> Vec<String> {
 }
 
 fn refusal(model: &[u8], latents: &[Latent<'_>]) -> String {
-    unroll(model, &flow(latents)).expect_err("a refusal")
+    whole(model, latents).expect_err("a refusal")
 }
 
 /// Outputs of one run on a CPU.
@@ -70,14 +82,60 @@ fn all_steps_as_one_graph_are_the_steps_of_the_host_to_the_bit() {
         euler::advance(&mut z, &velocities[1], 1, None, dt);
     }
     let latents = [latent("x", "v", true), latent("z", "w", true)];
-    let whole = unroll(&step(), &flow(&latents)).expect("unrolled");
+    let whole = whole(&step(), &latents).expect("unrolled");
     assert_eq!(run(&whole, &[("x", &noise), ("z", &film), ("c", &mask)]), [x, z]);
+}
+
+/// v = x · (i + (j · n)), the times i and j as f32: i is [], j one value for each of the four rows of x, which the product with n needs.
+fn told_in_integers(i: u8, j: u8) -> Vec<u8> {
+    // Its attribute: to = f32.
+    let to = bytes(5, &[&bytes(1, b"to")[..], &[0x18, 1, 0xA0, 0x01, 2]].concat());
+    let cast = |name: &str, from: &str, to_name: &str| [node(name, "Cast", &[from], &[to_name]), to.clone()].concat();
+    let nodes = [
+        cast("one", "i", "a"),
+        cast("each", "j", "b"),
+        node("sum", "MatMul", &["b", "n"], &["c"]),
+        node("both", "Add", &["a", "c"], &["s"]),
+        node("act", "Mul", &["x", "s"], &["v"]),
+    ];
+    let inputs = [("x".into(), F32), ("n".into(), F32), ("i".into(), i), ("j".into(), j)];
+    typed(&inputs, &[("v".into(), F32)], &nodes)
+}
+
+#[test]
+fn times_are_integers_scalars_and_of_each_row_and_there_may_be_several() {
+    let (noise, weights) = ([0.3, -1.7, 0.9, 2.2], [0.5, 0.25, -0.5, 0.125]);
+    let (first, second) = ([900_i64, 640, 3], [-7_i64, 40, 1_000_000]);
+    let mut x = noise;
+    for (step, (i, j)) in first.into_iter().zip(second).enumerate() {
+        let sum = i as f32 + weights.iter().map(|weight| weight * j as f32).sum::<f32>();
+        let velocity = x.map(|value| value * sum);
+        euler::advance(&mut x, &velocity, 1, None, LATER[step]);
+    }
+    let told = |name, kind, shape, values: [i64; 3]| Time {
+        name,
+        kind,
+        shape,
+        values: values.map(|value| value.to_le_bytes()[..if kind == I64 { 8 } else { 4 }].to_vec()).to_vec(),
+    };
+    let latents = [latent("x", "v", true)];
+    for (i, j) in [(I32, I32), (I32, I64), (I64, I32), (I64, I64)] {
+        let times = [told("i", i, TimeShape::Scalar, first), told("j", j, TimeShape::Rows, second)];
+        let mut step = told_in_integers(i, j);
+        let model = unroll(&step, &flow(&times, &latents)).expect("unrolled");
+        assert_eq!(run(&model, &[("x", &noise), ("n", &weights)]), [x]);
+        // The version of its operators is its last byte.
+        *step.last_mut().expect("a byte") = 14;
+        let refused = unroll(&step, &flow(&times, &latents)).expect_err("a refusal");
+        assert_eq!(refused, "its operators are of version 14, expected 15");
+        assert!(unroll(&step, &flow(&times[..1], &latents)).is_ok());
+    }
 }
 
 #[test]
 fn what_is_the_same_in_every_step_is_there_once_and_what_nobody_reads_not_at_all() {
     let latents = [latent("x", "v", true), latent("z", "w", false)];
-    let names = names(&unroll(&step(), &flow(&latents)).expect("unrolled"));
+    let names = names(&whole(&step(), &latents).expect("unrolled"));
     let count =
         |name: &str| names.iter().filter(|own| *own == name || own.starts_with(&format!("{name}{MARK}"))).count();
     assert_eq!([count("mask"), count("seen"), count("masked"), count("act")], [1, 1, 3, 3]);
@@ -114,7 +172,7 @@ fn a_graph_of_its_own_that_reads_what_does_not_change_is_no_hindrance() {
     let branching = [node("if", "If", &["flag"], &["y"]), inner].concat();
     let nodes = [node("seen", "Neg", &["c"], &["seen"]), branching, node("add", "Add", &["x", "y"], &["v"])];
     let latents = [latent("x", "v", true)];
-    let whole = unroll(&graph_with(&["x", "t", "c", "flag"], &["v"], &nodes), &flow(&latents)).expect("unrolled");
+    let whole = whole(&graph_with(&["x", "t", "c", "flag"], &["v"], &nodes), &latents).expect("unrolled");
     // What the inner graph reads is kept.
     assert_eq!(names(&whole)[..2], ["seen", "if"]);
 }
@@ -122,9 +180,9 @@ fn a_graph_of_its_own_that_reads_what_does_not_change_is_no_hindrance() {
 #[test]
 fn garbage_is_an_error_or_another_graph_and_never_a_panic() {
     let latents = [latent("x", "v", true), latent("z", "w", false)];
-    let whole = step();
-    for len in 0..whole.len() {
-        let _ = unroll(&whole[..len], &flow(&latents));
+    let model = step();
+    for len in 0..model.len() {
+        let _ = whole(&model[..len], &latents);
     }
     let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
     let mut random = |below: usize| {
@@ -134,16 +192,16 @@ fn garbage_is_an_error_or_another_graph_and_never_a_panic() {
         seed as usize % below
     };
     for _ in 0..20_000 {
-        let mut broken = whole.clone();
+        let mut broken = model.clone();
         for _ in 0..=random(4) {
             let at = random(broken.len());
             broken[at] = random(256) as u8;
         }
         if random(4) == 0 {
             let (from, len) = (random(broken.len()), random(40));
-            let part: Vec<u8> = broken[from..(from + len).min(whole.len())].to_vec();
+            let part: Vec<u8> = broken[from..(from + len).min(model.len())].to_vec();
             broken.splice(from..from, part);
         }
-        let _ = unroll(&broken, &flow(&latents));
+        let _ = whole(&broken, &latents);
     }
 }
