@@ -26,9 +26,9 @@ export const accountLink: Command = {
     const base = serviceUrl(given.text("base-url"), undefined);
     if (base instanceof Problem) return base;
     return await withAccount(given, async (store, { id: accountId, email }) => {
-      const token = makeToken();
+      const [token, at] = [makeToken(), now()];
       // Links last for seen time, which goes on where a service has stopped.
-      const seen = await store.time.timeBegin({ seconds: now() });
+      const seen = await store.time.timeBegin({ seconds: at });
       if (seen instanceof StoreDown) return notRead(seen);
       const expiresAt = seen + LIMITS.linkSeconds;
       // Only the hash is stored: a reader of the database cannot use the link.
@@ -42,7 +42,7 @@ export const accountLink: Command = {
       const url = `${base}/welcome?token=${token}`;
       return answer(
         given,
-        { url, expires_at: now() + LIMITS.linkSeconds },
+        { url, expires_at: at + LIMITS.linkSeconds },
         `${url}\ngood once, within 24 hours, for ${email}`,
       );
     });
