@@ -106,14 +106,11 @@ mod tests {
     use super::*;
     use crate::episode::tests::{computed, run, seated};
 
-    fn promises() -> &'static Promises {
-        Box::leak(Box::new(Promises::new()))
-    }
-
     /// A model that is loaded beside a busy one does not count the same bytes twice, as used and as promised.
     #[test]
     fn what_a_session_has_come_to_use_is_not_kept_for_it_any_more() {
-        let promises = promises();
+        static PROMISES: Promises = Promises::new();
+        let promises = &PROMISES;
         // A frame takes 48 bytes, a place 5 of them and a block of 2, a parked session 7.
         let (frame, slot) = (48, 7 * 48);
         let mut episodes = seated(2, 1);
@@ -139,7 +136,8 @@ mod tests {
 
     #[test]
     fn a_place_that_was_left_stays_used_and_a_block_that_was_given_back_is_kept_again() {
-        let promises = promises();
+        static PROMISES: Promises = Promises::new();
+        let promises = &PROMISES;
         let slot = 7 * 48;
         let mut episodes = seated(1, 1);
         episodes.used = Used::new(1, promises);
@@ -158,7 +156,8 @@ mod tests {
 
     #[test]
     fn more_than_was_promised_is_not_taken_from_others() {
-        let promises = promises();
+        static PROMISES: Promises = Promises::new();
+        let promises = &PROMISES;
         promises.change(0, 100);
         let used = Used::new(1, promises);
         used.promise(10, 1);
