@@ -4,7 +4,7 @@
  * With TENDON_TEST_REQUIRE=all a skipped test is a failure. A check that fails does not stop the others.
  * `--program FILE` runs the tests of the whole program only, against that executable.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { childEnvironment, testRequirement } from "../config/environment.ts";
@@ -13,6 +13,8 @@ const ROOT = resolve(import.meta.dir, "../..");
 const NATIVE = join(ROOT, "native");
 /** Of what the checks write and leave, gone at their end: bundles alone are gigabytes. */
 const TMPDIR = mkdtempSync(join(tmpdir(), "tendon-check-"));
+// PostgreSQL does not run as root: its tests give their folders in here to another user.
+chmodSync(TMPDIR, 0o755);
 
 interface Check {
   readonly name: string;

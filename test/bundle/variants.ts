@@ -10,7 +10,7 @@ export async function variantNames(): Promise<string[]> {
   return (await readdir(VARIANTS)).sort();
 }
 
-/** Built in a fresh folder. */
+/** Its bundle, which all tests share. */
 export function variant(name: string): Promise<Bundle> {
   return bundleOf(join(VARIANTS, name));
 }

@@ -141,7 +141,9 @@ test("a load of replicas on two devices ends when one is refused and the first r
   ] as const) {
     await rehearse({ device: hangs, hangs: true, proof_ms_max: 1_000 }, { device: other, stale: true });
     const failed = await both.load({ bundle, device: ["cuda:0", "cuda:1"], replicas: 2, threads: 1, slots: undefined });
-    expect((failed as Failure).message).toContain(`${hangs}: its first runs had not ended after 1000 ms`);
+    const { message } = failed as Failure;
+    expect(message).toContain(`${hangs}: its first runs had not ended after 1000 ms`);
+    expect(message).toContain(`${other}: its rows are wrong`);
   }
   await both.close();
 });

@@ -27,16 +27,16 @@ pub struct DeviceRows {
     state: Mutex<State>,
 }
 
-/// Its program, which is dropped before the memory that it is bound to.
+/// Its programs, which are dropped before the memory that they are bound to.
 struct State {
     program: Program,
+    look: Look,
     places: Vec<Place>,
     /// Of these, those that graphs are bound to.
     offered: usize,
     /// For each block that a run can write, where its rows go.
     writes: Vec<(Write, Vec<(CString, Value)>)>,
     _numbers: Vec<DeviceBlock>,
-    look: Look,
 }
 
 struct Place {
@@ -74,7 +74,7 @@ impl DeviceRows {
             }
         }
         let (program, look) = (open(&carry_model(&layout))?, Look::new(&layout, home, &open)?);
-        let state = State { program, places: Vec::new(), offered: 1, writes: Vec::new(), _numbers: Vec::new(), look };
+        let state = State { program, look, places: Vec::new(), offered: 1, writes: Vec::new(), _numbers: Vec::new() };
         let rows = DeviceRows { layout, home, state: Mutex::new(state) };
         rows.number()?;
         rows.add()?;
@@ -316,24 +316,27 @@ impl DeviceRows {
 
     /// Whether it finds one value that is not finite, the first or the last of each cache, and nothing where there is none.
     fn prove_look(&self) -> Result<(), String> {
-        let staged = Kept { committed: 0, staged: 1 };
-        let mut given: Block<u8> = Block::lazy(self.layout.slot_bytes())?;
-        let mut at = 0;
-        for cache in &self.layout.caches {
-            let (committed, bytes) = self.layout.place_bytes(cache);
-            let (first, last) = (at + committed, at + committed + bytes - cache.dtype.bytes());
-            at += committed + bytes;
-            for (value, bits) in not_finite(cache.dtype).into_iter().flat_map(|bits| [(first, bits), (last, bits)]) {
+        let State { places, look, .. } = &mut *lock(&self.state);
+        let place = &places[0];
+        // SAFETY: no run has the place.
+        let mut is_finite = || unsafe { look.is_finite(place.look) };
+        for (cache, lie) in self.layout.caches.iter().zip(&place.caches) {
+            let mut given: Block<u8> = Block::lazy(lie.staged_words.bytes())?;
+            let host = self.words(Home::HOST, given.address().cast(), &[given.len() / WORD])?;
+            let last = given.len() - cache.dtype.bytes();
+            for (value, bits) in not_finite(cache.dtype).into_iter().flat_map(|bits| [(0, bits), (last, bits)]) {
                 given[value..value + bits.len()].copy_from_slice(bits);
-                self.bring_back(0, staged, &given)?;
-                if self.unfit(0)?.is_none() {
+                // SAFETY: as above; the block stays until it is copied.
+                unsafe { transfer(self.home.turns, &[(&host, &lie.staged_words)]) }?;
+                if is_finite()? {
                     return Err("it does not tell that a row is not finite".into());
                 }
                 given[value..value + bits.len()].fill(0);
             }
+            // SAFETY: as above.
+            unsafe { transfer(self.home.turns, &[(&host, &lie.staged_words)]) }?;
         }
-        self.renew(0)?;
-        self.unfit(0)?.map_or(Ok(()), |_| Err("it tells of rows that are finite that they are not".into()))
+        if is_finite()? { Ok(()) } else { Err("it tells of rows that are finite that they are not".into()) }
     }
 }
 

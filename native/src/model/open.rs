@@ -36,6 +36,8 @@ pub(super) struct Opening<'a> {
 pub(super) struct Copied {
     stores: Vec<Arc<Store>>,
     bytes: usize,
+    /// A flow was one graph somewhere.
+    pub(super) has_whole: bool,
 }
 
 /// The network of a replica, and why its device runs the steps of a flow one by one. None where it does not, and on a CPU, where
@@ -164,6 +166,7 @@ impl Model {
                 }
             },
         };
+        opening.copied.borrow_mut().has_whole |= whole.is_some();
         let providers = self.providers(runtime, &wanted.gpu, device)?;
         let held = held(opening, (device, reach), (&files, &providers), tally);
         let mut site = Site { device, reach, files, whole, apart, held, sessions: None };

@@ -28,8 +28,8 @@ const PROOF_MAX: Duration = Duration::from_secs(600);
 pub(super) enum Unproved {
     /// The device of a replica cannot be used, or computes wrongly: its number, and a sentence.
     Refused(usize, String),
-    /// The first run of a replica does not end.
-    Hangs(usize),
+    /// The first run of a replica does not end. Beside it another one may be refused: its number, and a sentence.
+    Hangs(usize, Option<(usize, String)>),
     /// No thread can be made: a sentence.
     Unstarted(String),
     /// The device of a replica is lost or drained: its number, and a sentence.
@@ -129,7 +129,7 @@ impl Model {
                 Err(Unproved::Refused(_, reason) | Unproved::Closed(_, reason) | Unproved::Unstarted(reason)) => {
                     Err(fail(reason))
                 }
-                Err(Unproved::Hangs(_)) => Err(fail("its thread does not start".into())),
+                Err(Unproved::Hangs(..)) => Err(fail("its thread does not start".into())),
             };
         }
         let tries = wanted.device.tries(replicas).map_err(fail)?;
@@ -152,11 +152,7 @@ impl Model {
                     let is_for_it = device == Device::Cpu && self.manifest.compute != Some(Dtype::Bf16);
                     let otherwise = if is_for_it { Status::BadBundle } else { Status::Load };
                     status = status_of(&reason, otherwise);
-                    let hardware = host.devices.named(&device.name());
-                    // Whichever run met it: other models there are told before they lose a chunk.
-                    if status == Status::DeviceLost && hardware.can_fail() {
-                        hardware.lose(&reason);
-                    }
+                    tell_if_lost(host, device, status, &reason);
                     refused.push(Refused { device: device.name(), reason });
                 }
                 Err(Unproved::Closed(replica, reason)) => {
@@ -165,12 +161,17 @@ impl Model {
                 }
                 Err(Unproved::Unstarted(reason)) => return Err(fail(reason)),
                 // Its thread may go on at any time, on the memory of this model: no other device is tried with it.
-                Err(Unproved::Hangs(replica)) => {
+                Err(Unproved::Hangs(replica, beside)) => {
                     let (device, ms) = (devices[replica], proof_max(&devices).as_millis());
-                    return Err(fail(format!(
+                    let mut said = format!(
                         "{}: its first runs had not ended after {ms} ms; name another device, or correct this one",
                         device.name()
-                    )));
+                    );
+                    if let Some((other, reason)) = beside {
+                        tell_if_lost(host, devices[other], status_of(&reason, Status::Load), &reason);
+                        said = format!("{}: {reason}. {said}", devices[other].name());
+                    }
+                    return Err(fail(said));
                 }
             }
         }
@@ -206,7 +207,9 @@ impl Model {
         let opening = Opening { runtime, wanted, apart: None, copied: &copied };
         let (opened, weights) = match self.networks(&opening, devices) {
             // A device may refuse a flow as one graph, which is many times as large, and take its step.
-            Err(Unproved::Refused(replica, reason)) if status_of(&reason, Status::Load) != Status::DeviceLost => {
+            Err(Unproved::Refused(replica, reason))
+                if copied.borrow().has_whole && status_of(&reason, Status::Load) != Status::DeviceLost =>
+            {
                 let apart = format!("{} does not open the flow as one graph: {reason}", names[replica]);
                 self.networks(&Opening { apart: Some(&apart), ..opening }, devices)?
             }
@@ -273,6 +276,14 @@ impl Model {
         let model: Weak<dyn Works> = Arc::downgrade(&model);
         hardware.iter().enumerate().for_each(|(replica, hardware)| hardware.join(model.clone(), replica));
         Ok(())
+    }
+}
+
+/// Whichever run met a loss: other models on the device are told before they lose a chunk.
+fn tell_if_lost(host: &Host, device: Device, status: Status, reason: &str) {
+    let hardware = host.devices.named(&device.name());
+    if status == Status::DeviceLost && hardware.can_fail() {
+        hardware.lose(reason);
     }
 }
 

@@ -58,7 +58,7 @@ impl Model {
             let _ = replicas[replica].send(Order::Places(wanted, made));
             let (places, refusal) = match places.recv_timeout(most.saturating_sub(begun.elapsed())) {
                 Ok(made) => made,
-                Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs(replica)),
+                Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs(replica, None)),
                 Err(RecvTimeoutError::Disconnected) => (0, Some("its thread ended".into())),
             };
             if places < if first.places_are_named() { wanted } else { 1 } {

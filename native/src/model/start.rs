@@ -50,7 +50,7 @@ impl Model {
             while let Some(&first) = unproved.first() {
                 let (replica, proof) = match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
                     Ok(proof) => proof,
-                    Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs(first)),
+                    Err(RecvTimeoutError::Timeout) => return Err(Unproved::Hangs(first, None)),
                     Err(RecvTimeoutError::Disconnected) => {
                         return Err(Unproved::Refused(first, "a replica ended during its first run".into()));
                     }
@@ -74,15 +74,21 @@ impl Model {
         drop(serves);
         // Of one that was refused the others may still be at their first runs, and one of these may never end.
         let mut outcome = outcome;
-        while let (Some(&first), false) = (unproved.first(), matches!(outcome, Err(Unproved::Hangs(_)))) {
+        while let (Some(&first), false) = (unproved.first(), matches!(outcome, Err(Unproved::Hangs(..)))) {
             match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
                 Ok((replica, _)) => unproved.retain(|&other| other != replica),
-                Err(RecvTimeoutError::Timeout) => outcome = Err(Unproved::Hangs(first)),
+                Err(RecvTimeoutError::Timeout) => {
+                    let beside = match outcome {
+                        Err(Unproved::Refused(replica, reason)) => Some((replica, reason)),
+                        _ => None,
+                    };
+                    outcome = Err(Unproved::Hangs(first, beside));
+                }
                 // All have ended.
                 Err(RecvTimeoutError::Disconnected) => unproved.clear(),
             }
         }
-        if matches!(outcome, Err(Unproved::Hangs(_))) {
+        if matches!(outcome, Err(Unproved::Hangs(..))) {
             lock(&self.threads).clear();
             return outcome;
         }

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 pub(super) struct BatchTimes {
     pub(super) prefill: Duration,
     pub(super) denoise: Duration,
+    /// Of the look at what an episode is to keep.
+    pub(super) look: Duration,
     /// Where the device tells them.
     pub(super) device: Option<DeviceTimes>,
 }
@@ -98,7 +100,12 @@ impl Replica {
                     *failed = told();
                 }
             }
-            return Ok(Some(BatchTimes { prefill: Duration::ZERO, denoise: Duration::ZERO, device: None }));
+            return Ok(Some(BatchTimes {
+                prefill: Duration::ZERO,
+                denoise: Duration::ZERO,
+                look: Duration::ZERO,
+                device: None,
+            }));
         };
         let failed = &mut self.failed[..batch.len()];
         if failed.iter().all(Option::is_some) || stop() {
@@ -120,12 +127,14 @@ impl Replica {
             runs.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
         }
         let (prefill, denoise) = (prefilled.duration_since(start), prefilled.elapsed());
+        let begun = Instant::now();
         // One at a time, in row 0. A device is asked: under the watch, and without a lock that a cancel waits for.
         if let (true, Some((place, pass)), None) = (whole, own, &failed[0]) {
             failed[0] = model.episodes[self.index].unfit(place, pass)?.map(|text| (Status::Model, text));
         }
+        let look = begun.elapsed();
         // Behind the clock's reading: it asks for what has ended.
-        Ok(whole.then(|| BatchTimes { prefill, denoise, device: network.device_times(pass.entry) }))
+        Ok(whole.then(|| BatchTimes { prefill, denoise, look, device: network.device_times(pass.entry) }))
     }
 
     /// Sees to it that the memory of a run lies where the graphs read it; returns its place there, None for a run without memory.
@@ -257,7 +266,7 @@ impl Replica {
         let device_us = |ms: Option<f32>| ms.map_or(0, |ms| (1000.0 * ms).round().max(1.0) as u32);
         result.prefill_device_us = device_us(times.device.map(|times| times.prefill_ms));
         result.denoise_device_us = device_us(times.device.map(|times| times.denoise_ms));
-        result.encode_us = micros(begun.elapsed());
+        result.encode_us = micros(times.look + begun.elapsed());
         Ok(clamped)
     }
 }
