@@ -14,6 +14,12 @@ pub fn node(name: &str, operator: &str, inputs: &[&str], outputs: &[&str]) -> Ve
     fields.chain([(3, name), (4, operator)]).flat_map(|(number, text)| bytes(number, text.as_bytes())).collect()
 }
 
+/// An attribute that is an integer, as its field of NodeProto.
+fn attribute(name: &str, value: u8) -> Vec<u8> {
+    const INT: [u8; 3] = [0xa0, 0x01, 2];
+    bytes(5, &[&bytes(1, name.as_bytes())[..], &[0x18, value], &INT].concat())
+}
+
 /// A model whose inputs are vectors of four f32, and whose outputs have f32 too, as ModelProto.
 pub fn graph_with(inputs: &[&str], outputs: &[&str], nodes: &[Vec<u8>]) -> Vec<u8> {
     const LEN: u8 = 4;

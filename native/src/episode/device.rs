@@ -369,6 +369,7 @@ pub(super) fn parked_leads(layout: &Layout, mut each: impl FnMut(&Cache, usize, 
     }
 }
 
-fn name(text: &str) -> CString {
+/// Of a value of a graph of the engine's own.
+pub(super) fn name(text: &str) -> CString {
     CString::new(text).expect("names of the engine's own have no zero byte")
 }

@@ -1,5 +1,6 @@
 //! The look at the staged rows of a place in a device's memory: whether all of them are finite, without a copy of them.
 
+use super::device::name;
 use super::finite::is_finite;
 use super::layout::Layout;
 use crate::graph::{DeviceBlock, Home, Program, Value, transfer};
@@ -86,8 +87,4 @@ impl Look {
         }
         Ok(true)
     }
-}
-
-fn name(text: &str) -> CString {
-    CString::new(text).expect("names of the engine's own have no zero byte")
 }

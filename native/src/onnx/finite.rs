@@ -2,8 +2,7 @@
 //!
 //! A value less itself is 0 if it is finite, and not a number if it is infinite or none: the sum over all is 0 or not a number.
 
-use super::wire::bytes;
-use super::{F32, node, typed};
+use super::{F32, attribute, node, typed};
 use crate::manifest::Dtype;
 
 /// Types of TensorProto.
@@ -41,17 +40,11 @@ pub fn finite(dtypes: &[Dtype]) -> Vec<u8> {
         }
         let (all, zeroes) = (format!("{values}all"), format!("{values}zeroes"));
         let words: Vec<&str> = own.iter().map(String::as_str).collect();
-        nodes.push([node(&format!("{values}join"), "Concat", &words, &[&all]), axis(0)].concat());
+        nodes.push([node(&format!("{values}join"), "Concat", &words, &[&all]), attribute("axis", 0)].concat());
         nodes.push(node(&format!("{values}less"), "Sub", &[&all, &all], &[&zeroes]));
         nodes.push(node(&format!("{values}add"), "ReduceSum", &[&zeroes], &[&sum]));
         inputs.extend(own.into_iter().map(|name| (name, kind)));
         outputs.push((sum, kind));
     }
     typed(&inputs, &outputs, &nodes)
-}
-
-/// An attribute `axis` of a node, as its field of NodeProto.
-fn axis(number: u8) -> Vec<u8> {
-    const INT: [u8; 3] = [0xa0, 0x01, 2];
-    bytes(5, &[bytes(1, b"axis"), vec![0x18, number], INT.to_vec()].concat())
 }

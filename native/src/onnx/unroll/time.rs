@@ -2,8 +2,7 @@
 
 use super::node::Made;
 use super::{Loop, MARK, at};
-use crate::onnx::tensor;
-use crate::onnx::wire::bytes;
+use crate::onnx::{attribute, tensor};
 
 /// An input that is the time.
 pub struct Time<'a> {
@@ -61,8 +60,7 @@ fn size() -> String {
 pub(super) fn rows(flow: &Loop<'_>) -> Option<Made> {
     let latent = flow.latents.first().filter(|_| flow.has_rows())?;
     let mut shape = Made::new(&format!("flow.{}", size()), "Shape", &[latent.name], &[&size()]);
-    // Its attribute: end = 1, an integer.
-    shape.bytes.extend(bytes(5, &[&bytes(1, b"end")[..], &[0x18, 1, 0xA0, 0x01, 2]].concat()));
+    shape.bytes.extend(attribute("end", 1));
     Some(shape)
 }
 
