@@ -6,7 +6,9 @@ import { Problem } from "../../../src/error/problem.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { accountAdd } from "../../../src/store/accounts/writes.ts";
+import * as hot from "../../../src/store/charges/hot.ts";
 import { hold, holdsExpire, usageForget } from "../../../src/store/charges/writes.ts";
+import { functionsOf } from "../../../src/store/postgres/functions.ts";
 import { Pool, Unanswered } from "../../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { chunksForget, settleChunk } from "../../../src/store/robot/writes.ts";
@@ -67,10 +69,12 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       for (const id of ["a", "B"]) await store.accounts.accountAdd(funded(id, `${id}@example.org`));
       const url = at.environment.DATABASE_URL ?? "";
       const other = postgres(url, { max: 1 });
+      const group = postgres(url, { max: 1 });
       return {
         url,
         store,
         other,
+        group,
         lock: (id: string) => other.unsafe(`SELECT id FROM accounts WHERE id = '${id}' FOR NO KEY UPDATE NOWAIT`),
         /** Until a statement waits for a lock. */
         waited: async () => {
@@ -81,6 +85,7 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
         },
         [Symbol.asyncDispose]: async () => {
           await other.end();
+          await group.end();
           await at[Symbol.asyncDispose]();
         },
       };
@@ -90,15 +95,19 @@ for (const { absent, title } of ENGINES.filter(({ name }) => name === "PostgreSQ
       await using at = await beside();
       await at.other.unsafe("BEGIN");
       await at.lock("B");
-      const holds = [
-        at.store.charges.hold(newCharge("r1", { accountId: "a" })),
-        at.store.charges.hold(newCharge("r2", { accountId: "B" })),
-      ];
+      const orders = ["a", "B"].map((accountId) => {
+        return { order: "charges.hold", ...hot.hold.order(newCharge(`charge of ${accountId}`, { accountId })) };
+      });
+      // As a lane asks for both, but on a connection that waits for a lock as long as it takes.
+      const group = at.group.unsafe(`SELECT ${functionsOf(DOMAINS).apply}($1::text::jsonb, false) AS outcomes`, [
+        JSON.stringify(orders),
+      ]);
+      const outcomes = group.execute();
       await at.waited();
       // The group waits for B and has not taken a.
       expect(await at.lock("a")).toHaveLength(1);
       await at.other.unsafe("COMMIT");
-      expect(await Promise.all(holds)).toEqual(["held", "held"]);
+      expect((await outcomes)[0]?.outcomes).toEqual(["held", "held"]);
     }, 60_000);
 
     test("an account that somebody keeps locked holds up nobody else's robots", async () => {
