@@ -3,6 +3,7 @@
  * when the call returns, and a stream is never behind. For tests: it shows that the host's code and the kernels agree, and nothing
  * about a real driver.
  *
+ * Memory, copies, modules and launches need a context that is current on their thread; any thread may call.
  * Who reads or writes outside of an allocation crashes. `cpu_backwards(1)` turns the order of blocks and threads around (target.h);
  * `cpu_memory_left(bytes)` bounds one allocation. Contexts, streams, events and registered host memory are in driver_host.h.
  */
@@ -79,6 +80,7 @@ int cuDeviceGet(int *device, int index) {
 }
 
 int cuModuleLoadData(void **module, const void *image) {
+    CPU_HOST_CALL
     *module = &cpu::backwards;
     uint32_t magic;
     memcpy(&magic, image, sizeof magic);
@@ -97,28 +99,41 @@ int cuModuleGetFunction(void **function, void *, const char *name) {
 }
 
 int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+    CPU_HOST_CALL
     if (bytes > cpu::memory_left) return cpu::OUT_OF_MEMORY;
     *address = reinterpret_cast<uint64_t>(cpu::guarded(bytes));
     return cpu::SUCCESS;
 }
 
 int cuMemFree_v2(uint64_t address) {
+    CPU_HOST_CALL
     cpu::release(reinterpret_cast<uint8_t *>(address));
     return cpu::SUCCESS;
 }
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *) {
+    CPU_HOST_CALL
     if (bytes > 0) memcpy(reinterpret_cast<void *>(to), from, bytes);
     return cpu::SUCCESS;
 }
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *) {
+    CPU_HOST_CALL
     if (bytes > 0) memcpy(to, reinterpret_cast<const void *>(from), bytes);
+    return cpu::SUCCESS;
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *) {
+    CPU_HOST_CALL
+    if (bytes > 0) memcpy(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
     return cpu::SUCCESS;
 }
 
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned, void *,
                    void **params, void **) {
+    {
+        CPU_HOST_CALL
+    }
     const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
     static_cast<cpu::Entry *>(function)->run(grid, block, params, cpu::backwards);
     return cpu::SUCCESS;

@@ -1,6 +1,5 @@
 /**
- * All kernels: one module for the driver, one library for the CPU (target.h says how each is built). The engine launches none of them
- * before a GPU has run them; native/tests/kernels does.
+ * All kernels: one module for the driver, one library for the CPU (target.h says how each is built).
  */
 #include "chunk.cu"
 #include "flow.cu"

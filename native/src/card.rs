@@ -5,14 +5,17 @@
 //!   are read by the host alone.
 //! - With `user_stream` all runs of the replica are in one stream of its own, which ONNX Runtime is told of (`user_compute_stream`), and
 //!   each run is between two events of it: their times are the device's.
+//! - With `own_kernels`, or frames that the device decodes, our kernels are loaded (`native/cuda/`) and launched in that stream.
 //!
 //! Off by default: the replica then runs as ONNX Runtime arranges it by itself, and its times are the host's. A driver that refuses any of
 //! this refuses no model; the placement says what is not there and why. **No GPU has run this yet**: it was tested against the driver that
 //! the CPU plays (`native/cuda/driver_host.h`).
 
 use crate::cuda::context::{self, Context};
+use crate::cuda::device::{self, Module};
 use crate::cuda::stream::{Laps, Stream};
 use crate::graph::Tensor;
+use crate::provider::GpuOptions;
 use crate::rehearsal;
 use crate::runtime::Device;
 use serde::Serialize;
@@ -30,6 +33,10 @@ pub struct CardUse {
     pub timed: bool,
     /// Why it does not, though `user_stream` asks for it.
     pub untimed: Option<String>,
+    /// Our kernels advance its latents and decode its chunks.
+    pub launched: bool,
+    /// Why they do not, though `own_kernels` asks for it.
+    pub unlaunched: Option<String>,
 }
 
 /// The number of an NVIDIA GPU and its driver; None of another device, and where no driver is asked.
@@ -50,33 +57,75 @@ pub fn relax_thread(device: Device) {
     }
 }
 
+/// The device code of this build. A driver that the CPU plays has the kernels in itself, and looks at the first bytes alone.
+fn image(device: Device, options: &GpuOptions) -> Result<Vec<u8>, String> {
+    match (rehearsal::of(&device.name()), &options.kernels) {
+        (Some(_), _) => Ok(device::FAT_BINARY.to_vec()),
+        (None, Some(path)) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display())),
+        (None, None) => Err("this build has no GPU kernels".into()),
+    }
+}
+
 /// The driver, as a replica has it.
 #[derive(Default)]
 pub struct Card {
     driver: Option<PathBuf>,
     context: Option<Arc<Context>>,
     stream: Option<Arc<Stream>>,
+    /// Our kernels, for work in the stream.
+    module: Option<Arc<Module>>,
+    /// The runs are timed.
+    times: bool,
     /// None where no driver is asked.
     told: Option<CardUse>,
 }
 
 impl Card {
-    /// For a replica on the device; nothing of it on one that is no NVIDIA GPU. `with_stream`: it gets a stream of its own.
-    pub fn of(device: Device, with_stream: bool) -> Card {
+    /// For a replica on the device, with what the options ask for; nothing of it on one that is no NVIDIA GPU.
+    pub fn of(device: Device, options: &GpuOptions) -> Card {
         let Some((index, driver)) = driver_of(device) else { return Card::default() };
-        let (mut context, mut stream, mut told) = (None, None, CardUse::default());
+        let (mut context, mut stream, mut module, mut told) = (None, None, None, CardUse::default());
         match Context::open(&driver, index) {
             Ok(opened) => context = Some(opened),
             Err(error) => told.unregistered = Some(error.to_string()),
         }
-        if with_stream {
+        let mut streamless = told.unregistered.clone();
+        if options.needs_stream() {
             match context.as_ref().map(Stream::new) {
                 Some(Ok(made)) => stream = Some(made),
-                Some(Err(error)) => told.untimed = Some(error.to_string()),
-                None => told.untimed.clone_from(&told.unregistered),
+                Some(Err(error)) => streamless = Some(error.to_string()),
+                None => {}
             }
         }
-        Card { driver: Some(driver), context, stream, told: Some(told) }
+        if options.user_stream && stream.is_none() {
+            told.untimed.clone_from(&streamless);
+        }
+        if options.needs_kernels() {
+            let loaded = match &stream {
+                None => Err(streamless.unwrap_or_default()),
+                Some(stream) => image(device, options).and_then(|image| {
+                    Module::load(&device::Device::on(stream.clone()), &image).map_err(|error| error.to_string())
+                }),
+            };
+            match loaded {
+                Ok(loaded) => module = Some(loaded),
+                Err(reason) if options.own_kernels => told.unlaunched = Some(reason),
+                Err(_) => {}
+            }
+        }
+        let times = options.user_stream;
+        Card { driver: Some(driver), context, stream, module, times, told: Some(told) }
+    }
+
+    /// Our kernels, where they advance latents and decode chunks: a thread that has entered launches them.
+    pub fn own(&self) -> Option<&Arc<Module>> {
+        self.module.as_ref().filter(|_| self.told.as_ref().is_some_and(|told| told.unlaunched.is_none()))
+    }
+
+    /// What `own_kernels` has come to: `Err` has the reason why they are not launched.
+    pub fn launches(&mut self, outcome: Result<(), String>) {
+        let Some(told) = &mut self.told else { return };
+        (told.launched, told.unlaunched) = (outcome.is_ok(), outcome.err());
     }
 
     /// The stream of its runs. A session that is told of it keeps it.
@@ -95,7 +144,7 @@ impl Card {
 
     /// Times for so many runs of a graph; None where the device does not time them.
     pub fn laps(&mut self, runs: usize) -> Option<Laps> {
-        let (Some(stream), Some(told)) = (&self.stream, &mut self.told) else { return None };
+        let (Some(stream), Some(told), true) = (&self.stream, &mut self.told, self.times) else { return None };
         let made = Laps::new(stream, runs);
         match &made {
             Ok(_) => told.timed = true,

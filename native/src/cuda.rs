@@ -4,9 +4,8 @@
 //! driver alone: no CUDA toolkit, no runtime library.
 //!
 //! **No GPU has run any of this yet.** What has run is everything of it on a CPU: the same kernels compiled as C++ behind a library that
-//! answers as the driver does (`native/cuda/driver.h`), loaded and launched by this code (`native/tests/kernels/`). The engine does
-//! not use the kernels before a GPU has. What it uses, beside ONNX Runtime, is `context.rs` and `stream.rs` (`card.rs` says for what):
-//! tested against that library too, and refused by a driver they cost nothing but what they were for.
+//! answers as the driver does (`native/cuda/driver.h`), loaded and launched by this code (`native/tests/kernels/`). The engine launches
+//! them where the operator asks for it (`card.rs`), and the parity gate judges what they give as it judges the graphs.
 
 mod calls;
 pub mod chunk;

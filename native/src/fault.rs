@@ -52,7 +52,7 @@ pub const DEVICE_FULL: &str = "CUDA failure 2: out of memory ; GPU=0";
 /// Errors of CUDA after which every later call of the process fails as well (cudaError_t): ECC, NVLink, illegal address, launch
 /// time-out, destroyed context, device assert, hardware stack, illegal instruction, misaligned address, address space, program
 /// counter, launch failure, unknown.
-const CUDA_STICKY: &[u32] = &[214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
+pub const CUDA_STICKY: &[u32] = &[214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
 
 /// Words of an error that mean the same where there is no number.
 const LOST: &[&str] = &["device lost", "device is lost", "devicelost", "device removed"];

@@ -18,6 +18,12 @@ pub struct GpuOptions {
     pub cuda_graph: bool,
     /// On NVIDIA GPUs the runs of a replica are in one stream of its own, whose events tell what the device was at (`card.rs`).
     pub user_stream: bool,
+    /// On NVIDIA GPUs kernels of our own advance latents and decode chunks, in the stream of the replica (`flow/own.rs`).
+    pub own_kernels: bool,
+    /// What decodes frames.
+    pub jpeg: Jpeg,
+    /// The device code of this build, a fat binary; None: it has none.
+    pub kernels: Option<PathBuf>,
     /// Bytes that one graph's arena may take on the device, 1 at least; None: as many as there are.
     pub arena_bytes_max: Option<u64>,
     /// By how much an arena grows.
@@ -37,12 +43,39 @@ impl Default for GpuOptions {
             tf32: false,
             cuda_graph: false,
             user_stream: false,
+            own_kernels: false,
+            jpeg: Jpeg::Cpu,
+            kernels: None,
             arena_bytes_max: None,
             arena_extend: ArenaExtend::SameAsRequested,
             engine_cache: None,
             cuda_behind: true,
             shapes_on_cpu: true,
         }
+    }
+}
+
+/// What decodes frames.
+#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Jpeg {
+    /// libjpeg-turbo.
+    Cpu,
+    /// nvJPEG, on the device of the replica.
+    NvJpeg,
+    /// Whichever was faster at load.
+    Auto,
+}
+
+impl GpuOptions {
+    /// Whether a replica needs a stream of its own.
+    pub fn needs_stream(&self) -> bool {
+        self.user_stream || self.needs_kernels()
+    }
+
+    /// Whether a replica needs our kernels.
+    pub fn needs_kernels(&self) -> bool {
+        self.own_kernels || self.jpeg != Jpeg::Cpu
     }
 }
 

@@ -12,6 +12,10 @@ export const GPU_KEYS = {
   cuda_graph: Type.Optional(flag()),
   /** On NVIDIA GPUs the runs of a replica are in one stream of its own, whose events time the device. */
   user_stream: Type.Optional(flag()),
+  /** On NVIDIA GPUs tendon's own kernels advance latents and decode chunks, in the stream of the replica. */
+  own_kernels: Type.Optional(flag()),
+  /** What decodes frames; `auto`: nvJPEG where that was faster at load. */
+  jpeg: Type.Optional(oneOf(["cpu", "nvjpeg", "auto"])),
   /** Device memory that the arena of one graph may take; absent: what there is. */
   arena_mib_max: Type.Optional(whole(1, 1_048_576)),
   /** By how much an arena grows. */
@@ -37,6 +41,8 @@ const DEFAULTS = {
   tf32: false,
   cuda_graph: false,
   user_stream: false,
+  own_kernels: false,
+  jpeg: "cpu",
   arena_extend: "same_as_requested",
   engine_cache: true,
   cuda_behind: true,
@@ -63,6 +69,8 @@ export function gpuOptions(host: GpuSettings = {}, model: GpuSettings = {}) {
     tf32: said.tf32,
     cudaGraph: said.cuda_graph,
     userStream: said.user_stream,
+    ownKernels: said.own_kernels,
+    jpeg: said.jpeg,
     arenaBytesMax: mib === undefined ? undefined : mib * 2 ** 20,
     arenaExtend: said.arena_extend,
     engineCache: said.engine_cache,

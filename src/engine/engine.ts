@@ -181,6 +181,10 @@ interface CardUse {
   readonly timed: boolean;
   /** Why it does not, though `user_stream` asks for it. */
   readonly untimed: string | undefined;
+  /** Our kernels advance its latents and decode its chunks. */
+  readonly launched: boolean;
+  /** Why they do not, though `own_kernels` asks for it. */
+  readonly unlaunched: string | undefined;
 }
 
 /** How the sessions of a model share memory. */

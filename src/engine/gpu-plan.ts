@@ -3,13 +3,16 @@ import { join } from "node:path";
 import type { GpuOptions } from "../config/gpu.ts";
 import { PREBUILT } from "./library.ts";
 
-/** `cache`: the cache folder. TensorRT's engines lie below it by ONNX Runtime's version; what else they depend on the library adds. */
-export function gpuPlan(options: GpuOptions, cache: string) {
+/** `kernels`: the device code of this build, if it has any. `cache`: the cache folder. TensorRT's engines lie below it by ONNX Runtime's version; what else they depend on the library adds. */
+export function gpuPlan(options: GpuOptions, cache: string, kernels?: string) {
   return {
     precision: options.precision,
     tf32: options.tf32,
     cuda_graph: options.cudaGraph,
     user_stream: options.userStream,
+    own_kernels: options.ownKernels,
+    jpeg: options.jpeg,
+    kernels: kernels ?? null,
     arena_bytes_max: options.arenaBytesMax ?? null,
     arena_extend: options.arenaExtend,
     engine_cache: options.engineCache ? join(cache, "engines", `ort${PREBUILT.runtime.version}`) : null,

@@ -46,6 +46,8 @@ interface Placement
     readonly unregistered: string | null;
     readonly timed: boolean;
     readonly untimed: string | null;
+    readonly launched: boolean;
+    readonly unlaunched: string | null;
   } | null;
   readonly weights: {
     readonly shared_bytes: number;
@@ -103,6 +105,8 @@ export class NativeModel implements Model {
           unregistered: card.unregistered ?? undefined,
           timed: card.timed,
           untimed: card.untimed ?? undefined,
+          launched: card.launched,
+          unlaunched: card.unlaunched ?? undefined,
         }
       : undefined;
     const { shared_bytes: sharedBytes, copied_bytes: copiedBytes, own_bytes: ownBytes, reason } = placement.weights;

@@ -37,7 +37,7 @@ export async function openEngine(options: { decodeThreads: number }): Promise<En
   if (calls instanceof Problem) return calls;
   const channel = new Channel(calls);
   const opened = channel.open(options.decodeThreads, installed.runtime, installed.jpeg);
-  return opened ?? new NativeEngine(channel);
+  return opened ?? new NativeEngine(channel, installed.kernels);
 }
 
 /** The library is built for x86-64 with AVX2; on a processor without it the process would be killed (SIGILL). */
@@ -60,7 +60,11 @@ class NativeEngine implements Engine {
   private readonly loading = new Set<Promise<unknown>>();
   private closing = false;
 
-  constructor(private readonly channel: Channel) {
+  constructor(
+    private readonly channel: Channel,
+    /** Device code of our own kernels. */
+    private readonly kernels: string | undefined,
+  ) {
     this.version = staticText(channel.calls.tendon_version());
     this.results = new ResultSlots(channel);
   }
@@ -105,7 +109,7 @@ class NativeEngine implements Engine {
       parked_bytes_max: parkedBytesMax === "default" ? null : parkedBytesMax,
       run_ms_max: runMsMax,
       counted,
-      gpu: gpuPlan(gpu, folders().cache),
+      gpu: gpuPlan(gpu, folders().cache, this.kernels),
     };
     const text = Buffer.from(JSON.stringify(plan));
     const { calls, engine } = this.channel;

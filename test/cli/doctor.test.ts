@@ -137,7 +137,10 @@ test("random weights, refused providers, memory files and unlocked pages are tol
   expect(kernelCheck("absent")).toMatchObject({ ok: true, found: expect.stringContaining("none in this build") });
   expect(kernelCheck("damaged")).toMatchObject({ ok: true, todo: expect.stringContaining("again") });
   const kernels = kernelCheck({ code: [80, 123], ptx: [80] });
-  expect(kernels).toMatchObject({ ok: true, found: "for sm_80, sm_123; no model runs on them yet" });
+  expect(kernels).toMatchObject({
+    ok: true,
+    found: "for sm_80, sm_123; launched where own_kernels or jpeg asks for it",
+  });
   expect(lockCheck(1, 2, 8 * 2 ** 20).todo).toContain("8 MiB");
   expect(lockCheck(2, 2, 0).todo).toBeUndefined();
 });

@@ -91,6 +91,8 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
       unregistered: undefined,
       timed: false,
       untimed: undefined,
+      launched: false,
+      unlaunched: undefined,
     });
     // All pictures of the largest run, at least.
     expect(registeredBytes).toBeGreaterThan(opened.model.copies.toDevice);
@@ -184,7 +186,12 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
 
     const driverless = await load({ library: "libcuda-nowhere.so.1" });
     const reason = expect.stringContaining("libcuda-nowhere.so.1");
-    expect(driverless.model.card).toEqual({ registeredBytes: 0, unregistered: reason, timed: false, untimed: reason });
+    expect(driverless.model.card).toMatchObject({
+      registeredBytes: 0,
+      unregistered: reason,
+      timed: false,
+      untimed: reason,
+    });
     expect([...(await driverless.chunk()).actions]).toEqual(rows);
   });
 

@@ -1,6 +1,7 @@
 //! The calls that are made of the NVIDIA driver (`cuda.h`, CUDA 12 and later), found by name in a library that is opened by path.
 
 use super::CudaError;
+use crate::fault::CUDA_STICKY;
 use libloading::Library;
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -17,9 +18,6 @@ const OUT_OF_MEMORY: Code = 2;
 const NO_DEVICE: [Code; 2] = [100, 101];
 /// Invalid image, no binary for this GPU, invalid PTX, unsupported PTX version.
 const BAD_MODULE: [Code; 4] = [200, 209, 218, 222];
-/// Errors after which every call of the process fails: uncorrectable ECC, illegal address, launch timeout, assert, hardware stack,
-/// illegal instruction, misaligned address, invalid address space, invalid program counter, launch failed, unknown.
-const LOST: [Code; 11] = [214, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999];
 
 macro_rules! calls {
     ($($(#[$about:meta])* $field:ident = $symbol:literal: ($($arg:ty),*);)*) => {
@@ -71,6 +69,7 @@ calls! {
     memory_free = "cuMemFree_v2": (u64);
     copy_in = "cuMemcpyHtoDAsync_v2": (u64, *const c_void, usize, Handle);
     copy_out = "cuMemcpyDtoHAsync_v2": (*mut c_void, u64, usize, Handle);
+    copy = "cuMemcpyDtoDAsync_v2": (u64, u64, usize, Handle);
     launch = "cuLaunchKernel":
         (Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
     error_name = "cuGetErrorName": (Code, *mut *const c_char);
@@ -96,7 +95,7 @@ impl Calls {
         Err(match code {
             OUT_OF_MEMORY => CudaError::OutOfMemory(0),
             code if BAD_MODULE.contains(&code) => CudaError::BadModule(words),
-            code if LOST.contains(&code) => CudaError::DeviceLost(words),
+            code if CUDA_STICKY.contains(&(code as u32)) => CudaError::DeviceLost(words),
             _ => CudaError::Call(words),
         })
     }

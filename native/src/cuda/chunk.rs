@@ -2,7 +2,7 @@
 
 use super::device::{Device, Function, Memory, Module};
 use super::{Address, CudaError, Number, Shape, blocks, params};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Which kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -192,7 +192,7 @@ pub struct Plans {
 
 impl Plans {
     /// Copies the plan of an encoder (`Encoder::facts`); `state_width` = values of a state vector.
-    pub fn new(device: &Rc<Device>, facts: Facts, state_width: u32) -> Result<Plans, CudaError> {
+    pub fn new(device: &Arc<Device>, facts: Facts, state_width: u32) -> Result<Plans, CudaError> {
         let Facts { scales, columns, rotations, poses, .. } = &facts;
         let parts =
             [device.copy_of(scales)?, device.copy_of(columns)?, device.copy_of(rotations)?, device.copy_of(poses)?];
@@ -256,7 +256,7 @@ pub struct Batch {
 
 impl Kernel {
     /// Finds it.
-    pub fn find(module: &Rc<Module>, version: Version, number: Number) -> Result<Kernel, CudaError> {
+    pub fn find(module: &Arc<Module>, version: Version, number: Number) -> Result<Kernel, CudaError> {
         let letter = match version {
             Version::V1 => "v1",
             Version::V2 => "v2",

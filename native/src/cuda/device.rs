@@ -1,4 +1,4 @@
-//! One device: its context, one stream, memory, and the module of our kernels. Everything is ordered by the stream.
+//! One stream of a device, the memory that its work is on, and the module of our kernels. Everything is ordered by the stream.
 
 use super::calls::{Calls, Handle};
 use super::context::Context;
@@ -6,34 +6,44 @@ use super::stream::Stream;
 use super::{Address, CudaError, Params, Shape};
 use std::ffi::{CString, c_void};
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 
-/// A device that this thread has opened, with a stream of its own. It stays with its thread, which has entered its context.
+/// A device and a stream of it. Work is put into the stream by a thread that has entered its context.
 pub struct Device {
-    /// Before the context that it is in.
     stream: Arc<Stream>,
-    context: Arc<Context>,
 }
 
 impl Device {
-    /// Device `index` of the driver at `path` (`libcuda.so.1` is the system's). Its context is the one that ONNX Runtime uses too.
-    pub fn open(path: &Path, index: i32) -> Result<Rc<Device>, CudaError> {
+    /// Device `index` of the driver at `path` (`libcuda.so.1` is the system's) for this thread, with a stream of its own. Its context is
+    /// the one that ONNX Runtime uses too.
+    pub fn open(path: &Path, index: i32) -> Result<Arc<Device>, CudaError> {
         let context = Context::open(path, index)?;
         context.enter()?;
-        Ok(Rc::new(Device { stream: Stream::new(&context)?, context }))
+        Ok(Device::on(Stream::new(&context)?))
+    }
+
+    /// The device of a stream.
+    pub fn on(stream: Arc<Stream>) -> Arc<Device> {
+        Arc::new(Device { stream })
+    }
+
+    /// Its stream.
+    pub fn stream(&self) -> &Arc<Stream> {
+        &self.stream
     }
 
     fn calls(&self) -> &Calls {
-        self.context.calls()
+        self.stream.context().calls()
     }
 
     /// `bytes` of its memory, of any content.
-    pub fn memory(self: &Rc<Self>, bytes: usize) -> Result<Memory, CudaError> {
+    pub fn memory(self: &Arc<Self>, bytes: usize) -> Result<Memory, CudaError> {
         let mut address = 0;
-        // SAFETY: an out pointer; this thread has the context.
-        let code = unsafe { (self.calls().memory_alloc)(&mut address, bytes.max(1)) };
-        match self.calls().check("cuMemAlloc", code) {
+        let made = self.stream.context().within(|calls| {
+            // SAFETY: an out pointer.
+            calls.check("cuMemAlloc", unsafe { (calls.memory_alloc)(&mut address, bytes.max(1)) })
+        });
+        match made {
             Err(CudaError::OutOfMemory(_)) => Err(CudaError::OutOfMemory(bytes)),
             Err(error) => Err(error),
             Ok(()) => Ok(Memory { device: self.clone(), address, bytes }),
@@ -41,14 +51,13 @@ impl Device {
     }
 
     /// A copy of `values` in its memory. Waits until it is there.
-    pub fn copy_of<T: Copy>(self: &Rc<Self>, values: &[T]) -> Result<Memory, CudaError> {
+    pub fn copy_of<T: Copy>(self: &Arc<Self>, values: &[T]) -> Result<Memory, CudaError> {
         let memory = self.memory(size_of_val(values))?;
-        // SAFETY: the memory is as large as the values, which stay until the stream is through with them.
-        let code = unsafe {
-            (self.calls().copy_in)(memory.address, values.as_ptr().cast(), size_of_val(values), self.stream.handle())
-        };
-        self.calls().check("cuMemcpyHtoDAsync", code)?;
-        self.wait()?;
+        self.stream.context().within(|_| {
+            // SAFETY: the memory is as large as the values, which stay until the stream is through with them.
+            unsafe { self.stream.copy_in(memory.address, values.as_ptr().cast(), size_of_val(values)) }?;
+            self.wait()
+        })?;
         Ok(memory)
     }
 
@@ -75,7 +84,7 @@ impl Device {
 
 /// Memory of a device.
 pub struct Memory {
-    device: Rc<Device>,
+    device: Arc<Device>,
     address: Address,
     bytes: usize,
 }
@@ -96,10 +105,8 @@ impl Memory {
         let mut values = vec![T::default(); len];
         let bytes = size_of_val(&values[..]);
         assert!(bytes <= self.bytes, "a read stays inside its memory");
-        let (calls, stream) = (self.device.calls(), self.device.stream.handle());
         // SAFETY: as many bytes as both have; the values stay until the stream is through with them.
-        let code = unsafe { (calls.copy_out)(values.as_mut_ptr().cast(), self.address, bytes, stream) };
-        calls.check("cuMemcpyDtoHAsync", code)?;
+        unsafe { self.device.stream.copy_out(values.as_mut_ptr().cast(), self.address, bytes) }?;
         self.device.wait()?;
         Ok(values)
     }
@@ -107,34 +114,50 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated by `Device::memory`; cuMemFree waits for what uses it.
-        unsafe { (self.device.calls().memory_free)(self.address) };
+        // A device that is lost refuses this, and nobody is to be told then.
+        let _ = self.device.stream.context().within(|calls| {
+            // SAFETY: allocated by `Device::memory`; cuMemFree waits for what uses it.
+            calls.check("cuMemFree", unsafe { (calls.memory_free)(self.address) })
+        });
     }
 }
+
+/// First bytes of a fat binary.
+pub const FAT_BINARY: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 
 /// The kernels of a fat binary, loaded: the driver takes the code of this device, or compiles the PTX.
 pub struct Module {
-    device: Rc<Device>,
+    device: Arc<Device>,
     handle: Handle,
 }
 
+// SAFETY: the driver takes a module from any thread, and what is here does not change.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
 impl Module {
     /// `image`: a fat binary, as `nvcc -fatbin` makes it.
-    pub fn load(device: &Rc<Device>, image: &[u8]) -> Result<Rc<Module>, CudaError> {
-        /// First bytes of a fat binary.
-        const MAGIC: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
-        if !image.starts_with(&MAGIC) {
+    pub fn load(device: &Arc<Device>, image: &[u8]) -> Result<Arc<Module>, CudaError> {
+        if !image.starts_with(&FAT_BINARY) {
             return Err(CudaError::BadModule("it is no fat binary".into()));
         }
         let mut handle = std::ptr::null_mut();
-        // SAFETY: a fat binary says its own length; that it is whole is known from the digest of the executable's files.
-        let code = unsafe { (device.calls().module_load)(&mut handle, image.as_ptr().cast::<c_void>()) };
-        device.calls().check("cuModuleLoadData", code)?;
-        Ok(Rc::new(Module { device: device.clone(), handle }))
+        device.stream.context().within(|calls| {
+            // SAFETY: a fat binary says its own length; that it is whole is known from the digest of the executable's files.
+            calls
+                .check("cuModuleLoadData", unsafe { (calls.module_load)(&mut handle, image.as_ptr().cast::<c_void>()) })
+        })?;
+        Ok(Arc::new(Module { device: device.clone(), handle }))
+    }
+
+    /// The device and the stream that its kernels are launched in.
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
     }
 
     /// The kernel of that name.
-    pub fn function(self: &Rc<Self>, name: &str) -> Result<Function, CudaError> {
+    pub fn function(self: &Arc<Self>, name: &str) -> Result<Function, CudaError> {
         let text = CString::new(name).map_err(|_| CudaError::NoKernel(name.into()))?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: an out pointer, and a C string that lives through the call.
@@ -149,16 +172,23 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: loaded by `load`; functions keep the module.
-        unsafe { (self.device.calls().module_unload)(self.handle) };
+        let _ = self.device.stream.context().within(|calls| {
+            // SAFETY: loaded by `load`; functions keep the module.
+            calls.check("cuModuleUnload", unsafe { (calls.module_unload)(self.handle) })
+        });
     }
 }
 
 /// One kernel of a loaded module.
 pub struct Function {
     handle: Handle,
-    module: Rc<Module>,
+    module: Arc<Module>,
 }
+
+// SAFETY: as a module.
+unsafe impl Send for Function {}
+// SAFETY: as a module.
+unsafe impl Sync for Function {}
 
 impl Function {
     /// As `Device::launch`, on the device of its module.

@@ -2,7 +2,7 @@
 
 use super::device::{Function, Module};
 use super::{Address, CudaError, Number, Shape, blocks, params};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Which kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// Finds it. `number` = types of latent and velocity, one of `PAIRS`.
-    pub fn find(module: &Rc<Module>, version: Version, number: (Number, Number)) -> Result<Kernel, CudaError> {
+    pub fn find(module: &Arc<Module>, version: Version, number: (Number, Number)) -> Result<Kernel, CudaError> {
         let letter = match version {
             Version::V1 => "v1",
             Version::V2 => "v2",

@@ -3,7 +3,7 @@
 use super::device::{Device, Function, Memory, Module};
 use super::{Address, CudaError, Number, Shape, blocks, params};
 use crate::resize::{self, Mode, Weights};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Which kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,7 +74,7 @@ pub struct Way {
 impl Way {
     /// Computes and copies the weights; sizes are width, height.
     pub fn new(
-        device: &Rc<Device>,
+        device: &Arc<Device>,
         mode: Mode,
         source: (usize, usize),
         target: (usize, usize),
@@ -105,7 +105,7 @@ impl Way {
 }
 
 /// Weights of one axis on the device, and how many source pixels they reach.
-fn axis(device: &Rc<Device>, axis: resize::Axis) -> Result<(Axis, usize, [Memory; 3]), CudaError> {
+fn axis(device: &Arc<Device>, axis: resize::Axis) -> Result<(Axis, usize, [Memory; 3]), CudaError> {
     let mut weights = Weights::default();
     weights.compute(axis);
     let Weights { first, taps, values, stride } = &weights;
@@ -147,7 +147,7 @@ const TILE: [u32; 2] = [32, 8];
 
 impl Kernel {
     /// Finds it.
-    pub fn find(module: &Rc<Module>, version: Version, number: Number) -> Result<Kernel, CudaError> {
+    pub fn find(module: &Arc<Module>, version: Version, number: Number) -> Result<Kernel, CudaError> {
         let name = |version: &str| format!("frame_{version}_{}", number.name());
         let (across, pixels) = match version {
             Version::V1 => (None, name("v1")),

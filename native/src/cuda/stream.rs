@@ -1,8 +1,9 @@
 //! A stream of our own, and the times of work on it by the device's clock.
 
-use super::CudaError;
 use super::calls::Handle;
 use super::context::Context;
+use super::{Address, CudaError};
+use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -43,6 +44,37 @@ impl Stream {
 
     pub(super) fn handle(&self) -> Handle {
         self.handle
+    }
+
+    /// Puts a copy of host memory to the device into the stream. The host's memory is read when the stream comes to it if the driver knows
+    /// it (`Context::register`), else before this returns.
+    ///
+    /// # Safety
+    /// `bytes` at both places, which live, and at `from` do not change, until the stream is through with them.
+    pub unsafe fn copy_in(&self, to: Address, from: *const c_void, bytes: usize) -> Result<(), CudaError> {
+        let calls = self.context.calls();
+        // SAFETY: the caller's.
+        calls.check("cuMemcpyHtoDAsync", unsafe { (calls.copy_in)(to, from, bytes, self.handle) })
+    }
+
+    /// Puts a copy of the device's memory to the host into the stream.
+    ///
+    /// # Safety
+    /// `bytes` at both places, which live until the stream is through with them; nobody uses those at `to` meanwhile.
+    pub unsafe fn copy_out(&self, to: *mut c_void, from: Address, bytes: usize) -> Result<(), CudaError> {
+        let calls = self.context.calls();
+        // SAFETY: the caller's.
+        calls.check("cuMemcpyDtoHAsync", unsafe { (calls.copy_out)(to, from, bytes, self.handle) })
+    }
+
+    /// Puts a copy inside of the device's memory into the stream.
+    ///
+    /// # Safety
+    /// `bytes` at both places, which do not overlap and live until the stream is through with them.
+    pub unsafe fn copy(&self, to: Address, from: Address, bytes: usize) -> Result<(), CudaError> {
+        let calls = self.context.calls();
+        // SAFETY: the caller's.
+        calls.check("cuMemcpyDtoDAsync", unsafe { (calls.copy)(to, from, bytes, self.handle) })
     }
 
     /// Waits for all of its work, on a thread that has entered its context; an error of an earlier kernel comes out here.

@@ -113,7 +113,7 @@ impl Model {
     fn card(&self, Opening { runtime, wanted, .. }: &Opening<'_>, device: Device) -> Result<Card, String> {
         let providers = self.providers(runtime, &wanted.gpu, device)?;
         let lacks = providers.chain.iter().any(|provider| runtime.ready(provider).is_err());
-        Ok(if lacks { Card::default() } else { Card::of(device, wanted.gpu.user_stream) })
+        Ok(if lacks { Card::default() } else { Card::of(device, &wanted.gpu) })
     }
 
     /// Places the memory of a replica's sessions where its graphs compute, or on the host with the reason why that cannot be.

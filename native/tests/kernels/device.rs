@@ -1,9 +1,9 @@
 //! The way to the kernels: what fails is a value that says what failed.
 
-use super::stage::{IMAGE, Stage};
+use super::stage::Stage;
 use super::{Of, Test};
 use std::path::Path;
-use tendon::cuda::device::{Device, Module};
+use tendon::cuda::device::{Device, FAT_BINARY, Module};
 use tendon::cuda::{CudaError, Number, chunk, flow, frame};
 
 pub const TESTS: &[Test] = &[
@@ -44,7 +44,7 @@ fn no_memory(stage: &Stage) {
 }
 
 fn no_module(stage: &Stage) {
-    for image in [&b""[..], b"\x7fELF", &IMAGE[..3]] {
+    for image in [&b""[..], b"\x7fELF", &FAT_BINARY[..3]] {
         let fault = Module::load(&stage.device, image).err();
         assert_eq!(fault, Some(CudaError::BadModule("it is no fat binary".into())));
     }

@@ -3,14 +3,11 @@
 use libloading::Library;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::rc::Rc;
-use tendon::cuda::device::{Device, Module};
+use std::sync::Arc;
+use tendon::cuda::device::{Device, FAT_BINARY, Module};
 
 /// Why no test can run here.
 pub struct Absent(pub String);
-
-/// First bytes of a fat binary, which is all that the CPU asks of one.
-pub const IMAGE: [u8; 4] = 0xBA55_ED50_u32.to_le_bytes();
 
 /// The places of `Counts` in driver_host.h.
 #[derive(Clone, Copy)]
@@ -33,8 +30,8 @@ pub struct Stage {
     pub driver: PathBuf,
     pub library: Library,
     on_gpu: bool,
-    pub device: Rc<Device>,
-    pub module: Rc<Module>,
+    pub device: Arc<Device>,
+    pub module: Arc<Module>,
 }
 
 impl Stage {
@@ -55,7 +52,7 @@ impl Stage {
         // SAFETY: compiled just now from this repository; its initialisers enter the kernels into a list.
         let library = unsafe { Library::new(&path) }.expect("the kernels on the CPU");
         let (driver, image) = match gpu {
-            None => (path.clone(), IMAGE.to_vec()),
+            None => (path.clone(), FAT_BINARY.to_vec()),
             Some(file) => ("libcuda.so.1".into(), std::fs::read(file).expect("the device code")),
         };
         let device = Device::open(&driver, 0).expect("device 0");

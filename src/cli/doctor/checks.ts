@@ -87,12 +87,15 @@ export function libraryCheck(source: "built" | "cache" | "memory", dir: string):
   );
 }
 
-/** Never red: no model runs on them yet, and a build without the CUDA compiler has none. */
+/** Never red: models run without them, and a build without the CUDA compiler has none. */
 export function kernelCheck(kernels: FatBinary | "absent" | "damaged"): Check {
   const name = "GPU kernels";
   if (kernels === "absent") return green(name, "none in this build; models do not need them");
   if (kernels === "damaged") return green(name, "damaged; models do not need them", "build or fetch tendon again");
-  return green(name, `for ${kernels.code.map((sm) => `sm_${sm}`).join(", ")}; no model runs on them yet`);
+  return green(
+    name,
+    `for ${kernels.code.map((sm) => `sm_${sm}`).join(", ")}; launched where own_kernels or jpeg asks for it`,
+  );
 }
 
 /** Never red: the service runs without locked pages, less steadily. */
@@ -118,9 +121,10 @@ export function bundleCheck(
   const own = model.refused.filter(({ device, reason }) => !isTold(device, reason));
   const notes = own.map((one) => `${one.device} refused: ${one.reason}`);
   if (model.flowReason !== null) notes.push(`flows run step by step: ${model.flowReason}`);
-  const { unregistered, untimed } = model.card ?? {};
+  const { unregistered, untimed, unlaunched } = model.card ?? {};
   if (unregistered !== undefined) notes.push(`what it copies goes through a buffer of the driver: ${unregistered}`);
   if (untimed !== undefined) notes.push(`user_stream is set, but the device times no run: ${untimed}`);
+  if (unlaunched !== undefined) notes.push(`own_kernels is set, but no kernel of tendon's runs: ${unlaunched}`);
   const { hostMemoryBecause } = model.sessionMemory;
   if (hostMemoryBecause !== undefined) notes.push(hostMemoryNote(hostMemoryBecause));
   const warning = armWarning(manifest, device);

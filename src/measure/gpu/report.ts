@@ -168,7 +168,7 @@ function factsOf(one: GpuMeasurement): string {
     moved === 0
       ? "nothing is copied"
       : `${kilobytes(copies.toDevice)} to it and ${kilobytes(copies.fromDevice)} back a chunk`;
-  const options = `precision ${gpu.precision}, tf32 ${gpu.tf32}, cuda_graph ${gpu.cudaGraph}, user_stream ${gpu.userStream}`;
+  const options = `precision ${gpu.precision}, tf32 ${gpu.tf32}, cuda_graph ${gpu.cudaGraph}, user_stream ${gpu.userStream}, own_kernels ${gpu.ownKernels}, jpeg ${gpu.jpeg}`;
   const others = refused.map(({ device, reason }) => ` Refused before it: ${device} (${reason}).`).join("");
   const direct =
     driver === undefined

@@ -78,12 +78,20 @@ test("a provider that does not run is not red: the model that needs it is", () =
 });
 
 test("what a driver refuses a model that runs is told with its reason, and is not red", () => {
-  const noted = (card: { readonly unregistered?: string; readonly untimed?: string }) => {
+  const noted = (card: { readonly unregistered?: string; readonly untimed?: string; readonly unlaunched?: string }) => {
     const sessionMemory = {
       ...{ places: 0, placesOnDevice: 0, slotBytes: 0 },
       ...{ room: undefined, hostMemoryBecause: undefined },
     };
-    const own = { registeredBytes: 8192, timed: false, unregistered: undefined, untimed: undefined, ...card };
+    const launch = { launched: false, unlaunched: undefined };
+    const own = {
+      registeredBytes: 8192,
+      timed: false,
+      unregistered: undefined,
+      untimed: undefined,
+      ...launch,
+      ...card,
+    };
     const placed = { device: "cuda:0", devices: ["cuda:0"], refused: [], slots: 0, sessionMemory, flowReason: null };
     const { ok, todo } = bundleCheck({ id: "a/b", reference: false }, { ...placed, card: own });
     expect(ok).toBe(true);
@@ -93,6 +101,7 @@ test("what a driver refuses a model that runs is told with its reason, and is no
   expect(noted({ unregistered: "cuMemHostRegister: no room to page-lock 8192 bytes more" })).toBe(
     "what it copies goes through a buffer of the driver: cuMemHostRegister: no room to page-lock 8192 bytes more",
   );
+  expect(noted({ unlaunched: "why" })).toBe("own_kernels is set, but no kernel of tendon's runs: why");
   expect(noted({ untimed: "cuStreamCreate: why" })).toEndWith("the device times no run: cuStreamCreate: why");
 });
 

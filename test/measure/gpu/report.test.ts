@@ -8,6 +8,7 @@ import { summary } from "../../../src/measure/stats.ts";
 import { present } from "../../../src/std/assert.ts";
 import { from } from "../origin.ts";
 
+const NO_KERNELS = { launched: false, unlaunched: undefined };
 const roof = (leastMs: number, bound: "products" | "memory") => ({ flops: 5e12, bytes: 6e9, bound, leastMs });
 
 function batch(size: number): Batch {
@@ -33,7 +34,14 @@ const measurement: GpuMeasurement = {
   },
   parity: { differences: [3e-4, 0.07], bound: 0.2, tolerance: 0.05 },
   ...{ deviceBytes: 5e7, copies: { toDevice: 1_800_000, fromDevice: 12_800 }, gpu: gpuOptions({ cuda_graph: true }) },
-  driver: { registeredBytes: 2_000_000, unregistered: undefined, timed: false, untimed: undefined },
+  driver: {
+    registeredBytes: 2_000_000,
+    unregistered: undefined,
+    timed: false,
+    untimed: undefined,
+    launched: false,
+    unlaunched: undefined,
+  },
   deviceWeights: { sharedBytes: 6.7e9, copiedBytes: 0, ownBytes: 0, reason: undefined },
   card: {
     name: "NVIDIA H200",
@@ -96,7 +104,7 @@ test("where events tell it, the device's part of a station and the host's part o
     }));
     return { ...batch(size), rounds };
   };
-  const driver = { registeredBytes: 2_000_000, unregistered: "why", timed: true, untimed: undefined };
+  const driver = { registeredBytes: 2_000_000, unregistered: "why", timed: true, untimed: undefined, ...NO_KERNELS };
   const { text, csv } = gpuReport(from, [{ ...measurement, driver, batches: [timed(1), timed(8)] }]);
   for (const part of [
     /^device prefill +5\.000 +5\.000 +40\.00 +40\.00$/m,
