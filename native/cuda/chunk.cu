@@ -2,6 +2,9 @@
  * Chunk decode: the latent → rows in robot units. Unnormalised, rotations to their form on the wire, relative to absolute, clamped; and a
  * verdict: what is not finite, no rotation, no pose, out of range, too far from the state or from the row before.
  *
+ * Rows that the chunk continues stand at its begin as they are given; only the others are decoded and judged, the first of them against
+ * the last one given.
+ *
  * As native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is turned. The verdict has the first place of
  * each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
  *
@@ -69,7 +72,8 @@ struct Plan {
     /** Of a chunk; values of a latent row; columns; values of a state. */
     uint32_t rows, width, count, state_width;
     uint32_t scale_rows, rotation_count, pose_count;
-    uint32_t unused;
+    /** Rows that a chunk may continue. */
+    uint32_t prefix_rows;
 };
 
 static_assert(sizeof(Scale) == 32 && sizeof(Column) == 40 && sizeof(Rotation) == 8 && sizeof(Pose) == 16 &&
@@ -140,13 +144,27 @@ DEVICE void note(uint32_t *place, uint32_t at) {
     if (at < *place) *place = at;
 }
 
+/** The rows that one chunk continues, `[rows, columns]` in robot units, and how many there are. */
+struct Prefix {
+    const float *values;
+    uint32_t rows;
+};
+
+/** Of chunk number `chunk`. `held` null: none continues any. */
+DEVICE Prefix prefix_of(const Plan &plan, const float *prefixes, const uint32_t *held, uint32_t chunk) {
+    if (held == nullptr) return {nullptr, 0};
+    return {prefixes + static_cast<size_t>(chunk) * plan.prefix_rows * plan.count, held[chunk]};
+}
+
 /** The reference: one chunk, one loop after the other. */
 template <typename X>
-DEVICE void decode(const Plan &plan, const X *latent, const float *state, float *values, Verdict *verdict) {
+DEVICE void decode(const Plan &plan, const X *latent, const float *state, Prefix prefix, float *values, Verdict *verdict) {
     Verdict found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
     Matrix turns[POSES_MAX];
     for (uint32_t pose = 0; pose < plan.pose_count; pose++) turns[pose] = turn_of(state + plan.poses[pose].state_rotation);
-    for (uint32_t row = 0; row < plan.rows; row++) {
+    const uint32_t continued = prefix.rows * plan.count;
+    for (uint32_t at = 0; at < continued; at++) values[at] = prefix.values[at];
+    for (uint32_t row = prefix.rows; row < plan.rows; row++) {
         float *to = values + row * plan.count;
         for (uint32_t at = 0; at < plan.count; at++) {
             bool is_finite = true;
@@ -168,11 +186,12 @@ DEVICE void decode(const Plan &plan, const X *latent, const float *state, float 
     float start[COLUMNS_MAX];
     for (uint32_t at = 0; at < plan.count; at++) start[at] = start_of(plan.columns[at], state);
     start_rotations(plan, start);
-    for (uint32_t at = 0; at < plan.count; at++) {
-        const Column &column = plan.columns[at];
-        if (column.jump_from >= 0 && beyond(values[at], start[at], column.jump_max)) note(&found.jump, at);
+    for (uint32_t at = 0; at < plan.count && continued > 0; at++) start[at] = values[continued - plan.count + at];
+    for (uint32_t at = continued; at < continued + plan.count && at < plan.rows * plan.count; at++) {
+        const Column &column = plan.columns[at - continued];
+        if (column.jump_from >= 0 && beyond(values[at], start[at - continued], column.jump_max)) note(&found.jump, at);
     }
-    for (uint32_t at = plan.count; at < plan.rows * plan.count; at++) {
+    for (uint32_t at = continued > 0 ? continued : plan.count; at < plan.rows * plan.count; at++) {
         if (beyond(values[at], values[at - plan.count], plan.columns[at % plan.count].step_max)) note(&found.step, at);
     }
     *verdict = found;
@@ -180,18 +199,20 @@ DEVICE void decode(const Plan &plan, const X *latent, const float *state, float 
 
 /** A thread per chunk. Grid: chunks. */
 template <typename X>
-DEVICE void chunk_v1(const Plan *plan, const X *latents, const float *states, float *chunks, Verdict *verdicts, uint32_t batch) {
+DEVICE void chunk_v1(const Plan *plan, const X *latents, const float *states, const float *prefixes, const uint32_t *held,
+                     float *chunks, Verdict *verdicts, uint32_t batch) {
     const uint32_t at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= batch) return;
     decode(*plan, latents + static_cast<size_t>(at) * plan->rows * plan->width, states + at * plan->state_width,
-           chunks + static_cast<size_t>(at) * plan->rows * plan->count, verdicts + at);
+           prefix_of(*plan, prefixes, held, at), chunks + static_cast<size_t>(at) * plan->rows * plan->count, verdicts + at);
 }
 
 /** A column of velocities, one row after the other, clamped: its other passes find nothing to do. */
 template <typename X>
-DEVICE void integrate(const Plan &plan, const X *latent, uint32_t column, const float *state, float *values, Verdict *found) {
-    const float *before = nullptr;
-    for (uint32_t row = 0; row < plan.rows; row++) {
+DEVICE void integrate(const Plan &plan, const X *latent, uint32_t column, const float *state, Prefix prefix, float *values,
+                      Verdict *found) {
+    const float *before = prefix.rows == 0 ? nullptr : prefix.values + (prefix.rows - 1) * plan.count + column;
+    for (uint32_t row = prefix.rows; row < plan.rows; row++) {
         const uint32_t at = row * plan.count + column;
         bool is_finite = true;
         const float robot = unnormalised(plan, latent, row, column, state, before, &is_finite);
@@ -206,8 +227,8 @@ DEVICE void integrate(const Plan &plan, const X *latent, uint32_t column, const 
 
 /** A block per chunk, of any number of threads. Grid: chunks. */
 template <typename X>
-DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *states, float *chunks, Verdict *verdicts,
-                     uint32_t batch) {
+DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *states, const float *prefixes,
+                     const uint32_t *held, float *chunks, Verdict *verdicts, uint32_t batch) {
     __shared__ Verdict found;
     __shared__ float start[COLUMNS_MAX];
     __shared__ Matrix turns[POSES_MAX];
@@ -217,9 +238,12 @@ DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *sta
     const X *latent = latents + static_cast<size_t>(chunk) * plan.rows * plan.width;
     const float *state = states + chunk * plan.state_width;
     float *to = chunks + static_cast<size_t>(chunk) * values;
+    const Prefix prefix = prefix_of(plan, prefixes, held, chunk);
+    const uint32_t continued = prefix.rows * plan.count;
     if (threadIdx.x == 0) found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
     __syncthreads();
-    for (uint32_t at = threadIdx.x; at < values; at += blockDim.x) {
+    for (uint32_t at = threadIdx.x; at < continued; at += blockDim.x) to[at] = prefix.values[at];
+    for (uint32_t at = continued + threadIdx.x; at < values; at += blockDim.x) {
         const uint32_t row = at / plan.count, column = at % plan.count;
         if (plan.columns[column].velocity) continue;
         bool is_finite = true;
@@ -227,22 +251,24 @@ DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *sta
         if (!is_finite) atomicMin(&found.not_finite, at);
     }
     for (uint32_t column = threadIdx.x; column < plan.count; column += blockDim.x) {
-        if (plan.columns[column].velocity) integrate(plan, latent, column, state, to, &found);
+        if (plan.columns[column].velocity) integrate(plan, latent, column, state, prefix, to, &found);
     }
     for (uint32_t pose = threadIdx.x; pose < plan.pose_count; pose += blockDim.x) {
         turns[pose] = turn_of(state + plan.poses[pose].state_rotation);
     }
-    for (uint32_t at = threadIdx.x; at < plan.count; at += blockDim.x) start[at] = start_of(plan.columns[at], state);
+    for (uint32_t at = threadIdx.x; at < plan.count; at += blockDim.x) {
+        start[at] = continued > 0 ? prefix.values[continued - plan.count + at] : start_of(plan.columns[at], state);
+    }
     __syncthreads();
-    for (uint32_t row = threadIdx.x; row < plan.rows; row += blockDim.x) {
+    for (uint32_t row = prefix.rows + threadIdx.x; row < plan.rows; row += blockDim.x) {
         turn_row(plan, turns, state, to + row * plan.count, [&](bool is_pose, uint32_t index) {
             if (is_pose) atomicMin(&found.no_pose, row * plan.pose_count + index);
             else atomicMin(&found.no_rotation, row * plan.rotation_count + index);
         });
     }
-    if (threadIdx.x == blockDim.x - 1) start_rotations(plan, start);
+    if (threadIdx.x == blockDim.x - 1 && continued == 0) start_rotations(plan, start);
     __syncthreads();
-    for (uint32_t at = threadIdx.x; at < values; at += blockDim.x) {
+    for (uint32_t at = continued + threadIdx.x; at < values; at += blockDim.x) {
         const float robot = to[at], value = clamped(plan.columns[at % plan.count], robot);
         to[at] = value;
         if (value == robot) continue;
@@ -250,13 +276,11 @@ DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *sta
         atomicMin(&found.outside, at);
     }
     __syncthreads();
-    for (uint32_t at = threadIdx.x; at < values; at += blockDim.x) {
+    for (uint32_t at = continued + threadIdx.x; at < values; at += blockDim.x) {
         const Column &column = plan.columns[at % plan.count];
-        if (at >= plan.count) {
-            if (beyond(to[at], to[at - plan.count], column.step_max)) atomicMin(&found.step, at);
-        } else if (column.jump_from >= 0 && beyond(to[at], start[at], column.jump_max)) {
-            atomicMin(&found.jump, at);
-        }
+        if (at >= plan.count && beyond(to[at], to[at - plan.count], column.step_max)) atomicMin(&found.step, at);
+        const bool is_first = at - continued < plan.count && column.jump_from >= 0;
+        if (is_first && beyond(to[at], start[at - continued], column.jump_max)) atomicMin(&found.jump, at);
     }
     __syncthreads();
     if (threadIdx.x == 0) verdicts[chunk] = found;
@@ -264,8 +288,9 @@ DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *sta
 
 #define CHUNK_KERNEL(version, name, X)                                                                                 \
     extern "C" __global__ void chunk_##version##_##name(const Plan *plan, const X *latents, const float *states,       \
-                                                        float *chunks, Verdict *verdicts, uint32_t batch) {            \
-        chunk_##version(plan, latents, states, chunks, verdicts, batch);                                               \
+                                                        const float *prefixes, const uint32_t *held, float *chunks,    \
+                                                        Verdict *verdicts, uint32_t batch) {                           \
+        chunk_##version(plan, latents, states, prefixes, held, chunks, verdicts, batch);                               \
     }
 #define CHUNK_KERNELS(name, X)                                                                                         \
     CHUNK_KERNEL(v1, name, X)                                                                                          \
@@ -277,8 +302,9 @@ FOR_EACH_NUMBER(CHUNK_KERNELS)
 #ifndef __CUDACC__
 
 /** The reference, in f32. */
-extern "C" void chunk_reference(const Plan *plan, const float *latent, const float *state, float *values, Verdict *verdict) {
-    decode(*plan, latent, state, values, verdict);
+extern "C" void chunk_reference(const Plan *plan, const float *latent, const float *state, const float *prefix, uint32_t held,
+                                float *values, Verdict *verdict) {
+    decode(*plan, latent, state, Prefix{prefix, held}, values, verdict);
 }
 
 #endif

@@ -29,6 +29,8 @@ pub struct Encoder {
     scales: Vec<Scale>,
     rows: usize,
     width: usize,
+    /// Rows that a chunk may continue.
+    prefix_rows: usize,
     clamp: bool,
     /// First columns of rotations, six each, and how the model has them.
     rotations: Vec<(usize, Form)>,
@@ -88,7 +90,8 @@ impl Encoder {
                 "rows that a chunk continues cannot be made into the model's poses or forms of rotations".into()
             );
         }
-        Ok(Encoder { columns, scales, rows: action.rows, width: action.width, clamp, rotations, poses })
+        let (rows, width, prefix_rows) = (action.rows, action.width, action.prefix);
+        Ok(Encoder { columns, scales, rows, width, prefix_rows, clamp, rotations, poses })
     }
 
     /// Rows and values per row.
@@ -128,6 +131,7 @@ impl Encoder {
             poses: self.poses.iter().map(pose).collect(),
             rows: self.rows as u32,
             width: self.width as u32,
+            prefix_rows: self.prefix_rows as u32,
             clamp: self.clamp,
         }
     }

@@ -19,7 +19,7 @@ pub(super) fn encoder(clamp: bool) -> Encoder {
     };
     let columns = vec![column("joint", None), column("delta", Some(1))];
     let scales = [scale(0.5, 0.25), scale(1.0, 0.0)].repeat(2);
-    Encoder { columns, scales, rows: 2, width: 3, clamp, rotations: Vec::new(), poses: Vec::new() }
+    Encoder { columns, scales, rows: 2, width: 3, prefix_rows: 1, clamp, rotations: Vec::new(), poses: Vec::new() }
 }
 
 #[test]
@@ -103,6 +103,7 @@ fn a_rotation_is_compared_with_the_states_as_directions() {
         scales,
         rows: 1,
         width: 6,
+        prefix_rows: 0,
         clamp: true,
         rotations: vec![(0, Form::Columns)],
         poses: Vec::new(),

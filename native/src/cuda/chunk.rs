@@ -88,7 +88,7 @@ pub struct Verdict {
     pub no_pose: u32,
     /// A value out of its range, before it was clamped.
     pub outside: u32,
-    /// A value of row 0 that is too far from the state.
+    /// A value of the first row that is too far from the state, or from the last row that the chunk continues.
     pub jump: u32,
     /// A value that is too far from that of the row before.
     pub step: u32,
@@ -116,7 +116,7 @@ struct Plan {
     scale_rows: u32,
     rotation_count: u32,
     pose_count: u32,
-    unused: u32,
+    prefix_rows: u32,
 }
 
 const _: () =
@@ -138,6 +138,8 @@ pub struct Facts {
     pub rows: u32,
     /// Values of a latent row.
     pub width: u32,
+    /// Rows that a chunk may continue.
+    pub prefix_rows: u32,
     /// A value that is out of range is clamped; false: it is refused.
     pub clamp: bool,
 }
@@ -153,7 +155,7 @@ pub enum Refusal {
     NoPose(u32, u32),
     /// Row, column.
     Outside(u32, u32),
-    /// Row 0, column.
+    /// The first row behind those that the chunk continues, column.
     Jump(u32, u32),
     /// The later row, column.
     Step(u32, u32),
@@ -208,7 +210,7 @@ impl Plans {
             scale_rows: (scales.len() / columns.len()) as u32,
             rotation_count: rotations.len() as u32,
             pose_count: poses.len() as u32,
-            unused: 0,
+            prefix_rows: facts.prefix_rows,
         };
         Ok(Plans { plan: device.copy_of(&[plan])?, facts, state_width, _parts: parts })
     }
@@ -246,6 +248,10 @@ pub struct Batch {
     pub latents: Address,
     /// `[chunks, state values]`, f32.
     pub states: Address,
+    /// Rows that the chunks continue, `[chunks, rows of a prefix, columns]`, f32; not read where `held` is 0.
+    pub prefixes: Address,
+    /// How many rows each chunk continues, `[chunks]` u32; 0: nowhere, none continues any.
+    pub held: Address,
     /// `[chunks, rows, columns]`, f32.
     pub values: Address,
     /// `[chunks]`.
@@ -269,7 +275,7 @@ impl Kernel {
     /// # Safety
     /// The addresses are of this device, of memory as large as plan and batch say, and live until the stream is through with them.
     pub unsafe fn launch(&self, plans: &Plans, batch: &Batch, threads: u32) -> Result<(), CudaError> {
-        let Batch { latents, states, values, verdicts, chunks } = *batch;
+        let Batch { latents, states, prefixes, held, values, verdicts, chunks } = *batch;
         let plan = plans.plan.address();
         let count = match self.version {
             Version::V1 => blocks(chunks as usize, threads as usize),
@@ -277,6 +283,6 @@ impl Kernel {
         };
         let shape = Shape { grid: [count, 1, 1], block: [threads, 1, 1] };
         // SAFETY: the parameters of chunk.cu, in its order; the caller vouches for the addresses.
-        unsafe { self.function.launch(shape, params![plan, latents, states, values, verdicts, chunks]) }
+        unsafe { self.function.launch(shape, params![plan, latents, states, prefixes, held, values, verdicts, chunks]) }
     }
 }

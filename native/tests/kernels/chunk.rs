@@ -1,4 +1,4 @@
-//! Chunk decode against `Encoder::encode`.
+//! Chunk decode against `Encoder::encode_behind`.
 
 use super::halves::tensor;
 use super::random::Random;
@@ -91,7 +91,7 @@ impl Bundle {
             "state": { "columns": state, "width": states },
             "prompt": { "tokens_max": 1, "pad_id": 0, "parts": [] },
             "action": {
-                "rows": rows, "hz": 5, "width": width, "columns": action, "rotation6d": rotations,
+                "rows": rows, "hz": 5, "prefix": if kind.published { 0 } else { rows / 2 }, "width": width, "columns": action, "rotation6d": rotations,
                 "rotations": forms, "poses": poses,
                 "out_of_range": if kind.clamp { "clamp" } else { "fail" },
             },
@@ -122,9 +122,9 @@ impl Bundle {
     }
 
     /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
-    fn engine(&self, latent: &[f32], state: &[f32]) -> (Vec<f32>, Result<u32, String>) {
+    fn engine(&self, Given { latent, state, prefix }: &Given) -> (Vec<f32>, Result<u32, String>) {
         let mut values = vec![0.0; self.rows * self.columns];
-        let told = self.encoder.encode(latent, state, &mut values);
+        let told = self.encoder.encode_behind(prefix, latent, state, &mut values);
         (values, told)
     }
 
@@ -140,14 +140,16 @@ impl Bundle {
                 format!("row {row}, {} begins no pose", self.names[self.poses[pose as usize]])
             }
             Refusal::Outside(row, column) => format!("row {row}, {} is * outside", name(column)),
-            Refusal::Jump(row, column) => format!("row {row}, {} is * from the state's", name(column)),
+            Refusal::Jump(row, column) => {
+                format!("row {row}, {} is * from the {}", name(column), if row == 0 { "state's" } else { "" })
+            }
             Refusal::Step(row, column) => format!("row {row}, {} is * in the row before", name(column)),
         }
     }
 
     /// Asserts that verdict and values are the engine's.
-    fn check(&self, latent: &[f32], state: &[f32], values: &[f32], verdict: &Verdict, what: &str) -> String {
-        let (expected, told) = self.engine(latent, state);
+    fn check(&self, given: &Given, values: &[f32], verdict: &Verdict, what: &str) -> String {
+        let (expected, told) = self.engine(given);
         match (self.encoder.facts().judge(verdict), told) {
             (Ok(clamped), Ok(engine)) => {
                 assert_eq!(clamped, engine, "{what}: clamped");
@@ -194,8 +196,17 @@ fn bundles() -> Vec<Bundle> {
     all
 }
 
-/// A latent and a state, some of them spoilt: no number, too large, a rotation that spans no plane, a jump.
-fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> (Vec<f32>, Vec<f32>) {
+/// What a chunk is decoded from.
+#[derive(Clone)]
+struct Given {
+    latent: Vec<f32>,
+    state: Vec<f32>,
+    /// Rows that it continues.
+    prefix: Vec<f32>,
+}
+
+/// A latent and a state, some of them spoilt: no number, too large, a rotation that spans no plane, a jump; and rows to continue.
+fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> Given {
     let slope: Vec<f32> = random.floats(bundle.width);
     let mut latent: Vec<f32> = (0..bundle.rows * bundle.width)
         .map(|at| slope[at % bundle.width] * 0.3 + (random.unit() * 0.4) as f32)
@@ -222,27 +233,32 @@ fn inputs(bundle: &Bundle, turn: usize, random: &mut Random) -> (Vec<f32>, Vec<f
         9 => state.fill(f32::MAX),
         _ => {}
     }
-    (latent, state)
+    let rows = random.below(facts.prefix_rows as usize + 1);
+    let prefix = random.floats(rows * bundle.columns).iter().map(|value| value * 0.3).collect();
+    Given { latent, state, prefix }
 }
 
 const TURNS: usize = 30;
 
 fn reference(stage: &Stage) {
-    type Reference = unsafe extern "C" fn(*const u64, *const f32, *const f32, *mut f32, *mut Verdict);
+    type Reference = unsafe extern "C" fn(*const u64, *const f32, *const f32, *const f32, u32, *mut f32, *mut Verdict);
     // SAFETY: the signature of chunk_reference.
     let reference = unsafe { stage.library.get::<Reference>("chunk_reference") }.expect("the reference");
     let mut random = Random::new(8);
     for bundle in bundles() {
         let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
         for turn in 0..TURNS {
-            let (latent, state) = inputs(&bundle, turn, &mut random);
+            let given = inputs(&bundle, turn, &mut random);
+            let Given { latent, state, prefix } = &given;
+            let held = (prefix.len() / bundle.columns) as u32;
             let (mut values, mut verdict) = (vec![0.0; bundle.rows * bundle.columns], Verdict::default());
             // SAFETY: an address of the CPU is a pointer; all are as long as the plan says.
             unsafe {
                 let plan = plans.address() as *const u64;
-                reference(plan, latent.as_ptr(), state.as_ptr(), values.as_mut_ptr(), &mut verdict);
+                let (latent, state, prefix) = (latent.as_ptr(), state.as_ptr(), prefix.as_ptr());
+                reference(plan, latent, state, prefix, held, values.as_mut_ptr(), &mut verdict);
             }
-            bundle.check(&latent, &state, &values, &verdict, &format!("turn {turn}"));
+            bundle.check(&given, &values, &verdict, &format!("turn {turn}"));
         }
     }
 }
@@ -276,17 +292,27 @@ fn check(
 ) -> Vec<String> {
     let plans = Plans::new(&stage.device, bundle.encoder.facts(), bundle.states as u32).expect("memory");
     let inputs: Vec<_> = (0..TURNS).map(|turn| inputs(bundle, turn, random)).collect();
-    let latents: Vec<(Vec<u8>, Vec<f32>)> = inputs.iter().map(|(latent, _)| tensor(number, latent)).collect();
+    let latents: Vec<(Vec<u8>, Vec<f32>)> = inputs.iter().map(|given| tensor(number, &given.latent)).collect();
     let on = |bytes: Vec<u8>| stage.device.copy_of(&bytes).expect("memory");
     let latent_memory = on(latents.iter().flat_map(|(bytes, _)| bytes.clone()).collect());
     let state_memory =
-        on(inputs.iter().flat_map(|(_, state)| state.iter().flat_map(|value| value.to_le_bytes())).collect());
+        on(inputs.iter().flat_map(|given| given.state.iter().flat_map(|value| value.to_le_bytes())).collect());
+    let room = bundle.encoder.facts().prefix_rows as usize * bundle.columns;
+    let prefixes: Vec<f32> = (inputs.iter())
+        .flat_map(|given| given.prefix.iter().copied().chain(std::iter::repeat_n(f32::NAN, room - given.prefix.len())))
+        .collect();
+    let held: Vec<u32> = inputs.iter().map(|given| (given.prefix.len() / bundle.columns) as u32).collect();
+    let [prefix_memory, held_memory] =
+        [stage.device.copy_of(&prefixes), stage.device.copy_of(&held)].map(|memory| memory.expect("memory"));
     let len = bundle.rows * bundle.columns;
     let value_memory = stage.device.memory(TURNS * len * 4).expect("memory");
     let verdict_memory = stage.device.memory(TURNS * size_of::<Verdict>()).expect("memory");
     let batch = Batch {
         latents: latent_memory.address(),
         states: state_memory.address(),
+        prefixes: prefix_memory.address(),
+        // A bundle whose chunks continue none has none to tell.
+        held: if room > 0 { held_memory.address() } else { 0 },
         values: value_memory.address(),
         verdicts: verdict_memory.address(),
         chunks: TURNS as u32,
@@ -297,10 +323,10 @@ fn check(
     let verdicts = verdict_memory.read::<Verdict>(TURNS).expect("verdicts");
     (0..TURNS)
         .map(|turn| {
-            let ((_, latent), (_, state)) = (&latents[turn], &inputs[turn]);
+            let given = Given { latent: latents[turn].1.clone(), ..inputs[turn].clone() };
             let values = &values[turn * len..][..len];
             let what = format!("{number:?}, {threads} threads, turn {turn}");
-            bundle.check(latent, state, values, &verdicts[turn], &what)
+            bundle.check(&given, values, &verdicts[turn], &what)
         })
         .collect()
 }

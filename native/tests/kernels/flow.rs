@@ -4,6 +4,7 @@ use super::halves::{assert_holds, tensor, widen};
 use super::random::Random;
 use super::stage::Stage;
 use super::{Of, Test};
+use tendon::cuda::device::Memory;
 use tendon::cuda::flow::{Kernel, PAIRS, Step, Version, bytes};
 use tendon::cuda::{CudaError, Number};
 use tendon::euler;
@@ -23,6 +24,9 @@ struct Case {
     branches: usize,
     guide: Option<f32>,
     dt: f32,
+    /// Values of a row of the batch, and of each row those that are held.
+    row: usize,
+    held: Option<Vec<u32>>,
 }
 
 /// All ways to be guided, both directions, and values behind the ones that are used.
@@ -33,7 +37,10 @@ fn cases(count: usize, random: &mut Random) -> Vec<Case> {
         for dt in [-0.1, 0.1, 1.0 / 3.0, -1.0] {
             let branch = count.next_multiple_of(4) + 4 * random.below(3);
             let (latent, velocity) = (random.floats(count), random.floats(branch * branches));
-            cases.push(Case { latent, velocity, branches, guide, dt });
+            let row = 1 + random.below(count);
+            let held = (random.below(2) == 0)
+                .then(|| (0..count.div_ceil(row)).map(|_| random.below(row + 1) as u32).collect());
+            cases.push(Case { latent, velocity, branches, guide, dt, row, held });
         }
     }
     cases
@@ -42,13 +49,17 @@ fn cases(count: usize, random: &mut Random) -> Vec<Case> {
 fn engine(case: &Case) -> Vec<f32> {
     let mut latent = case.latent.clone();
     euler::advance(&mut latent, &case.velocity, case.branches, case.guide, case.dt);
+    for (row, &held) in case.held.iter().flatten().enumerate() {
+        let end = (row * case.row + held as usize).min(latent.len());
+        latent[row * case.row..end].copy_from_slice(&case.latent[row * case.row..end]);
+    }
     latent
 }
 
 const COUNTS: [usize; 9] = [1, 2, 3, 4, 5, 127, 128, 960, 4097];
 
 fn reference(stage: &Stage) {
-    type Reference = unsafe extern "C" fn(*mut f32, *const f32, u64, u64, f32, f32, u32);
+    type Reference = unsafe extern "C" fn(*mut f32, *const f32, u64, u64, f32, f32, u32, *const u32, u64);
     // SAFETY: the signature of flow_reference.
     let reference = unsafe { stage.library.get::<Reference>("flow_reference") }.expect("the reference");
     let mut random = Random::new(1);
@@ -56,8 +67,10 @@ fn reference(stage: &Stage) {
         let mut latent = case.latent.clone();
         let (count, branch) = (latent.len() as u64, (case.velocity.len() / case.branches) as u64);
         let (guide, guided) = (case.guide.unwrap_or(0.0), u32::from(case.guide.is_some()));
-        // SAFETY: both are as long as said.
-        unsafe { reference(latent.as_mut_ptr(), case.velocity.as_ptr(), count, branch, case.dt, guide, guided) };
+        let held = case.held.as_ref().map_or(std::ptr::null(), |held| held.as_ptr());
+        let (to, from, row) = (latent.as_mut_ptr(), case.velocity.as_ptr(), case.row as u64);
+        // SAFETY: all are as long as said.
+        unsafe { reference(to, from, count, branch, case.dt, guide, guided, held, row) };
         assert_eq!(bits(&latent), bits(&engine(&case)), "{count} values, guide {:?}, dt {}", case.guide, case.dt);
     }
 }
@@ -83,9 +96,10 @@ fn versions(stage: &Stage) {
 fn check(stage: &Stage, kernel: &Kernel, pair: (Number, Number), case: &Case, threads: u32) {
     let (latent_bytes, latent) = tensor(pair.0, &case.latent);
     let (velocity_bytes, velocity) = tensor(pair.1, &case.velocity);
-    let expected = engine(&Case { latent, velocity, ..*case });
+    let expected = engine(&Case { latent, velocity, held: case.held.clone(), ..*case });
     let on = |bytes: &[u8]| stage.device.copy_of(bytes).expect("memory");
-    let (latent, velocity, time) = (on(&latent_bytes), on(&velocity_bytes), on(&[0; 4]));
+    let (latent, velocity) = (on(&latent_bytes), on(&velocity_bytes));
+    let held = case.held.as_ref().map(|held| stage.device.copy_of(held).expect("memory"));
     let step = Step {
         latent: latent.address(),
         velocity: velocity.address(),
@@ -93,14 +107,13 @@ fn check(stage: &Stage, kernel: &Kernel, pair: (Number, Number), case: &Case, th
         branch: (case.velocity.len() / case.branches) as u64,
         dt: case.dt,
         guide: case.guide,
-        time: time.address(),
-        time_next: 0.625,
+        held: held.as_ref().map_or(0, Memory::address),
+        row: case.row as u64,
     };
     // SAFETY: the tensors are as large as the step says.
     unsafe { kernel.launch(&step, threads) }.expect("a launch");
     let what = format!("{pair:?}, {} values, guide {:?}, dt {}", step.count, case.guide, case.dt);
     assert_holds(pair.0, &latent.read(latent_bytes.len()).expect("the latent"), &expected, &what);
-    assert_eq!(time.read::<f32>(1), Ok(vec![0.625]), "the graph's next time");
 }
 
 fn loads(stage: &Stage) {
@@ -119,8 +132,8 @@ fn loads(stage: &Stage) {
                 branch,
                 dt: 1.0,
                 guide: None,
-                time: 0,
-                time_next: 0.0,
+                held: 0,
+                row: count,
             };
             // SAFETY: the tensors are as large as the step says.
             unsafe { kernel.launch(&step, 256) }.expect("a launch");
@@ -136,7 +149,7 @@ fn unaligned(stage: &Stage) {
     let kernel = Kernel::find(&stage.module, Version::V2, (Number::F32, Number::F32)).expect("the kernel");
     let memory = stage.device.copy_of(&[0_f32; 64]).expect("memory");
     let (latent, velocity) = (memory.address(), memory.address() + 128);
-    let whole = Step { latent, velocity, count: 8, branch: 8, dt: 0.0, guide: Some(1.0), time: 0, time_next: 0.0 };
+    let whole = Step { latent, velocity, count: 8, branch: 8, dt: 0.0, guide: Some(1.0), held: 0, row: 1 };
     // SAFETY: 64 values hold them all.
     let launch = |step: &Step| unsafe { kernel.launch(step, 32) };
     assert_eq!(launch(&whole), Ok(()));
@@ -149,7 +162,7 @@ fn unaligned(stage: &Stage) {
 }
 
 fn moved(_: &Stage) {
-    let step = Step { latent: 0, velocity: 0, count: 100, branch: 100, dt: 0.0, guide: None, time: 0, time_next: 0.0 };
+    let step = Step { latent: 0, velocity: 0, count: 100, branch: 100, dt: 0.0, guide: None, held: 0, row: 1 };
     assert_eq!(bytes(&step, (Number::F32, Number::F32)), 1200);
     assert_eq!(bytes(&Step { guide: Some(2.0), ..step }, (Number::F32, Number::Bf16)), 1200);
 }
