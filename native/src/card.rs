@@ -15,6 +15,7 @@ use crate::cuda::context::{self, Context};
 use crate::cuda::device::{self, Module};
 use crate::cuda::stream::{Laps, Stream};
 use crate::graph::Tensor;
+use crate::memory::{Block, Plain};
 use crate::provider::GpuOptions;
 use crate::rehearsal;
 use crate::runtime::Device;
@@ -138,6 +139,15 @@ impl Card {
         let (Some(context), Some(told)) = (&self.context, &mut self.told) else { return };
         match tensor.register(context) {
             Ok(bytes) => told.registered_bytes += bytes,
+            Err(error) => told.unregistered = Some(error.to_string()),
+        }
+    }
+
+    /// The same of a block.
+    pub fn register_block<T: Plain>(&mut self, block: &mut Block<T>) {
+        let (Some(context), Some(told)) = (&self.context, &mut self.told) else { return };
+        match block.register(context) {
+            Ok(()) => told.registered_bytes += block.registered_bytes(),
             Err(error) => told.unregistered = Some(error.to_string()),
         }
     }

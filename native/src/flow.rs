@@ -3,13 +3,16 @@
 //! Euler: x starts as noise at `t_start`; `steps` times x ← x + (t_next − t) · v(x, t). Times, direction and sign are data of
 //! the bundle. With guidance the graphs have two branches, with and without instruction, which are combined to v here.
 
+mod desk;
 mod grow;
 mod inputs;
+mod own;
 mod pictures;
 #[cfg(test)]
 mod ports_tests;
 mod resident;
 mod roles;
+mod steps;
 mod timed;
 mod way;
 mod whole;
@@ -20,12 +23,14 @@ pub use way::Way;
 pub use whole::Whole;
 
 use self::inputs::Inputs;
+use self::own::{Own, Parts};
 use self::pictures::{Pictures, blacken};
-use self::resident::residents;
+use self::resident::{latents_reside, residents};
 use self::roles::{NO_PORTS, Owner, Roles, bound};
 use crate::card::Card;
+use crate::chunk::Encoder;
+use crate::cuda::chunk::Refusal;
 use crate::episode::{DeviceRows, Entry, Episodes, Pass};
-use crate::euler;
 use crate::graph::{Binding, Bound, Changed, DeviceBlock, Graph, Mirrors, Reach, Tensor, Terminator};
 use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
 use crate::runtime::Threads;
@@ -54,6 +59,8 @@ pub struct Network {
     guide_action: Option<f32>,
     /// Latents of the rows that a chunk continues, as they were before the loop; empty on a model whose chunks continue none.
     held: Vec<f32>,
+    /// Latents on the device, where our kernels move them.
+    own: Option<Own>,
     /// Both keep the memory alive that the graphs are bound to.
     _episodes: Option<Arc<Episodes>>,
     card: Card,
@@ -104,9 +111,11 @@ impl Files {
 }
 
 impl Network {
-    /// Binds the sessions to tensors of their own. The error is a sentence.
+    /// Binds the sessions to tensors of their own, and takes what its replica has of the driver: the sessions were told of the same stream.
+    /// The error is a sentence.
     pub fn new(
-        manifest: &Manifest,
+        (manifest, encoder): (&Manifest, &Encoder),
+        mut card: Card,
         (sessions, whole): (Graphs<Arc<Loaded>>, Option<&Whole>),
         reach: Reach,
         options: &Arc<Terminator>,
@@ -146,17 +155,26 @@ impl Network {
         blacken(manifest, &ports, &mut tensors);
         let written = Inputs::new(manifest, most.batch, &ports, &mut tensors)?;
         let owned: Vec<(Owner, Tensor)> = owners.into_iter().zip(tensors).collect();
-        let video = roles::video(manifest, &owned)?;
+        let guide = manifest.guide(Guided::Video);
+        let video = roles::video(manifest, &owned)?.map(|(latent, velocity)| Video { latent, velocity, guide });
+        let resides = latents_reside(&graphs.denoise, &sessions.denoise, reach.home());
+        let (video_at, whole_there) = (video.as_ref(), whole.is_some());
+        let parts =
+            Parts { manifest, encoder, owned: &owned, at: &at, video: video_at, batch: most.batch, whole: whole_there };
+        let own = Own::of(&mut card, &parts, resides);
         let mut mirrors = Mirrors::default();
         let mut graph = |session: Arc<Loaded>, spec: &GraphSpec, owner: Owner| -> Result<Graph, String> {
-            let bind = |port| bound(port, owner, most, &owned, episodes.as_deref());
+            let stays = |port, given| own.as_ref().filter(|_| owner == Owner::Denoise)?.bound(port, &owned, given);
+            let bind = |port, given| {
+                stays(port, given).map_or_else(|| bound(port, owner, most, &owned, episodes.as_deref()), Ok)
+            };
             // What a whole flow ends with takes the place of its noise.
             let noise = owned[at.latent].1.address();
-            let inputs = spec.inputs.iter().map(bind).collect::<Result<_, _>>()?;
+            let inputs = spec.inputs.iter().map(|port| bind(port, true)).collect::<Result<_, _>>()?;
             let outputs = (spec.outputs.iter())
                 .map(|port| match port.role {
-                    Role::Latent => Ok(Bound::fixed(port, noise, false)),
-                    _ => bind(port),
+                    Role::Latent if own.is_none() => Ok(Bound::fixed(port, noise, false)),
+                    _ => bind(port, false),
                 })
                 .collect::<Result<_, _>>()?;
             let with = Binding { reach, options, variants: &variants, mirrors: &mut mirrors };
@@ -173,7 +191,7 @@ impl Network {
         };
         let held =
             if manifest.action.prefix > 0 { most.batch * manifest.action.rows * manifest.action.width } else { 0 };
-        Ok(Network {
+        let mut network = Network {
             prefill,
             extend,
             denoise,
@@ -186,13 +204,16 @@ impl Network {
             flow: Flow { ..manifest.flow },
             branches: manifest.branches(),
             action_width: manifest.action.width,
-            video: video.map(|(latent, velocity)| Video { latent, velocity, guide: manifest.guide(Guided::Video) }),
+            video,
             guide_action: manifest.guide(Guided::Action),
             held: vec![0.0; held],
             rows: episodes.as_ref().and_then(|episodes| episodes.device()),
+            own,
             _episodes: episodes,
-            card: Card::default(),
-        })
+            card,
+        };
+        network.put_on(options)?;
+        Ok(network)
     }
 
     /// Rows of its largest run.
@@ -239,7 +260,9 @@ impl Network {
         self.inputs.hold(&mut self.tensors, row, count);
         let len = self.held_len(row);
         let begin = row * self.latent(row).len();
-        if len > 0 {
+        if let Some(own) = &mut self.own {
+            own.hold(row, len);
+        } else if len > 0 {
             let Network { held, tensors, at, .. } = self;
             held[begin..][..len].copy_from_slice(&tensors[at.latent].floats()[begin..][..len]);
         }
@@ -263,7 +286,20 @@ impl Network {
         }
     }
 
-    /// Row `row` of the latent, `[rows, width]`: noise before the loop, the chunk after it.
+    /// What the chunk of row `row` is decoded with, where the device does that: state and rows to continue in robot units.
+    pub fn tell(&mut self, row: usize, state: &[f32], prefix: &[f32]) {
+        if let Some(own) = &mut self.own {
+            own.tell(row, state, prefix);
+        }
+    }
+
+    /// The rows of a chunk that the device has decoded, clamped; and how many of its values were, or that it is refused: its latent is
+    /// there then. None where the host decodes.
+    pub fn decoded(&self, row: usize) -> Option<(&[f32], Result<u32, Refusal>)> {
+        self.own.as_ref().map(|own| own.decoded(row))
+    }
+
+    /// Row `row` of the latent, `[rows, width]`: noise before the loop, the chunk after it, but for one that the device has decoded.
     pub fn latent(&mut self, row: usize) -> &mut [f32] {
         let rows = self.rows_max();
         part(self.tensors[self.at.latent].floats(), row, rows)
@@ -290,61 +326,6 @@ impl Network {
             }
             _ => prefill.run(variant, Changed::All, mirrors, tensors).map_err(|error| format!("prefill: {error}")),
         }
-    }
-
-    /// A first run of a variant's flow: one step, or all of them where they are one graph.
-    pub fn warm(&mut self, variant: usize) -> Result<(), String> {
-        let whole = self.whole;
-        self.denoise(variant, |step| whole || step == 0).map(|_| ())
-    }
-
-    /// All flow steps of a variant. `go_on` is asked before each step, of a whole flow before the first of them; false ends the loop
-    /// early and is what is returned.
-    pub fn denoise(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
-        if self.whole {
-            if !(0..self.flow.steps).all(go_on) {
-                return Ok(false);
-            }
-            let ran = self.denoise.run(variant, Changed::All, &mut self.mirrors, &mut self.tensors);
-            return ran.map(|()| true).map_err(|error| format!("denoise: {error}"));
-        }
-        let (rows, most) = (self.variants[variant].batch, self.rows_max());
-        for step in 0..self.flow.steps {
-            if !go_on(step) {
-                return Ok(false);
-            }
-            let (_, dt) = self.flow.step(step);
-            self.inputs.time(&mut self.tensors, self.flow.time(step), self.flow.time(self.flow.steps));
-            self.denoise
-                .run(variant, Changed::of(step), &mut self.mirrors, &mut self.tensors)
-                .map_err(|error| format!("denoise step {step}: {error}"))?;
-            let used = self.tensors[self.at.latent].len / most * rows;
-            self.advance(self.at.latent, self.at.velocity, self.guide_action, used, dt);
-            self.put_back(rows);
-            if let Some(Video { latent, velocity, guide }) = self.video {
-                self.advance(latent, velocity, guide, self.tensors[latent].len, dt);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The held rows of the first `rows` rows, as they were before the step.
-    fn put_back(&mut self, rows: usize) {
-        if self.held.is_empty() {
-            return;
-        }
-        let chunk = self.held.len() / self.rows_max();
-        for row in 0..rows {
-            let len = self.held_len(row);
-            let Network { held, tensors, at, .. } = self;
-            tensors[at.latent].floats()[row * chunk..][..len].copy_from_slice(&held[row * chunk..][..len]);
-        }
-    }
-
-    /// One step of a latent, its first `used` values.
-    fn advance(&mut self, latent: usize, velocity: usize, guide: Option<f32>, used: usize, dt: f32) {
-        let [latent, velocity] = self.tensors.get_disjoint_mut([latent, velocity]).expect("two roles are two tensors");
-        euler::advance(&mut latent.floats()[..used], velocity.floats(), self.branches, guide, dt);
     }
 }
 

@@ -132,6 +132,8 @@ pub struct Graph {
     captures: Vec<CString>,
     /// Times of the device, where it tells them.
     laps: Option<Laps>,
+    /// What it writes is read in the stream of its runs, and by the host only behind a wait for that.
+    followed: bool,
     options: Arc<Terminator>,
     /// Its inputs and outputs, for variants to come.
     ports: [Vec<Bound>; 2],
@@ -173,7 +175,19 @@ impl Graph {
         let most = *variants.last().ok_or("it has no variant")?;
         let (bindings, values, feeds, captures) = Default::default();
         let (options, ports) = (options.clone(), [inputs, outputs]);
-        let mut graph = Graph { bindings, values, reach, feeds, captures, laps: None, options, ports, most, session };
+        let mut graph = Graph {
+            bindings,
+            values,
+            reach,
+            feeds,
+            captures,
+            laps: None,
+            followed: false,
+            options,
+            ports,
+            most,
+            session,
+        };
         for &extent in variants {
             // SAFETY: the caller's.
             unsafe { graph.grow(extent, mirrors) }?;
@@ -252,13 +266,18 @@ impl Graph {
         if let Some(laps) = &mut self.laps {
             laps.end();
         }
-        if matches!(self.reach, Reach::Copied(_)) {
+        if matches!(self.reach, Reach::Copied(_)) && !(self.followed && self.feeds[variant].returns_nothing()) {
             // SAFETY: as above.
             check(unsafe { (api.SynchronizeBoundOutputs)(binding) })?;
             // SAFETY: as above.
             unsafe { self.feeds[variant].fetch(mirrors) }?;
         }
         Ok(())
+    }
+
+    /// Its runs only have to be in the stream, in their order, when `run` returns. What the host reads of them is waited for as before.
+    pub fn follow(&mut self) {
+        self.followed = true;
     }
 
     /// Lets the device time its runs from here on: those that begin with `Changed::All`, and as many more as there are laps. What the host

@@ -62,7 +62,7 @@ pub enum Jpeg {
     /// libjpeg-turbo.
     Cpu,
     /// nvJPEG, on the device of the replica.
-    NvJpeg,
+    Nvjpeg,
     /// Whichever was faster at load.
     Auto,
 }

@@ -38,7 +38,20 @@ export class PlayedDriver {
   static make(): PlayedDriver {
     const path = join(mkdtempSync(join(tmpdir(), "tendon-driver-")), "libcuda-played.so");
     const source = join(import.meta.dir, "../../native/cuda/kernels.cu");
-    const words = ["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-x", "c++", source, "-o", path];
+    // Counts are this library's alone, also where a process has opened another one.
+    const words = [
+      "-std=c++17",
+      "-O1",
+      "-ffp-contract=off",
+      "-fno-gnu-unique",
+      "-shared",
+      "-fPIC",
+      "-x",
+      "c++",
+      source,
+      "-o",
+      path,
+    ];
     const built = Bun.spawnSync([present(COMPILER ?? undefined, "a C++ compiler"), ...words]);
     if (built.exitCode !== 0) throw new Error(built.stderr.toString());
     return new PlayedDriver(path, open(path));
@@ -55,6 +68,11 @@ export class PlayedDriver {
     this.calls.cpu_register_left(bytes ?? 2n ** 64n - 1n);
   }
 
+  /** How large one allocation of device memory may be; without a number: as large as it wants. */
+  memoryLeft(bytes?: number): void {
+    this.calls.cpu_memory_left(bytes ?? 2n ** 64n - 1n);
+  }
+
   refuseStreams(refuse: boolean): void {
     this.calls.cpu_streams_refused(refuse ? 1 : 0);
   }
@@ -64,6 +82,7 @@ function open(path: string) {
   return dlopen(path, {
     cpu_count: { args: [FFIType.u64], returns: FFIType.u64 },
     cpu_register_left: { args: [FFIType.u64], returns: FFIType.void },
+    cpu_memory_left: { args: [FFIType.u64], returns: FFIType.void },
     cpu_streams_refused: { args: [FFIType.i32], returns: FFIType.void },
   }).symbols;
 }

@@ -94,6 +94,16 @@ pub struct Verdict {
     pub step: u32,
 }
 
+impl Verdict {
+    /// From its words, in their order.
+    pub fn of(mut words: impl Iterator<Item = u32>) -> Verdict {
+        let mut next = || words.next().expect("a whole verdict");
+        let [clamped, not_finite, no_rotation, no_pose] = [next(), next(), next(), next()];
+        let [outside, jump, step] = [next(), next(), next()];
+        Verdict { clamped, not_finite, no_rotation, no_pose, outside, jump, step }
+    }
+}
+
 impl Default for Verdict {
     fn default() -> Verdict {
         let [not_finite, no_rotation, no_pose, outside, jump, step] = [NOWHERE; 6];
@@ -159,6 +169,13 @@ pub enum Refusal {
     Jump(u32, u32),
     /// The later row, column.
     Step(u32, u32),
+}
+
+impl Refusal {
+    /// Whether all values are numbers: those of a plausible chunk, or of one that is not.
+    pub fn has_rows(&self) -> bool {
+        matches!(self, Refusal::Outside(..) | Refusal::Jump(..) | Refusal::Step(..))
+    }
 }
 
 impl Facts {

@@ -36,6 +36,22 @@ pub(super) fn residents<'a>(
     Ok(names)
 }
 
+/// An error where the denoise graph computes with latents, velocities or times on the CPU: it is a sentence that names one.
+pub(super) fn latents_reside(spec: &GraphSpec, session: &Loaded, home: Option<Home>) -> Result<(), String> {
+    let home = home.ok_or("the device computes in the memory of the host")?;
+    for (ports, given) in [(&spec.inputs, true), (&spec.outputs, false)] {
+        let elsewhere = home.elsewhere(session.get(), given)?;
+        let moved = ports.iter().filter(|port| {
+            use Role::{Latent, Time, Velocity, VideoLatent, VideoVelocity};
+            matches!(port.role, Latent | Velocity | VideoLatent | VideoVelocity | Time)
+        });
+        if let Some(port) = moved.into_iter().find(|port| elsewhere.contains(&port.name)) {
+            return Err(format!("{} has {} on the CPU", spec.file, port.name));
+        }
+    }
+    Ok(())
+}
+
 /// An error where a graph computes with episode memory on the CPU: it is a sentence that names the cache. An input that a graph does not
 /// read has a place there too, and keeps whatever it is bound to. `files`: what the sessions were made of.
 pub fn memory_resides(

@@ -1,8 +1,9 @@
 //! A network on a card: its tensors registered with the driver, its runs timed by the device.
 
 use super::Network;
-use crate::card::{Card, CardUse};
+use crate::card::CardUse;
 use crate::episode::Entry;
+use crate::graph::{Graph, Terminator};
 
 /// What the device was at for one chunk, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,9 +15,19 @@ pub struct DeviceTimes {
 }
 
 impl Network {
-    /// Takes what its replica has of the driver. Its sessions were told of the same stream.
-    pub fn put_on(&mut self, mut card: Card) {
+    /// Lets the driver copy from and to its tensors, and arranges its runs in the stream of its card. `options`: those of its runs.
+    pub(super) fn put_on(&mut self, options: &Terminator) -> Result<(), String> {
+        let mut card = std::mem::take(&mut self.card);
         self.tensors.iter_mut().for_each(|tensor| card.register(tensor));
+        if let (Some(own), Some(stream)) = (&mut self.own, card.stream().cloned()) {
+            own.register(&mut card);
+            options.leave_running()?;
+            self.mirrors.copy_in(stream);
+            [Some(&mut self.prefill), self.extend.as_mut(), Some(&mut self.denoise)]
+                .into_iter()
+                .flatten()
+                .for_each(Graph::follow);
+        }
         let steps = if self.whole { 1 } else { self.flow.steps as usize };
         let timed = [(Some(&mut self.prefill), 1), (self.extend.as_mut(), 1), (Some(&mut self.denoise), steps)];
         for (graph, runs) in timed {
@@ -25,6 +36,7 @@ impl Network {
             }
         }
         self.card = card;
+        Ok(())
     }
 
     /// Makes this thread the one that runs it; once, before its first run.

@@ -1,6 +1,7 @@
 //! How a network runs its flow, and what one observation copies for it.
 
 use super::Network;
+use super::own::Own;
 use crate::graph::{Changed, Copies, Tensor};
 
 /// How the steps of a flow are run.
@@ -34,6 +35,8 @@ impl Network {
         for step in 0..if self.whole { 1 } else { self.flow.steps } {
             copies += self.denoise.copies(0, Changed::of(step), &mut self.mirrors);
         }
-        (self.tensors.iter().map(Tensor::device_bytes).sum::<usize>() + self.mirrors.bytes(), copies)
+        let (sent, returned, kept) = self.own.as_ref().map_or((0, 0, 0), Own::bytes);
+        copies += Copies { to_device: sent, from_device: returned };
+        (kept + self.tensors.iter().map(Tensor::device_bytes).sum::<usize>() + self.mirrors.bytes(), copies)
     }
 }

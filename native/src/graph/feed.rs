@@ -3,11 +3,13 @@
 
 use super::device::DeviceBlock;
 use super::{Changed, check};
+use crate::cuda::stream::Stream;
 use crate::memory::Block;
 use crate::runtime;
 use ort::sys::{OrtIoBinding, OrtValue};
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 /// Which host tensor a copy is of: its address on the first variant, and whether it is what a flow ends with, which must not lie where
 /// its noise does.
@@ -21,6 +23,8 @@ pub(super) struct Origin {
 #[derive(Default)]
 pub struct Mirrors {
     held: Vec<Mirror>,
+    /// That of the runs: what changes is copied in it, and the host waits for nothing.
+    stream: Option<Arc<Stream>>,
     /// Why nothing can be written into the device's memory. What changes is bound again then, which copies it for each graph.
     refused: Option<String>,
 }
@@ -43,6 +47,12 @@ impl Mirrors {
     /// The host has new values in all that changes.
     pub fn renew(&mut self) {
         self.held.iter_mut().for_each(|mirror| mirror.due |= !mirror.fixed);
+    }
+
+    /// Copies what changes in the stream of the runs from here on. Nobody writes to the host's tensors before the stream is through with
+    /// the runs that read them.
+    pub fn copy_in(&mut self, stream: Arc<Stream>) {
+        self.stream = Some(stream);
     }
 
     /// Bytes of the device's memory.
@@ -88,6 +98,8 @@ pub(super) struct Pair {
     pub(super) mirror: usize,
     pub(super) host: *const OrtValue,
     pub(super) device: *mut OrtValue,
+    /// Where the host has it.
+    pub(super) start: *const c_void,
     pub(super) bytes: usize,
 }
 
@@ -173,6 +185,11 @@ impl Feed {
         self.to.reserve(most);
     }
 
+    /// Whether the host reads nothing of what a run writes.
+    pub(super) fn returns_nothing(&self) -> bool {
+        self.outputs.is_empty() && self.returned == 0
+    }
+
     /// Gives the device what has changed.
     ///
     /// # Safety
@@ -191,10 +208,19 @@ impl Feed {
                 continue;
             }
             match &mut input.way {
-                Way::Rehearsed(shadow) => shadow.renew(),
+                Way::Rehearsed(shadow) => match &mirrors.stream {
+                    // SAFETY: the shadow is as large as what it stands for.
+                    Some(stream) => unsafe { put(stream, shadow.address(), shadow.host.cast(), input.bytes) }?,
+                    None => shadow.renew(),
+                },
                 Way::Written(pair) => {
                     let mirror = &mut mirrors.held[pair.mirror];
                     (mirror.due, mirror.kept) = (false, mirror.kept.max(pair.bytes));
+                    if let Some(stream) = &mirrors.stream {
+                        // SAFETY: the mirror holds what the largest run has.
+                        unsafe { put(stream, mirror.block.address(), pair.start, pair.bytes) }?;
+                        continue;
+                    }
                     self.from.push(pair.host);
                     self.to.push(pair.device.cast_const());
                 }
@@ -237,6 +263,15 @@ impl Feed {
         written.chain(&self.outputs).for_each(|pair| mirrors.held[pair.mirror].due = false);
         (sent, self.returned + self.outputs.iter().map(|pair| pair.bytes).sum::<usize>())
     }
+}
+
+/// Puts a copy to the device's memory into the stream.
+///
+/// # Safety
+/// `bytes` at both places, which live until the stream is through with them; those of the host do not change until then.
+unsafe fn put(stream: &Stream, to: *mut c_void, from: *const c_void, bytes: usize) -> Result<(), String> {
+    // SAFETY: the caller's.
+    unsafe { stream.copy_in(to as u64, from, bytes) }.map_err(|error| error.to_string())
 }
 
 /// Copies tensors between host and device in one call, which ends when the host may write what it gave and read what it got.

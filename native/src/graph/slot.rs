@@ -97,7 +97,7 @@ impl<'a> Slot<'a> {
                 // SAFETY: memory of the device, for the largest run.
                 let device = unsafe { self.value(port, &self.places.device, start) }?;
                 let _turn = reach.turns().wait();
-                let pair = Pair { mirror, host: own, device, bytes };
+                let pair = Pair { mirror, host: own, device, start: address(self.variant), bytes };
                 self.mirrors.try_once(&pair).then_some(pair)
             }
             _ => None,

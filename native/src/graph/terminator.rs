@@ -25,6 +25,15 @@ impl Terminator {
     }
 }
 
+impl Terminator {
+    /// Runs with these options end when their work is in the stream of the provider, not when it is done.
+    pub fn leave_running(&self) -> Result<(), String> {
+        let (key, on) = (c"disable_synchronize_execution_providers", c"1");
+        // SAFETY: live options, and C strings that are copied.
+        check(unsafe { (ort::api().AddRunConfigEntry)(self.0, key.as_ptr(), on.as_ptr()) })
+    }
+}
+
 impl Stop for Terminator {
     /// Ends the run that uses these options as soon as its current node is done.
     fn set(&self) {

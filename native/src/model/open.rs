@@ -102,11 +102,8 @@ impl Model {
         if let Some(episodes) = &episodes {
             self.remember(opening, site, &sessions, episodes)?;
         }
-        let made = Network::new(&self.manifest, (sessions, site.whole.as_ref()), site.reach, terminator, episodes);
-        made.map(|mut network| {
-            network.put_on(card);
-            network
-        })
+        let of = (&self.manifest, &self.encoder);
+        Network::new(of, card, (sessions, site.whole.as_ref()), site.reach, terminator, episodes)
     }
 
     /// What a replica there has of the driver: nothing where ONNX Runtime lacks what the device needs, and so refuses it in words of its own.

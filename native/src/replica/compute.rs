@@ -3,10 +3,11 @@
 use super::Replica;
 use super::fill::Inputs;
 use crate::allocator::thread_mallocs;
+use crate::chunk::Encoder;
 use crate::completion::count_panic;
 use crate::episode::{Entry, Pass};
 use crate::fault::{DEVICE_FULL, DEVICE_LOST, Fault};
-use crate::flow::DeviceTimes;
+use crate::flow::{DeviceTimes, Network};
 use crate::layout::{NO_STEP, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::model::NO_MEMORY;
 use crate::run::{Job, micros};
@@ -61,11 +62,34 @@ impl Snapshot {
     }
 }
 
+/// The rows of a chunk, decoded by the device or here, and how many of its values were clamped; the error is a sentence.
+pub(super) fn rows_of(
+    network: &mut Network,
+    encoder: &Encoder,
+    row: usize,
+    (state, prefix): (&[f32], &[f32]),
+    values: &mut [f32],
+) -> Result<u32, String> {
+    if let Some((rows, Ok(clamped))) = network.decoded(row) {
+        values.copy_from_slice(rows);
+        return Ok(clamped);
+    }
+    let refused = network.decoded(row).is_some();
+    let told = encoder.encode_behind(prefix, network.latent(row), state, values);
+    if refused && told.is_ok() {
+        return Err("the device refuses its rows, which the host would take".into());
+    }
+    told
+}
+
 impl Replica {
     /// Fills the bound tensors, runs prefill or extend, then the flow loop. None if it was stopped between steps.
     pub(super) fn compute(&mut self, batch: &[Ticket], stop: impl Fn() -> bool) -> Result<Option<BatchTimes>, String> {
         let mut start = Instant::now();
         let model = self.model.clone();
+        if let Some(network) = &mut self.network {
+            network.settle()?;
+        }
         self.failed.fill(None);
         self.prompt = 0;
         // A model with memory runs one observation at a time, on the variant of its slot's place.
@@ -247,11 +271,8 @@ impl Replica {
             episodes.stage(*slot, pass);
         }
         let clamped = match &mut self.network {
-            Some(network) => {
-                let latent = network.latent(row);
-                (model.encoder.encode_behind(job.prefix(), latent, &job.state, values))
-                    .map_err(|text| (Status::Model, text))?
-            }
+            Some(network) => rows_of(network, &model.encoder, row, (&job.state, job.prefix()), values)
+                .map_err(|text| (Status::Model, text))?,
             None => {
                 values.fill(0.0);
                 values[..job.prefix_len].copy_from_slice(job.prefix());

@@ -45,6 +45,7 @@ impl Replica {
         let actions = latent.len();
         crate::noise::fill(latent, 0, model.noise_key, step, seed);
         model.encoder.latent_of(prefix, state, latent);
+        network.tell(row, state, prefix);
         network.hold(row, prefix.len() / manifest.action.columns.len());
         if let Some(video) = network.video_latent() {
             crate::noise::fill(video, actions, model.noise_key, step, seed);

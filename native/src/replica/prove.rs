@@ -1,7 +1,9 @@
 //! What a replica does before it may serve: a first run of every shape, then the bundle's parity vectors.
 
 use super::Replica;
+use super::compute::rows_of;
 use super::fill::Inputs;
+use crate::cuda::chunk::Refusal;
 use crate::episode::{Entry, Episodes, Pass};
 use crate::flow::Network;
 use crate::layout::STATE_VALUES_MAX;
@@ -118,14 +120,19 @@ impl Replica {
         let network = network.as_mut().ok_or("it has no network")?;
         let (rows, columns) = model.encoder.size();
         let mut values = vec![0.0; rows * columns];
-        let latent = network.latent(row);
         let Vector { state, prefix, .. } = &vectors.episode[index];
         let refused = |text: String| format!("its rows of parity vector {} are refused: {text}", index + 1);
-        model.encoder.rows(latent, state, &mut values).map_err(refused)?;
+        match network.decoded(row) {
+            // Whatever the bundle says of them, they are there.
+            Some((rows, verdict)) if verdict.as_ref().map_or_else(Refusal::has_rows, |_| true) => {
+                values.copy_from_slice(rows);
+            }
+            _ => model.encoder.rows(network.latent(row), state, &mut values).map_err(refused)?,
+        }
         let difference = vectors.difference(index, &values);
         if vectors.admits(difference) {
             // Right rows that the bundle's own limits refuse: the limits are wrong.
-            model.encoder.encode_behind(prefix, latent, state, &mut values).map_err(refused)?;
+            rows_of(network, &model.encoder, row, (state, prefix), &mut values).map_err(refused)?;
         }
         Ok(difference)
     }

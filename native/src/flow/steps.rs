@@ -1,0 +1,109 @@
+//! The flow of one batch, from noise to chunks: all steps as one graph, or one by one; moved by our kernels or by the host.
+
+use super::own::Own;
+use super::{Network, Video};
+use crate::cuda::CudaError;
+use crate::euler;
+use crate::graph::Changed;
+
+/// A failure of the device in our part of its work.
+fn told(error: &CudaError) -> String {
+    error.to_string()
+}
+
+impl Network {
+    /// A first run of a variant's flow: one step, or all of them where they are one graph.
+    pub fn warm(&mut self, variant: usize) -> Result<(), String> {
+        let whole = self.whole;
+        self.denoise(variant, |step| whole || step == 0)?;
+        let Network { own, tensors, .. } = self;
+        own.as_mut().map_or(Ok(()), |own| own.fetch(tensors)).map_err(|error| told(&error))
+    }
+
+    /// Waits until nothing is under way that reads or writes what the host is to write: behind a run that was stopped or has failed.
+    pub fn settle(&mut self) -> Result<(), String> {
+        self.own.as_mut().map_or(Ok(()), Own::settle).map_err(|error| told(&error))
+    }
+
+    /// All flow steps of a variant. `go_on` is asked before each step, of a whole flow before the first of them; false ends the loop
+    /// early and is what is returned.
+    pub fn denoise(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
+        if self.own.is_some() {
+            let ran = self.denoise_there(variant, go_on);
+            return self.settle().and(ran);
+        }
+        if self.whole {
+            if !(0..self.flow.steps).all(go_on) {
+                return Ok(false);
+            }
+            let ran = self.denoise.run(variant, Changed::All, &mut self.mirrors, &mut self.tensors);
+            return ran.map(|()| true).map_err(|error| format!("denoise: {error}"));
+        }
+        let (rows, most) = (self.variants[variant].batch, self.rows_max());
+        for step in 0..self.flow.steps {
+            if !go_on(step) {
+                return Ok(false);
+            }
+            let (_, dt) = self.flow.step(step);
+            self.inputs.time(&mut self.tensors, self.flow.time(step), self.flow.time(self.flow.steps));
+            self.denoise
+                .run(variant, Changed::of(step), &mut self.mirrors, &mut self.tensors)
+                .map_err(|error| format!("denoise step {step}: {error}"))?;
+            let used = self.tensors[self.at.latent].len / most * rows;
+            self.advance(self.at.latent, self.at.velocity, self.guide_action, used, dt);
+            self.put_back(rows);
+            if let Some(Video { latent, velocity, guide }) = self.video {
+                self.advance(latent, velocity, guide, self.tensors[latent].len, dt);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same with latents that stay on the device, and their chunks decoded there.
+    fn denoise_there(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
+        let rows = self.variants[variant].batch;
+        let Network { own: Some(own), inputs, tensors, flow, denoise, mirrors, .. } = self else { return Ok(false) };
+        own.begin(rows, inputs, tensors, flow).map_err(|error| told(&error))?;
+        if self.whole {
+            if !(0..flow.steps).all(go_on) {
+                return Ok(false);
+            }
+            denoise.run(variant, Changed::All, mirrors, tensors).map_err(|error| format!("denoise: {error}"))?;
+        } else {
+            for step in 0..flow.steps {
+                if !go_on(step) {
+                    return Ok(false);
+                }
+                own.step(step).map_err(|error| told(&error))?;
+                let ran = denoise.run(variant, Changed::of(step), mirrors, tensors);
+                ran.map_err(|error| format!("denoise step {step}: {error}"))?;
+                own.advance(rows, flow.step(step).1).map_err(|error| told(&error))?;
+            }
+        }
+        own.decode(rows).map_err(|error| told(&error))?;
+        // What is refused is told in words that the host finds in the latent.
+        if (0..rows).any(|row| own.decoded(row).1.is_err()) {
+            own.fetch(tensors).map_err(|error| told(&error))?;
+        }
+        Ok(true)
+    }
+
+    /// The held rows of the first `rows` rows, as they were before the step.
+    fn put_back(&mut self, rows: usize) {
+        if self.held.is_empty() {
+            return;
+        }
+        let chunk = self.held.len() / self.rows_max();
+        for row in 0..rows {
+            let len = self.held_len(row);
+            let Network { held, tensors, at, .. } = self;
+            tensors[at.latent].floats()[row * chunk..][..len].copy_from_slice(&held[row * chunk..][..len]);
+        }
+    }
+
+    /// One step of a latent, its first `used` values.
+    fn advance(&mut self, latent: usize, velocity: usize, guide: Option<f32>, used: usize, dt: f32) {
+        let [latent, velocity] = self.tensors.get_disjoint_mut([latent, velocity]).expect("two roles are two tensors");
+        euler::advance(&mut latent.floats()[..used], velocity.floats(), self.branches, guide, dt);
+    }
+}
