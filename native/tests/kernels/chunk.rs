@@ -171,6 +171,13 @@ impl Bundle {
     }
 }
 
+/// An encoder of so many rows and columns without limits, the width of its latent rows, and values of its states.
+pub fn plain(rows: usize, columns: usize) -> (Encoder, usize, usize) {
+    let kind = Kind { clamp: true, limits: false, range: 3.0, cancels: false, published: false };
+    let Bundle { encoder, width, states, .. } = Bundle::new(rows, columns, &[], kind, &mut Random::new(11));
+    (encoder, width, states)
+}
+
 fn bundles() -> Vec<Bundle> {
     let mut random = Random::new(7);
     let mut all = Vec::new();

@@ -6,6 +6,7 @@
 //! A harness of its own, since whether there is a C++ compiler is known when it runs: without one each test is skipped, and counted so.
 //! A word behind `--` runs the tests whose names have it. On a host with a GPU, `-- gpu:FILE` runs the tests of the kernels there, with
 //! the device code of that file (`dist/gpu/kernels.fatbin`); no host has done so yet.
+//! The word `time` times the kernels beside (`timed.rs`).
 
 mod chunk;
 mod device;
@@ -15,6 +16,7 @@ mod halves;
 mod host;
 mod random;
 mod stage;
+mod timed;
 
 use stage::Stage;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,11 +34,15 @@ enum Of {
     Host,
 }
 
+/// The word that asks for times.
+const TIME: &str = "time";
+
 fn main() -> ExitCode {
-    let tests = [device::TESTS, host::TESTS, frame::TESTS, flow::TESTS, chunk::TESTS].concat();
+    let tests = [device::TESTS, host::TESTS, frame::TESTS, flow::TESTS, chunk::TESTS, timed::TESTS].concat();
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let image = words.iter().find_map(|word| word.strip_prefix("gpu:"));
-    let part = words.iter().find(|word| !word.starts_with("gpu:")).map_or("", String::as_str);
+    let times = words.iter().any(|word| word == TIME);
+    let part = words.iter().find(|word| !word.starts_with("gpu:") && *word != TIME).map_or("", String::as_str);
     let can_run = |of: Of| image.is_none() || of == Of::Kernels;
     let chosen: Vec<Test> = tests.iter().copied().filter(|(name, of, _)| can_run(*of) && name.contains(part)).collect();
     let out = tests.len() - chosen.len();
@@ -44,6 +50,9 @@ fn main() -> ExitCode {
     let (mut passed, mut failed, mut ignored) = (0, 0, 0);
     match Stage::build(image) {
         Ok(stage) => {
+            if times {
+                timed::print(&stage, timed::WHOLE);
+            }
             for (name, _, test) in chosen {
                 let good = catch_unwind(AssertUnwindSafe(|| test(&stage))).is_ok();
                 println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
