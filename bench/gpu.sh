@@ -18,8 +18,8 @@ cd "$(dirname "$0")/.." || exit 1
 
 ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=0.01
 MEASURED_BF16=0.2
-STEPS=(setup libraries doctor kernels sanitizer nvjpeg parity tensorrt half build-bf16 build-f16 bench-bf16 bench-f16 graph small
-  gr00t molmoact2 dreamzero)
+STEPS=(setup libraries doctor kernels times sanitizer nvjpeg parity own tensorrt half fp8 build-bf16 build-f16 bench-bf16 bench-f16
+  bench-own bench-jpeg bench-fp8 graph small gr00t molmoact2 dreamzero)
 device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 torch="" tensorrt="" frames="" small="" dry=""
 passed=0 failed=0 skipped=0
 
@@ -81,61 +81,12 @@ card() {
 machine="$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, GPU $(card)"
 commit=$(git rev-parse --short HEAD 2>/dev/null || cat .commit 2>/dev/null || echo unknown)
 
-# say VERDICT step figure: one line here and one of the table in --out.
-say() {
-  [ -z "$dry" ] || return 0
-  printf '%s %-12s %s\n' "$1" "$2" "$3"
-  printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date -u +%FT%TZ)" "$commit" "$machine" "$device" "$2" "$1" "$3" >>"$out/steps.tsv"
-  case $1 in PASS) passed=$((passed + 1)) ;; FAIL) failed=$((failed + 1)) ;; SKIP) skipped=$((skipped + 1)) ;; esac
-}
-
-# run COMMAND…: its output goes to the log; false where it fails, and in a dry run nothing but the command is printed.
-run() {
-  [ -z "$dry" ] || { printf '  %s\n' "$*" && return; }
-  echo "+ $*" >>"$log"
-  "$@" >"$last" 2>&1
-  local code=$?
-  cat "$last" >>"$log"
-  return $code
-}
-
-# The last line that the last command said and that is no stack.
-why() { grep -v '^$\|^    at ' "$last" 2>/dev/null | tail -n 1 | cut -c1-160; }
-
-# step NAME FIGURE COMMAND…: PASS with the figure or FAIL with the last words.
-step() {
-  local name=$1 figure=$2 from=$SECONDS
-  shift 2
-  if run "$@"; then say PASS "$name" "$figure, $((SECONDS - from)) s"; else
-    say FAIL "$name" "$(why)"
-    return 1
-  fi
-}
-
-# The value of a figure in a report: FILE part batch figure. They are the last four cells, and none of them is quoted.
-figure() {
-  awk -F, -v part="$2" -v batch="$3" -v name="$4" 'NR > 1 && $(NF-3) == part && $(NF-2) == batch && $(NF-1) == name { print $NF }' "$1" | head -n 1
-}
-
-# judge STEP what FILE part batch figure most: the figure against the most that is asked for.
-judge() {
-  local name=$1 what=$2 most=$7 value
-  [ -z "$dry" ] || { echo "  (then: $what at most $most)" && return; }
-  value=$(figure "$3" "$4" "$5" "$6" 2>/dev/null)
-  if [ -z "$value" ] && [ "$4" = host ]; then
-    say SKIP "$name" "$what: not measured, the stations are timed by the host's clock; asked: at most $most"
-  elif [ -z "$value" ] && [ -n "$nvidia" ] && [ -z "$small" ]; then
-    say FAIL "$name" "$what: the report has no such figure"
-  elif [ -z "$value" ]; then
-    say SKIP "$name" "$what: this device or report has no such figure"
-  elif [ -z "$nvidia" ] || [ -n "$small" ]; then
-    say SKIP "$name" "$what is $value; asked of the full size on a GPU: at most $most"
-  elif awk -v value="$value" -v most="$most" 'BEGIN { exit !(value <= most) }'; then
-    say PASS "$name" "$what is $value, at most $most"
-  else
-    say FAIL "$name" "$what is $value, at most $most"
-  fi
-}
+# shellcheck source=bench/gpu/verdicts.sh
+. bench/gpu/verdicts.sh
+# shellcheck source=bench/gpu/own.sh
+. bench/gpu/own.sh
+# shellcheck source=bench/gpu/carry.sh
+. bench/gpu/carry.sh
 
 needs_nvidia() { [ -n "$nvidia" ] || { say SKIP "$1" "$device is no NVIDIA device" && return 1; }; }
 
@@ -200,42 +151,6 @@ sanitizer() {
   for tool in memcheck racecheck initcheck synccheck; do
     step sanitizer "$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "${test:-native/target/release/deps/kernels-HASH}" "$(kernel_words)"
   done
-}
-
-turbo=node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0
-
-# Of the JPEG files in --frames, of those beside the checkout, or of a bundle's drawn ones: paths, one a line.
-pictures() {
-  local folder
-  for folder in ${frames:+"$frames"} ../shared/fixtures dist/models/molmoact2-yam/parity; do
-    find "$folder" -maxdepth 1 -name '*.jpg' 2>/dev/null | sort | grep . && return
-  done
-}
-
-# The GPU's own decoder beside libjpeg-turbo, and our whole way to a tensor: is it worth an option, and how far are its pixels off?
-nvjpeg() {
-  needs_nvidia nvjpeg || return
-  local files peer code python=${torch:-python3} ours=native/target/release/decode_bench
-  mapfile -t files < <(pictures)
-  [ ${#files[@]} -gt 0 ] || files=("${frames:-FRAMES}/*.jpg")
-  peer=("$python" bench/peers/nvjpeg.py --turbojpeg "$turbo" --device "$number" --json "$out/nvjpeg-${device//:/-}.json")
-  run "${peer[@]}" "${files[@]}"
-  code=$?
-  # Only the library is missing: the version that the script names.
-  if [ "$code" = 4 ] || [ -n "$dry" ]; then
-    run "$python" -m pip install --quiet --no-deps --target "$work/nvjpeg" "$(sed -n 's/^PACKAGE = "\(.*\)"$/\1/p' bench/peers/nvjpeg.py)"
-    run "${peer[@]}" --library "$work/nvjpeg" "${files[@]}"
-    code=$?
-  fi
-  case $code in
-  0) [ -n "$dry" ] || say PASS nvjpeg "$(sed -n 's/^nvjpeg: //p' "$last")" ;;
-  3 | 4) say SKIP nvjpeg "$(why)" && return ;;
-  *) say FAIL nvjpeg "$(why)" && return ;;
-  esac
-  if command -v cargo >/dev/null; then run cargo build --manifest-path native/Cargo.toml --release --locked --bin decode_bench; fi
-  if ! run "$ours" "$turbo" "${files[@]}"; then say FAIL nvjpeg "decode_bench: $(why)"; elif [ -z "$dry" ]; then
-    say PASS nvjpeg "a frame, one thread, us: $(sed -n 's/.*"decode_us":\([0-9.]*\).*"tensor_us":\([0-9.]*\).*/\1 decoded, \2 to its tensor/p' "$last" | paste -sd';')"
-  fi
 }
 
 # The largest of what the last `bundle verify` has said.
@@ -356,37 +271,15 @@ another() {
   run rm -rf "$bundle"
 }
 
-# What a host without a network needs, in pieces: an archive of xz, cut.
-pack() {
-  local library files=(dist/tendon dist/models bench/gpu.sh bench/peers/torch_policy.py bench/peers/nvjpeg.py bench/models models .commit .gpu/root)
-  [ -x dist/tendon ] || run npm run build
-  run cargo test --manifest-path native/Cargo.toml --release --locked --test kernels --no-run
-  run sh -c 'mkdir -p .gpu; git rev-parse --short HEAD >.commit; pwd >.gpu/root'
-  [ -f dist/gpu/kernels.fatbin ] && files+=(dist/gpu/kernels.fatbin "$(kernel_test)")
-  run "${program[@]}" setup gpu --yes --dir "$work/ort" || true
-  # CUDA and cuDNN are left out: such hosts have them in a Python, and they would be two thirds.
-  for library in "$work"/ort/libonnxruntime* native/target/release/decode_bench "$turbo"; do [ -f "$library" ] && files+=("$library"); done
-  run sh -c 'rm -f .gpu/piece-*; tar -chf - "$@" | xz -T0 -6 | split -b 48M - .gpu/piece-; rm -f .commit' pack "${files[@]}"
-  say PASS pack "$(find .gpu -name 'piece-*' 2>/dev/null | wc -l) pieces in .gpu"
-}
-
-unpack() {
-  step unpack "the pieces of .gpu" sh -c 'cat .gpu/piece-* | tar -xJf -' || return
-  [ -z "$dry" ] || return 0
-  # The test of the kernels looks for their sources where it was built.
-  local root
-  root=$(cat .gpu/root)
-  run mkdir -p "$(dirname "$root")" native/target/tmp
-  [ -e "$root" ] || run ln -s "$PWD" "$root"
-  echo "then: TENDON=dist/tendon TENDON_ORT_DIR=$PWD/$work/ort bench/gpu.sh STEP…"
-}
-
 echo "bench/gpu.sh on $device: $machine; commit $commit${small:+; small models, whose figures are judged by nothing}${dry:+; dry run}"
 for one in "${chosen[@]}"; do
   [ -n "$dry" ] && echo "$one"
   case $one in
   build-*) build "${one#build-}" ;;
-  bench-*) bench "${one#bench-}" ;;
+  bench-bf16 | bench-f16) bench "${one#bench-}" ;;
+  bench-own) beside own own_kernels=true ;;
+  bench-jpeg) beside jpeg jpeg=auto ;;
+  bench-fp8) bench_fp8 ;;
   gr00t) another gr00t gr00t-n1.7 ;;
   molmoact2) another molmoact2 molmoact2 ;;
   dreamzero) another dreamzero dreamzero-5b ;;

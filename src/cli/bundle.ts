@@ -127,7 +127,7 @@ async function report(
     bytes,
   };
   if (computed === undefined) return answer(given, facts, words);
-  const { flowReason, deviceWeights, hostMemoryBecause, ...told } = computed;
+  const { flowReason, deviceWeights, hostMemoryBecause, card, ...told } = computed;
   const { sharedBytes, copiedBytes, ownBytes, reason } = deviceWeights;
   const onDevice = {
     shared_bytes: sharedBytes,
@@ -135,10 +135,11 @@ async function report(
     own_bytes: ownBytes,
     reason: reason ?? null,
   };
+  const kernels = { own_kernels: card?.launched ?? false, own_kernels_because: card?.unlaunched ?? null };
   const why = { flow_reason: flowReason, host_memory_because: hostMemoryBecause ?? null };
   return answer(
     given,
-    { ...facts, ...told, ...why, device_weights: onDevice },
+    { ...facts, ...told, ...why, ...kernels, device_weights: onDevice },
     `${words}\n${computedLines(computed, computed.tolerance)}`,
   );
 }
@@ -147,11 +148,13 @@ async function report(
 const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
 
 function computedLines(computed: Computed, tolerance: number): string {
-  const { device, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause } = computed;
+  const { device, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause, card } = computed;
   const weights = deviceWeightWords(deviceWeights);
   return [
     `computed on ${device}, the flow ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
     ...(flowReason === null ? [] : [`  because ${flowReason}`]),
+    ...(card?.launched ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
+    ...(card?.unlaunched === undefined ? [] : [`  no kernel of tendon's ran: ${card.unlaunched}`]),
     ...parity.map((difference, index) => `  parity vector ${index + 1}: ${difference.toExponential(1)}`),
     ...(weights === undefined ? [] : [`  ${weights}`]),
     ...refused.map(({ device, reason }) => `  ${device} refused: ${reason}`),

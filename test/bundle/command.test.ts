@@ -64,6 +64,7 @@ describe("tendon bundle", () => {
     const { parity, ...rest } = JSON.parse(printed) as { parity: number[] };
     expect(rest).toMatchObject({
       ...{ ok: true, device: "cpu", refused: [], tolerance: 1e-4, flow_reason: null, host_memory_because: null },
+      ...{ own_kernels: false, own_kernels_because: null },
       device_weights: { shared_bytes: 0, copied_bytes: 0, own_bytes: 0, reason: null },
     });
     expect(Object.keys(rest).join()).not.toMatch(/[A-Z]/);

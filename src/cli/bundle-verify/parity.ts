@@ -9,7 +9,7 @@ import { systemClock } from "../../std/clock.ts";
 
 /** Where they came out right, and how far they were off. */
 export interface Computed
-  extends Pick<Model, "device" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights"> {
+  extends Pick<Model, "device" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "card"> {
   /** Why the memory of its sessions does not lie on the device. */
   readonly hostMemoryBecause?: string;
 }
@@ -28,10 +28,10 @@ export async function computeParity(
   try {
     const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas: 1, threads: 1, slots: 1 });
     if (model instanceof Failure) return new Problem(model.message);
-    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory } = model;
+    const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, card } = model;
     const { hostMemoryBecause } = sessionMemory;
     return {
-      ...{ device: chosen, refused, parity, flow, flowReason, deviceWeights },
+      ...{ device: chosen, refused, parity, flow, flowReason, deviceWeights, card },
       ...(hostMemoryBecause !== undefined && { hostMemoryBecause }),
     };
   } finally {

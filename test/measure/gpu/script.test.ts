@@ -40,6 +40,12 @@ describe("bench/gpu.sh", () => {
       "setup gpu --yes",
       " doctor\n",
       /--test kernels -- gpu:\/.*kernels\.fatbin/,
+      /(kernels-\w+|--test kernels --) gpu:\/.*kernels\.fatbin time every_version_has_a_time\n/,
+      "bundle verify dist/models/rho-yam --device cuda:0 --gpu own_kernels=true\n",
+      /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 .*--gpu cuda_graph=true,user_stream=true,own_kernels=true/,
+      /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 .*--gpu cuda_graph=true,user_stream=true,jpeg=auto/,
+      /bundle build models\/rho-yam\/ --compute f16 --weights fp8 --out \S+/,
+      /bench gpu --device tensorrt:0 --models \S+pi0\.5-fp8/,
       /compute-sanitizer --tool racecheck .*gpu:/,
       /peers\/nvjpeg\.py --turbojpeg \S+ --device 0 --json \S+nvjpeg-cuda-0\.json .*\.jpg/,
       /pip install .* nvidia-nvjpeg==13\.0\.\d+\.\d+\n/,
@@ -181,7 +187,8 @@ describe("bench/gpu.sh", () => {
   test.skipIf(UNCHECKED)(
     UNCHECKED ? "shellcheck: skipped, there is none: apt install shellcheck" : "shellcheck finds nothing",
     async () => {
-      const child = Bun.spawn([SHELLCHECK ?? "", SCRIPT], { stdout: "pipe" });
+      const parts = ["verdicts", "own", "carry"].map((part) => join(ROOT, `bench/gpu/${part}.sh`));
+      const child = Bun.spawn([SHELLCHECK ?? "", "-x", SCRIPT, ...parts], { stdout: "pipe", cwd: ROOT });
       expect([await child.stdout.text(), await child.exited]).toEqual(["", 0]);
     },
   );

@@ -1,0 +1,101 @@
+# Steps of bench/gpu.sh about what is of our own there: kernels, frames on the device, FP8. To be read by it.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+turbo=node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0
+
+# Of the JPEG files in --frames, of those beside the checkout, or of a bundle's drawn ones: paths, one a line.
+pictures() {
+  local folder
+  for folder in ${frames:+"$frames"} ../shared/fixtures dist/models/molmoact2-yam/parity; do
+    find "$folder" -maxdepth 1 -name '*.jpg' 2>/dev/null | sort | grep . && return
+  done
+}
+
+# The GPU's own decoder beside libjpeg-turbo, and our whole way to a tensor: is it worth an option, and how far are its pixels off?
+nvjpeg() {
+  needs_nvidia nvjpeg || return
+  local files peer code python=${torch:-python3} ours=native/target/release/decode_bench
+  mapfile -t files < <(pictures)
+  [ ${#files[@]} -gt 0 ] || files=("${frames:-FRAMES}/*.jpg")
+  peer=("$python" bench/peers/nvjpeg.py --turbojpeg "$turbo" --device "$number" --json "$out/nvjpeg-${device//:/-}.json")
+  run "${peer[@]}" "${files[@]}"
+  code=$?
+  # Only the library is missing: the version that the script names.
+  if [ "$code" = 4 ] || [ -n "$dry" ]; then
+    run "$python" -m pip install --quiet --no-deps --target "$work/nvjpeg" "$(sed -n 's/^PACKAGE = "\(.*\)"$/\1/p' bench/peers/nvjpeg.py)"
+    run "${peer[@]}" --library "$work/nvjpeg" "${files[@]}"
+    code=$?
+  fi
+  case $code in
+  0) [ -n "$dry" ] || say PASS nvjpeg "$(sed -n 's/^nvjpeg: //p' "$last")" ;;
+  3 | 4) say SKIP nvjpeg "$(why)" && return ;;
+  *) say FAIL nvjpeg "$(why)" && return ;;
+  esac
+  if command -v cargo >/dev/null; then run cargo build --manifest-path native/Cargo.toml --release --locked --bin decode_bench; fi
+  if ! run "$ours" "$turbo" "${files[@]}"; then say FAIL nvjpeg "decode_bench: $(why)"; elif [ -z "$dry" ]; then
+    say PASS nvjpeg "a frame, one thread, us: $(sed -n 's/.*"decode_us":\([0-9.]*\).*"tensor_us":\([0-9.]*\).*/\1 decoded, \2 to its tensor/p' "$last" | paste -sd';')"
+  fi
+}
+
+# Each version of each kernel against the card's own copy.
+times() {
+  needs_nvidia times || return
+  local command words line
+  words=$(kernel_words) command=("$(kernel_test)")
+  [ -n "${command[0]}" ] || command=(cargo test --manifest-path native/Cargo.toml --release --locked --test kernels --)
+  # shellcheck disable=SC2086 # one word
+  if ! run "${command[@]}" $words time every_version_has_a_time; then say FAIL times "$(why)" && return; fi
+  [ -z "$dry" ] || return 0
+  while read -r line; do say PASS times "$line"; done < <(sed -n 's/^time //p' "$last")
+}
+
+# launched BUNDLE word…: whether our kernels move its latents and decode its chunks there, and its rows are right.
+launched() {
+  run "${program[@]}" bundle verify "$1" --device "$device" --gpu own_kernels=true "${@:2}" &&
+    { [ -n "$dry" ] || grep -q "own kernels moved" "$last"; }
+}
+
+own() {
+  needs_nvidia own || return
+  local bundle
+  for bundle in dist/models/*/; do
+    if ! launched "${bundle%/}"; then say FAIL own "$(basename "$bundle"): $(why)"; elif [ -z "$dry" ]; then
+      say PASS own "$(basename "$bundle"), own_kernels: rows differ by $(difference)"
+    fi
+  done
+}
+
+# beside WHAT KEY: the bf16 bundle once more with a key of [gpu], its socket times beside those of bench-bf16.
+beside() {
+  local name=bench-$1 bundle="$work/$tag-bf16" keys="cuda_graph=true,user_stream=true,$2" from="$tag-bf16" when value
+  needs_nvidia "$name" || return
+  built bf16 "$full" "$bundle" "$name" || return
+  measure "$name" "$bundle" "$tag-$1" "$keys" "${bound_bf16[@]}" || return
+  [ -z "$dry" ] || return 0
+  for when in "with it" before; do
+    value="$(figure "$out/$from-${device//:/-}.csv" "socket frames $when" 1 p50_ms 2>/dev/null)"
+    say PASS "$name" "socket p50 in ms, frames $when: $(figure "$out/$tag-$1-${device//:/-}.csv" "socket frames $when" 1 p50_ms), without $2 ${value:-not measured}"
+  done
+}
+
+# FP8: matrices of one byte, which TensorRT multiplies so. Held to the tolerance of each bundle.
+fp8() {
+  local model name
+  for model in models/*/; do
+    name=$(basename "$model")
+    built_fp8 "$model" "$work/$name-fp8" fp8 || continue
+    if [ -z "$nvidia" ]; then verify fp8 "$work/$name-fp8" "$device"; else verify fp8 "$work/$name-fp8" "tensorrt:$number"; fi
+  done
+}
+
+# built_fp8 MODEL OUT STEP
+built_fp8() {
+  [ -f "$2/manifest.json" ] || run "${program[@]}" bundle build "$1" --compute f16 --weights fp8 --out "$2" ||
+    { say FAIL "$3" "$(basename "$1"): $(why)" && return 1; }
+}
+
+bench_fp8() {
+  needs_nvidia bench-fp8 || return
+  local bundle="$work/$tag-fp8" device="tensorrt:$number"
+  built_fp8 "$full" "$bundle" bench-fp8 && measure bench-fp8 "$bundle" "$tag-fp8" cuda_graph=true
+}
