@@ -21,7 +21,7 @@ pub use session::Opened;
 pub use tensor::{Tensor, port_len};
 pub use terminator::Terminator;
 pub use turn::Turns;
-pub use value::{Value, transfer};
+pub use value::{Value, transfer, transfer_one};
 
 use self::feed::Feed;
 use self::slot::{Places, Slot};

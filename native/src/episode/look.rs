@@ -3,8 +3,9 @@
 use super::device::name;
 use super::finite::is_finite;
 use super::layout::Layout;
-use crate::graph::{DeviceBlock, Home, Program, Value, transfer};
+use crate::graph::{DeviceBlock, Home, Program, Value, transfer_one};
 use crate::manifest::Dtype;
+use crate::memory::Block;
 use crate::onnx::finite::{self, Names};
 use std::ffi::{CString, c_void};
 
@@ -20,6 +21,9 @@ struct Sum {
     name: CString,
     dtype: Dtype,
     there: Value,
+    /// The same value of the host, at the begin of `bits`: made once, so that a look makes nothing.
+    here: Value,
+    bits: Block<u8>,
     _block: DeviceBlock,
 }
 
@@ -41,7 +45,10 @@ impl Look {
             let block = program.block(home, size_of::<u32>())?;
             // SAFETY: the block is kept beside it.
             let there = unsafe { Value::over(home, home.turns, block.address(), dtype, &[1]) }?;
-            sums.push(Sum { name: name(&sum), dtype, there, _block: block });
+            let bits: Block<u8> = Block::lazy(size_of::<u32>())?;
+            // SAFETY: as above.
+            let here = unsafe { Value::over(Home::HOST, home.turns, bits.address().cast(), dtype, &[1]) }?;
+            sums.push(Sum { name: name(&sum), dtype, there, here, bits, _block: block });
         }
         Ok(Look { program: Some(program), home, sums })
     }
@@ -75,12 +82,9 @@ impl Look {
         let Some(program) = &mut self.program else { return Ok(true) };
         // SAFETY: the caller's.
         unsafe { program.run(bound, &[]) }?;
-        for Sum { dtype, there, .. } in &self.sums {
-            let mut bits = [0_u8; size_of::<u32>()];
-            // SAFETY: on this stack until it is copied.
-            let here = unsafe { Value::over(Home::HOST, self.home.turns, bits.as_mut_ptr().cast(), *dtype, &[1]) }?;
-            // SAFETY: both are this function's.
-            unsafe { transfer(self.home.turns, &[(there, &here)]) }?;
+        for Sum { dtype, there, here, bits, .. } in &self.sums {
+            // SAFETY: both are used here alone.
+            unsafe { transfer_one(self.home.turns, there, here) }?;
             if !is_finite(&bits[..dtype.bytes()], *dtype) {
                 return Ok(false);
             }

@@ -78,6 +78,21 @@ impl Drop for Value {
     }
 }
 
+/// Copies one value to another of its size, without a list of them: nothing is allocated.
+///
+/// # Safety
+/// As `transfer`.
+pub unsafe fn transfer_one(turns: Turns, from: &Value, to: &Value) -> Result<(), String> {
+    assert!(from.bytes == to.bytes, "what is copied has the size of its place");
+    if from.is_on_host && to.is_on_host {
+        // SAFETY: the caller's.
+        unsafe { std::ptr::copy_nonoverlapping(from.start.cast::<u8>(), to.start.cast::<u8>(), from.bytes) };
+        return Ok(());
+    }
+    let _turn = turns.wait();
+    copy(&[from.raw.cast_const()], &mut [to.raw.cast_const()])
+}
+
 /// Copies the first of each pair to the second, in one call, which ends when both may be used. They are of the same size.
 ///
 /// # Safety

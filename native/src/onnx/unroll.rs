@@ -82,6 +82,16 @@ pub fn result(latent: &str, steps: usize) -> String {
     at(latent, steps)
 }
 
+/// The name of what a step moves a latent by.
+fn dt_of(step: usize) -> String {
+    at(&format!("{MARK}dt"), step)
+}
+
+/// The name of the sizes of two branches.
+fn branch_sizes() -> String {
+    at(&format!("{MARK}branches"), 0)
+}
+
 /// A value of a step.
 fn at(name: &str, step: usize) -> String {
     format!("{name}{MARK}{step}")
@@ -255,10 +265,10 @@ impl<'a> Graph<'a> {
 fn constants(flow: &Loop<'_>) -> impl Iterator<Item = Vec<u8>> {
     let times = flow.steps.iter().enumerate().flat_map(|(step, &dt)| {
         let told = flow.times.iter().map(move |time| time.constant(step));
-        told.chain([floats(&at("##dt", step), None, &[dt])])
+        told.chain([floats(&dt_of(step), None, &[dt])])
     });
     let guides = flow.latents.iter().filter_map(|latent| Some(floats(&guide_of(latent.name), None, &[latent.guide?])));
-    times.chain(guides).chain([ints(&at("##branches", 0), &[1, 1])]).collect::<Vec<_>>().into_iter()
+    times.chain(guides).chain([ints(&branch_sizes(), &[1, 1])]).collect::<Vec<_>>().into_iter()
 }
 
 /// x ← x + dt · v, v = v_u + guide · (v_c − v_u) where there is a guide, else v_c: as `euler::advance` does it, to the bit.
@@ -271,7 +281,7 @@ fn advance(latent: &Latent<'_>, step: usize, here: impl Fn(&str) -> String, made
     let (with, without) = (own("with"), own("without"));
     let mut v = here(velocity);
     if *branches > 1 {
-        node("Split", &[&v, &at("##branches", 0)], &[&with, &without]);
+        node("Split", &[&v, &branch_sizes()], &[&with, &without]);
         v = with.clone();
     }
     if guide.is_some() {
@@ -282,7 +292,7 @@ fn advance(latent: &Latent<'_>, step: usize, here: impl Fn(&str) -> String, made
         v = guided;
     }
     let moved = own("moved");
-    node("Mul", &[&at("##dt", step), &v], &[&moved]);
+    node("Mul", &[&dt_of(step), &v], &[&moved]);
     node("Add", &[&here(name), &moved], &[&at(name, step + 1)]);
 }
 
