@@ -44,6 +44,8 @@ inline std::set<void *> streams;
 inline std::set<Event *> events;
 inline size_t register_left = SIZE_MAX;
 inline bool streams_refused = false;
+/** Free bytes of the device, of as many more in all. */
+inline size_t device_free = size_t(64) << 30, device_used = size_t(16) << 30;
 inline int the_context = 0;
 inline thread_local void *current = nullptr;
 inline thread_local std::vector<void *> below;
@@ -87,6 +89,16 @@ uint64_t cpu_count(size_t place) {
 
 /** How much more host memory can be registered. */
 void cpu_register_left(size_t bytes) { cpu::register_left = bytes; }
+
+/** How much of the device's memory is free. */
+void cpu_device_free(size_t bytes) { cpu::device_free = bytes; }
+
+int cuMemGetInfo_v2(size_t *free, size_t *total) {
+    CPU_HOST_CALL
+    *free = cpu::device_free;
+    *total = cpu::device_free + cpu::device_used;
+    return cpu::SUCCESS;
+}
 
 void cpu_streams_refused(int refused) { cpu::streams_refused = refused != 0; }
 

@@ -50,6 +50,13 @@ fn driver_of(device: Device) -> Option<(i32, PathBuf)> {
     }
 }
 
+/// Bytes of an NVIDIA GPU's memory, free and in all; None of another device, and where the driver does not say. To be asked once a
+/// provider works on it, whose context is used.
+pub fn memory(device: Device) -> Option<(u64, u64)> {
+    let (index, driver) = driver_of(device)?;
+    Context::open(&driver, index).and_then(|context| context.memory()).ok()
+}
+
 /// For each thread that opens graphs for the device, copies to it or runs there: another thread's capture of a CUDA graph neither refuses
 /// what this one does, nor ends of it. Models are loaded side by side. A driver that refuses this says more when it is asked for more.
 pub fn relax_thread(device: Device) {

@@ -2,7 +2,7 @@
 
 use libloading::{Library, Symbol};
 use serde::Serialize;
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 use std::mem::ManuallyDrop;
 
 /// What CUDA 13, which the provider libraries are built for, needs of a driver: the number of `cuDriverGetVersion`.
@@ -61,15 +61,6 @@ pub struct Gpu {
     pub bytes: u64,
 }
 
-/// Memory of a GPU, bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GpuMemory {
-    /// That nobody uses now.
-    pub free: u64,
-    /// All of it.
-    pub total: u64,
-}
-
 /// `CUDA_ERROR_NO_DEVICE`.
 const NO_DEVICE: c_int = 100;
 
@@ -94,13 +85,6 @@ pub fn read() -> Driver {
 pub fn gpu(index: i32) -> Option<Gpu> {
     let Driver::Ready { devices, .. } = read() else { return None };
     devices.get(usize::try_from(index).ok()?).cloned()
-}
-
-/// Memory of the GPU of that number; None where the driver does not say. To be asked once a provider works on it, whose context is
-/// used. **No GPU has run this yet.**
-pub fn memory(index: i32) -> Option<GpuMemory> {
-    let calls = Cuda::open().ok()?;
-    if calls.init() == 0 { calls.memory(index).ok() } else { None }
 }
 
 fn state(calls: &dyn Calls) -> Driver {
@@ -156,32 +140,6 @@ impl Cuda {
             0 => Ok(()),
             code => Err(code),
         }
-    }
-
-    fn memory(&self, index: c_int) -> Result<GpuMemory, c_int> {
-        type Context = *mut c_void;
-        let (mut device, mut context, mut before) = (0, std::ptr::null_mut(), std::ptr::null_mut());
-        // SAFETY: CUresult cuDeviceGet(CUdevice *, int).
-        self.call::<AskOf<c_int>>("cuDeviceGet", |ask| unsafe { ask(&mut device, index) })?;
-        // SAFETY: CUresult cuDevicePrimaryCtxRetain(CUcontext *, CUdevice); released below.
-        self.call::<AskOf<Context>>("cuDevicePrimaryCtxRetain", |ask| unsafe { ask(&mut context, device) })?;
-        let (mut free, mut total) = (0_usize, 0_usize);
-        // SAFETY: CUresult cuCtxPushCurrent_v2(CUcontext) and cuCtxPopCurrent_v2(CUcontext *), around
-        // CUresult cuMemGetInfo_v2(size_t *, size_t *): this thread's context is the same afterwards.
-        let told = unsafe {
-            self.call::<unsafe extern "C" fn(Context) -> c_int>("cuCtxPushCurrent_v2", |push| push(context)).and_then(
-                |()| {
-                    type Info = unsafe extern "C" fn(*mut usize, *mut usize) -> c_int;
-                    let told = self.call::<Info>("cuMemGetInfo_v2", |ask| ask(&mut free, &mut total));
-                    told.and(self.call::<Ask<Context>>("cuCtxPopCurrent_v2", |pop| pop(&mut before)))
-                },
-            )
-        };
-        // SAFETY: CUresult cuDevicePrimaryCtxRelease_v2(CUdevice), once for the call above.
-        self.call::<unsafe extern "C" fn(c_int) -> c_int>("cuDevicePrimaryCtxRelease_v2", |release| unsafe {
-            release(device)
-        })?;
-        told.map(|()| GpuMemory { free: free as u64, total: total as u64 })
     }
 }
 

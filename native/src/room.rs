@@ -3,7 +3,7 @@
 //! To be asked after the weights are loaded and a first run was made, so that what these take is not counted as free. What is promised
 //! to sessions is used only when they come: until then it is kept here, so that two models do not count on the same bytes.
 
-use crate::driver;
+use crate::card;
 use crate::runtime::Device;
 use crate::sync::lock;
 use serde::Serialize;
@@ -77,9 +77,10 @@ pub fn host() -> Room {
 pub fn of(device: Option<Device>, there: bool) -> Room {
     let host = host();
     let gpu = match device {
-        Some(Device::Cuda(id) | Device::TensorRt(id)) => driver::memory(id).map(|memory| {
-            let reserve = (memory.total / GPU_RESERVE).max(GPU_RESERVE_MIN);
-            Room { of: "gpu", free: memory.free, reserve }
+        Some(gpu @ (Device::Cuda(_) | Device::TensorRt(_))) => card::memory(gpu).map(|(free, total)| Room {
+            of: "gpu",
+            free,
+            reserve: (total / GPU_RESERVE).max(GPU_RESERVE_MIN),
         }),
         // WebGPU says nothing of its memory.
         Some(Device::WebGpu(_)) => Some(Room::unknown()),

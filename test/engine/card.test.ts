@@ -26,13 +26,20 @@ interface Wanted {
   readonly replicas?: number;
   readonly name?: string;
   readonly library?: string;
+  readonly slots?: number | undefined;
 }
 
-async function load({ stream = true, replicas = 1, name = "molmoact2-yam", library = driver.path }: Wanted = {}) {
+async function load(wanted: Wanted = {}) {
+  const { stream = true, replicas = 1, name = "molmoact2-yam", library = driver.path } = wanted;
   await rehearse({ device: GPU, driver: library });
   open = ok(await openEngine({ decodeThreads: 2 }));
   const gpu = gpuOptions({ user_stream: stream });
-  return await Opened.with(open, await bundleOf(name), { device: GPU, replicas, gpu, slots: 2 });
+  return await Opened.with(open, await bundleOf(name), {
+    device: GPU,
+    replicas,
+    gpu,
+    slots: "slots" in wanted ? wanted.slots : 2,
+  });
 }
 
 async function close(): Promise<void> {
@@ -193,6 +200,22 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
       untimed: reason,
     });
     expect([...(await driverless.chunk()).actions]).toEqual(rows);
+  });
+
+  test("the driver says how much memory sessions may have: what is free less a sixteenth of all", async () => {
+    const { slotBytes } = (await load({ name: STATEFUL, stream: false })).model.sessionMemory;
+    await close();
+    const used = 16 * 2 ** 30;
+    // Room for three sessions and a half: free − (free + used) / 16.
+    const free = Math.ceil(((3.5 * slotBytes + used / 16) * 16) / 15);
+    driver.deviceFree(free);
+    const { model } = await load({ name: STATEFUL, stream: false, slots: undefined });
+    driver.deviceFree();
+    expect(model.sessionMemory).toMatchObject({
+      room: { of: "gpu", free, reserve: Math.floor((free + used) / 16) },
+      places: 3,
+    });
+    expect(driver.counts().faults).toBe(0);
   });
 
   test("a device that is no NVIDIA GPU asks no driver", async () => {

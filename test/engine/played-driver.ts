@@ -68,6 +68,11 @@ export class PlayedDriver {
     this.calls.cpu_register_left(bytes ?? 2n ** 64n - 1n);
   }
 
+  /** How much of the device's memory is free; without a number: 64 GiB. Of as much and 16 GiB in all. */
+  deviceFree(bytes = 64 * 2 ** 30): void {
+    this.calls.cpu_device_free(bytes);
+  }
+
   /** How large one allocation of device memory may be; without a number: as large as it wants. */
   memoryLeft(bytes?: number): void {
     this.calls.cpu_memory_left(bytes ?? 2n ** 64n - 1n);
@@ -82,6 +87,7 @@ function open(path: string) {
   return dlopen(path, {
     cpu_count: { args: [FFIType.u64], returns: FFIType.u64 },
     cpu_register_left: { args: [FFIType.u64], returns: FFIType.void },
+    cpu_device_free: { args: [FFIType.u64], returns: FFIType.void },
     cpu_memory_left: { args: [FFIType.u64], returns: FFIType.void },
     cpu_streams_refused: { args: [FFIType.i32], returns: FFIType.void },
   }).symbols;

@@ -65,6 +65,7 @@ calls! {
     module_load = "cuModuleLoadData": (*mut Handle, *const c_void);
     module_unload = "cuModuleUnload": (Handle);
     module_function = "cuModuleGetFunction": (*mut Handle, Handle, *const c_char);
+    memory_info = "cuMemGetInfo_v2": (*mut usize, *mut usize);
     memory_alloc = "cuMemAlloc_v2": (*mut u64, usize);
     memory_free = "cuMemFree_v2": (u64);
     copy_in = "cuMemcpyHtoDAsync_v2": (u64, *const c_void, usize, Handle);

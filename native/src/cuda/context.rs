@@ -79,6 +79,16 @@ impl Context {
         done.and_then(|done| self.calls.check("cuThreadExchangeStreamCaptureMode", code).map(|()| done))
     }
 
+    /// Bytes of the device's memory: free, and in all.
+    pub fn memory(&self) -> Result<(u64, u64), CudaError> {
+        let (mut free, mut total) = (0, 0);
+        self.within(|calls| {
+            // SAFETY: out pointers.
+            calls.check("cuMemGetInfo", unsafe { (calls.memory_info)(&mut free, &mut total) })
+        })?;
+        Ok((free as u64, total as u64))
+    }
+
     /// The driver's calls, for a thread that has entered.
     pub(super) fn calls(&self) -> &Calls {
         &self.calls
