@@ -318,8 +318,11 @@ impl Network {
 
     /// Images and prompt of a variant → cache.
     pub fn read(&mut self, entry: Entry, variant: usize) -> Result<(), String> {
-        let Network { prefill, extend, mirrors, tensors, .. } = self;
+        let Network { prefill, extend, mirrors, tensors, own, .. } = self;
         mirrors.renew();
+        if let Some(own) = own {
+            own.begun();
+        }
         match (extend, entry) {
             (Some(extend), Entry::Later) => {
                 extend.run(variant, Changed::All, mirrors, tensors).map_err(|error| format!("extend: {error}"))

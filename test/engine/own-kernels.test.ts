@@ -11,7 +11,7 @@ import type { Bundle, ChunkResult, Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
-import { bundleOf, episodeOf, MODEL_DIR, parityOf } from "../bundle/built.ts";
+import { bundleOf, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
@@ -56,13 +56,14 @@ interface Wanted {
   readonly own?: boolean;
   readonly steps?: boolean;
   readonly library?: string;
+  readonly replicas?: number;
 }
 
 /** The bundle on the played GPU. */
-async function load(bundle: Bundle, { own = true, steps = false, library = driver.path }: Wanted = {}) {
+async function load(bundle: Bundle, { own = true, steps = false, library = driver.path, replicas = 1 }: Wanted = {}) {
   await rehearse({ device: GPU, driver: library, graphs: steps ? await inSteps(bundle) : {} });
   engine ??= ok(await openEngine({ decodeThreads: 2 }));
-  return await Opened.with(engine, bundle, { device: GPU, slots: 2, gpu: gpuOptions({ own_kernels: own }) });
+  return await Opened.with(engine, bundle, { device: GPU, replicas, slots: 2, gpu: gpuOptions({ own_kernels: own }) });
 }
 
 const placeOf = ({ manifest }: Bundle) => (manifest.memory === null ? {} : { slot: 0 });
@@ -181,6 +182,24 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
       await run.released;
       expect((await own.give(given)).actions).toEqual(rows);
     }
+  });
+
+  test("replicas side by side have each its own latents, and robots that come at once their own chunks", async () => {
+    const bundle = await bundleOf("molmoact2-yam");
+    const { given } = await parityOf(bundle);
+    const seeds = [0, 1, 2, 3, 4, 5].map((more) => ({ ...given, seed: given.seed + more }));
+    const host = await load(bundle, { own: false });
+    const expected = await Promise.all(seeds.map((one) => host.give(one)));
+    await host.model.unload();
+    const own = await load(bundle, { replicas: 2 });
+    for (let round = 0; round < 3; round += 1) {
+      const chunks = await Promise.all(seeds.map((one) => own.give(one)));
+      chunks.forEach((chunk, index) => {
+        const other = rowsOf(present(expected[index], "the host's chunk"));
+        expect(largestDifference(rowsOf(chunk), other)).toBeLessThan(1e-5);
+      });
+    }
+    expect(own.model.card?.launched).toBe(true);
   });
 
   test("a chunk allocates nothing in our library", async () => {

@@ -192,6 +192,11 @@ impl Own {
         4 * (self.batch * VERDICT + rows * self.chunk)
     }
 
+    /// Work may be in the stream that reads memory of the host: inputs of a run are on their way.
+    pub(super) fn begun(&mut self) {
+        self.busy = true;
+    }
+
     /// Puts noise, times and what a run is decoded with into the stream, for the first `rows` rows of the batch.
     pub(super) fn begin(
         &mut self,
@@ -209,7 +214,7 @@ impl Own {
                 at += told.len();
             }
         }
-        self.busy = true;
+        self.begun();
         for (index, Latent { tensor, values, .. }) in self.latents.iter().enumerate() {
             let (from, bytes) = (tensors[*tensor].address().cast_const(), self.noise_bytes(index, rows));
             // SAFETY: both sides hold the largest run; `settle` waits before anybody writes to them again.
@@ -285,7 +290,7 @@ impl Own {
         let from = result.as_ref().unwrap_or(values);
         // SAFETY: as many bytes on both sides; nobody reads them before the wait.
         unsafe { self.device.stream().copy_out(tensors[*tensor].address(), from.address(), from.bytes()) }?;
-        self.busy = true;
+        self.begun();
         self.settle()
     }
 
