@@ -16,12 +16,12 @@ import { type Matrix, reachOf } from "./weights.ts";
 /**
  * Scale of all activations: e4m3 reaches to ±112 with it, and keeps its precision down to 2^-8. What goes into a product of a block is
  * normed, or made of such numbers: over all parity observations its root mean square is 0.4 to 1.1, and the largest, between the products
- * of an MLP, 19. That one grows with the size of a model, and what lies beyond the reach would be cut off.
+ * of an MLP, 25; of pi0.5 at its published size 16. What lay beyond the reach would be cut off.
  */
 const ACTIVATION_SCALE = 2 ** -2;
 /**
- * What the largest weight is at most, of its scale. e4m3 has 448; that of the scale in f16 would then be too small for full precision in
- * matrices of full size. At 16 one of a thousand uniform weights lies below 2^-6, where e4m3 has fewer bits.
+ * How many scales the largest weight is at most. e4m3 has room for 448, but the scale of a matrix of full size would then be below 2^-14,
+ * and a device may take such an f16 for zero. At 16 one of a thousand uniform weights lies below 2^-6, where e4m3 has fewer bits.
  */
 const WEIGHT_MAX = 16;
 

@@ -61,6 +61,17 @@ test("weights in a file of their own give the bits of those in the graphs", asyn
   expect(await difference(named)).toBe(await difference(inside));
 });
 
+test("a device that takes the whole flow as one graph computes rows within the tolerance", async () => {
+  const bundle = await fp8("molmoact2-yam", "f16");
+  await rehearse({ device: "cuda:0" });
+  const opened = await Opened.with(engine, bundle, { device: "cuda:0" });
+  expect([opened.model.flow, opened.model.refused]).toEqual(["whole", []]);
+  const [parity] = opened.model.parity;
+  expect(parity).toBeLessThan(bundle.manifest.parity.tolerance);
+  await opened.model.unload();
+  await rehearse();
+});
+
 /** The last matrix of the graph, which few values pass after it. */
 function lastMatrix({ graph }: ModelProto): TensorProto {
   return present(
