@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Problem } from "../error/problem.ts";
+import { assert } from "../std/assert.ts";
 import { type Facts, ModelFile } from "./architecture.ts";
 import { contradiction } from "./consistency.ts";
 import { CORPUS } from "./corpus.ts";
@@ -28,7 +29,7 @@ export interface Options {
   readonly progress?: Progress;
   /** Of one graph; with more, large weights lie in a weight file. */
   readonly inlineBytesMax?: number;
-  /** Half precision: a build for GPUs, of weights in that type. */
+  /** Half precision: a build for GPUs, of weights in that type, or in its blocks of `fp8`; no other weights go with it. */
   readonly compute?: Half;
   /** What such a build differs in from its own choice, for a device that cannot have that, or to measure it. */
   readonly half?: Partial<Pick<Build, "frames" | "attention">>;
@@ -49,19 +50,19 @@ export async function buildBundle(
   if (model instanceof Problem) return model;
   const norm = await readJson(join(modelDir, "norm.json"), NormStats, ADVICE);
   if (norm instanceof Problem) return norm;
-  const { architecture, int8, bf16, half: halves, unproved, ...facts } = model;
-  const built: Build = compute ? { ...HALF_BUILD, ...half, compute } : { ...DEFAULT_BUILD, precision };
-  const ofWeights = { f32: TOLERANCE, int8: int8?.tolerance, bf16: bf16?.tolerance }[precision];
-  const proved = compute ? halves?.[compute]?.tolerance : ofWeights;
-  const tolerance = unproved ? TOLERANCE_UNPROVED : proved;
+  const { architecture, int8, bf16, half: halves, fp8, unproved, ...facts } = model;
+  assert(
+    precision === "f32" || (precision === "fp8") === (compute !== undefined),
+    "fp8 is of a build for GPUs, and of no other",
+  );
+  const built: Build = compute ? { ...HALF_BUILD, ...half, compute, precision } : { ...DEFAULT_BUILD, precision };
+  const proof = proofOf(model, precision, compute);
+  const tolerance = unproved ? TOLERANCE_UNPROVED : proof.tolerance;
   if (tolerance === undefined) {
     const path = join(modelDir, "model.json");
-    const lacks = compute ? `half/${compute}` : precision;
-    return new Problem(
-      `${path} has no /${lacks}/tolerance; build this model with ${compute ? "no --compute" : "--weights f32"}`,
-    );
+    return new Problem(`${path} has no /${proof.key}/tolerance; build this model with ${proof.instead}`);
   }
-  const vectors = compute && !unproved ? `compute-${compute}.json` : VECTORS[unproved ? "f32" : precision];
+  const vectors = unproved ? CHUNK : proof.vectors;
   const parity = await readParity(join(modelDir, "parity"), vectors);
   if (parity instanceof Problem) return parity;
 
@@ -142,9 +143,30 @@ function promptMismatch({ prompt }: Facts, { vocabulary }: Tokenizer): string | 
   return undefined;
 }
 
-/** The vectors in a bundle, and in a model folder those of each kind of weights. */
+/** The vectors in a bundle, and in a model folder those of float32. */
 const CHUNK = "chunk.json";
-const VECTORS: Readonly<Record<Precision, string>> = { f32: CHUNK, int8: "int8.json", bf16: "bf16.json" };
+
+/** Where a model folder says what the rows of such a build are, and how near a device must come to them. */
+interface Proof {
+  readonly tolerance: number | undefined;
+  /** Of model.json, where the tolerance stands. */
+  readonly key: string;
+  readonly vectors: string;
+  /** How a model is built that has no tolerance there. */
+  readonly instead: string;
+}
+
+function proofOf({ int8, bf16, half, fp8 }: ModelFile, precision: Precision, compute: Half | undefined): Proof {
+  if (compute !== undefined) {
+    const [name, key, instead] =
+      precision === "fp8" ? (["fp8", "fp8", "no --weights"] as const) : (["compute", "half", "no --compute"] as const);
+    const { tolerance } = { half, fp8 }[key]?.[compute] ?? {};
+    return { tolerance, key: `${key}/${compute}`, vectors: `${name}-${compute}.json`, instead };
+  }
+  const { tolerance } = { f32: { tolerance: TOLERANCE }, int8, bf16, fp8: undefined }[precision] ?? {};
+  const vectors = precision === "f32" ? CHUNK : `${precision}.json`;
+  return { tolerance, key: precision, vectors, instead: "--weights f32" };
+}
 
 /** The vectors and the frames that they name, as the bundle calls them. */
 async function readParity(dir: string, vectors: string): Promise<Map<string, Uint8Array> | Problem> {

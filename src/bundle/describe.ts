@@ -33,6 +33,11 @@ export function describe(manifest: Manifest, warning = armWarning(manifest)): st
   return (warning === undefined ? lines : [...lines, warning]).join("\n");
 }
 
+/** How weights are kept, and what is computed in where that is another type: `f32`, `int8`, `f16`, `fp8 with f16`. */
+export function weightWords({ compute, weights }: Pick<Manifest, "compute" | "weights">): string {
+  return [weights, compute].filter((one) => one !== undefined).join(" with ") || "f32";
+}
+
 /** For an operator: `describe`, and the content of the bundle. Ends with a line break. */
 export function show(manifest: Manifest): string {
   const { graphs, image, views = [], prompt, flow, files } = manifest;
@@ -45,7 +50,7 @@ export function show(manifest: Manifest): string {
     ["prompt", `${prompt.tokens_max} tokens at most, state tokens included${paddedTo(prompt.buckets)}`],
     ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
     ["batch", `${manifest.batch} observations at most`],
-    ["weights", manifest.compute ?? manifest.weights ?? "f32"],
+    ["weights", manifest.weights ?? manifest.compute ?? "f32"],
     ...(manifest.compute ? ([["compute", `${manifest.compute}, a build for GPUs`]] as [string, string][]) : []),
     [
       "parity",

@@ -23,7 +23,11 @@ export function halfProduct(
       ? graph.widened(graph.joinedWeight(matrices, from, "bf16"))
       : graph.joinedWeight(matrices, from, compute);
   const product = graph.op("MatMul", [x, matrix]);
-  if (!bias) return product;
+  return bias ? biased(graph, product, matrices) : product;
+}
+
+/** A product with the matrices side by side, plus the `<name>.bias` of each. */
+export function biased(graph: GraphBuilder, product: Value, matrices: readonly Matrix[]): Value {
   const biases = matrices.map(({ name, to }) => graph.within(name, () => graph.weight("bias", [to], SLIGHT)));
   return graph.op("Add", [product, biases.length === 1 ? (biases[0] ?? "") : graph.op("Concat", biases, { axis: 0 })]);
 }

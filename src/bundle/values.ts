@@ -1,7 +1,9 @@
 /** Values of tensors that are made when they are written: of a full-size model no more than a piece is ever in memory. */
 
-/** How a weight is kept: float32, or half of its bytes: IEEE half precision, or bfloat16, its upper half. */
-export type Kept = "f32" | "f16" | "bf16";
+import { e4m3 } from "./e4m3.ts";
+
+/** How a weight is kept: float32; half of its bytes, IEEE half precision or bfloat16, its upper half; or a quarter, e4m3.ts. */
+export type Kept = "f32" | "f16" | "bf16" | "f8";
 
 export interface Values {
   readonly bytes: number;
@@ -40,7 +42,7 @@ export function allOf({ bytes, pieces }: Values): Uint8Array {
 export function streamed(key: string, count: number, kept: Kept, begin: () => Source): Values {
   return {
     key: `${kept} ${key}`,
-    bytes: count * bytesOf(kept),
+    bytes: count * BYTES[kept],
     *pieces() {
       const next = begin();
       const buffer = new Float32Array(Math.min(count, PIECE_VALUES));
@@ -64,7 +66,7 @@ export function sideBySide(key: string, rows: number, kept: Kept, matrices: read
   const width = matrices.reduce((sum, { columns }) => sum + columns, 0);
   return {
     key: `${kept} ${key}`,
-    bytes: rows * width * bytesOf(kept),
+    bytes: rows * width * BYTES[kept],
     *pieces() {
       const sources = matrices.map(({ columns, begin }) => ({ next: begin(), row: new Float32Array(columns) }));
       const most = Math.max(1, Math.floor(PIECE_VALUES / width));
@@ -85,9 +87,7 @@ export function sideBySide(key: string, rows: number, kept: Kept, matrices: read
   };
 }
 
-function bytesOf(kept: Kept): number {
-  return kept === "f32" ? 4 : 2;
-}
+const BYTES: Readonly<Record<Kept, number>> = { f32: 4, f16: 2, bf16: 2, f8: 1 };
 
 function bytesAs(kept: Kept, values: Float32Array): Uint8Array {
   const { buffer, byteOffset, byteLength } = keptAs(kept, values);
@@ -95,8 +95,9 @@ function bytesAs(kept: Kept, values: Float32Array): Uint8Array {
 }
 
 /** The nearest values that can be kept so, ties to even. */
-export function keptAs(kept: Kept, values: Float32Array): Float32Array | Float16Array | Uint16Array {
+export function keptAs(kept: Kept, values: Float32Array): Float32Array | Float16Array | Uint16Array | Uint8Array {
   if (kept === "f32") return values;
+  if (kept === "f8") return e4m3(values);
   return kept === "f16" ? new Float16Array(values) : rounded(values);
 }
 

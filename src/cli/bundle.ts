@@ -25,7 +25,7 @@ export const bundle: Command = {
     weights: {
       value: PRECISIONS.join("|"),
       about:
-        "`build`: how the large matrices are kept. int8 is faster on a CPU with VNNI, bf16 half as large, in a file of its own; each has its own parity tolerance (default f32).",
+        "`build`: how the large matrices are kept. int8 is faster on a CPU with VNNI, bf16 half as large, in a file of its own, fp8 with --compute a quarter as large, for GPUs that multiply it; each has its own parity tolerance (default f32).",
     },
     compute: {
       value: HALVES.join("|"),
@@ -68,8 +68,13 @@ export const bundle: Command = {
       if (asked !== undefined && compute === undefined) {
         return usageProblem(bundle, `--compute is '${asked}', expected ${HALVES.join(" or ")}`);
       }
-      if (compute && precision !== "f32") {
-        return usageProblem(bundle, `--weights is '${weights}', but those of --compute ${compute} are ${compute}`);
+      if (precision === "fp8" && compute === undefined) {
+        const either = HALVES.map((one) => `--compute ${one}`).join(" or ");
+        return usageProblem(bundle, `--weights fp8 is for builds for GPUs: give ${either} with it`);
+      }
+      if (compute && precision !== "f32" && precision !== "fp8") {
+        const those = `those of --compute ${compute} are ${compute} or fp8`;
+        return usageProblem(bundle, `--weights is '${weights}', but ${those}`);
       }
       const build = (progress?: Progress) =>
         buildBundle(dir, resolve(out), precision, { ...(progress && { progress }), ...(compute && { compute }) });
@@ -103,6 +108,12 @@ function howOf(given: Given): { readonly gpu: GpuSettings; readonly within?: num
   return { gpu, ...(within !== undefined && { within }) };
 }
 
+/** What a build for GPUs computes in, behind the type of its weights. */
+function arithmeticOf({ compute, weights }: Manifest): string {
+  if (compute === undefined) return "";
+  return weights === undefined ? " and arithmetic" : `, ${compute} arithmetic`;
+}
+
 /** One line, or one JSON object, about a whole and correct bundle; with a device a line for each parity vector. */
 async function report(
   given: Given,
@@ -113,7 +124,7 @@ async function report(
 ): Promise<number> {
   const { id, export_id, reference, compute, weights = compute ?? "f32", files } = manifest;
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
-  const kept = weights === "f32" ? "" : `, ${weights} weights${compute ? " and arithmetic" : ""}`;
+  const kept = weights === "f32" ? "" : `, ${weights} weights${arithmeticOf(manifest)}`;
   const words = `${done} ${id}${reference ? " (reference bundle, random weights)" : ""}${kept}: ${files.length} files, ${bytes} bytes, ${dir}`;
   const facts = {
     ok: true,

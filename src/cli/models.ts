@@ -1,5 +1,5 @@
 /** `tendon models`: every id that a request can name, of robots and of language models, with the facts that a client needs. */
-import { armWarning } from "../bundle/describe.ts";
+import { armWarning, weightWords } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { installedManifests } from "../bundle/read.ts";
 import { type DeviceWish, deviceText, placeReplicas } from "../config/devices.ts";
@@ -60,7 +60,7 @@ export function modelFacts({ manifest, device }: Placed): object {
     reference,
     bundle: warningOf({ manifest, device }) === undefined ? "trained" : "reference",
     device: device ?? null,
-    weights: manifest.compute ?? manifest.weights ?? "f32",
+    weights: manifest.weights ?? manifest.compute ?? "f32",
     stateful,
     cameras,
     frames,
@@ -81,11 +81,11 @@ function warningOf({ manifest, device }: Placed): string | undefined {
 }
 
 /** What moves the arm, and how the weights are kept where that is not float32. */
-function weightsOf({ reference, compute, weights }: Manifest, device: DeviceWish | undefined): string {
+function weightsOf(manifest: Manifest, device: DeviceWish | undefined): string {
   if (device === "echo") return "NONE (echo)";
-  const kind = reference ? "RANDOM (reference)" : "trained";
-  const kept = compute ?? weights;
-  return kept === undefined ? kind : `${kind}, ${kept}`;
+  const kind = manifest.reference ? "RANDOM (reference)" : "trained";
+  const kept = weightWords(manifest);
+  return kept === "f32" ? kind : `${kind}, ${kept}`;
 }
 
 /** For people: a table of models, then their titles and licences. */

@@ -91,6 +91,33 @@ describe("tendon bundle", () => {
     expect(printed).toContain("weights  int8\nparity   rows within 0.1 of the expected ones");
   });
 
+  test("build --weights fp8 takes --compute, says both, and show tells both", async () => {
+    const fp8 = join(await emptyDir(), "fp8");
+    expect(await run("build", MODEL_DIR, "--weights", "fp8", "--compute", "f16", "--out", fp8)).toBe(EXIT.done);
+    expect(printed).toStartWith(
+      "built vendorB/molmoact2:yam (reference bundle, random weights), fp8 weights, f16 arithmetic: 8 files",
+    );
+    printed = "";
+    expect(await run("verify", fp8, "--json")).toBe(EXIT.done);
+    expect(JSON.parse(printed)).toMatchObject({ ok: true, weights: "fp8", compute: "f16" });
+    printed = "";
+    expect(await run("show", fp8)).toBe(EXIT.done);
+    expect(printed).toContain("weights  fp8\ncompute  f16, a build for GPUs\nparity   rows within 0.22 of");
+  });
+
+  test("build --weights fp8 without --compute is wrong use, and so are other weights with it: each says what to give", async () => {
+    for (const [words, expected] of [
+      [["--weights", "fp8"], "--weights fp8 is for builds for GPUs: give --compute f16 or --compute bf16 with it"],
+      [["--weights", "int8", "--compute", "f16"], "--weights is 'int8', but those of --compute f16 are f16 or fp8"],
+      [["--weights", "fp16"], "--weights is 'fp16', expected f32, int8, bf16, fp8"],
+    ] as const)
+      expect(await run("build", MODEL_DIR, "--out", out, ...words)).toMatchObject({
+        exit: EXIT.usage,
+        message: expect.stringContaining(expected),
+      });
+    expect(printed).toBe("");
+  });
+
   test("verify --device ends with 1 where the rows are wrong, with the difference, the tolerance and what to do", async () => {
     await rehearse({ device: "cuda:0", stale: true });
     const wrong = await run("verify", out, "--device", "cuda:0");

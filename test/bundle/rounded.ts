@@ -1,6 +1,14 @@
 /** What a graph of half precision computes on a device that rounds the result of every operator to it, as a graph of float32. */
-import { DATA_TYPE, type ModelProto, type NodeProto } from "../../src/bundle/onnx-schema.ts";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Half } from "../../src/bundle/build.ts";
+import { DATA_TYPE, decodeModel, encodeModel, type ModelProto, type NodeProto } from "../../src/bundle/onnx-schema.ts";
+import type { Bundle } from "../../src/engine/engine.ts";
 import { present } from "../../src/std/assert.ts";
+import { emptyDir } from "./built.ts";
+
+/** Which input has the type of the output: what is chosen, a zero point, a scale. */
+const TYPED_BY: Readonly<Record<string, number>> = { Where: 1, QuantizeLinear: 2, DequantizeLinear: 1 };
 
 /** The nodes of a graph by their outputs, and the type of each value that is known without inference. */
 export function traced({ node, initializer, input }: ModelProto["graph"]) {
@@ -9,14 +17,14 @@ export function traced({ node, initializer, input }: ModelProto["graph"]) {
     ...initializer.map(({ name, dataType }) => [name, dataType] as const),
     ...input.map(({ name, type }) => [name, type.tensorType.elemType] as const),
   ]);
-  /** The type of what a node makes: that of its cast, or of its first input, as all operators of these graphs have it. */
+  /** The type of what a node makes: that of its cast, or of an input, of nearly all operators of these graphs the first. */
   const typeOf = (value: string): number => {
     const known = types.get(value);
     if (known !== undefined) return known;
     const maker = present(makers.get(value), value);
     const to = maker.attribute.find(({ name }) => name === "to")?.i;
     const found =
-      maker.opType === "Cast" ? Number(to) : typeOf(present(maker.input[maker.opType === "Where" ? 1 : 0], value));
+      maker.opType === "Cast" ? Number(to) : typeOf(present(maker.input[TYPED_BY[maker.opType] ?? 0], value));
     types.set(value, found);
     return found;
   };
@@ -26,8 +34,23 @@ export function traced({ node, initializer, input }: ModelProto["graph"]) {
 /** Operators that move numbers and compute none. */
 const MOVES = new Set(["Concat", "Gather", "Identity", "Reshape", "Slice", "Split", "Transpose", "Unsqueeze"]);
 
+/** A bundle whose graphs round each result to its type, in float32: what a CPU can show of a GPU's arithmetic. */
+export async function roundedEverywhereOf(bundle: Bundle, compute: Half): Promise<Bundle> {
+  const folder = await emptyDir();
+  const manifest = structuredClone(bundle.manifest);
+  delete manifest.compute;
+  const paths = new Map(bundle.paths);
+  for (const { file, inputs, outputs } of Object.values(manifest.graphs)) {
+    const model = decodeModel(await readFile(present(paths.get(file), file)));
+    paths.set(file, join(folder, file));
+    await writeFile(join(folder, file), encodeModel(roundedEverywhere(model, DATA_TYPE[compute])));
+    for (const port of [...inputs, ...outputs]) if (port.dtype === compute) port.dtype = "f32";
+  }
+  return { ...bundle, manifest, paths };
+}
+
 /** The graph with every number of the type `half` as a float32 that has been rounded to it. Nothing is fused or left out by a device. */
-export function roundedEverywhere(model: ModelProto, half: number): ModelProto {
+function roundedEverywhere(model: ModelProto, half: number): ModelProto {
   const { graph } = model;
   const { typeOf } = traced(graph);
   const kept = graph.node.map((node) => ({ node, halves: node.output.map((output) => typeOf(output) === half) }));

@@ -38,6 +38,15 @@ test("int8 weights are said so, in the table and for programs", () => {
   ]);
 });
 
+test("fp8 weights are said so with what is computed in, in the table and for programs", () => {
+  const fp8: Manifest = { ...manifest, weights: "fp8", compute: "bf16" };
+  expect(modelsText([{ manifest: fp8 }])).toContain("RANDOM (reference), fp8 with bf16\n");
+  expect(modelFacts({ manifest: fp8 })).toMatchObject({ weights: "fp8" });
+  const half: Manifest = { ...manifest, compute: "bf16" };
+  expect(modelsText([{ manifest: half }])).toContain("RANDOM (reference), bf16\n");
+  expect(modelFacts({ manifest: half })).toMatchObject({ weights: "bf16" });
+});
+
 test("the device echo is said so as loudly, in the table and for programs", () => {
   const placed = { manifest: { ...manifest, reference: false }, device: "echo" };
   expect(modelsText([placed])).toContain("NONE (echo)");

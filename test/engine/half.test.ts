@@ -3,14 +3,12 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
-import { HALVES, type Half, type Options } from "../../src/bundle/build.ts";
-import { DATA_TYPE, decodeModel, encodeModel } from "../../src/bundle/onnx-schema.ts";
+import { HALVES, type Options } from "../../src/bundle/build.ts";
 import type { Bundle, Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Failure } from "../../src/error/core.ts";
-import { present } from "../../src/std/assert.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
-import { roundedEverywhere } from "../bundle/rounded.ts";
+import { roundedEverywhereOf } from "../bundle/rounded.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
 import { rehearse } from "./wrong-provider.ts";
 
@@ -47,21 +45,6 @@ for (const name of NAMES) {
     expect(largest).toBeLessThan(1e-2);
     expect(largest).toBeGreaterThan(1e-4);
   });
-}
-
-/** A bundle whose graphs round each result to its type, in float32: what a CPU can show of a GPU's arithmetic. */
-async function roundedEverywhereOf(bundle: Bundle, compute: Half): Promise<Bundle> {
-  const folder = await emptyDir();
-  const manifest = structuredClone(bundle.manifest);
-  delete manifest.compute;
-  const paths = new Map(bundle.paths);
-  for (const { file, inputs, outputs } of Object.values(manifest.graphs)) {
-    const model = decodeModel(await readFile(present(paths.get(file), file)));
-    paths.set(file, join(folder, file));
-    await writeFile(join(folder, file), encodeModel(roundedEverywhere(model, DATA_TYPE[compute])));
-    for (const port of [...inputs, ...outputs]) if (port.dtype === compute) port.dtype = "f32";
-  }
-  return { ...bundle, manifest, paths };
 }
 
 for (const name of NAMES) {

@@ -8,8 +8,8 @@ from onnx import numpy_helper
 
 
 class Weights:
-    """Initialisers of one graph as float64, by name; int8 ones times the scales of their columns. Those in a weight file are mapped: each
-    is widened when it is asked for, so that a model of gigabytes fits. `sizes` are the columns of matrices that may stand side by side."""
+    """Initialisers of one graph as float64, by name; int8 ones times the scales of their columns, float8 ones times that of the matrix.
+    Those in a weight file are mapped: each is widened when it is asked for, so that a model of gigabytes fits. `sizes` are the columns of matrices that may stand side by side."""
 
     def __init__(self, path, sizes=None):
         self.sizes = sizes or {}
@@ -21,7 +21,9 @@ class Weights:
     def __getitem__(self, name):
         if name not in self.tensors:
             return self.part(name)
-        values = stored(*self.tensors[name])
+        return self.scaled(name, stored(*self.tensors[name]))
+
+    def scaled(self, name, values):
         return values * self[f"{name}.scale"] if f"{name}.scale" in self else values
 
     def part(self, name):
@@ -32,7 +34,7 @@ class Weights:
         parts = whole.rsplit(".", 2)[1].split("+")
         sizes = [self.sizes[scope.split(".")[0]][part] for part in parts]
         at = parts.index(matrix)
-        return stored(*self.tensors[whole], slice(sum(sizes[:at]), sum(sizes[: at + 1])))
+        return self.scaled(whole, stored(*self.tensors[whole], slice(sum(sizes[:at]), sum(sizes[: at + 1]))))
 
     def dense(self, name, x):
         y = x @ self[f"{name}.weight"]
@@ -45,15 +47,11 @@ def stored(tensor, folder, columns=None):
         values = numpy_helper.to_array(tensor).astype(np.float64)
         return values if columns is None else values[:, columns]
     where = {entry.key: entry.value for entry in tensor.external_data}
-    kinds = {onnx.TensorProto.BFLOAT16: np.uint16, onnx.TensorProto.FLOAT16: np.float16}
-    kind = kinds.get(tensor.data_type, np.float32)
+    kind = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
     shape = tuple(tensor.dims)
-    assert int(where["length"]) == math.prod(shape) * np.dtype(kind).itemsize, tensor.name
+    assert int(where["length"]) == math.prod(shape) * kind.itemsize, tensor.name
     values = np.memmap(folder / where["location"], kind, "r", int(where["offset"]), shape)
-    values = values if columns is None else values[:, columns]
-    # A bfloat16 is the upper half of a float32.
-    exact = (values.astype(np.uint32) << 16).view(np.float32) if kind is np.uint16 else values
-    return exact.astype(np.float64)
+    return (values if columns is None else values[:, columns]).astype(np.float64)
 
 
 def columns_of(arch):

@@ -36,13 +36,17 @@ export function roofOf(work: Work, runs: number, card: Card | undefined, compute
   return { flops, bytes, bound, leastMs: 1000 * Math.max(productSeconds, memorySeconds) };
 }
 
-/** As a provider computes: TensorRT may take a smaller type for f32, CUDA products with ten bits of mantissa. */
+/**
+ * As a provider computes: TensorRT may take a smaller type for f32, CUDA products with ten bits of mantissa. TensorRT alone multiplies
+ * float8: others widen both sides to the half precision around them, and a card computes both of those alike.
+ */
 export function computedBy(
   device: string,
   options: { readonly precision: string; readonly tf32: boolean },
 ): ComputedAs {
   return (type) => {
     if (type === "f16" || type === "bf16" || type === "i8") return type;
+    if (type === "f8") return device.startsWith("tensorrt") ? type : "f16";
     if (type !== "f32") return undefined;
     if (device.startsWith("tensorrt") && (options.precision === "f16" || options.precision === "bf16"))
       return options.precision;

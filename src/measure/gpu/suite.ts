@@ -8,6 +8,7 @@
 
 import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
+import { weightWords } from "../../bundle/describe.ts";
 import { decodeModel } from "../../bundle/onnx-schema.ts";
 import { imageTokens } from "../../bundle/pictures.ts";
 import { installedBundles, readBundle } from "../../bundle/read.ts";
@@ -168,7 +169,7 @@ async function withoutService(
     return {
       ...{ model: manifest.id, device: model.device, robots: 1, reference: manifest.reference },
       ...{
-        weights: manifest.compute ?? manifest.weights ?? "f32",
+        weights: weightWords(manifest),
         steps: manifest.flow.steps,
         flow,
         refused,

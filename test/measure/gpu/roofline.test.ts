@@ -49,6 +49,18 @@ test("f32 is computed as the provider was told: by the cores, with tf32, or by T
   expect(asItIs("other")).toBeUndefined();
 });
 
+test("float8 is multiplied as that by TensorRT on a card that has it, and elsewhere as the half precision around it", () => {
+  const bytes = { ...work, weightBytes: 3e9, flops: { f8: 2e12 } };
+  const tensorrt = computedBy("tensorrt:0", { precision: "f32", tf32: false });
+  expect(roofOf(bytes, 1, h200, tensorrt).leastMs).toBeCloseTo((2e12 / 1979e12) * 1000, 9);
+  expect(roofOf(bytes, 1, h200, asItIs).leastMs).toBeCloseTo((2e12 / 989.5e12) * 1000, 9);
+  const rates = ["H100 80GB HBM3", "L40S", "GeForce RTX 5090", "GeForce RTX 4090", "A100-SXM4-80GB"].map(
+    (name) => cardOf(`NVIDIA ${name}`)?.flopsPerSecond.f8,
+  );
+  expect(rates).toEqual([1979e12, 733e12, 419e12, 330.3e12, undefined]);
+  expect(roofOf(bytes, 1, cardOf("NVIDIA A100-SXM4-80GB"), tensorrt).leastMs).toBeUndefined();
+});
+
 test("without a card, or with an operator whose work is not known, there is no least time, but what was counted", () => {
   expect(roofOf(work, 2, undefined, asItIs)).toEqual({
     flops: 4e12,
