@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { GpuOptions } from "../config/gpu.ts";
 import { PREBUILT } from "./library.ts";
 
-/** `kernels`: the device code of this build, if it has any. `cache`: the cache folder. TensorRT's engines lie below it by ONNX Runtime's version; what else they depend on the library adds. */
+/** `kernels`: the device code of this build, where it has some. `cache`: the cache folder. TensorRT's engines lie below it by ONNX Runtime's version; what else they depend on the library adds. */
 export function gpuPlan(options: GpuOptions, cache: string, kernels?: string) {
   return {
     precision: options.precision,
