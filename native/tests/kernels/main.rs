@@ -13,6 +13,7 @@ mod flow;
 mod frame;
 mod halves;
 mod host;
+mod nvjpeg;
 mod random;
 mod stage;
 
@@ -33,7 +34,7 @@ enum Of {
 }
 
 fn main() -> ExitCode {
-    let tests = [device::TESTS, host::TESTS, frame::TESTS, flow::TESTS, chunk::TESTS].concat();
+    let tests = [device::TESTS, host::TESTS, frame::TESTS, flow::TESTS, chunk::TESTS, nvjpeg::TESTS].concat();
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let image = words.iter().find_map(|word| word.strip_prefix("gpu:"));
     let part = words.iter().find(|word| !word.starts_with("gpu:")).map_or("", String::as_str);

@@ -21,6 +21,8 @@ pub enum Count {
     Faults,
     ContextsSet,
     Records,
+    /// Behind those of threads that ended relaxed and of contexts that were pushed.
+    Memories = 11,
 }
 
 /// Device 0 and its module, and the library of the CPU, which has the references.
