@@ -108,8 +108,10 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const { framesDecoded, framesByDevice, framesPassedOn } = opened.engine.stats();
     expect(framesByDevice + framesPassedOn).toBe(framesDecoded);
     expect(framesByDevice).toBeGreaterThan(framesPassedOn);
-    // What the replica has of the driver is not touched by it.
-    expect(opened.model.card).toMatchObject({ timed: false, launched: false });
+    // What the replica has of the driver is not touched by it; slots are registered when a tensor is first copied to them.
+    const { registeredBytes, ...card } = present(opened.model.card, "a card");
+    expect(card).toMatchObject({ timed: false, launched: false, unregistered: undefined });
+    expect(driver.counts().registeredBytes).toBeGreaterThan(registeredBytes);
   });
 
   test("auto takes the faster one and tells both times: nvJPEG here, libjpeg-turbo there, whose model holds nothing for the other", async () => {
@@ -253,7 +255,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const { framesDecoded, framesByDevice, framesPassedOn } = opened.engine.stats();
     expect(framesDecoded).toBe(36);
     expect(framesPassedOn).toBeLessThanOrEqual(12);
-    expect(framesByDevice).toBeWithin(4, 12 * TAKEN + 1);
+    expect(framesByDevice).toBeWithin(1, 12 * TAKEN + 1);
   });
 
   test("a device that is lost decodes no frame any more: libjpeg-turbo does, and the run is the one to meet the loss", async () => {

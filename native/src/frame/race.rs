@@ -7,7 +7,7 @@ use crate::sync::lock;
 use serde::Serialize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 /// Rounds that are not measured, and those whose median counts: once this time is over, three are enough.
@@ -70,10 +70,16 @@ pub fn race(
     // What the next round is: None is the end.
     let side = Mutex::new(None);
     let mut spent = [Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS)];
-    std::thread::scope(|scope| {
+    std::thread::scope(|scope| -> Result<(), String> {
+        let mut begins = Vec::with_capacity(threads);
         for mut worker in workers {
             let (gate, next, failed, decode, side) = (&gate, &next, &failed, &decode, &side);
-            scope.spawn(move || {
+            let (begin, begun) = mpsc::channel::<()>();
+            let work = move || {
+                // Where one of them cannot be made, none goes to the gate.
+                if begun.recv().is_err() {
+                    return;
+                }
                 loop {
                     gate.wait();
                     let Some(on_device) = *lock(side) else { return };
@@ -90,7 +96,14 @@ pub fn race(
                     }
                     gate.wait();
                 }
-            });
+            };
+            let made = std::thread::Builder::new().spawn_scoped(scope, work);
+            made.map_err(|error| format!("no thread to measure it with: {error}"))?;
+            begins.push(begin);
+        }
+        for begin in begins {
+            // Cannot fail: the thread waits for it.
+            let _ = begin.send(());
         }
         let all = Instant::now();
         for round in 0..WARM_ROUNDS + ROUNDS {
@@ -111,7 +124,8 @@ pub fn race(
         }
         *lock(&side) = None;
         gate.wait();
-    });
+        Ok(())
+    })?;
     if let Some(reason) = lock(&failed).take() {
         return Err(reason);
     }

@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tendon::cuda::CudaError;
 use tendon::cuda::context::Context;
 use tendon::cuda::device::FAT_BINARY;
-use tendon::cuda::nvjpeg::{NvjpegError, Status};
+use tendon::cuda::nvjpeg::{NAMES, NvjpegError, Status};
 use tendon::frame::{FrameSpec, OnDevice, Refusal, Worker};
 use tendon::jpeg::{Decoder, Header, Library, inspect};
 use tendon::manifest::{Image, Picture, Resize};
 use tendon::memory::Block;
-use tendon::resize::Place;
+use tendon::resize::{Place, Resizer, SLACK};
 
 pub const TESTS: &[Test] = &[
     ("nvjpeg::a_library_that_is_absent_or_another_one_is_told", Of::Host, absent),
@@ -27,6 +27,7 @@ pub const TESTS: &[Test] = &[
     ("nvjpeg::the_weights_of_eight_sizes_are_kept", Of::Host, kept),
     ("nvjpeg::threads_share_the_decoders_and_no_more_frames_than_these_are_taken", Of::Host, shared),
     ("nvjpeg::a_device_that_is_lost_decodes_no_more", Of::Host, lost),
+    ("nvjpeg::tensors_are_those_that_the_engine_makes_of_its_pixels", Of::Kernels, own_pixels),
 ];
 
 /// `Setting` and `Count` of nvjpeg_host.cpp.
@@ -292,4 +293,36 @@ fn lost(stage: &Stage) {
     assert!(device.decode(0, &good, header, &mut other).is_none(), "what was lost does not come back");
     drop((device, other));
     assert_eq!(held(stage), before);
+}
+
+/// Whatever the library makes of a file: on a GPU its pixels are not those of libjpeg-turbo, and how far they are off is printed.
+fn own_pixels(stage: &Stage) {
+    let places = if stage.on_gpu { NAMES.map(PathBuf::from).to_vec() } else { vec![played(stage).path.clone()] };
+    let context = Context::open(&stage.driver, 0).expect("device 0");
+    let ways = [(Resize::Pad, Some(Place::Centre)), (Resize::Stretch, None), (Resize::Crop, None)];
+    let specs = || ways.iter().map(|&way| spec(64, 48, way, Picture::Normalised)).collect::<Vec<FrameSpec>>();
+    let device = match OnDevice::new(&context, &places, &stage.image, specs(), 1) {
+        // A GPU's host need not have it: the engine decodes with libjpeg-turbo then.
+        Err(NvjpegError::Absent(reason)) if stage.on_gpu => return println!("no nvJPEG here: {reason}"),
+        made => made.expect("decoders"),
+    };
+    let mut worker = worker();
+    for file in ["420-frame.jpg", "420.jpg", "422-mid.jpg", "444-mid.jpg", "420-q20.jpg", "restart.jpg"] {
+        let jpeg = jpeg(file);
+        let header = worker.pixels(&jpeg).expect("a good frame");
+        let rgb = device.pixels(&jpeg, header).expect("a free decoder").expect("a good frame");
+        let sizes = rgb.iter().zip(worker.rgb()).map(|(one, other)| one.abs_diff(*other));
+        let (largest, sum) = sizes.fold((0, 0_u64), |(most, sum), size| (most.max(size), sum + u64::from(size)));
+        let mean = sum as f64 / rgb.len() as f64;
+        println!("nvJPEG {}: {file} differs by {largest} levels at most, {mean:.3} in the mean", device.version());
+        // Another picture, or another order of the channels, is further off.
+        assert!(mean < 8.0, "{file}: {mean}");
+        for (camera, spec) in specs().iter().enumerate() {
+            let (mut own, mut other) = (vec![f32::NAN; spec.values()], tensor());
+            let source = (header.width as usize, header.height as usize);
+            spec.fill(&mut Resizer::new(), &[&rgb[..], &[0; SLACK]].concat(), source, &mut own);
+            device.decode(camera, &jpeg, header, &mut other).expect("a free decoder").expect("a good frame");
+            assert!(other.floats_mut()[..own.len()] == own[..], "{file} of camera {camera} differs");
+        }
+    }
 }
