@@ -42,7 +42,7 @@ export class PlayedDriver {
     return new PlayedDriver(path, open(path));
   }
 
-  /** What replicas have of it now, and what was ever done. A fault is what a real driver refuses, or breaks of later. */
+  /** What replicas have of it now, and what was ever done, by the tests of other files in this process too. A fault is what a real driver refuses, or breaks of later. */
   counts(): Record<(typeof COUNTS)[number], number> {
     const all = COUNTS.map((name, place) => [name, Number(this.calls.cpu_count(place))]);
     return Object.fromEntries(all) as Record<(typeof COUNTS)[number], number>;
