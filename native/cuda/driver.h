@@ -102,12 +102,14 @@ int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
     CPU_HOST_CALL
     if (bytes > cpu::memory_left) return cpu::OUT_OF_MEMORY;
     *address = reinterpret_cast<uint64_t>(cpu::guarded(bytes));
+    cpu::counts.memories++;
     return cpu::SUCCESS;
 }
 
 int cuMemFree_v2(uint64_t address) {
     CPU_HOST_CALL
     cpu::release(reinterpret_cast<uint8_t *>(address));
+    cpu::counts.memories--;
     return cpu::SUCCESS;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
@@ -20,7 +21,7 @@
 namespace cpu {
 
 constexpr int INVALID_VALUE = 1, INVALID_CONTEXT = 201, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, INVALID_HANDLE = 400,
-              NOT_READY = 600;
+              NOT_READY = 600, LAUNCH_FAILED = 719;
 constexpr size_t HOST_PAGE = 4096;
 
 struct Event {
@@ -33,6 +34,8 @@ struct Event {
 /** What there is now, and what was ever done. */
 struct Counts {
     uint64_t contexts, streams, events, registered, registered_bytes, registered_ever, faults, contexts_set, records, relaxed, pushes;
+    /** Allocations of the device's memory. */
+    uint64_t memories;
 };
 
 inline std::mutex turn;
@@ -46,6 +49,7 @@ inline size_t register_left = SIZE_MAX;
 inline bool streams_refused = false;
 /** Free bytes of the device, of as many more in all. */
 inline size_t device_free = size_t(64) << 30, device_used = size_t(16) << 30;
+inline std::atomic<bool> lost = false;
 inline int the_context = 0;
 inline thread_local void *current = nullptr;
 inline thread_local std::vector<void *> below;
@@ -101,6 +105,17 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) {
 }
 
 void cpu_streams_refused(int refused) { cpu::streams_refused = refused != 0; }
+
+/** For nvjpeg_host.cpp: whether this thread has a context, and whether a stream is alive. */
+int cpu_has_context(void) { return cpu::current != nullptr; }
+
+int cpu_has_stream(void *stream) {
+    const std::lock_guard<std::mutex> guard(cpu::turn);
+    return cpu::streams.count(stream) != 0;
+}
+
+/** From here on the device is lost: whoever waits for a stream is told so. */
+void cpu_lose(int lost) { cpu::lost = lost != 0; }
 
 int cuDevicePrimaryCtxRetain(void **context, int) {
     const std::lock_guard<std::mutex> guard(cpu::turn);
@@ -180,6 +195,7 @@ int cuStreamDestroy_v2(void *stream) {
 int cuStreamSynchronize(void *stream) {
     CPU_HOST_CALL
     if (cpu::streams.count(stream) == 0) return cpu::wrong(cpu::INVALID_HANDLE);
+    if (cpu::lost) return cpu::LAUNCH_FAILED;
     cpu::reach(stream, cpu::records);
     return cpu::SUCCESS;
 }

@@ -1,5 +1,6 @@
 /**
- * Frame to tensor: RGB bytes → resized (antialiased, equal to Pillow's to the bit), normalised, in the model's layout and type.
+ * Frame to tensor: RGB bytes → resized (antialiased, equal to Pillow's to the bit), normalised, in the model's layout and type; or in u8
+ * the resized bytes themselves, for graphs that normalise by themselves.
  *
  * The filter is native/src/resize.rs: a triangle, horizontal then vertical, weights of 22 fractional bits, rounded to 8 bits between
  * the two. All of it is integer arithmetic; the host computes weights and normalised values once per size, in doubles.
@@ -11,7 +12,8 @@
  * v3         a block per tile: the horizontal sums of the tile's rows go to shared memory, a group of rows at a time. One launch
  *
  * Bytes moved, at least (native/src/cuda/frame.rs): the part of each picture that the target shows once, the weights once, the tensor
- * once. No version has run on a GPU yet, and the engine launches none: it resizes frames on the CPU (native/src/resize.rs).
+ * once. The engine launches v3 where nvJPEG decodes frames (native/src/frame/device.rs), else it resizes them on the CPU
+ * (native/src/resize.rs). No version has run on a GPU yet.
  */
 #include "number.h"
 
@@ -66,7 +68,16 @@ DEVICE void across_at(const Frame &frame, uint32_t row, uint32_t column, uint8_t
 DEVICE uint32_t rows_from(const Axis &down, uint32_t row) { return down.first[row]; }
 DEVICE uint32_t rows_to(const Axis &down, uint32_t row) { return down.first[row] + down.taps[row]; }
 
-/** Writes one pixel of the tensor, `normal` being `[3, 256]`. */
+/** One value of the tensor, `normal` being `[3, 256]`. */
+template <typename T>
+DEVICE void keep(T *to, const float *normal, int channel, uint8_t value) {
+    store(to, normal[channel * 256 + value]);
+}
+
+/** In u8 it is the pixel's own, and there need not be a table. */
+DEVICE void keep(uint8_t *to, const float *, int, uint8_t value) { *to = value; }
+
+/** Writes one pixel of the tensor. */
 template <typename T>
 DEVICE void put(T *tensor, const float *normal, uint32_t layout, uint32_t width, uint32_t height, uint32_t x, uint32_t y,
                 const uint8_t pixel[3]) {
@@ -74,7 +85,7 @@ DEVICE void put(T *tensor, const float *normal, uint32_t layout, uint32_t width,
     tensor += blockIdx.z * plane * 3;
     for (int channel = 0; channel < 3; channel++) {
         const size_t to = layout == CHW ? channel * plane + at : at * 3 + channel;
-        store(tensor + to, normal[channel * 256 + pixel[channel]]);
+        keep(tensor + to, normal, channel, pixel[channel]);
     }
 }
 
@@ -194,6 +205,7 @@ DEVICE void frame_v3(const Frame *frames, const float *normal, T *tensor, uint32
     CPU_ENTRY(frame_v2_##name)                                                                                         \
     CPU_ENTRY_WITH_BARRIERS(frame_v3_##name)
 FOR_EACH_NUMBER(FRAME_KERNELS)
+FRAME_KERNELS(u8, uint8_t)
 
 #ifndef __CUDACC__
 

@@ -5,7 +5,9 @@
 //!   are read by the host alone.
 //! - With `user_stream` all runs of the replica are in one stream of its own, which ONNX Runtime is told of (`user_compute_stream`), and
 //!   each run is between two events of it: their times are the device's.
-//! - With `own_kernels`, or frames that the device decodes, our kernels are loaded (`native/cuda/`) and launched in that stream.
+//! - With `own_kernels` our kernels are loaded (`native/cuda/`) and launched in that stream.
+//!
+//! Frames that the device decodes have streams of their own (`frame/device.rs`).
 //!
 //! Off by default: the replica then runs as ONNX Runtime arranges it by itself, and its times are the host's. A driver that refuses any of
 //! this refuses no model; the placement says what is not there and why. **No GPU has run this yet**: it was tested against the driver that
@@ -41,7 +43,7 @@ pub struct CardUse {
 }
 
 /// The number of an NVIDIA GPU and its driver; None of another device, and where no driver is asked.
-fn driver_of(device: Device) -> Option<(i32, PathBuf)> {
+pub fn driver_of(device: Device) -> Option<(i32, PathBuf)> {
     let (Device::Cuda(index) | Device::TensorRt(index)) = device else { return None };
     match rehearsal::of(&device.name()) {
         None => Some((index, PathBuf::from("libcuda.so.1"))),
@@ -66,7 +68,7 @@ pub fn relax_thread(device: Device) {
 }
 
 /// The device code of this build. A driver that the CPU plays has the kernels in itself, and looks at the first bytes alone.
-fn image(device: Device, options: &GpuOptions) -> Result<Vec<u8>, String> {
+pub fn image(device: Device, options: &GpuOptions) -> Result<Vec<u8>, String> {
     match (rehearsal::of(&device.name()), &options.kernels) {
         (Some(_), _) => Ok(device::FAT_BINARY.to_vec()),
         (None, Some(path)) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display())),
@@ -108,7 +110,7 @@ impl Card {
         if options.user_stream && stream.is_none() {
             told.untimed.clone_from(&streamless);
         }
-        if options.needs_kernels() {
+        if options.own_kernels {
             let loaded = match &stream {
                 None => Err(streamless.unwrap_or_default()),
                 Some(stream) => image(device, options).and_then(|image| {
@@ -117,8 +119,7 @@ impl Card {
             };
             match loaded {
                 Ok(loaded) => module = Some(loaded),
-                Err(reason) if options.own_kernels => told.unlaunched = Some(reason),
-                Err(_) => {}
+                Err(reason) => told.unlaunched = Some(reason),
             }
         }
         let times = options.user_stream;

@@ -13,6 +13,7 @@ pub mod context;
 pub mod device;
 pub mod flow;
 pub mod frame;
+pub mod nvjpeg;
 pub mod stream;
 
 use std::ffi::c_void;

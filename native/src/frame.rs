@@ -1,9 +1,13 @@
 //! Frame slots: each decodes one JPEG to a normalised tensor in page-locked memory. `state.rs` has their states.
 
 mod decode;
+mod device;
+mod race;
 mod state;
 
-pub use decode::Worker;
+pub use decode::{By, Worker};
+pub use device::{OnDevice, Refusal};
+pub(crate) use race::{Apart, Times, apart, race};
 pub use state::Dropped;
 
 use crate::layout::{FRAMES_MAX, JPEG_BYTES_MAX, MODELS_MAX};
@@ -15,7 +19,7 @@ use crate::sync::lock;
 use crate::ticket::{Kind, Ticket};
 use state::State;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 /// Who is told that a decode has ended.
@@ -36,7 +40,7 @@ impl FrameSpec {
     /// As the graphs of a manifest take them, by camera.
     pub fn of(manifest: &Manifest) -> Vec<FrameSpec> {
         let picture = manifest.picture();
-        manifest.images().map(|image| FrameSpec { picture, ..FrameSpec::new(&image) }).collect()
+        manifest.images().map(|image| FrameSpec::new(&image).taken_as(picture)).collect()
     }
 
     /// Normalised by the engine.
@@ -51,6 +55,11 @@ impl FrameSpec {
         };
         let normal = [table(0), table(1), table(2)];
         FrameSpec { width: image.width, height: image.height, mode, picture: Picture::Normalised, normal }
+    }
+
+    /// The same as graphs take it that want such pictures.
+    pub fn taken_as(self, picture: Picture) -> FrameSpec {
+        FrameSpec { picture, ..self }
     }
 
     /// Values of one tensor.
@@ -159,6 +168,8 @@ pub struct FrameSlots {
     base: usize,
     /// By camera.
     specs: Vec<FrameSpec>,
+    /// The decoders on a device, where these were chosen at load; libjpeg-turbo decodes what they do not take.
+    device: OnceLock<OnDevice>,
     /// Whether the engine's counters know of these frames and their runs.
     pub counted: bool,
 }
@@ -183,7 +194,13 @@ impl FrameSlots {
             })
             .collect();
         let free = Mutex::new((0..count as u16).rev().collect());
-        Ok(FrameSlots { slots, free, base, specs, counted })
+        Ok(FrameSlots { slots, free, base, specs, device: OnceLock::new(), counted })
+    }
+
+    /// Frames are decoded by a device from here on, where one of its decoders is free.
+    pub fn decode_on(&self, device: OnDevice) {
+        // Set once: a model is placed once.
+        let _ = self.device.set(device);
     }
 
     /// Copies a camera's JPEG into a free slot, which is pending from here on. None when all are taken.

@@ -158,6 +158,10 @@ abi_struct! {
         frames_decoded: u64,
         /// Frames refused.
         frames_refused: u64,
+        /// Of the decoded ones, those that a device has decoded.
+        frames_by_device: u64,
+        /// Frames that a device was given and has not decoded: libjpeg-turbo had them then.
+        frames_passed_on: u64,
         /// Runs that gave a chunk.
         chunks_run: u64,
         /// Runs that failed.

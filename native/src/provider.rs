@@ -61,8 +61,9 @@ impl Default for GpuOptions {
 pub enum Jpeg {
     /// libjpeg-turbo.
     Cpu,
-    /// nvJPEG, on the device of the replica.
-    Nvjpeg,
+    /// nvJPEG, on the device of a replica.
+    #[serde(rename = "nvjpeg")]
+    Device,
     /// Whichever was faster at load.
     Auto,
 }
@@ -70,12 +71,7 @@ pub enum Jpeg {
 impl GpuOptions {
     /// Whether a replica needs a stream of its own.
     pub fn needs_stream(&self) -> bool {
-        self.user_stream || self.needs_kernels()
-    }
-
-    /// Whether a replica needs our kernels.
-    pub fn needs_kernels(&self) -> bool {
-        self.own_kernels || self.jpeg != Jpeg::Cpu
+        self.user_stream || self.own_kernels
     }
 }
 

@@ -152,7 +152,7 @@ export const ChunkResult = {
 } as const;
 
 export const Stats = {
-  size: 152,
+  size: 168,
   /** u64 */
   allocations: 0,
   /** u64 */
@@ -162,41 +162,45 @@ export const Stats = {
   /** u64 */
   frames_refused: 24,
   /** u64 */
-  chunks_run: 32,
+  frames_by_device: 32,
   /** u64 */
-  chunks_failed: 40,
+  frames_passed_on: 40,
   /** u64 */
-  chunks_cancelled: 48,
+  chunks_run: 48,
   /** u64 */
-  values_clamped: 56,
+  chunks_failed: 56,
   /** u64 */
-  memory_bytes_held: 64,
+  chunks_cancelled: 64,
   /** u64 */
-  parked_bytes_held: 72,
+  values_clamped: 72,
   /** u64 */
-  sessions_parked: 80,
+  memory_bytes_held: 80,
   /** u64 */
-  sessions_brought_back: 88,
+  parked_bytes_held: 88,
   /** u64 */
-  parking_us: 96,
+  sessions_parked: 96,
   /** u64 */
-  panics: 104,
+  sessions_brought_back: 104,
   /** u64 */
-  locked_bytes: 112,
+  parking_us: 112,
   /** u64 */
-  tensor_bytes: 120,
+  panics: 120,
+  /** u64 */
+  locked_bytes: 128,
+  /** u64 */
+  tensor_bytes: 136,
   /** u32 */
-  frames_free: 128,
+  frames_free: 144,
   /** u32 */
-  chunks_free: 132,
+  chunks_free: 148,
   /** u32 */
-  slots_held: 136,
+  slots_held: 152,
   /** u32 */
-  replicas: 140,
+  replicas: 156,
   /** u32 */
-  replicas_out: 144,
+  replicas_out: 160,
   /** u32 */
-  slots_parked: 148,
+  slots_parked: 164,
 } as const;
 
 export const MemoryState = {

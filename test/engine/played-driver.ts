@@ -22,6 +22,8 @@ const COUNTS = [
   "records",
   // Threads that ended and were relaxed until then.
   "relaxed",
+  "pushes",
+  "memories",
 ] as const;
 
 export const PLAYED = {
@@ -36,28 +38,11 @@ export class PlayedDriver {
   ) {}
 
   static make(): PlayedDriver {
-    const path = join(mkdtempSync(join(tmpdir(), "tendon-driver-")), "libcuda-played.so");
-    const source = join(import.meta.dir, "../../native/cuda/kernels.cu");
-    // Counts are this library's alone, also where a process has opened another one.
-    const words = [
-      "-std=c++17",
-      "-O1",
-      "-ffp-contract=off",
-      "-fno-gnu-unique",
-      "-shared",
-      "-fPIC",
-      "-x",
-      "c++",
-      source,
-      "-o",
-      path,
-    ];
-    const built = Bun.spawnSync([present(COMPILER ?? undefined, "a C++ compiler"), ...words]);
-    if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+    const path = played("kernels.cu");
     return new PlayedDriver(path, open(path));
   }
 
-  /** What replicas have of it now, and what was ever done. A fault is what a real driver refuses, or breaks of later. */
+  /** What replicas have of it now, and what was ever done, by the tests of other files in this process too. A fault is what a real driver refuses, or breaks of later. */
   counts(): Record<(typeof COUNTS)[number], number> {
     const all = COUNTS.map((name, place) => [name, Number(this.calls.cpu_count(place))]);
     return Object.fromEntries(all) as Record<(typeof COUNTS)[number], number>;
@@ -81,6 +66,21 @@ export class PlayedDriver {
   refuseStreams(refuse: boolean): void {
     this.calls.cpu_streams_refused(refuse ? 1 : 0);
   }
+
+  /** Whoever waits for a stream is told that the device is lost. */
+  lose(lost: boolean): void {
+    this.calls.cpu_lose(lost ? 1 : 0);
+  }
+}
+
+/** A library of what the CPU plays, from its source in native/cuda/. */
+export function played(source: string): string {
+  const path = join(mkdtempSync(join(tmpdir(), "tendon-played-")), "libplayed.so");
+  const file = join(import.meta.dir, "../../native/cuda", source);
+  const words = ["-std=c++17", "-O1", "-ffp-contract=off", "-shared", "-fPIC", "-x", "c++", file, "-o", path];
+  const built = Bun.spawnSync([present(COMPILER ?? undefined, "a C++ compiler"), ...words]);
+  if (built.exitCode !== 0) throw new Error(built.stderr.toString());
+  return path;
 }
 
 function open(path: string) {
@@ -90,5 +90,6 @@ function open(path: string) {
     cpu_device_free: { args: [FFIType.u64], returns: FFIType.void },
     cpu_memory_left: { args: [FFIType.u64], returns: FFIType.void },
     cpu_streams_refused: { args: [FFIType.i32], returns: FFIType.void },
+    cpu_lose: { args: [FFIType.i32], returns: FFIType.void },
   }).symbols;
 }

@@ -58,7 +58,7 @@ impl Context {
     }
 
     /// Does something on a thread that may have any context, and leaves it as it was. For what is done at load and at the end.
-    pub(super) fn within<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
+    pub(crate) fn within<T>(&self, work: impl FnOnce(&Calls) -> Result<T, CudaError>) -> Result<T, CudaError> {
         // SAFETY: a live context, popped below.
         self.calls.check("cuCtxPushCurrent", unsafe { (self.calls.context_push)(self.handle) })?;
         let done = self.apart(work);

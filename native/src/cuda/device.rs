@@ -166,7 +166,7 @@ impl Module {
             CudaError::Call(_) => CudaError::NoKernel(name.into()),
             error => error,
         })?;
-        Ok(Function { handle, module: self.clone() })
+        Ok(Function { handle, device: self.device.clone(), module: self.clone() })
     }
 }
 
@@ -182,6 +182,8 @@ impl Drop for Module {
 /// One kernel of a loaded module.
 pub struct Function {
     handle: Handle,
+    /// Whose stream it is launched in.
+    device: Arc<Device>,
     module: Arc<Module>,
 }
 
@@ -191,12 +193,17 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// As `Device::launch`, on the device of its module.
+    /// The same in another stream of the device.
+    pub(super) fn on(&self, device: &Arc<Device>) -> Function {
+        Function { handle: self.handle, device: device.clone(), module: self.module.clone() }
+    }
+
+    /// As `Device::launch`, in its stream.
     ///
     /// # Safety
     /// That of `Device::launch`.
     pub(super) unsafe fn launch(&self, shape: Shape, params: Params<'_>) -> Result<(), CudaError> {
         // SAFETY: the caller's.
-        unsafe { self.module.device.launch(self, shape, params) }
+        unsafe { self.device.launch(self, shape, params) }
     }
 }

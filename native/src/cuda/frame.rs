@@ -21,6 +21,39 @@ impl Version {
     pub const ALL: [Version; 3] = [Version::V1, Version::V2, Version::V3];
 }
 
+/// What a tensor holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Normalised values.
+    Normalised(Number),
+    /// 8-bit values, as resized.
+    Pixel,
+}
+
+impl Value {
+    /// All of them.
+    pub const ALL: [Value; 4] = {
+        let [a, b, c] = Number::ALL;
+        [Value::Normalised(a), Value::Normalised(b), Value::Normalised(c), Value::Pixel]
+    };
+
+    /// In the names of kernels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Value::Normalised(number) => number.name(),
+            Value::Pixel => "u8",
+        }
+    }
+
+    /// Bytes of one.
+    pub fn bytes(self) -> usize {
+        match self {
+            Value::Normalised(number) => number.bytes(),
+            Value::Pixel => 1,
+        }
+    }
+}
+
 /// The order of a tensor's dimensions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(u32)]
@@ -130,7 +163,7 @@ pub struct Kernel {
 pub struct Target {
     /// As `layout` says.
     pub tensor: Address,
-    /// Normalised values, `[3, 256]` f32, on the device.
+    /// Normalised values, `[3, 256]` f32, on the device; of pixels 0.
     pub normal: Address,
     /// Pixels.
     pub width: u32,
@@ -147,14 +180,20 @@ const TILE: [u32; 2] = [32, 8];
 
 impl Kernel {
     /// Finds it.
-    pub fn find(module: &Arc<Module>, version: Version, number: Number) -> Result<Kernel, CudaError> {
-        let name = |version: &str| format!("frame_{version}_{}", number.name());
+    pub fn find(module: &Arc<Module>, version: Version, value: Value) -> Result<Kernel, CudaError> {
+        let name = |version: &str| format!("frame_{version}_{}", value.name());
         let (across, pixels) = match version {
             Version::V1 => (None, name("v1")),
             Version::V2 => (Some(module.function("frame_v2_across")?), name("v2")),
             Version::V3 => (None, name("v3")),
         };
         Ok(Kernel { version, across, pixels: module.function(&pixels)? })
+    }
+
+    /// The same in another stream of the device.
+    pub fn on(&self, device: &Arc<Device>) -> Kernel {
+        let across = self.across.as_ref().map(|across| across.on(device));
+        Kernel { version: self.version, across, pixels: self.pixels.on(device) }
     }
 
     /// Puts the launch for the pictures on `ways` into the stream, in blocks of `block` threads. `frames`: their `Frame`s on the device,

@@ -3,8 +3,7 @@
 use super::Model;
 use super::place::Unproved;
 use crate::flow::Network;
-use crate::parity::Vectors;
-use crate::replica::{Order, Proof, Replica};
+use crate::replica::{Examples, Order, Proof, Proved, Replica};
 use crate::room::Room;
 use crate::runtime::Device;
 use crate::sync::lock;
@@ -19,19 +18,19 @@ impl Model {
     pub(super) fn start(
         self: &Arc<Model>,
         networks: Vec<Option<Network>>,
-        vectors: Option<Arc<Vectors>>,
+        examples: &Examples,
         devices: &[Device],
         most: Duration,
-    ) -> Result<(Vec<f32>, Option<Room>), Unproved> {
+    ) -> Result<(Proved, Option<Room>), Unproved> {
         let begun = Instant::now();
         let (prove, proofs) = mpsc::channel::<(usize, Proof)>();
         let mut serves = Vec::new();
         let mut started = Ok(());
         for (index, network) in networks.into_iter().enumerate() {
             let replica = Replica::new(self.clone(), index, network);
-            let (prove, vectors) = (prove.clone(), vectors.clone());
+            let (prove, examples) = (prove.clone(), examples.clone());
             let (serve, may_serve) = mpsc::channel();
-            let work = move || replica.work(vectors, &prove, &may_serve);
+            let work = move || replica.work(examples, &prove, &may_serve);
             self.crew.started(index);
             match thread::spawn(&format!("tendon-replica-{index}"), work) {
                 Ok(thread) => lock(&self.threads).push(thread),
@@ -46,7 +45,7 @@ impl Model {
         drop(prove);
         let mut unproved: Vec<usize> = (0..serves.len()).collect();
         let outcome = started.map_err(Unproved::Unstarted).and_then(|()| {
-            let mut worst: Vec<f32> = Vec::new();
+            let mut worst = Proved::default();
             while let Some(&first) = unproved.first() {
                 let (replica, proof) = match proofs.recv_timeout(most.saturating_sub(begun.elapsed())) {
                     Ok(proof) => proof,
@@ -56,9 +55,7 @@ impl Model {
                     }
                 };
                 unproved.retain(|&other| other != replica);
-                let sizes = proof.map_err(|reason| Unproved::Refused(replica, reason))?;
-                worst.resize(sizes.len(), 0.0);
-                worst.iter_mut().zip(sizes).for_each(|(worst, size)| *worst = worst.max(size));
+                worst.join(proof.map_err(|reason| Unproved::Refused(replica, reason))?);
             }
             Ok(worst)
         });

@@ -59,12 +59,14 @@ fn no_kernel(stage: &Stage) {
 fn every_kernel(stage: &Stage) {
     let module = &stage.module;
     for number in Number::ALL {
-        for version in frame::Version::ALL {
-            frame::Kernel::find(module, version, number).map(drop).expect("a kernel");
-        }
         for version in chunk::Version::ALL {
             chunk::Kernel::find(module, version, number).map(drop).expect("a kernel");
         }
+    }
+    for (value, version) in
+        frame::Value::ALL.iter().flat_map(|&value| frame::Version::ALL.map(|version| (value, version)))
+    {
+        frame::Kernel::find(module, version, value).map(drop).expect("a kernel");
     }
     for (pair, version) in flow::PAIRS.iter().flat_map(|&pair| flow::Version::ALL.map(|version| (pair, version))) {
         flow::Kernel::find(module, version, pair).map(drop).expect("a kernel");

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::path::Path;
 use tendon::cuda::Number;
 use tendon::cuda::device::Memory;
-use tendon::cuda::frame::{BLOCK, Kernel, Layout, Target, Version, Way};
+use tendon::cuda::frame::{BLOCK, Kernel, Layout, Target, Value, Version, Way};
 use tendon::frame::{FrameSpec, Worker};
 use tendon::jpeg::{Decoder, Library};
 use tendon::manifest::{Image, Resize};
@@ -25,8 +25,8 @@ pub const TESTS: &[Test] = &[
 
 type Size = (usize, usize);
 
-const MODES: [(Mode, Resize); 3] =
-    [(Mode::Pad(Place::Centre), Resize::Pad), (Mode::Stretch, Resize::Stretch), (Mode::Crop, Resize::Crop)];
+const MODES: [Mode; 5] =
+    [Mode::Pad(Place::Centre), Mode::Pad(Place::TopLeft), Mode::Pad(Place::BottomRight), Mode::Stretch, Mode::Crop];
 
 /// Source and target, width and height: down and up, thin, one pixel, as large as frames get.
 const SIZES: [(Size, Size); 12] = [
@@ -44,9 +44,14 @@ const SIZES: [(Size, Size); 12] = [
     ((129, 65), (64, 32)),
 ];
 
-fn spec(resize: Resize, target: Size) -> FrameSpec {
+fn spec(mode: Mode, target: Size) -> FrameSpec {
     let (mean, std) = ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]);
-    FrameSpec::new(&Image { width: target.0, height: target.1, resize, place: None, mean, std, tokens: 1 })
+    let (resize, place) = match mode {
+        Mode::Pad(place) => (Resize::Pad, Some(place)),
+        Mode::Stretch => (Resize::Stretch, None),
+        Mode::Crop => (Resize::Crop, None),
+    };
+    FrameSpec::new(&Image { width: target.0, height: target.1, resize, place, mean, std, tokens: 1 })
 }
 
 /// Random pixels, with hard edges among them.
@@ -59,8 +64,8 @@ fn picture(size: Size, random: &mut Random) -> Vec<u8> {
 }
 
 /// What the engine makes of pixels: `[3, height, width]`.
-fn engine(resize: Resize, rgb: &[u8], source: Size, target: Size) -> Vec<f32> {
-    let spec = spec(resize, target);
+fn engine(mode: Mode, rgb: &[u8], source: Size, target: Size) -> Vec<f32> {
+    let spec = spec(mode, target);
     let mut tensor = vec![f32::NAN; spec.values()];
     spec.fill(&mut Resizer::new(), &[rgb, &[0; SLACK]].concat(), source, &mut tensor);
     tensor
@@ -90,13 +95,13 @@ fn reference(stage: &Stage) {
     let mut random = Random::new(3);
     for (source, target) in SIZES {
         let rgb = picture(source, &mut random);
-        for (mode, resize) in MODES {
+        for mode in MODES {
             let (across, down) = axes(mode, source, target);
             let pair = |of: [usize; 2]| of.map(|value| value as u32);
             let (whole, cut) = (pair([across.resized, down.resized]), pair([across.from, down.from]));
             let (place, shown) = (pair([across.offset, down.offset]), pair([across.count, down.count]));
             let (from, to) = (pair([source.0, source.1]), pair([target.0, target.1]));
-            let normal = spec(resize, target).normal().as_flattened().to_vec();
+            let normal = spec(mode, target).normal().as_flattened().to_vec();
             let mut tensor = vec![f32::NAN; target.0 * target.1 * 3];
             // SAFETY: sizes, pixels, table and tensor belong together.
             unsafe {
@@ -104,7 +109,7 @@ fn reference(stage: &Stage) {
                 reference(rgb, &from, &whole, &cut, &place, &shown, &to, normal, tensor);
             }
             let what = format!("{mode:?} {source:?} to {target:?}");
-            assert!(tensor == engine(resize, &rgb, source, target), "{what} differs");
+            assert!(tensor == engine(mode, &rgb, source, target), "{what} differs");
         }
     }
 }
@@ -113,7 +118,7 @@ fn reference(stage: &Stage) {
 struct Launch<'a> {
     stage: &'a Stage,
     version: Version,
-    number: Number,
+    value: Value,
     layout: Layout,
     block: [u32; 2],
 }
@@ -129,15 +134,29 @@ impl Launch<'_> {
         let frames: Vec<_> = parts.map(|((way, rgb), scratch)| way.frame(rgb.address(), scratch.address())).collect();
         let frames = device.copy_of(&frames).expect("memory");
         let normal = device.copy_of(normal).expect("memory");
-        let bytes = pictures.len() * target.0 * target.1 * 3 * self.number.bytes();
+        let bytes = pictures.len() * target.0 * target.1 * 3 * self.value.bytes();
         let tensor = device.memory(bytes).expect("memory");
         let (width, height) = (target.0 as u32, target.1 as u32);
         let target = Target { tensor: tensor.address(), normal: normal.address(), width, height, layout: self.layout };
-        let kernel = Kernel::find(&self.stage.module, self.version, self.number).expect("the kernel");
+        let kernel = Kernel::find(&self.stage.module, self.version, self.value).expect("the kernel");
         let ways: Vec<&Way> = ways.iter().collect();
         // SAFETY: the memory is as large as ways and target say, and lives to the end of this function, which waits.
         unsafe { kernel.launch(frames.address(), &ways, &target, self.block) }.expect("a launch");
         tensor.read(bytes).expect("the tensor")
+    }
+}
+
+impl Launch<'_> {
+    /// That a tensor has what the engine's f32 says: of pixels the values whose normalised ones those are.
+    fn assert_holds(&self, tensor: &[u8], expected: &[f32], (normal, plane): (&[f32], usize), what: &str) {
+        let Value::Normalised(number) = self.value else {
+            for (at, (&pixel, &value)) in tensor.iter().zip(expected).enumerate() {
+                let channel = if self.layout == Layout::Hwc { at % 3 } else { at / plane % 3 };
+                assert!(normal[channel * 256 + usize::from(pixel)] == value, "{what}: {at} differs");
+            }
+            return assert_eq!(tensor.len(), expected.len(), "{what}");
+        };
+        assert_holds(number, tensor, expected, what);
     }
 }
 
@@ -146,9 +165,9 @@ fn launches(stage: &Stage) -> Vec<Launch<'_>> {
     let mut all = Vec::new();
     for version in Version::ALL {
         let blocks: &[[u32; 2]] = if version == Version::V3 { &[BLOCK] } else { &[BLOCK, [16, 16], [7, 3]] };
-        for number in Number::ALL {
+        for value in Value::ALL {
             for layout in [Layout::Chw, Layout::Hwc] {
-                all.extend(blocks.iter().map(|&block| Launch { stage, version, number, layout, block }));
+                all.extend(blocks.iter().map(|&block| Launch { stage, version, value, layout, block }));
             }
         }
     }
@@ -160,10 +179,10 @@ fn versions(stage: &Stage) {
     let all = launches(stage);
     for (at, (source, target)) in SIZES.into_iter().enumerate() {
         let pictures = [(picture(source, &mut random), source)];
-        for (mode, resize) in MODES {
-            let expected = engine(resize, &pictures[0].0, source, target);
+        for mode in MODES {
+            let expected = engine(mode, &pictures[0].0, source, target);
             let flat = turned(&expected);
-            let normal = spec(resize, target).normal().as_flattened().to_vec();
+            let normal = spec(mode, target).normal().as_flattened().to_vec();
             // The largest with a part of the launches, which differ in nothing that its size could matter to.
             for launch in all.iter().step_by(if at == 0 { 5 } else { 1 }) {
                 stage.in_both_orders(|| {
@@ -171,7 +190,7 @@ fn versions(stage: &Stage) {
                     let expected = if launch.layout == Layout::Chw { &expected } else { &flat };
                     let (version, block) = (launch.version, launch.block);
                     let what = format!("{version:?} {block:?} {:?}, {mode:?} {source:?} to {target:?}", launch.layout);
-                    assert_holds(launch.number, &tensor, expected, &what);
+                    launch.assert_holds(&tensor, expected, (&normal, target.0 * target.1), &what);
                 });
             }
         }
@@ -182,12 +201,13 @@ fn several(stage: &Stage) {
     let mut random = Random::new(5);
     let (target, sizes) = ((64, 48), [(61, 47), (320, 10), (10, 320), (64, 48)]);
     let pictures = sizes.map(|size| (picture(size, &mut random), size));
-    for (mode, resize) in MODES {
-        let normal = spec(resize, target).normal().as_flattened().to_vec();
-        let expected: Vec<f32> = pictures.iter().flat_map(|(rgb, size)| engine(resize, rgb, *size, target)).collect();
+    for mode in MODES {
+        let normal = spec(mode, target).normal().as_flattened().to_vec();
+        let expected: Vec<f32> = pictures.iter().flat_map(|(rgb, size)| engine(mode, rgb, *size, target)).collect();
         for launch in launches(stage).iter().filter(|launch| launch.layout == Layout::Chw) {
             let tensor = launch.run(mode, &normal, &pictures, target);
-            assert_holds(launch.number, &tensor, &expected, &format!("{:?} {mode:?}", launch.version));
+            let what = format!("{:?} {mode:?}", launch.version);
+            launch.assert_holds(&tensor, &expected, (&normal, target.0 * target.1), &what);
         }
     }
 }
@@ -216,21 +236,22 @@ fn real(stage: &Stage) {
     assert!(index.resize.len() >= 10);
     for case in index.resize {
         let jpeg = std::fs::read(folder.join(&case.file)).expect("a picture");
-        let (mode, resize) = match case.mode.as_str() {
-            "pad" => MODES[0],
-            "stretch" => MODES[1],
-            "crop" => MODES[2],
+        let mode = match case.mode.as_str() {
+            "pad" => Mode::Pad(Place::Centre),
+            "stretch" => Mode::Stretch,
+            "crop" => Mode::Crop,
             other => panic!("unknown mode {other}"),
         };
         let target = (case.width, case.height);
-        let spec = spec(resize, target);
+        let spec = spec(mode, target);
         let mut expected = vec![0.0; spec.values()];
         worker.tensor(&spec, &jpeg, &mut expected).expect("a good picture");
         let header = worker.pixels(&jpeg).expect("a good picture");
         let size = (header.width as usize, header.height as usize);
         let pictures = [(worker.rgb()[..size.0 * size.1 * 3].to_vec(), size)];
         for version in Version::ALL {
-            let launch = Launch { stage, version, number: Number::F32, layout: Layout::Chw, block: BLOCK };
+            let launch =
+                Launch { stage, version, value: Value::Normalised(Number::F32), layout: Layout::Chw, block: BLOCK };
             let tensor = launch.run(mode, spec.normal().as_flattened(), &pictures, target);
             assert_holds(Number::F32, &tensor, &expected, &format!("{version:?} {}", case.file));
         }
@@ -261,7 +282,7 @@ fn stores(stage: &Stage) {
                 })
                 .collect();
             let (version, layout) = (Version::V1, Layout::Chw);
-            let launch = Launch { stage, version, number, layout, block: BLOCK };
+            let launch = Launch { stage, version, value: Value::Normalised(number), layout, block: BLOCK };
             let tensor = launch.run(Mode::Stretch, &normal, &[(rgb.clone(), (256, 1))], (256, 1));
             assert_holds(number, &tensor, &normal, &format!("{number:?} turn {turn}"));
         }

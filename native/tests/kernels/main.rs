@@ -14,6 +14,7 @@ mod flow;
 mod frame;
 mod halves;
 mod host;
+mod nvjpeg;
 mod random;
 mod stage;
 mod timed;
@@ -38,7 +39,8 @@ enum Of {
 const TIME: &str = "time";
 
 fn main() -> ExitCode {
-    let tests = [device::TESTS, host::TESTS, frame::TESTS, flow::TESTS, chunk::TESTS, timed::TESTS].concat();
+    let tests =
+        [device::TESTS, host::TESTS, frame::TESTS, flow::TESTS, chunk::TESTS, nvjpeg::TESTS, timed::TESTS].concat();
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let image = words.iter().find_map(|word| word.strip_prefix("gpu:"));
     let times = words.iter().any(|word| word == TIME);

@@ -21,6 +21,8 @@ pub enum Count {
     Faults,
     ContextsSet,
     Records,
+    /// Behind those of threads that ended relaxed and of contexts that were pushed.
+    Memories = 11,
 }
 
 /// Device 0 and its module, and the library of the CPU, which has the references.
@@ -29,7 +31,10 @@ pub struct Stage {
     /// What `device` was opened with.
     pub driver: PathBuf,
     pub library: Library,
-    on_gpu: bool,
+    /// The device is a GPU.
+    pub on_gpu: bool,
+    /// Of the module.
+    pub image: Vec<u8>,
     pub device: Arc<Device>,
     pub module: Arc<Module>,
 }
@@ -57,7 +62,7 @@ impl Stage {
         };
         let device = Device::open(&driver, 0).expect("device 0");
         let module = Module::load(&device, &image).expect("its module");
-        Ok(Stage { path, driver, library, on_gpu: gpu.is_some(), device, module })
+        Ok(Stage { path, driver, library, on_gpu: gpu.is_some(), image, device, module })
     }
 
     /// Runs `test` with threads in their order, then with the last thread of the last block first. A GPU has an order of its own.

@@ -10,7 +10,7 @@ use super::{Of, Test};
 use tendon::cuda::chunk::{Batch, Kernel as Decode, Plans, Verdict, Version as DecodeVersion};
 use tendon::cuda::device::Memory;
 use tendon::cuda::flow::{Kernel as Update, Step, Version as UpdateVersion, bytes as update_bytes};
-use tendon::cuda::frame::{BLOCK, Frame, Kernel as Resize, Layout, Target, Version as ResizeVersion, Way};
+use tendon::cuda::frame::{BLOCK, Frame, Kernel as Resize, Layout, Target, Value, Version as ResizeVersion, Way};
 use tendon::cuda::stream::Laps;
 use tendon::cuda::{CudaError, Number};
 use tendon::resize::{Mode, Place};
@@ -119,9 +119,9 @@ impl Frames {
     fn timed(&self, stage: &Stage) -> Vec<Timed<'_>> {
         let edge = Frames::EDGE as u32;
         let read: u64 = self.ways.iter().map(Way::bytes).sum();
-        let all = ResizeVersion::ALL.iter().flat_map(|&version| Number::ALL.map(|number| (version, number)));
-        all.map(|(version, number)| {
-            let kernel = Resize::find(&stage.module, version, number).expect("the kernel");
+        let all = ResizeVersion::ALL.iter().flat_map(|&version| Value::ALL.map(|value| (version, value)));
+        all.map(|(version, value)| {
+            let kernel = Resize::find(&stage.module, version, value).expect("the kernel");
             let ways: Vec<&Way> = self.ways.iter().collect();
             let target = Target {
                 tensor: self.tensor.address(),
@@ -130,9 +130,9 @@ impl Frames {
                 height: edge,
                 layout: Layout::Chw,
             };
-            let written = (Frames::COUNT * Frames::EDGE * Frames::EDGE * 3 * number.bytes()) as u64;
+            let written = (Frames::COUNT * Frames::EDGE * Frames::EDGE * 3 * value.bytes()) as u64;
             Timed {
-                name: format!("frame {version:?} {}, 3 of 640x360 to 224x224", number.name()),
+                name: format!("frame {version:?} {}, 3 of 640x360 to 224x224", value.name()),
                 bytes: read + written,
                 // SAFETY: the memory is as large as ways and target say, for values of four bytes, and lives as long as this.
                 launch: Box::new(move || unsafe { kernel.launch(self.frames.address(), &ways, &target, BLOCK) }),

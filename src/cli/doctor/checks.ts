@@ -3,6 +3,7 @@ import { armWarning, hostMemoryNote } from "../../bundle/describe.ts";
 import type { Manifest } from "../../bundle/manifest.ts";
 import { deviceText } from "../../config/devices.ts";
 import type { Model } from "../../engine/engine.ts";
+import { frameDecoderWords } from "../../engine/frame-decoder.ts";
 import type { Machine } from "../../measure/machine.ts";
 import type { FatBinary } from "./fat-binary.ts";
 
@@ -109,7 +110,10 @@ export function lockCheck(lockedBytes: number, tensorBytes: number, lockableByte
 /** One bundle that was verified, loaded and run once. `told`: what a line of its own says of the devices already. */
 export function bundleCheck(
   manifest: Pick<Manifest, "id" | "reference">,
-  model: Pick<Model, "device" | "devices" | "refused" | "slots" | "sessionMemory" | "flowReason" | "card">,
+  model: Pick<
+    Model,
+    "device" | "devices" | "refused" | "slots" | "sessionMemory" | "flowReason" | "card" | "frameDecoder"
+  >,
   told: readonly { readonly device: string; readonly refused: string | null }[] = [],
 ): Check {
   const { device } = model;
@@ -125,6 +129,7 @@ export function bundleCheck(
   if (unregistered !== undefined) notes.push(`what it copies goes through a buffer of the driver: ${unregistered}`);
   if (untimed !== undefined) notes.push(`user_stream is set, but the device times no run: ${untimed}`);
   if (unlaunched !== undefined) notes.push(`own_kernels is set, but no kernel of tendon's runs: ${unlaunched}`);
+  if (model.frameDecoder) notes.push(frameDecoderWords(model.frameDecoder));
   const { hostMemoryBecause } = model.sessionMemory;
   if (hostMemoryBecause !== undefined) notes.push(hostMemoryNote(hostMemoryBecause));
   const warning = armWarning(manifest, device);

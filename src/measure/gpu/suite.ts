@@ -82,6 +82,8 @@ export interface GpuMeasurement extends Measurement {
   readonly copies: Model["copies"];
   /** What it has of an NVIDIA driver. */
   readonly driver: Model["card"];
+  /** What decodes its frames, where nvJPEG was asked for. */
+  readonly frameDecoder: Model["frameDecoder"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly gpu: ReturnType<typeof gpuOptions>;
   readonly card: CardState | undefined;
@@ -160,7 +162,7 @@ async function withoutService(
     const work = await worksOf(bundle, textTokens(model, present(episode[0], "an observation of the bundle")));
     const batches = await batchesOf({ plan, engine, model, episode, id: found?.id, work, roofCard });
     const parity = parityOf(given, bundle, model);
-    const { refused, deviceBytes, copies, flow, card: driver, deviceWeights } = model;
+    const { refused, deviceBytes, copies, flow, card: driver, deviceWeights, frameDecoder } = model;
     await model.unload();
     if (batches instanceof Problem) return batches;
     const sessions = await sessionFigures(plan, engine, { ...options, device: model.device }, episode);
@@ -178,6 +180,7 @@ async function withoutService(
         deviceBytes,
         copies,
         driver,
+        frameDecoder,
         deviceWeights,
       },
       ...{ cardUnknown: found?.why },
