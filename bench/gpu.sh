@@ -278,7 +278,7 @@ for one in "${chosen[@]}"; do
   build-*) build "${one#build-}" ;;
   bench-bf16 | bench-f16) bench "${one#bench-}" ;;
   bench-own) beside own own_kernels=true ;;
-  bench-jpeg) beside jpeg jpeg=auto ;;
+  bench-jpeg) beside jpeg jpeg=nvjpeg ;;
   bench-fp8) bench_fp8 ;;
   gr00t) another gr00t gr00t-n1.7 ;;
   molmoact2) another molmoact2 molmoact2 ;;

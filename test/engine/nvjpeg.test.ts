@@ -100,7 +100,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     const rows = await rowsWithout(bundle);
     const opened = await load({ bundle });
     expect(opened.model.frameDecoder).toEqual({
-      ...{ nvjpeg: true, reason: undefined, version: "13.0.4", decoders: 2 },
+      ...{ nvjpeg: true, reason: undefined, version: "13.4.1", decoders: 2 },
       times: { hostUs: expect.any(Number), deviceUs: expect.any(Number) },
       apart: { largest: 0, mean: 0 },
     });
@@ -136,7 +136,16 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect(slower.engine.stats().framesByDevice).toBe(0);
     await close();
 
-    // Whoever names it has it, whatever the time.
+    // Damaged files of a robot could crash or hang an older one.
+    nvjpeg.set({ old: 1 });
+    const old = await load({ jpeg: "auto", host_decode_us: SLOW_US });
+    expect(old.model.frameDecoder).toMatchObject({
+      nvjpeg: false,
+      reason: expect.stringMatching(/^auto takes nvJPEG 13\.4\.1 or newer.* found 13\.4\.0$/),
+    });
+    await close();
+
+    // Whoever names it has it, whatever the time and its age.
     const named = await load();
     expect(named.model.frameDecoder).toMatchObject({ nvjpeg: true, reason: undefined });
   });

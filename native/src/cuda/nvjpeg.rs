@@ -115,6 +115,8 @@ struct Image {
 
 /// `NVJPEG_MAX_COMPONENT`.
 const CHANNELS: usize = 4;
+/// The first release in whose notes damaged files that crashed or hung older ones are mended.
+const HARDENED: [c_int; 3] = [13, 4, 1];
 /// `NVJPEG_BACKEND_DEFAULT`: the library chooses by the picture.
 const BACKEND_DEFAULT: c_int = 0;
 /// `NVJPEG_FLAGS_BITSTREAM_STRICT`: what breaks the format is refused. Whether it is a frame is libjpeg-turbo's to say then.
@@ -201,6 +203,11 @@ impl NvJpeg {
             Ok(Status::of(code).map_err(|status| NvjpegError::Call("nvjpegCreateEx", status)))
         })??;
         Ok(Arc::new(NvJpeg { calls, context: context.clone(), handle, version }))
+    }
+
+    /// Whether damaged files do not crash or hang it, by its maker's release notes.
+    pub fn is_hardened(&self) -> bool {
+        self.version >= HARDENED
     }
 
     /// For example `13.0.4`.

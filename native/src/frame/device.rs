@@ -77,6 +77,7 @@ pub struct OnDevice {
     free: Mutex<Vec<Decoder>>,
     count: usize,
     version: String,
+    hardened: bool,
     /// The driver registers the memory of slots.
     registers: AtomicBool,
     /// The device is of no use any more. Whichever run meets that next tells the other models.
@@ -141,13 +142,18 @@ impl OnDevice {
         });
         let free = Mutex::new(decoders.collect::<Result<_, _>>()?);
         let (registers, lost) = (AtomicBool::new(true), AtomicBool::new(false));
-        let version = nvjpeg.version();
-        Ok(OnDevice { context: context.clone(), kinds, made, specs, free, count, version, registers, lost })
+        let (version, hardened) = (nvjpeg.version(), nvjpeg.is_hardened());
+        Ok(OnDevice { context: context.clone(), kinds, made, specs, free, count, version, hardened, registers, lost })
     }
 
     /// Decoders that there are.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// As `NvJpeg::is_hardened`.
+    pub fn is_hardened(&self) -> bool {
+        self.hardened
     }
 
     /// Of nvJPEG.

@@ -102,6 +102,10 @@ impl Model {
         let slowed = Duration::from_micros(slowed.unwrap_or(0));
         let times = race(&on_device, &host.jpeg, &specs(), &first, host.decode_threads, slowed).map_err(refused)?;
         told.times = Some(times);
+        if wanted.gpu.jpeg == Jpeg::Auto && !on_device.is_hardened() {
+            let found = on_device.version();
+            return Err(format!("auto takes nvJPEG 13.4.1 or newer, which damaged files do not crash; found {found}"));
+        }
         if wanted.gpu.jpeg == Jpeg::Auto && times.device_us >= times.host_us {
             return Err("libjpeg-turbo is as fast here, or faster".into());
         }

@@ -43,7 +43,7 @@ describe("bench/gpu.sh", () => {
       /(kernels-\w+|--test kernels --) gpu:\/.*kernels\.fatbin time every_version_has_a_time\n/,
       "bundle verify dist/models/rho-yam --device cuda:0 --gpu own_kernels=true\n",
       /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 .*--gpu cuda_graph=true,user_stream=true,own_kernels=true/,
-      /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 .*--gpu cuda_graph=true,user_stream=true,jpeg=auto/,
+      /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 .*--gpu cuda_graph=true,user_stream=true,jpeg=nvjpeg/,
       /bundle build models\/rho-yam\/ --compute f16 --weights fp8 --out \S+/,
       /bench gpu --device tensorrt:0 --models \S+pi0\.5-fp8/,
       /compute-sanitizer --tool racecheck .*gpu:/,
