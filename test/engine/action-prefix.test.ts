@@ -2,27 +2,18 @@
  * A chunk that continues rows which are still being executed (trained real-time chunking, arXiv 2512.05964). That its rows are those which
  * NumPy computed stands in inputs.test.ts; here is what the rows that are continued may be, and what becomes of them.
  */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import type { Engine } from "../../src/engine/engine.ts";
-import { openEngine } from "../../src/engine/native.ts";
 import type { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";
-import { Opened, ok, rowsOf } from "./opened.ts";
-import { rehearse } from "./wrong-provider.ts";
+import { Opened, rowsOf } from "./opened.ts";
+import { engineOfFile, rehearse } from "./wrong-provider.ts";
 
 const GPU = "cuda:0";
-let engine: Engine;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-});
-afterAll(async () => {
-  await rehearse();
-  await engine.close();
-});
+const engine = await engineOfFile();
 
 /** The model, and the observation whose chunk continues as many rows as it may. */
 async function opened(name: string, device = "cpu") {

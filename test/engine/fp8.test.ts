@@ -1,27 +1,19 @@
 /** Bundles of fp8 weights on the engine: f16 is proved on a CPU, bf16 as float32 that is rounded; what the gate sees and refuses. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { HALVES, type Half } from "../../src/bundle/build.ts";
 import { DATA_TYPE, type ModelProto, type TensorProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle, Engine } from "../../src/engine/engine.ts";
-import { openEngine } from "../../src/engine/native.ts";
+import type { Bundle } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
-import { Opened, ok, rowsOf } from "./opened.ts";
-import { changed, rehearse } from "./wrong-provider.ts";
+import { Opened, rowsOf } from "./opened.ts";
+import { changed, engineOfFile, rehearse } from "./wrong-provider.ts";
 
 const NAMES = await readdir(join(MODEL_DIR, ".."));
-let engine: Engine;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-});
-afterAll(async () => {
-  await rehearse();
-  await engine.close();
-});
+const engine = await engineOfFile();
 
 const fp8 = (model: string, compute: Half) => bundleOf(model, "fp8", { compute });
 

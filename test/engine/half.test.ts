@@ -1,26 +1,18 @@
 /** Bundles built for GPUs on the engine: f16 is proved on the CPU, which has no bf16; frames as pixels; caches of two bytes. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import { HALVES, type Options } from "../../src/bundle/build.ts";
-import type { Bundle, Engine } from "../../src/engine/engine.ts";
-import { openEngine } from "../../src/engine/native.ts";
+import type { Bundle } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
-import { Opened, ok, rowsOf } from "./opened.ts";
-import { rehearse } from "./wrong-provider.ts";
+import { Opened, rowsOf } from "./opened.ts";
+import { engineOfFile, rehearse } from "./wrong-provider.ts";
 
 const NAMES = await readdir(join(MODEL_DIR, ".."));
-let engine: Engine;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-});
-afterAll(async () => {
-  await rehearse();
-  await engine.close();
-});
+const engine = await engineOfFile();
 
 const f16 = (model: string, half: Options["half"] = {}) => bundleOf(model, "f32", { compute: "f16", half });
 

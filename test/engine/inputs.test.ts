@@ -2,26 +2,18 @@
  * Inputs as published policies want them, each in a small model whose rows NumPy has computed: integer times, constants, masks of views and
  * of the prefix, positions, lengths, a state behind the rows. A manifest says it, no line of code does.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { contradiction } from "../../src/bundle/consistency.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
-import type { Bundle, Engine } from "../../src/engine/engine.ts";
-import { openEngine } from "../../src/engine/native.ts";
+import type { Bundle } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
 import { episodeOf, largestDifference } from "../bundle/built.ts";
 import { variant, variantNames } from "../bundle/variants.ts";
-import { Opened, ok, rowsOf } from "./opened.ts";
-import { rehearse } from "./wrong-provider.ts";
+import { Opened, rowsOf } from "./opened.ts";
+import { engineOfFile, rehearse } from "./wrong-provider.ts";
 
 const GPU = "cuda:0";
-let engine: Engine;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-});
-afterAll(async () => {
-  await rehearse();
-  await engine.close();
-});
+const engine = await engineOfFile();
 
 for (const name of await variantNames()) {
   test(`${name}: the rows are those that NumPy computed, also in a batch and on a device with memory of its own`, async () => {

@@ -2,28 +2,29 @@
  * Right numbers on every device: "a deliberately wrong provider in a test (inputs not rebound, one weight flipped, f16 where f32 is due)
  * is refused"; `auto` takes the next device, a named one fails the load with the measured difference.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { decodeModel, type ModelProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle, Engine, Model } from "../../src/engine/engine.ts";
+import type { Bundle, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
-import { changed, flipWeight, halfPrecision, type Rehearsal, rehearse, weightsOf } from "./wrong-provider.ts";
+import {
+  changed,
+  engineOfFile,
+  flipWeight,
+  halfPrecision,
+  type Rehearsal,
+  rehearse,
+  weightsOf,
+} from "./wrong-provider.ts";
 
 const GPU = "cuda:0";
-let engine: Engine;
-beforeAll(async () => {
-  engine = ok(await openEngine({ decodeThreads: 2 }));
-});
-afterAll(async () => {
-  await rehearse();
-  await engine.close();
-});
+const engine = await engineOfFile();
 
 async function load(bundle: Bundle, device: string, replicas = 1): Promise<Model | Failure> {
   return await engine.load({ bundle, device, replicas, threads: 1, slots: 2 });

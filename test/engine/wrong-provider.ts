@@ -1,10 +1,12 @@
 /** Providers that compute wrongly: the CPU plays a GPU (native/src/rehearsal.rs), with other graphs or with inputs bound once. */
 import { dlopen, FFIType } from "bun:ffi";
+import { afterAll } from "bun:test";
 import { readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { decodeModel, encodeModel, type ModelProto } from "../../src/bundle/onnx-schema.ts";
-import type { Bundle } from "../../src/engine/engine.ts";
+import type { Bundle, Engine } from "../../src/engine/engine.ts";
 import { locateLibraries } from "../../src/engine/library.ts";
+import { openEngine } from "../../src/engine/native.ts";
 import { present } from "../../src/std/assert.ts";
 import { emptyDir } from "../bundle/built.ts";
 import { ok } from "./opened.ts";
@@ -48,6 +50,16 @@ export async function changedFile(from: string, change: (model: ModelProto) => v
   const path = join(await emptyDir(), basename(from));
   await writeFile(path, encodeModel(model));
   return path;
+}
+
+/** An engine for the tests of a file, to be opened at its begin; closed behind them, and no rehearsal is left. */
+export async function engineOfFile(): Promise<Engine> {
+  const engine = ok(await openEngine({ decodeThreads: 2 }));
+  afterAll(async () => {
+    await rehearse();
+    await engine.close();
+  });
+  return engine;
 }
 
 const F32 = 1;
