@@ -226,11 +226,8 @@ measure() {
 bench() {
   local name=bench-$1 file="$out/$tag-$1-${device//:/-}.csv" keys="" frames_when bundle="$work/$tag-$1" bound=()
   [ "$1" != bf16 ] || bound=("${bound_bf16[@]}")
-  [ -z "$nvidia" ] || keys=cuda_graph=true
   built "$1" "$full" "$bundle" "$name" || return
-  # Without a captured graph, or a stream of ours for the device's times, the other figures are still worth their time.
-  [ -n "$keys" ] && ! captured "$bundle" "${bound[@]}" && keys=""
-  [ -n "$nvidia" ] && timed "$bundle" "$keys" "${bound[@]}" && keys=${keys:+$keys,}user_stream=true
+  choose_keys "$bundle" "${bound[@]}"
   measure "$name" "$bundle" "$tag-$1" "$keys" "${bound[@]}" || return
   judge "$name" "largest difference of rows" "$file" parity 1 difference_max "$(tolerance "$bundle")"
   # With it: decoding is in the time. Before: frames went ahead, as cameras send them.
@@ -242,6 +239,15 @@ bench() {
   judge "$name" "allocations a chunk" "$file" model 1 allocations_per_chunk 0
   # From device times, if there are any. What the device waits for inside a run counts as its own; with a captured graph that is one launch.
   judge "$name" "host work a chunk in ms" "$file" host 1 p50_ms $ASKED_HOST_MS
+}
+
+# choose_keys BUNDLE word…: keys of [gpu] to measure it with, in $keys. Without a captured graph, or a stream of ours for the device's
+# times, the other figures are still worth their time.
+choose_keys() {
+  keys=""
+  [ -n "$nvidia" ] || return 0
+  if captured "$@"; then keys=cuda_graph=true; fi
+  if timed "$1" "$keys" "${@:2}"; then keys=${keys:+$keys,}user_stream=true; fi
 }
 
 # captured BUNDLE word…: whether it runs there with its kernels captured as one graph, and its rows are right.

@@ -65,16 +65,27 @@ own() {
   done
 }
 
-# beside WHAT KEY: the bf16 bundle once more with a key of [gpu], its socket times beside those of bench-bf16.
+# beside WHAT KEY: the bf16 bundle without a key of [gpu] and with it, in one step: socket times side by side, and that it was in use.
 beside() {
-  local name=bench-$1 bundle="$work/$tag-bf16" keys="cuda_graph=true,user_stream=true,$2" from="$tag-bf16" when value
+  local name=bench-$1 bundle="$work/$tag-bf16" keys="" when with without file="$out/$tag-$1-${device//:/-}"
   needs_nvidia "$name" || return
   built bf16 "$full" "$bundle" "$name" || return
-  measure "$name" "$bundle" "$tag-$1" "$keys" "${bound_bf16[@]}" || return
+  choose_keys "$bundle" "${bound_bf16[@]}"
+  # Where step nvjpeg has put it.
+  for folder in "$work"/nvjpeg/nvidia/*/lib; do LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder; done
+  export LD_LIBRARY_PATH
+  measure "$name" "$bundle" "$tag-$1-without" "$keys" "${bound_bf16[@]}" || return
+  measure "$name" "$bundle" "$tag-$1" "${keys:+$keys,}$2" "${bound_bf16[@]}" || return
   [ -z "$dry" ] || return 0
+  case $1 in
+  own) grep -Eq '"launched": *true' "$file.json" || { say FAIL "$name" "no kernel of ours ran: bundle verify --gpu own_kernels=true says why" && return; } ;;
+  jpeg) grep -Eq '"nvjpeg": *true' "$file.json" || { say FAIL "$name" "nvJPEG was not used: $file.html says why" && return; } ;;
+  esac
   for when in "with it" before; do
-    value="$(figure "$out/$from-${device//:/-}.csv" "socket frames $when" 1 p50_ms 2>/dev/null)"
-    say PASS "$name" "socket p50 in ms, frames $when: $(figure "$out/$tag-$1-${device//:/-}.csv" "socket frames $when" 1 p50_ms), without $2 ${value:-not measured}"
+    with=$(figure "$file.csv" "socket frames $when" 1 p50_ms) without=$(figure "$out/$tag-$1-without-${device//:/-}.csv" "socket frames $when" 1 p50_ms)
+    if [ -n "$with" ] && [ -n "$without" ]; then say PASS "$name" "socket p50 in ms, frames $when: $with, without $2 $without"; else
+      say FAIL "$name" "socket p50, frames $when: the reports have no such figure"
+    fi
   done
 }
 

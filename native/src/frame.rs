@@ -197,6 +197,13 @@ impl FrameSlots {
         Ok(FrameSlots { slots, free, base, specs, device: OnceLock::new(), counted })
     }
 
+    /// No device decodes its frames from here on.
+    pub fn decode_here(&self) {
+        if let Some(device) = self.device.get() {
+            device.retire();
+        }
+    }
+
     /// Frames are decoded by a device from here on, where one of its decoders is free.
     pub fn decode_on(&self, device: OnDevice) {
         // Set once: a model is placed once.

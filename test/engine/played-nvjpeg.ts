@@ -4,8 +4,8 @@ import { locateLibraries } from "../../src/engine/library.ts";
 import { ok } from "./opened.ts";
 import { type PlayedDriver, played } from "./played-driver.ts";
 
-/** The places of `Setting`, all 0 at first: levels added to values, to one of how many; the width of pictures that are refused; how long a decode takes; the width of pictures that it finds another one in; it is the release before the first safe one. */
-const SETTINGS = ["levels", "refusedWidth", "decodeUs", "levelsEvery", "otherWidth", "old"] as const;
+/** The places of `Setting`, all 0 at first: levels added to values, to one of how many; the width of pictures that are refused; how long a decode takes; the width of pictures that it finds another one in; it takes damaged files. */
+const SETTINGS = ["levels", "refusedWidth", "decodeUs", "levelsEvery", "otherWidth", "lenient"] as const;
 /** Those of `Count`. A fault is what no caller may do. */
 const COUNTS = ["handles", "states", "decoded", "refused", "faults"] as const;
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// `nvjpegHandle_t`, `nvjpegJpegState_t`.
 type Handle = *mut c_void;
 
-/// Its names, the newest first. Before 13.0 it may crash on a file that is damaged, says NVIDIA.
+/// Its names, the newest first. Damaged files could crash or hang it before that of CUDA 13.4 Update 1, say NVIDIA's release notes.
 pub const NAMES: [&str; 2] = ["libnvjpeg.so.13", "libnvjpeg.so.12"];
 
 /// Why a call failed: `nvjpegStatus_t`.
@@ -115,8 +115,6 @@ struct Image {
 
 /// `NVJPEG_MAX_COMPONENT`.
 const CHANNELS: usize = 4;
-/// The first release in whose notes damaged files that crashed or hung older ones are mended.
-const HARDENED: [c_int; 3] = [13, 4, 1];
 /// `NVJPEG_BACKEND_DEFAULT`: the library chooses by the picture.
 const BACKEND_DEFAULT: c_int = 0;
 /// `NVJPEG_FLAGS_BITSTREAM_STRICT`: what breaks the format is refused. Whether it is a frame is libjpeg-turbo's to say then.
@@ -203,11 +201,6 @@ impl NvJpeg {
             Ok(Status::of(code).map_err(|status| NvjpegError::Call("nvjpegCreateEx", status)))
         })??;
         Ok(Arc::new(NvJpeg { calls, context: context.clone(), handle, version }))
-    }
-
-    /// Whether damaged files do not crash or hang it, by its maker's release notes.
-    pub fn is_hardened(&self) -> bool {
-        self.version >= HARDENED
     }
 
     /// For example `13.0.4`.

@@ -15,14 +15,17 @@ use crate::jpeg::Header;
 use crate::manifest::Picture;
 use crate::memory::Block;
 use crate::sync::lock;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Bytes of RGB that a decoder keeps at most: a picture of 1920 × 1080 fits. Larger ones are libjpeg-turbo's.
+/// Bytes of RGB that a decoder keeps at most, of 2.7 million pixels: a picture of 1920 × 1080 fits. Larger ones are libjpeg-turbo's.
 const RGB_BYTES_MAX: usize = 8 << 20;
 /// Sizes of pictures whose weights a decoder keeps: a robot sends one or two.
 const WAYS_MAX: usize = 8;
+/// Failures of the driver in a row after which it is asked no more.
+const FAILURES_MAX: u32 = 16;
 
 /// Why a frame was not decoded here.
 #[derive(Debug)]
@@ -77,11 +80,12 @@ pub struct OnDevice {
     free: Mutex<Vec<Decoder>>,
     count: usize,
     version: String,
-    hardened: bool,
     /// The driver registers the memory of slots.
     registers: AtomicBool,
     /// The device is of no use any more. Whichever run meets that next tells the other models.
     lost: AtomicBool,
+    /// Failures of the driver since a frame was decoded.
+    failures: AtomicU32,
 }
 
 /// What one frame at a time needs.
@@ -142,8 +146,9 @@ impl OnDevice {
         });
         let free = Mutex::new(decoders.collect::<Result<_, _>>()?);
         let (registers, lost) = (AtomicBool::new(true), AtomicBool::new(false));
-        let (version, hardened) = (nvjpeg.version(), nvjpeg.is_hardened());
-        Ok(OnDevice { context: context.clone(), kinds, made, specs, free, count, version, hardened, registers, lost })
+        let failures = AtomicU32::new(0);
+        let version = nvjpeg.version();
+        Ok(OnDevice { context: context.clone(), kinds, made, specs, free, count, version, registers, lost, failures })
     }
 
     /// Decoders that there are.
@@ -151,9 +156,9 @@ impl OnDevice {
         self.count
     }
 
-    /// As `NvJpeg::is_hardened`.
-    pub fn is_hardened(&self) -> bool {
-        self.hardened
+    /// Decodes nothing from here on: its device was drained.
+    pub fn retire(&self) {
+        self.lost.store(true, Ordering::Release);
     }
 
     /// Of nvJPEG.
@@ -194,17 +199,28 @@ impl OnDevice {
         }
         let mut decoder = lock(&self.free).pop()?;
         let done = self.context.within(|_| {
-            let done = work(&mut decoder);
-            if done.is_err() {
+            let done = catch_unwind(AssertUnwindSafe(|| work(&mut decoder)));
+            if !matches!(done, Ok(Ok(_))) {
                 // Nothing of this frame is under way when its memory is another one's.
                 decoder.device.wait()?;
             }
             Ok(done)
         });
         lock(&self.free).push(decoder);
-        let done = done.unwrap_or_else(|error| Err(error.into()));
-        if let Err(Refusal::Failed(NvjpegError::Driver(CudaError::DeviceLost(_)))) = &done {
-            self.lost.store(true, Ordering::Release);
+        let done = match done {
+            Ok(Ok(done)) => done,
+            Ok(Err(panic)) => resume_unwind(panic),
+            Err(error) => Err(error.into()),
+        };
+        match &done {
+            Err(Refusal::Failed(NvjpegError::Driver(CudaError::DeviceLost(_)))) => self.retire(),
+            Err(Refusal::Failed(NvjpegError::Driver(_))) => {
+                if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= FAILURES_MAX {
+                    self.retire();
+                }
+            }
+            Ok(_) => self.failures.store(0, Ordering::Relaxed),
+            Err(_) => {}
         }
         Some(done)
     }

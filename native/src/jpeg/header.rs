@@ -41,7 +41,7 @@ pub fn inspect(jpeg: &[u8]) -> Result<Header, String> {
     let mut header: Option<Header> = None;
     let mut scans = 0;
     let (mut progressive, mut baseline, mut adobe) = (false, false, false);
-    let (mut quantised, mut coded) = (false, false);
+    let (mut quantised, mut coded, mut all_in_one) = (false, false, false);
     let mut at = 2;
     loop {
         let marker = next_marker(jpeg, &mut at).ok_or_else(truncated)?;
@@ -68,6 +68,9 @@ pub fn inspect(jpeg: &[u8]) -> Result<Header, String> {
                 if header.is_none() {
                     return Err("a scan comes before the frame header".into());
                 }
+                // Three components, all of each, and tables that came before.
+                let whole = segment.first() == Some(&3) && segment.ends_with(&[0, 63, 0]);
+                all_in_one = whole && quantised && coded;
                 scans += 1;
                 if scans > SCANS_MAX {
                     return Err(format!("it has more than {SCANS_MAX} scans"));
@@ -93,7 +96,7 @@ pub fn inspect(jpeg: &[u8]) -> Result<Header, String> {
             "it is {kind} with {scans} scans, too many for {width}x{height} pixels; send a baseline file"
         ));
     }
-    let usual = usual && baseline && scans == 1 && quantised && coded && !adobe;
+    let usual = usual && baseline && scans == 1 && all_in_one && !adobe;
     Ok(Header { width, height, usual })
 }
 

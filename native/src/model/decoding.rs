@@ -9,6 +9,7 @@ use crate::cuda::context::Context;
 use crate::cuda::nvjpeg;
 use crate::frame::{Apart, FrameSpec, OnDevice, Times, Worker, apart, race};
 use crate::jpeg::{self, Decoder};
+use crate::memory::Block;
 use crate::parity::Vectors;
 use crate::provider::Jpeg;
 use crate::rehearsal;
@@ -97,15 +98,14 @@ impl Model {
         let mut worker = Worker::new(Decoder::new(&host.jpeg)?)?;
         let refused = |reason: String| format!("nvJPEG does not decode the frames of the parity vectors: {reason}");
         told.apart = Some(apart(&on_device, &mut worker, vectors.files().map(|(_, jpeg)| jpeg)).map_err(refused)?);
+        for (camera, jpeg) in vectors.files() {
+            refuses_damage(&on_device, &mut worker, (camera, &specs()[camera]), jpeg)?;
+        }
         let first: Vec<(usize, &[u8])> = vectors.files_of(0).collect();
         let slowed = rehearsal::of(&device.name()).and_then(|rehearsal| rehearsal.host_decode_us);
         let slowed = Duration::from_micros(slowed.unwrap_or(0));
         let times = race(&on_device, &host.jpeg, &specs(), &first, host.decode_threads, slowed).map_err(refused)?;
         told.times = Some(times);
-        if wanted.gpu.jpeg == Jpeg::Auto && !on_device.is_hardened() {
-            let found = on_device.version();
-            return Err(format!("auto takes nvJPEG 13.4.1 or newer, which damaged files do not crash; found {found}"));
-        }
         if wanted.gpu.jpeg == Jpeg::Auto && times.device_us >= times.host_us {
             return Err("libjpeg-turbo is as fast here, or faster".into());
         }
@@ -120,6 +120,32 @@ impl Model {
         let vectors = Arc::new(vectors.decoded_by(&specs, decode).map_err(refused)?);
         Ok(Candidate { device: on_device, vectors })
     }
+}
+
+/// Whether nvJPEG refuses damaged copies of a file that libjpeg-turbo refuses: what it made up instead would move an arm.
+fn refuses_damage(
+    on_device: &OnDevice,
+    worker: &mut Worker,
+    (camera, spec): (usize, &FrameSpec),
+    jpeg: &[u8],
+) -> Result<(), String> {
+    const END: [u8; 2] = [0xFF, 0xD9];
+    let mut tensor = Block::locked(spec.bytes())?;
+    for part in [2, 3, 5] {
+        // Its end is missing, or some bytes of its middle are others.
+        let cut = [&jpeg[..jpeg.len() - jpeg.len() / part], &END[..]].concat();
+        let mut changed = jpeg.to_vec();
+        changed[jpeg.len() / part..].iter_mut().take(16).for_each(|byte| *byte = !*byte & 0x7F);
+        for damaged in [cut, changed] {
+            let (Ok(header), Err(_)) = (jpeg::inspect(&damaged), worker.frame(spec, &damaged, &mut tensor)) else {
+                continue;
+            };
+            if let Some(Ok(())) = on_device.decode(camera, &damaged, header, &mut tensor) {
+                return Err("it takes a damaged frame that libjpeg-turbo refuses".into());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where nvJPEG is looked for: beside ONNX Runtime, then by the loader's path.

@@ -58,10 +58,15 @@ export function gpuReport(from: Origin, measurements: readonly GpuMeasurement[])
 
 function jsonOf(one: GpuMeasurement): object {
   const { model, device, robots, reference, weights, gpu, refused, card, roofCard, unknown } = one;
-  const { cardUnknown, parity, sessions, socket, torch, frameDecoder } = one;
+  const { cardUnknown, parity, sessions, socket, torch, frameDecoder, driver } = one;
   return {
     ...{ model, device, robots, reference, weights, gpu, refused, card, roof_card: roofCard, unknown },
-    ...{ card_unknown: cardUnknown ?? null, parity: parity ?? null, frame_decoder: frameDecoder ?? null },
+    ...{
+      card_unknown: cardUnknown ?? null,
+      parity: parity ?? null,
+      frame_decoder: frameDecoder ?? null,
+      driver: driver ?? null,
+    },
     figures: figures
       .figuresOf(one)
       .map((figure) => ({ ...figure, value: Number.isFinite(figure.value) ? figure.value : null })),
