@@ -90,6 +90,7 @@ int cuModuleLoadData(void **module, const void *image) {
 int cuModuleUnload(void *) { return cpu::SUCCESS; }
 
 int cuModuleGetFunction(void **function, void *, const char *name) {
+    CPU_HOST_CALL
     for (cpu::Entry &entry : cpu::entries()) {
         if (strcmp(entry.name, name) != 0) continue;
         *function = &entry;

@@ -82,6 +82,7 @@ const NO_MEMORY: &[&str] = &[
     "bad_alloc",
     "bytes of memory: cannot allocate",
     "bytes of the device's memory",
+    "the device has no room for",
 ];
 
 /// Words of ONNX Runtime about a graph that no device can run.
@@ -142,6 +143,7 @@ mod tests {
             (Status::OutOfMemory, "Failed to allocate memory for requested buffer of size 4096"),
             (Status::OutOfMemory, "CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED ; GPU=0"),
             (Status::OutOfMemory, "std::bad_alloc"),
+            (Status::OutOfMemory, "the device has no room for 4096 bytes more"),
             (Status::OutOfMemory, "no 4096 bytes of the device's memory: it refuses"),
             (Status::OutOfMemory, "no 4096 bytes of memory: Cannot allocate memory (os error 12)"),
             (Status::BadBundle, "Load model from /b/denoise.onnx failed:Protobuf parsing failed."),

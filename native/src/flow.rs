@@ -157,7 +157,8 @@ impl Network {
         let owned: Vec<(Owner, Tensor)> = owners.into_iter().zip(tensors).collect();
         let guide = manifest.guide(Guided::Video);
         let video = roles::video(manifest, &owned)?.map(|(latent, velocity)| Video { latent, velocity, guide });
-        let resides = latents_reside(&graphs.denoise, &sessions.denoise, reach.home());
+        let resides =
+            latents_reside(whole.map_or(&graphs.denoise, |whole| &whole.spec), &sessions.denoise, reach.home());
         let (video_at, whole_there) = (video.as_ref(), whole.is_some());
         let parts =
             Parts { manifest, encoder, owned: &owned, at: &at, video: video_at, batch: most.batch, whole: whole_there };
@@ -328,6 +329,15 @@ impl Network {
                 extend.run(variant, Changed::All, mirrors, tensors).map_err(|error| format!("extend: {error}"))
             }
             _ => prefill.run(variant, Changed::All, mirrors, tensors).map_err(|error| format!("prefill: {error}")),
+        }
+    }
+}
+
+impl Drop for Network {
+    /// Before its memory is gone: a run that was stopped or has failed may have left work in the stream.
+    fn drop(&mut self) {
+        if let Some(own) = &mut self.own {
+            own.finish();
         }
     }
 }

@@ -160,9 +160,12 @@ impl Module {
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Function, CudaError> {
         let text = CString::new(name).map_err(|_| CudaError::NoKernel(name.into()))?;
         let mut handle = std::ptr::null_mut();
-        // SAFETY: an out pointer, and a C string that lives through the call.
-        let code = unsafe { (self.device.calls().module_function)(&mut handle, self.handle, text.as_ptr()) };
-        self.device.calls().check("cuModuleGetFunction", code).map_err(|error| match error {
+        let found = self.device.stream.context().within(|calls| {
+            // SAFETY: an out pointer, and a C string that lives through the call.
+            let code = unsafe { (calls.module_function)(&mut handle, self.handle, text.as_ptr()) };
+            calls.check("cuModuleGetFunction", code)
+        });
+        found.map_err(|error| match error {
             CudaError::Call(_) => CudaError::NoKernel(name.into()),
             error => error,
         })?;

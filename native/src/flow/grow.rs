@@ -15,7 +15,8 @@ impl Network {
         while rows.places() < places && refusal.is_none() {
             refusal = self.place_more(&rows).err();
         }
-        // What is bound to it is never run.
+        // What is bound to it is not run again, and nothing of a run that failed is under way there.
+        refusal = refusal.or(self.settle().err());
         rows.give_up();
         (rows.places(), refusal)
     }

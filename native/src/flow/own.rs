@@ -245,8 +245,8 @@ impl Own {
             let branch = (velocity.bytes() / 4 / self.branches) as u64;
             let (guide, row) = (*guide, all / self.batch as u64);
             let step = flow::Step { latent, velocity: velocity_at, count, branch, dt, guide, held, row };
-            // SAFETY: both tensors hold the values of the largest run, and live as long as the stream has work on them: until this is
-            // dropped, which the replica's thread does behind its last wait.
+            // SAFETY: both tensors hold the values of the largest run, and live as long as the stream has work on them: the network
+            // waits for that before it drops anything.
             unsafe { update.launch(&step, THREADS) }?;
         }
         Ok(())
@@ -282,6 +282,15 @@ impl Own {
         self.device.wait()?;
         self.busy = false;
         Ok(())
+    }
+
+    /// The same on a thread that may have any context: at the end of what the stream works on.
+    pub(super) fn finish(&mut self) {
+        if self.busy {
+            // A device that is lost has no work any more.
+            let _ = self.device.stream().context().within(|_| self.device.wait());
+            self.busy = false;
+        }
     }
 
     /// Copies the action's latent to the tensor that had its noise.

@@ -16,8 +16,7 @@ impl Network {
     pub fn warm(&mut self, variant: usize) -> Result<(), String> {
         let whole = self.whole;
         self.denoise(variant, |step| whole || step == 0)?;
-        let Network { own, tensors, .. } = self;
-        own.as_mut().map_or(Ok(()), |own| own.fetch(tensors)).map_err(|error| told(&error))
+        self.fetch()
     }
 
     /// Waits until nothing is under way that reads or writes what the host is to write: behind a run that was stopped or has failed.
@@ -59,7 +58,8 @@ impl Network {
         Ok(true)
     }
 
-    /// The same with latents that stay on the device, and their chunks decoded there.
+    /// The same with latents that stay on the device, and their chunks decoded there. Steps are put into the stream ahead of the device, so
+    /// that what ends the loop early ends what is not yet put there.
     fn denoise_there(&mut self, variant: usize, mut go_on: impl FnMut(u32) -> bool) -> Result<bool, String> {
         let rows = self.variants[variant].batch;
         let Network { own: Some(own), inputs, tensors, flow, denoise, mirrors, .. } = self else { return Ok(false) };
@@ -86,6 +86,12 @@ impl Network {
             own.fetch(tensors).map_err(|error| told(&error))?;
         }
         Ok(true)
+    }
+
+    /// Copies latents that the device has decoded to the host too, for a comparison.
+    pub fn fetch(&mut self) -> Result<(), String> {
+        let Network { own, tensors, .. } = self;
+        own.as_mut().map_or(Ok(()), |own| own.fetch(tensors)).map_err(|error| told(&error))
     }
 
     /// The held rows of the first `rows` rows, as they were before the step.

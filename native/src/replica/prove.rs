@@ -136,7 +136,11 @@ impl Replica {
         let mut values = vec![0.0; rows * columns];
         let Vector { state, prefix, .. } = &vectors.episode[index];
         let refused = |text: String| format!("its rows of parity vector {} are refused: {text}", index + 1);
-        match network.decoded(row) {
+        // Rows that are continued come back as they were given: only their latents tell whether the flow has held them.
+        if !prefix.is_empty() {
+            network.fetch()?;
+        }
+        match network.decoded(row).filter(|_| prefix.is_empty()) {
             // Whatever the bundle says of them, they are there.
             Some((rows, verdict)) if verdict.as_ref().map_or_else(Refusal::has_rows, |_| true) => {
                 values.copy_from_slice(rows);
