@@ -66,7 +66,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
       x = graph.op("Concat", place === "behind" ? [x, token] : [token, x], { axis: 1 });
     }
     if (flow.embodiment && embodiment) {
-      const table = graph.weight("embodiments", [embodiment.count, width], { fanIn: 1, gain: EMBODIMENT_GAIN });
+      const table = graph.weight("embodiments", [embodiment.count, width], { fanIn: 1, gain: EMBODIMENT_GAIN }, "f32");
       x = graph.op("Add", [x, graph.op("Gather", [table, flow.embodiment], { axis: 0 })]);
     }
     x = graph.inner(x);

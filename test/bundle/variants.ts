@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Bundle } from "../../src/engine/engine.ts";
 import { bundleOf } from "./built.ts";
 
-const VARIANTS = join(import.meta.dir, "../vectors/flow-vla");
+export const VARIANTS = join(import.meta.dir, "../vectors/flow-vla");
 
 export async function variantNames(): Promise<string[]> {
   return (await readdir(VARIANTS)).sort();

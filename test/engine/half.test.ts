@@ -8,6 +8,7 @@ import type { Bundle } from "../../src/engine/engine.ts";
 import { Failure } from "../../src/error/core.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
+import { VARIANTS, variantNames } from "../bundle/variants.ts";
 import { Opened, rowsOf } from "./opened.ts";
 import { engineOfFile, rehearse } from "./wrong-provider.ts";
 
@@ -57,6 +58,23 @@ for (const name of NAMES) {
     },
   );
 }
+
+test.each(await variantNames())("inputs as in %s: the rows of f16 are near those of float32", async (name) => {
+  const model = join(await emptyDir(), "model");
+  await cp(join(VARIANTS, name), model, { recursive: true });
+  const path = join(model, "model.json");
+  const facts = JSON.parse(await readFile(path, "utf8")) as ModelFile;
+  // Its rows are compared with those of float32.
+  facts.half = { f16: { tolerance: 100 } };
+  await writeFile(path, JSON.stringify(facts));
+  await cp(join(model, "parity/chunk.json"), join(model, "parity/compute-f16.json"));
+  const whole = await bundleOf(model);
+  const [one, other] = [await rows(whole), await rows(await f16(model), whole.manifest)];
+  const differences = one.map((chunk, index) => largestDifference(chunk, other[index] ?? []));
+  process.stderr.write(`  ${name}: largest difference ${Math.max(...differences).toExponential(2)}\n`);
+  expect(Math.max(...differences)).toBeLessThan(1e-1);
+  expect(Math.max(...differences)).toBeGreaterThan(0);
+});
 
 /** A model whose images lie as `layout` says, and whose pictures are fitted as `resize` says. */
 async function modelWith(layout: "chw" | "hwc", resize: "pad" | "crop"): Promise<string> {
