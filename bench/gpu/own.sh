@@ -1,4 +1,5 @@
-# Steps of bench/gpu.sh about what is of our own there: kernels, frames on the device, FP8. To be read by it.
+# Steps of bench/gpu.sh about what is to be tried there against the plain way: own kernels, frames on the device, fused attention, FP8. To be
+# read by it.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 turbo=node_modules/@julusian/jpeg-turbo/prebuilds/jpeg-turbo-linux-x64/libturbojpeg.so.0
@@ -67,12 +68,12 @@ own() {
 
 # beside WHAT KEY: the bf16 bundle without a key of [gpu] and with it, in one step: socket times side by side, and that it was in use.
 beside() {
-  local name=bench-$1 bundle="$work/$tag-bf16" keys="" when with without file="$out/$tag-$1-${device//:/-}"
+  local name=bench-$1 bundle="$work/$tag-bf16" keys="" folder file="$out/$tag-$1-${device//:/-}"
   needs_nvidia "$name" || return
   built bf16 "$full" "$bundle" "$name" || return
   choose_keys "$bundle" "${bound_bf16[@]}"
   # Where step nvjpeg has put it.
-  for folder in "$work"/nvjpeg/nvidia/*/lib; do LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder; done
+  for folder in "$work"/nvjpeg/nvidia/*/lib; do [ -d "$folder" ] && LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder; done
   export LD_LIBRARY_PATH
   measure "$name" "$bundle" "$tag-$1-without" "$keys" "${bound_bf16[@]}" || return
   measure "$name" "$bundle" "$tag-$1" "${keys:+$keys,}$2" "${bound_bf16[@]}" || return
@@ -81,12 +82,47 @@ beside() {
   own) grep -Eq '"launched": *true' "$file.json" || { say FAIL "$name" "no kernel of ours ran: bundle verify --gpu own_kernels=true says why" && return; } ;;
   jpeg) grep -Eq '"nvjpeg": *true' "$file.json" || { say FAIL "$name" "nvJPEG was not used: $file.html says why" && return; } ;;
   esac
+  compare "$name" "$file.csv" "$out/$tag-$1-without-${device//:/-}.csv" "$2"
+}
+
+# compare STEP FILE FILE WHAT: socket times of a report with it and of one without.
+compare() {
+  local when with without
   for when in "with it" before; do
-    with=$(figure "$file.csv" "socket frames $when" 1 p50_ms) without=$(figure "$out/$tag-$1-without-${device//:/-}.csv" "socket frames $when" 1 p50_ms)
-    if [ -n "$with" ] && [ -n "$without" ]; then say PASS "$name" "socket p50 in ms, frames $when: $with, without $2 $without"; else
-      say FAIL "$name" "socket p50, frames $when: the reports have no such figure"
+    with=$(figure "$2" "socket frames $when" 1 p50_ms) without=$(figure "$3" "socket frames $when" 1 p50_ms)
+    if [ -n "$with" ] && [ -n "$without" ]; then say PASS "$1" "socket p50 in ms, frames $when: $with, without $4 $without"; else
+      say FAIL "$1" "socket p50, frames $when: the reports have no such figure"
     fi
   done
+}
+
+# Attention as ONNX's one operator: which of its kernels ONNX Runtime takes depends on the card. f16 is held to what is asked for, as in step half.
+fused() {
+  local model name compute words
+  for model in models/*/; do
+    name=$(basename "$model")
+    for compute in f16 bf16; do
+      words=()
+      [ $compute = bf16 ] || words=(--within "$ASKED_HALF")
+      built $compute "$model" "$work/$name-fused-$compute" fused --attention fused && verify fused "$work/$name-fused-$compute" "$device" "${words[@]}"
+    done
+  done
+  needs_nvidia fused
+}
+
+# The bf16 bundle with products and with the operator, in one step.
+bench_fused() {
+  local name=bench-fused form words bundle keys=""
+  needs_nvidia "$name" || return
+  for form in plain fused; do
+    bundle="$work/$tag-bf16" words=()
+    [ $form = plain ] || { bundle="$work/$tag-fused-bf16" && words=(--attention fused); }
+    built bf16 "$full" "$bundle" "$name" "${words[@]}" || return
+    choose_keys "$bundle" "${bound_bf16[@]}"
+    measure "$name" "$bundle" "$tag-attention-$form" "$keys" "${bound_bf16[@]}" || return
+  done
+  [ -z "$dry" ] || return 0
+  compare "$name" "$out/$tag-attention-fused-${device//:/-}.csv" "$out/$tag-attention-plain-${device//:/-}.csv" "fused attention"
 }
 
 # FP8: matrices of one byte, which TensorRT multiplies so. Held to the tolerance of each bundle.

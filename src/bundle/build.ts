@@ -56,7 +56,9 @@ export async function buildBundle(
     "fp8 is of a build for GPUs, and of no other",
   );
   const built: Build = compute ? { ...HALF_BUILD, ...half, compute, precision } : { ...DEFAULT_BUILD, precision };
-  const proof = proofOf(model, precision, compute);
+  const fused = built.attention === "fused" && { attention: built.attention };
+  assert(!fused || precision === "f32", "nobody has computed rows of fused attention with fp8 weights");
+  const proof = proofOf(model, built, compute);
   const tolerance = unproved ? TOLERANCE_UNPROVED : proof.tolerance;
   if (tolerance === undefined) {
     const path = join(modelDir, "model.json");
@@ -94,6 +96,7 @@ export async function buildBundle(
       ...facts,
       ...(precision === "f32" ? {} : { weights: precision }),
       ...(compute && { compute }),
+      ...fused,
       export_id: exportId(files, parts),
       ...parts,
       parity: { file: `parity/${CHUNK}`, tolerance, ...(unproved && { unproved }) },
@@ -156,10 +159,12 @@ interface Proof {
   readonly instead: string;
 }
 
-function proofOf({ int8, bf16, half, fp8 }: ModelFile, precision: Precision, compute: Half | undefined): Proof {
+function proofOf({ int8, bf16, half, fp8 }: ModelFile, build: Build, compute: Half | undefined): Proof {
+  const { precision, attention } = build;
   if (compute !== undefined) {
+    const written = attention === "fused" ? "fused" : "compute";
     const [name, key, instead] =
-      precision === "fp8" ? (["fp8", "fp8", "no --weights"] as const) : (["compute", "half", "no --compute"] as const);
+      precision === "fp8" ? (["fp8", "fp8", "no --weights"] as const) : ([written, "half", "no --compute"] as const);
     const { tolerance } = { half, fp8 }[key]?.[compute] ?? {};
     return { tolerance, key: `${key}/${compute}`, vectors: `${name}-${compute}.json`, instead };
   }

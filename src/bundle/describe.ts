@@ -33,9 +33,14 @@ export function describe(manifest: Manifest, warning = armWarning(manifest)): st
   return (warning === undefined ? lines : [...lines, warning]).join("\n");
 }
 
-/** How weights are kept, and what is computed in where that is another type: `f32`, `int8`, `f16`, `fp8 with f16`. */
-export function weightWords({ compute, weights }: Pick<Manifest, "compute" | "weights">): string {
-  return [weights, compute].filter((one) => one !== undefined).join(" with ") || "f32";
+/** How weights are kept, and what else a build for GPUs has: `f32`, `int8`, `f16`, `fp8 with f16`, `bf16 with fused attention`. */
+export function weightWords({
+  compute,
+  weights,
+  attention,
+}: Pick<Manifest, "compute" | "weights" | "attention">): string {
+  const written = attention && `${attention} attention`;
+  return [weights, compute, written].filter((one) => one !== undefined).join(" with ") || "f32";
 }
 
 /** For an operator: `describe`, and the content of the bundle. Ends with a line break. */
@@ -51,7 +56,14 @@ export function show(manifest: Manifest): string {
     ["flow", `t ${flow.t_start} to ${flow.t_end} in ${flow.steps} steps`],
     ["batch", `${manifest.batch} observations at most`],
     ["weights", manifest.weights ?? manifest.compute ?? "f32"],
-    ...(manifest.compute ? ([["compute", `${manifest.compute}, a build for GPUs`]] as [string, string][]) : []),
+    ...(manifest.compute
+      ? ([
+          [
+            "compute",
+            `${manifest.compute}, a build for GPUs${manifest.attention ? `, ${manifest.attention} attention` : ""}`,
+          ],
+        ] as [string, string][])
+      : []),
     [
       "parity",
       manifest.parity.unproved

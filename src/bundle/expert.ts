@@ -1,10 +1,12 @@
 /** Flow expert of a flow-vla: noisy action rows, time and prefix cache to a velocity; adaptive RMSNorm by the time, as in pi0.5. */
+import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
+import { attendAll, MASKED, maskScores, scoresOf } from "./attention.ts";
 import { flowCondition, modulation, rowCondition } from "./flow-condition.ts";
 import type { TimeInput } from "./flow-vla-inputs.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
 import { headsOf, type KeyValue, queryKeyValue } from "./language.ts";
-import { attendAll, blockLinear, gatedMlp, linear, maskScores, rmsScale, rotationAt, tiedOut } from "./layers.ts";
+import { blockLinear, gatedMlp, linear, rmsScale, rotationAt, tiedOut } from "./layers.ts";
 
 /** Means of the biases of scale, shift and gate, for attention and MLP; and of the final norm's scale and shift. */
 export const BLOCK_PARTS = [1, 0, 1, 1, 0, 1] as const;
@@ -39,6 +41,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
   const { state } = flow;
   const { time_buckets: buckets, embodiment, state: place } = architecture.inputs ?? {};
   const tokens = rows + (state ? 1 : 0);
+  const idle = idleTokens(graph, flow, tokens);
   return graph.within("expert", () => {
     const asked = { flow: facts.flow, buckets, width: architecture.expert.time_width };
     const { time, each, held } = flow.time;
@@ -53,11 +56,14 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
         : rmsScale(graph, x, scale);
       return graph.op("Add", [plain, shift]);
     };
-    // Every action row attends to the whole valid prefix and to every action row: scores [B, 1, 1, S + rows].
+    // Every action row attends to the whole valid prefix and to every action row: scores [B, 1, 1, S + rows], and to nothing idle.
     const prefixScores = maskScores(graph, flow.prefixMask);
-    const scores = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, tokens]), graph.scalar(0)]);
-    const positions = flow.positions ?? rowPositions(graph, flow.prefixMask, tokens);
-    const angles = rotationAt(graph, positions, flow.prefixMax + tokens, heads.headDim);
+    const padded = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, tokens]), graph.scalar(0)]);
+    const hide = () => graph.op("Pad", [padded, graph.ints([0, 0, 0, 0, 0, 0, 0, idle]), graph.scalar(MASKED)]);
+    const seen = idle === 0 ? padded : hide();
+    const scores = scoresOf(graph, seen, tokens + idle);
+    const positions = flow.positions ?? rowPositions(graph, flow.prefixMask, tokens + idle);
+    const angles = rotationAt(graph, positions, flow.prefixMax + tokens + idle, heads.headDim);
 
     let x = linear(graph, "action_in", flow.latent, { from: actionWidth, to: width, bias: true });
     if (state) {
@@ -69,6 +75,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
       const table = graph.weight("embodiments", [embodiment.count, width], { fanIn: 1, gain: EMBODIMENT_GAIN }, "f32");
       x = graph.op("Add", [x, graph.op("Gather", [table, flow.embodiment], { axis: 0 })]);
     }
+    if (idle > 0) x = graph.op("Pad", [x, graph.ints([0, 0, 0, 0, idle, 0]), graph.scalar(0)]);
     x = graph.inner(x);
     flow.caches.forEach((cache, layer) => {
       graph.within(`blocks.${layer}`, () => {
@@ -76,7 +83,7 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
         const [scale1, shift1, gate1, scale2, shift2, gate2] = modulations;
         const normed = modulated(x, scale1, shift1);
         const { q, ...own } = queryKeyValue(graph, normed, width, heads, angles);
-        const mixed = attendAll(graph, { q, seen: [cache, { ...own, count: tokens }], scores }, heads);
+        const mixed = attendAll(graph, { q, seen: [cache, { ...own, count: tokens + idle }], scores }, heads);
         const attended = blockLinear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, graph.op("Mul", [attended, gate1])]);
         const fed = modulated(middle, scale2, shift2);
@@ -85,10 +92,20 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
     });
     const [scale, shift] = graph.within("final", () => modulation(graph, condition, architecture.expert, FINAL_PARTS));
     const normed = modulated(x, scale, shift);
-    const [first, second] = state ? graph.split(normed, 1, place === "behind" ? [rows, 1] : [1, rows]) : [normed];
-    const acting = (state && place !== "behind" ? second : first) ?? normed;
+    const before = state && place !== "behind" ? 1 : 0;
+    const parts = [before, rows, tokens - before - rows + idle].filter((count) => count > 0);
+    const acting = parts.length === 1 ? normed : present(graph.split(normed, 1, parts)[before], "the rows");
     return tiedOut(graph, "action", acting, { hidden: width, width: actionWidth, flow: facts.flow });
   });
+}
+
+/** So many keys' scores lie at addresses that ONNX Runtime's memory-efficient attention for CUDA can read: it wants a multiple of 4. */
+const ALIGNED = 8;
+
+/** Tokens that nobody sees, behind the others of fused attention: a prefix is of whole images and buckets, so this makes all keys aligned. */
+function idleTokens(graph: GraphBuilder, { time, positions }: Flow, tokens: number): number {
+  if (graph.build.attention !== "fused" || time.each || positions !== undefined) return 0;
+  return (ALIGNED - (tokens % ALIGNED)) % ALIGNED;
 }
 
 function ones(graph: GraphBuilder, width: number): Value {

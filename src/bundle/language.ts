@@ -4,23 +4,22 @@
  */
 import { present } from "../std/assert.ts";
 import type { Architecture } from "./architecture.ts";
-import type { GraphBuilder, Value } from "./graph.ts";
 import {
   attend,
-  blockLinear,
-  gatedMlp,
+  cachedHeads,
   type Heads,
   joinedHeads,
   maskScores,
   type Part,
-  type Rotation,
-  rmsNorm,
+  partHeads,
   rotate,
-  rotationAt,
   SHARP_ATTENTION,
-} from "./layers.ts";
+  scoresOf,
+} from "./attention.ts";
+import type { GraphBuilder, Value } from "./graph.ts";
+import { blockLinear, gatedMlp, type Rotation, rmsNorm, rotationAt } from "./layers.ts";
 
-/** Keys after rotation, and values, of one layer: [B, K, N, D] each, of the type that the graph computes in. */
+/** Keys after rotation, and values, of one layer, of the type that the graph computes in. */
 export interface KeyValue<Kind = Value> {
   readonly k: Kind;
   readonly v: Kind;
@@ -55,7 +54,7 @@ export function language(
   const heads = headsOf(architecture);
   return graph.within("language", () => {
     const counted = given ?? graph.op("CumSum", [graph.cast(valid, "f32"), graph.ints([1])]);
-    const scores = maskScores(graph, valid);
+    const scores = scoresOf(graph, maskScores(graph, valid));
     // Of tokens before the first valid one it is −1, which reads the last row of the table: nobody sees them.
     const positions = given ?? graph.cast(graph.op("Sub", [counted, graph.scalar(1)]), "i64");
     const angles = rotationAt(graph, positions, most, heads.headDim);
@@ -67,11 +66,11 @@ export function language(
       graph.within(`blocks.${layer}`, () => {
         const normed = rmsNorm(graph, "norm1", x, width);
         if (last) {
-          caches.push(keyValue(graph, normed, width, heads, angles));
+          caches.push(cached(graph, keyValue(graph, normed, width, heads, angles), heads));
           return;
         }
         const { q, k, v } = queryKeyValue(graph, normed, width, heads, angles);
-        caches.push({ k, v });
+        caches.push(cached(graph, { k, v }, heads));
         const mixed = attend(graph, { q, k, v, scores }, heads);
         const attended = blockLinear(graph, "output", mixed, { from: heads.heads * heads.headDim, to: width });
         const middle = graph.op("Add", [x, attended]);
@@ -82,7 +81,12 @@ export function language(
   });
 }
 
-/** Queries, keys and values of x: [B, H, N, D] and twice [B, K, N, D]; queries and keys are rotated. */
+/** Keys and values as a cache has them, [B, K, N, D]. */
+export function cached(graph: GraphBuilder, { k, v }: KeyValue, { kvHeads, headDim }: Heads): KeyValue {
+  return { k: cachedHeads(graph, k, kvHeads, headDim), v: cachedHeads(graph, v, kvHeads, headDim) };
+}
+
+/** Queries, keys and values of x, of H heads and twice of K; queries and keys are rotated. */
 export function queryKeyValue(
   graph: GraphBuilder,
   x: Value,
@@ -92,9 +96,9 @@ export function queryKeyValue(
 ): KeyValue & { readonly q: Value } {
   const parts = [{ name: "query", heads, gain: SHARP_ATTENTION }, ...keyValueParts(kvHeads)];
   const all = joinedHeads(graph, x, parts, { from: width, headDim });
-  const [turning, v] = graph.split(all, 1, [heads + kvHeads, kvHeads]);
-  const turned = rotate(graph, present(turning, "queries and keys"), angles);
-  const [q, k] = graph.split(turned, 1, [heads, kvHeads]);
+  const [turning, v] = partHeads(graph, all, [heads + kvHeads, kvHeads], headDim);
+  const turned = rotate(graph, present(turning, "queries and keys"), angles, heads + kvHeads);
+  const [q, k] = partHeads(graph, turned, [heads, kvHeads], headDim);
   return { q: present(q, "queries"), k: present(k, "keys"), v: present(v, "values") };
 }
 
@@ -107,8 +111,8 @@ export function keyValue(
   angles: Rotation,
 ): KeyValue {
   const all = joinedHeads(graph, x, keyValueParts(kvHeads), { from: width, headDim });
-  const [k, v] = graph.split(all, 1, [kvHeads, kvHeads]);
-  return { k: rotate(graph, present(k, "keys"), angles), v: present(v, "values") };
+  const [k, v] = partHeads(graph, all, [kvHeads, kvHeads], headDim);
+  return { k: rotate(graph, present(k, "keys"), angles, kvHeads), v: present(v, "values") };
 }
 
 /** `key.weight` and `value.weight` [width, K · D]. */

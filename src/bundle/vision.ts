@@ -1,8 +1,9 @@
 /** Vision tower of a flow-vla: images to prefix tokens. SigLIP's shape: patches, learned positions, pre-norm blocks. */
 import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
+import { attend, joinedHeads, partHeads, SHARP_ATTENTION } from "./attention.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
-import { attend, blockLinear, gelu, joinedHeads, layerNorm, linear, SHARP_ATTENTION } from "./layers.ts";
+import { blockLinear, gelu, layerNorm, linear } from "./layers.ts";
 import { type Group, groups } from "./pictures.ts";
 import { SLIGHT } from "./weights.ts";
 
@@ -73,7 +74,7 @@ function block(graph: GraphBuilder, x: Value, size: Architecture["vision"]): Val
       gain: name === "value" ? 1 : SHARP_ATTENTION,
     }));
     const all = joinedHeads(graph, normed, parts, { from: width, headDim: shape.headDim, bias: true });
-    const [q, k, v] = graph.split(all, 1, [heads, heads, heads]) as [Value, Value, Value];
+    const [q, k, v] = partHeads(graph, all, [heads, heads, heads], shape.headDim) as [Value, Value, Value];
     const mixed = attend(graph, { q, k, v }, shape);
     return blockLinear(graph, "output", mixed, { from: width, to: width, bias: true });
   });

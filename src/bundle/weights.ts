@@ -29,9 +29,15 @@ export interface Build {
   readonly compute: Exclude<Kept, "f8">;
   /** Frames come as pixels and are normalised in the graph, or as the normalised numbers themselves. */
   readonly frames: "f32" | "u8";
-  /** Keys and values of the cache are read where they lie, or are copied beside the step's own. */
-  readonly attention: "apart" | "joined";
+  readonly attention: AttentionForm;
 }
+
+/**
+ * How attention is written: `joined`, products and a softmax over keys and values that were copied beside one another; `apart`, the same,
+ * but keys and values of the cache are read where they lie; `fused`, ONNX's one operator, for which a device may have a kernel that keeps no
+ * scores.
+ */
+export type AttentionForm = "apart" | "joined" | "fused";
 
 /** What the CPU computes best. */
 export const DEFAULT_BUILD: Build = { precision: "f32", compute: "f32", frames: "f32", attention: "joined" };

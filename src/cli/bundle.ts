@@ -32,6 +32,11 @@ export const bundle: Command = {
       about:
         "`build`: for a GPU: weights, activations and caches are of this type, with a parity tolerance of their own, and frames are normalised in the graph. The CPU computes f16 too, no faster, and no bf16.",
     },
+    attention: {
+      value: "fused",
+      about:
+        "`build --compute`: write attention as ONNX's one operator, for which a GPU may have a kernel of its own, and not as products and a softmax.",
+    },
     device: {
       value: "DEVICE",
       about:
@@ -56,6 +61,10 @@ export const bundle: Command = {
     const weights = given.text("weights");
     const asked = given.text("compute");
     if (asked !== undefined && action !== "build") return usageProblem(bundle, "--compute belongs to 'bundle build'");
+    const attention = given.text("attention");
+    if (attention !== undefined && action !== "build") {
+      return usageProblem(bundle, "--attention belongs to 'bundle build'");
+    }
     if (weights !== undefined && action !== "build") return usageProblem(bundle, "--weights belongs to 'bundle build'");
     if (device !== undefined && action !== "verify") return usageProblem(bundle, "--device belongs to 'bundle verify'");
     if (action === "build") {
@@ -76,8 +85,20 @@ export const bundle: Command = {
         const those = `those of --compute ${compute} are ${compute} or fp8`;
         return usageProblem(bundle, `--weights is '${weights}', but ${those}`);
       }
+      if (attention !== undefined && attention !== "fused") {
+        return usageProblem(bundle, `--attention is '${attention}', expected fused`);
+      }
+      if (attention && (compute === undefined || precision === "fp8")) {
+        const either = HALVES.map((one) => `--compute ${one}`).join(" or ");
+        return usageProblem(bundle, `--attention ${attention} goes with ${either}, and with no --weights`);
+      }
+      const half = attention && { half: { attention: "fused" as const } };
       const build = (progress?: Progress) =>
-        buildBundle(dir, resolve(out), precision, { ...(progress && { progress }), ...(compute && { compute }) });
+        buildBundle(dir, resolve(out), precision, {
+          ...(progress && { progress }),
+          ...(compute && { compute }),
+          ...half,
+        });
       const built = await (given.on("json") ? build() : shown(build));
       return built instanceof Problem ? built : report(given, "built", built, resolve(out));
     }
@@ -109,9 +130,10 @@ function howOf(given: Given): { readonly gpu: GpuSettings; readonly within?: num
 }
 
 /** What a build for GPUs computes in, behind the type of its weights. */
-function arithmeticOf({ compute, weights }: Manifest): string {
+function arithmeticOf({ compute, weights, attention }: Manifest): string {
   if (compute === undefined) return "";
-  return weights === undefined ? " and arithmetic" : `, ${compute} arithmetic`;
+  const written = attention ? `, ${attention} attention` : "";
+  return `${weights === undefined ? " and arithmetic" : `, ${compute} arithmetic`}${written}`;
 }
 
 /** One line, or one JSON object, about a whole and correct bundle; with a device a line for each parity vector. */
@@ -122,7 +144,7 @@ async function report(
   dir: string,
   computed?: Computed & { readonly tolerance: number },
 ): Promise<number> {
-  const { id, export_id, reference, compute, weights = compute ?? "f32", files } = manifest;
+  const { id, export_id, reference, compute, attention, weights = compute ?? "f32", files } = manifest;
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   const kept = weights === "f32" ? "" : `, ${weights} weights${arithmeticOf(manifest)}`;
   const words = `${done} ${id}${reference ? " (reference bundle, random weights)" : ""}${kept}: ${files.length} files, ${bytes} bytes, ${dir}`;
@@ -133,6 +155,7 @@ async function report(
     reference,
     weights,
     ...(compute && { compute }),
+    ...(attention && { attention }),
     dir,
     files: files.length,
     bytes,

@@ -103,6 +103,28 @@ for (const compute of HALVES) {
         node.filter(({ opType, input }) => opType === "Concat" && input.some((name) => caches.has(name)));
       expect(concats(whole)).toHaveLength(caches.size);
     });
+
+    test("with fused attention, one operator in each block reads the cache and asks of a whole number of aligned keys", async () => {
+      const fused = await bundleOf("molmoact2-yam", "f32", { compute, half: { attention: "fused" } });
+      const { node, input, initializer } = decodeModel(
+        await readFile(present(fused.paths.get("denoise.onnx"), "a graph")),
+      ).graph;
+      const caches = input.map(({ name }) => name).filter((name) => name.startsWith("past_"));
+      const readers = node.filter((one) => one.input.some((name) => caches.includes(name)));
+      expect(readers.map(({ opType, input }) => [opType, input.slice(4)])).toEqual(
+        Array.from({ length: caches.length / 2 }, (_, layer) => ["Attention", [`past_k_${layer}`, `past_v_${layer}`]]),
+      );
+      expect(node.filter(({ opType }) => opType === "Softmax" || opType === "Slice")).toEqual([]);
+      // The rows and their idle neighbours: scores of keys for each of them.
+      const [spread] = node.filter(({ opType }) => opType === "Expand");
+      const shape = present(
+        initializer.find(({ name }) => name === present(spread, "scores").input[1]),
+        "its shape",
+      );
+      const rows = Number(new BigInt64Array(Uint8Array.from(shape.rawData).buffer)[2]);
+      expect([rows % 8, rows >= fused.manifest.action.rows]).toEqual([0, true]);
+      expect(fused.manifest.attention).toBe("fused");
+    });
   });
 }
 

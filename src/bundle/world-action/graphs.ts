@@ -8,6 +8,7 @@
  */
 import { present } from "../../std/assert.ts";
 import type { Facts, WorldArchitecture } from "../architecture.ts";
+import { MASKED } from "../attention.ts";
 import { FINAL_PARTS, stateIn } from "../expert.ts";
 import type { Graphs } from "../families.ts";
 import { commonRules, firstBroken } from "../fault.ts";
@@ -15,7 +16,7 @@ import { flowCondition, modulation, timeTable } from "../flow-condition.ts";
 import { GraphBuilder, type Port, type Value } from "../graph.ts";
 import { imageInput } from "../image-input.ts";
 import { embedTokens, type KeyValue } from "../language.ts";
-import { linear, MASKED, rmsScale, tiedOut } from "../layers.ts";
+import { linear, rmsScale, tiedOut } from "../layers.ts";
 import type { Weights } from "../weights.ts";
 import { layOut, lengthInput, memoryInput, type Plan } from "./plan.ts";
 import {
