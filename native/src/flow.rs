@@ -26,7 +26,7 @@ use self::inputs::Inputs;
 use self::own::{Own, Parts};
 use self::pictures::{Pictures, blacken};
 use self::resident::{latents_reside, residents};
-use self::roles::{NO_PORTS, Owner, Roles, bound};
+use self::roles::{NO_PORTS, Owner, Roles, State, bound};
 use crate::card::Card;
 use crate::chunk::Encoder;
 use crate::cuda::chunk::Refusal;
@@ -59,6 +59,8 @@ pub struct Network {
     guide_action: Option<f32>,
     /// Latents of the rows that a chunk continues, as they were before the loop; empty on a model whose chunks continue none.
     held: Vec<f32>,
+    /// One state, out of which tensors of some of its columns are written.
+    state: Vec<f32>,
     /// Latents on the device, where our kernels move them.
     own: Option<Own>,
     /// Both keep the memory alive that the graphs are bound to.
@@ -208,6 +210,7 @@ impl Network {
             video,
             guide_action: manifest.guide(Guided::Action),
             held: vec![0.0; held],
+            state: vec![0.0; manifest.state.width],
             rows: episodes.as_ref().and_then(|episodes| episodes.device()),
             own,
             _episodes: episodes,
@@ -282,8 +285,17 @@ impl Network {
     /// Writes row `row` of every state tensor.
     pub fn state(&mut self, row: usize, mut write: impl FnMut(&mut [f32])) {
         let rows = self.rows_max();
-        for &at in &self.at.states {
-            write(part(self.tensors[at].floats(), row, rows));
+        let Network { at, tensors, state, .. } = self;
+        for State { at, columns } in &at.states {
+            let values = part(tensors[*at].floats(), row, rows);
+            let Some(columns) = columns else {
+                write(values);
+                continue;
+            };
+            write(state);
+            for (value, &column) in values.iter_mut().zip(columns) {
+                *value = state[column];
+            }
         }
     }
 

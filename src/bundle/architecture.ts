@@ -29,6 +29,8 @@ const FlowInputs = closed({
   time_buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   /** Of so many embodiments that the weights know, which one the robot is. */
   embodiment: Type.Optional(closed({ count: Size, id: Type.Integer({ minimum: 0, maximum: 65_535 }) })),
+  /** The state comes in parts, one for each array of `robot_state` that it is read from; absent, as one. */
+  state_parts: Type.Optional(Type.Literal(true)),
   /** Where the state's token stands; absent, before the rows. */
   state: Type.Optional(Type.Literal("behind")),
   /** What tells the rows that a chunk continues, there with `action.prefix`: a time for each row, a mask of them in float32, or how many. */

@@ -140,6 +140,22 @@ export function timeInput(graph: GraphBuilder, rows: number, inputs: FlowInputs)
   return { time, held: graph.op("Less", [places, graph.op("Unsqueeze", [count, graph.ints([1])])]), each: true };
 }
 
+/** The state f32 [B, width], normalised, then zeros. */
+export function stateInput(graph: GraphBuilder, { state }: Facts, { state_parts: apart }: FlowInputs): Value {
+  const { columns, width } = state;
+  if (!apart) return graph.input({ name: "state", dtype: "f32", shape: ["batch", width] }, "state");
+  const parts = [...Map.groupBy(columns, ({ from }) => from)];
+  const values = parts.map(([from, own]) => {
+    const names = own.map(({ name }) => name);
+    return graph.input({ name: from, dtype: "f32", shape: ["batch", own.length] }, "state", { columns: names });
+  });
+  // As the columns stand, which may change between the arrays, and zeros behind them.
+  const order = parts.flatMap(([, own]) => own);
+  const places = graph.ints(columns.map((column) => order.indexOf(column)));
+  const told = graph.op("Gather", [graph.op("Concat", values, { axis: 1 }), places], { axis: 1 });
+  return graph.op("Pad", [told, graph.ints([0, 0, 0, width - columns.length]), graph.scalar(0)]);
+}
+
 /** The number of the robot's embodiment i64 [1], a constant of the manifest. */
 export function embodimentInput(graph: GraphBuilder, { integers = "i64", embodiment }: FlowInputs): Value | undefined {
   if (embodiment === undefined) return undefined;

@@ -10,6 +10,7 @@ import {
   positionInput,
   prefixOf,
   readInputs,
+  stateInput,
   timeInput,
   toldMask,
 } from "./flow-vla-inputs.ts";
@@ -128,7 +129,7 @@ function buildDenoise(
   const caches = cached.caches.map(({ k, v }) => ({ k: graph.input(k, "cache"), v: graph.input(v, "cache") }));
   const state = facts.prompt.parts.some(({ kind }) => kind === "state_tokens" || kind === "template")
     ? undefined
-    : graph.input({ name: "state", dtype: "f32", shape: ["batch", facts.state.width] }, "state");
+    : stateInput(graph, facts, inputs);
   const tokens = facts.action.rows + (state ? 1 : 0);
   const positions = inputs.position_ids && positionInput(graph, inputs, tokens);
   const embodiment = embodimentInput(graph, inputs);

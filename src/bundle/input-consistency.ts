@@ -5,7 +5,7 @@ import { type GraphSizes, graphSizes } from "./graph-sizes.ts";
 import { type GraphName, INPUT_ROLES, type Input, RULES } from "./input-roles.ts";
 import type { Manifest } from "./manifest.ts";
 
-const FIELDS = ["values", "buckets", "cameras", "counts"] as const;
+const FIELDS = ["values", "buckets", "cameras", "counts", "columns"] as const;
 
 /** The first contradiction, as `contradiction` says it. */
 export function checkInputs(manifest: Manifest): string | undefined {
@@ -23,7 +23,8 @@ export function checkInputs(manifest: Manifest): string | undefined {
     const missing =
       missingInput(path, graph, inputs, sizes) ??
       viewFault(path, graph, inputs, manifest.cameras, sizes) ??
-      maskFault(path, inputs, sizes);
+      maskFault(path, inputs, sizes) ??
+      columnFault(path, inputs, manifest.state);
     if (missing !== undefined) return missing;
   }
   return pictureFault(manifest) ?? checkActionPrefix(manifest);
@@ -139,6 +140,25 @@ function maskFault(path: string, inputs: readonly Input[], { views }: GraphSizes
       return fault(`${path}/${index}/cameras/${twice}`, cameras?.[twice], "a name that stands once");
     const strange = role === "image_mask" ? cameras?.find((name) => !views.includes(name)) : undefined;
     if (strange !== undefined) return fault(`${path}/${index}/cameras`, strange, `one of ${views.join(", ")}`);
+  }
+  return undefined;
+}
+
+/** A part of the state names columns that there are, each once. Rotations make other values of them, which have no names. */
+function columnFault(
+  path: string,
+  inputs: readonly Input[],
+  { columns, rotations }: Manifest["state"],
+): string | undefined {
+  const names = columns.map(({ name }) => name);
+  for (const [index, { columns: own }] of inputs.entries()) {
+    if (own === undefined) continue;
+    const place = `${path}/${index}/columns`;
+    if (rotations !== undefined) return fault(place, own.join(", "), "nothing, in a state with rotations");
+    const twice = firstRepeated(own);
+    if (twice !== undefined) return fault(`${place}/${twice}`, own[twice], "a name that stands once");
+    const strange = own.findIndex((name) => !names.includes(name));
+    if (strange >= 0) return fault(`${place}/${strange}`, own[strange], `one of ${names.join(", ")}`);
   }
   return undefined;
 }

@@ -36,7 +36,7 @@ export type GraphName = "prefill" | "extend" | "denoise";
 export type Input = Graph["inputs"][number];
 type Shape = Input["shape"];
 type Dtype = Input["dtype"];
-type Field = "values" | "buckets" | "cameras" | "counts";
+type Field = "values" | "buckets" | "cameras" | "counts" | "columns";
 
 interface Rule {
   readonly graphs: readonly GraphName[];
@@ -116,13 +116,14 @@ export const RULES: Readonly<Record<InputRole, Rule>> = {
   /** [B, rows], true for a row that the chunk continues; and [B], or [1] with a batch of 1, how many these are. */
   action_prefix_mask: { graphs: ["denoise"], dtypes: MASK, shapes: ({ rows, chunk }) => [[rows, chunk]] },
   action_prefix_length: { graphs: ["denoise"], dtypes: INTEGERS, shapes: ({ rows, one }) => [[rows], ...one] },
-  /** [B, state.width], normalised, then zeros. */
+  /** [B, state.width], normalised, then zeros; or [B, columns] of those that are named, such as one arm's. */
   state: {
     graphs: ALL,
     dtypes: ["f32"],
-    shapes: ({ rows, state }) => [
-      [rows, state],
-      [rows, 1, state],
+    fields: ["columns"],
+    shapes: ({ rows, state }, _, { columns }) => [
+      [rows, columns?.length ?? state],
+      [rows, 1, columns?.length ?? state],
     ],
   },
   /** The output `from` of the prefill graph, same dtype and shape. */

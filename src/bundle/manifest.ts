@@ -5,6 +5,7 @@
  * `norm.json` and `parity/`. The native engine reads the same file (native/src/manifest.rs).
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { LIMITS } from "../limits.ts";
 import type { InputRole } from "./input-roles.ts";
 import { FactFields } from "./manifest-facts.ts";
 import { closed, oneOf } from "./shape.ts";
@@ -37,6 +38,8 @@ const GraphInput = closed({
   cameras: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 16 })),
   /** Of `position_ids`: which tokens of a prefix are counted, the valid ones (absent), or padding and masked views too. */
   counts: Type.Optional(oneOf("valid", "all")),
+  /** Of `state`: the columns in it, by their names and in this order; absent, all of them as `state.width` has them. */
+  columns: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: LIMITS.stateValuesMax })),
 });
 
 const GraphOutput = closed({

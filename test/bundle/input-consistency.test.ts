@@ -1,5 +1,6 @@
 /** Inputs that a manifest cannot mean are refused with path, found and expected; a role that nobody knows with the nearest. */
 import { beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
 import { Value } from "@sinclair/typebox/value";
 import { contradiction } from "../../src/bundle/consistency.ts";
 import { INPUT_ROLES } from "../../src/bundle/input-roles.ts";
@@ -12,6 +13,7 @@ import { variant, variantNames } from "./variants.ts";
 const manifests = new Map<string, Manifest>();
 beforeAll(async () => {
   for (const name of await variantNames()) manifests.set(name, (await variant(name)).manifest);
+  manifests.set("poses", (await bundleOf(join(import.meta.dir, "../vectors/models/poses"))).manifest);
   manifests.set("world", (await bundleOf("dreamzero-astra-yam")).manifest);
 });
 
@@ -44,6 +46,29 @@ test("a role that nobody knows is told with the nearest one and all that there a
 
 test("every variant's manifest agrees with itself", () => {
   for (const name of manifests.keys()) expect(after(name, () => undefined)).toBe("nothing");
+});
+
+test("a part of the state has the columns that it names, each once, and no other input names some", () => {
+  const part: Input["columns"] = ["joint_1", "joint_2", "joint_3"];
+  const cases: [change: Change, expected: string][] = [
+    [
+      (of) => (of("denoise", "joint_position").columns = part?.with(1, "elbow")),
+      "/columns/1: found elbow, expected one of joint_1, joint_2, gripper, joint_3",
+    ],
+    [
+      (of) => (of("denoise", "joint_position").columns = part?.with(1, "joint_1")),
+      "/columns/1: found joint_1, expected a name that stands once",
+    ],
+    [
+      (of) => (of("denoise", "joint_position").columns = part?.slice(1)),
+      '/shape: found ["batch",3], expected ["batch",2] or ["batch",1,2]',
+    ],
+    [(of) => (of("denoise", "x_t").columns = part), "expected nothing for the role latent"],
+  ];
+  for (const [change, expected] of cases) expect(after("parts", change)).toContain(expected);
+  expect(
+    after("poses", (of) => Object.assign(of("denoise", "state"), { columns: ["left_x"], shape: ["batch", 1] })),
+  ).toContain("/columns: found left_x, expected nothing, in a state with rotations");
 });
 
 test("types, shapes and fields that a role does not have", () => {

@@ -1,6 +1,6 @@
 /**
- * Inputs as published policies want them, each in a small model whose rows NumPy has computed: integer times, constants, masks of views and
- * of the prefix, positions, lengths, a state behind the rows. A manifest says it, no line of code does.
+ * Inputs as published policies want them, each in a small model whose rows NumPy has computed: integer times, constants, masks of views and of
+ * the prefix, positions, lengths, a state behind the rows or in parts. A manifest says it, no line of code does.
  */
 import { expect, test } from "bun:test";
 import { contradiction } from "../../src/bundle/consistency.ts";
@@ -81,6 +81,7 @@ test("another value of a constant, of buckets or of what is counted gives other 
     ["groot", "embodiment_id", (input) => Object.assign(input, { values: [1] })],
     ["groot", "timesteps", (input) => Object.assign(input, { buckets: 400 })],
     ["edge", "position_ids", (input) => Object.assign(input, { counts: "valid" })],
+    ["parts", "joint_position", (input) => input.columns?.reverse()],
     ["openpi", "mask_top", (input) => Object.assign(input, { role: "constant", cameras: undefined, values: [false] })],
   ];
   for (const [name, input, change] of cases)
@@ -96,6 +97,19 @@ test("the engine checks again what a manifest says of its inputs", async () => {
     ["openpi", "tokens", (input) => (input.dtype = "f32"), /tokens has not the type and size of its role, Tokens/],
     ["openpi", "image_top", (input) => (input.cameras = ["side"]), /no input takes the pictures of top/],
     ["openpi", "image_top", (input) => (input.cameras = ["top", "side"]), /image_top is not F32 of/],
+    ["parts", "joint_position", (input) => (input.columns = ["elbow"]), /joint_position has elbow, which is no column/],
+    [
+      "parts",
+      "joint_position",
+      (input) => delete input.columns,
+      /joint_position, of the state, is not f32 of 12 values/,
+    ],
+    [
+      "parts",
+      "joint_position",
+      (input) => input.columns?.pop(),
+      /joint_position, of the state, is not f32 of 2 values/,
+    ],
     ["edge", "prefix_length", (input) => (input.dtype = "bool"), /prefix_length has not the type and size of its role/],
     ["edge", "position_ids", (input) => (input.shape = ["batch", 3]), /position_ids has not the type and size/],
   ];

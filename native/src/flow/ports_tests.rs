@@ -147,7 +147,7 @@ fn written(manifest: &Manifest) -> Result<(), String> {
             4
         });
         inputs.hold(&mut tensors, row, 2);
-        at.states.iter().for_each(|&at| tensors[at].floats().fill(1.0));
+        at.states.iter().for_each(|state| tensors[state.at].floats().fill(1.0));
     }
     inputs.lengths(&mut tensors, 1, 1);
     inputs.time(&mut tensors, 0.5, 0.0);

@@ -177,6 +177,7 @@ mod tests {
             buckets: None,
             cameras,
             counts: Default::default(),
+            columns: None,
         }
     }
 

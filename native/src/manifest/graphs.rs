@@ -33,6 +33,8 @@ pub struct Port {
     pub cameras: Option<Vec<String>>,
     #[serde(default)]
     pub counts: Counts,
+    /// Of a part of the state, the names of its columns.
+    pub columns: Option<Vec<String>>,
 }
 
 /// A value of a constant.
