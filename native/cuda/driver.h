@@ -5,7 +5,7 @@
  *
  * Memory, copies, modules and launches need a context that is current on their thread; any thread may call.
  * Who reads or writes outside of an allocation crashes. `cpu_backwards(1)` turns the order of blocks and threads around (target.h);
- * `cpu_memory_left(bytes)` bounds one allocation. Contexts, streams, events and registered host memory are in driver_host.h.
+ * `cpu_memory_left(bytes)` bounds one allocation, `cpu_launches_refused(1)` fails each launch as one whose kernel cannot be loaded. Contexts, streams, events and registered host memory are in driver_host.h.
  */
 #pragma once
 #include <sys/mman.h>
@@ -14,11 +14,12 @@
 
 namespace cpu {
 
-constexpr int SUCCESS = 0, OUT_OF_MEMORY = 2, NO_DEVICE = 101, BAD_IMAGE = 200, NOT_FOUND = 500;
+constexpr int SUCCESS = 0, OUT_OF_MEMORY = 2, NO_DEVICE = 101, BAD_IMAGE = 200, NO_BINARY = 209, NOT_FOUND = 500;
 constexpr uint32_t FAT_BINARY = 0xba55ed50u;
 
 inline bool backwards = false;
 inline size_t memory_left = SIZE_MAX;
+inline bool launches_refused = false;
 
 /** What memory begins with, as a device's begins with anything, and what lies behind it. */
 constexpr uint8_t STALE = 0xa5;
@@ -71,6 +72,7 @@ extern "C" {
 void cpu_backwards(int backwards) { cpu::backwards = backwards != 0; }
 
 void cpu_memory_left(size_t bytes) { cpu::memory_left = bytes; }
+void cpu_launches_refused(int refused) { cpu::launches_refused = refused != 0; }
 
 int cuInit(unsigned) { return cpu::SUCCESS; }
 
@@ -137,6 +139,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     {
         CPU_HOST_CALL
     }
+    if (cpu::launches_refused) return cpu::NO_BINARY;
     const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
     static_cast<cpu::Entry *>(function)->run(grid, block, params, cpu::backwards);
     return cpu::SUCCESS;
@@ -145,6 +148,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
 int cuGetErrorName(int code, const char **name) {
     *name = code == cpu::OUT_OF_MEMORY        ? "CUDA_ERROR_OUT_OF_MEMORY"
             : code == cpu::BAD_IMAGE          ? "CUDA_ERROR_INVALID_IMAGE"
+            : code == cpu::NO_BINARY          ? "CUDA_ERROR_NO_BINARY_FOR_GPU"
             : code == cpu::INVALID_CONTEXT    ? "CUDA_ERROR_INVALID_CONTEXT"
             : code == cpu::NOT_READY          ? "CUDA_ERROR_NOT_READY"
             : code == cpu::ALREADY_REGISTERED ? "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"

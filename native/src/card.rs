@@ -171,8 +171,8 @@ impl Card {
         made.ok()
     }
 
-    /// For the thread of the replica, once, before its first run: it is relaxed (`relax_thread`) and has the context that its events need.
-    /// Where the driver refuses that, it refuses the events too, and no time is known.
+    /// For the thread of the replica, once, before its first run: it is relaxed (`relax_thread`) and has the context that its events and our
+    /// kernels need. Where the driver refuses that, it refuses these too: no time is known, and a run with our kernels fails.
     pub fn enter(&self) {
         if let Some(driver) = &self.driver {
             let _ = context::relax_thread(driver);

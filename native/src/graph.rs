@@ -164,7 +164,8 @@ impl Graph {
     ///
     /// # Safety
     /// Each address is that of memory for the port's type and the variant's shape, which outlives the graph, as the mirrors do, of the
-    /// device if the port's is; nobody may access it during `run` of that variant.
+    /// device if the port's is; nobody may access it during `run` of that variant, nor, after `follow`, before what the run has put into its
+    /// stream is done.
     pub unsafe fn bind(
         session: Arc<Loaded>,
         with: Binding<'_>,

@@ -214,7 +214,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     expect(batches.at(-1)).toBe(0);
   });
 
-  test("memory, a stream or a driver that is not there: the host moves latents and decodes, and the reason is told", async () => {
+  test("memory, a stream, a kernel or a driver that is not there: the host moves latents and decodes, and the reason is told", async () => {
     const bundle = await bundleOf("molmoact2-yam");
     const { given } = await parityOf(bundle);
     const host = await load(bundle, { own: false });
@@ -226,9 +226,17 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
     driver.memoryLeft(64);
     const full = await load(bundle);
     driver.memoryLeft();
+    driver.refuseLaunches(true);
+    const kernelless = await load(bundle);
+    driver.refuseLaunches(false);
     const driverless = await load(bundle, { library: "libcuda-nowhere.so.1" });
-    const reasons = [/no room for/, /^the device has no room for \d+ bytes more$/, /libcuda-nowhere\.so\.1/];
-    for (const [index, opened] of [streamless, full, driverless].entries()) {
+    const reasons = [
+      /no room for/,
+      /^the device has no room for \d+ bytes more$/,
+      /CUDA_ERROR_NO_BINARY_FOR_GPU/,
+      /libcuda-nowhere\.so\.1/,
+    ];
+    for (const [index, opened] of [streamless, full, kernelless, driverless].entries()) {
       expect(opened.model.card).toMatchObject({
         launched: false,
         unlaunched: expect.stringMatching(reasons[index] ?? ""),

@@ -67,6 +67,11 @@ export class PlayedDriver {
     this.calls.cpu_streams_refused(refuse ? 1 : 0);
   }
 
+  /** A kernel is loaded when it is launched, and cannot be. */
+  refuseLaunches(refuse: boolean): void {
+    this.calls.cpu_launches_refused(refuse ? 1 : 0);
+  }
+
   /** Whoever waits for a stream is told that the device is lost. */
   lose(lost: boolean): void {
     this.calls.cpu_lose(lost ? 1 : 0);
@@ -90,6 +95,7 @@ function open(path: string) {
     cpu_device_free: { args: [FFIType.u64], returns: FFIType.void },
     cpu_memory_left: { args: [FFIType.u64], returns: FFIType.void },
     cpu_streams_refused: { args: [FFIType.i32], returns: FFIType.void },
+    cpu_launches_refused: { args: [FFIType.i32], returns: FFIType.void },
     cpu_lose: { args: [FFIType.i32], returns: FFIType.void },
   }).symbols;
 }

@@ -206,10 +206,15 @@ pub struct Plans {
     plan: Memory,
     facts: Facts,
     state_width: u32,
-    _parts: [Memory; 4],
+    parts: [Memory; 4],
 }
 
 impl Plans {
+    /// Bytes of the device's memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.plan.bytes() + self.parts.iter().map(Memory::bytes).sum::<usize>()
+    }
+
     /// Copies the plan of an encoder (`Encoder::facts`); `state_width` = values of a state vector.
     pub fn new(device: &Arc<Device>, facts: Facts, state_width: u32) -> Result<Plans, CudaError> {
         let Facts { scales, columns, rotations, poses, .. } = &facts;
@@ -229,7 +234,7 @@ impl Plans {
             pose_count: poses.len() as u32,
             prefix_rows: facts.prefix_rows,
         };
-        Ok(Plans { plan: device.copy_of(&[plan])?, facts, state_width, _parts: parts })
+        Ok(Plans { plan: device.copy_of(&[plan])?, facts, state_width, parts })
     }
 
     /// The plan on the device.

@@ -81,7 +81,8 @@ impl Own {
     /// Memory, kernels and plans; None where our kernels are not asked for, or where the card says why they are not launched.
     pub(super) fn of(card: &mut Card, parts: &Parts<'_>, resides: Result<(), String>) -> Option<Own> {
         card.own()?;
-        let made = resides.and_then(|()| Own::new(card, parts).map_err(|error| error.to_string()));
+        let tried = |()| Own::new(card, parts).and_then(|own| own.tried(parts)).map_err(|error| error.to_string());
+        let made = resides.and_then(tried);
         let (own, outcome) = match made {
             Ok(own) => (Some(own), Ok(())),
             Err(reason) => (None, Err(reason)),
@@ -142,6 +143,32 @@ impl Own {
         })
     }
 
+    /// Launches each kernel that it will need once, on what the tensors hold now, and waits. A driver may load a kernel no sooner than it
+    /// is launched: one that cannot be loaded leaves its work to the host here, and would take the device out of service in a run.
+    fn tried(mut self, parts: &Parts<'_>) -> Result<Own, CudaError> {
+        let context = self.device.stream().context().clone();
+        let launched = context.within(|_| self.launch_all(parts));
+        self.finish();
+        launched.map(|()| self)
+    }
+
+    fn launch_all(&mut self, Parts { owned, whole, .. }: &Parts<'_>) -> Result<(), CudaError> {
+        self.begun();
+        for Latent { tensor, velocity_tensor, values, velocity, result, .. } in &self.latents {
+            let noise = result.iter().chain([values]).map(|memory| (memory, *tensor));
+            for (memory, from) in noise.chain([(velocity, *velocity_tensor)]) {
+                let from = owned[from].1.address().cast_const();
+                // SAFETY: as many bytes on both sides; `finish` waits before anybody writes to them.
+                unsafe { self.device.stream().copy_in(memory.address(), from, memory.bytes()) }?;
+            }
+        }
+        self.desk.send(&self.device)?;
+        if !whole {
+            self.advance(self.batch, 0.0)?;
+        }
+        self.decode(self.batch)
+    }
+
     /// Lets the driver copy from its host memory by itself.
     pub(super) fn register(&mut self, card: &mut Card) {
         card.register_block(&mut self.desk.host);
@@ -178,7 +205,8 @@ impl Own {
         let latents = self.latents.iter().flat_map(|latent| [&latent.velocity].into_iter().chain(&latent.result));
         let times = self.times.iter().map(|time| &time.memory);
         let kept: usize = latents.chain(times).chain([&self.decoded]).map(Memory::bytes).sum();
-        (alone + self.desk.host.len(), self.decoded_bytes(1), noise + self.desk.device.bytes() + kept)
+        let held = noise + self.desk.device.bytes() + self.plans.memory_bytes() + kept;
+        (alone + self.desk.host.len(), self.decoded_bytes(1), held)
     }
 
     /// Bytes of the noise of `rows` rows of the batch; the latent of predicted frames has one row.
