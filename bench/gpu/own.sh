@@ -112,17 +112,19 @@ fused() {
 
 # The bf16 bundle with products and with the operator, in one step.
 bench_fused() {
-  local name=bench-fused form words bundle keys=""
+  local name=bench-fused keys="" plain="$work/$tag-bf16" fused="$work/$tag-fused-bf16" first
   needs_nvidia "$name" || return
-  for form in plain fused; do
-    bundle="$work/$tag-bf16" words=()
-    [ $form = plain ] || { bundle="$work/$tag-fused-bf16" && words=(--attention fused); }
-    built bf16 "$full" "$bundle" "$name" "${words[@]}" || return
-    choose_keys "$bundle" "${bound_bf16[@]}"
-    measure "$name" "$bundle" "$tag-attention-$form" "$keys" "${bound_bf16[@]}" || return
-  done
+  built bf16 "$full" "$plain" "$name" && built bf16 "$full" "$fused" "$name" --attention fused || return
+  choose_keys "$plain" "${bound_bf16[@]}"
+  first=$keys
+  choose_keys "$fused" "${bound_bf16[@]}"
+  # Keys that both of them can have.
+  [ "$keys" = "$first" ] || keys=""
+  measure "$name" "$plain" "$tag-attention-plain" "$keys" "${bound_bf16[@]}" &&
+    measure "$name" "$fused" "$tag-attention-fused" "$keys" "${bound_bf16[@]}" || return
+  run rm -rf "$fused"
   [ -z "$dry" ] || return 0
-  compare "$name" "$out/$tag-attention-fused-${device//:/-}.csv" "$out/$tag-attention-plain-${device//:/-}.csv" "fused attention"
+  compare "$name" "$out/$tag-attention-fused-${device//:/-}.csv" "$out/$tag-attention-plain-${device//:/-}.csv" "fused attention, keys ${keys:-none}"
 }
 
 # FP8: matrices of one byte, which TensorRT multiplies so. Held to the tolerance of each bundle.

@@ -19,7 +19,7 @@ export interface Heads {
 
 /** A score for which softmax gives exactly 0. */
 export const MASKED = -1e30;
-/** The same in half precision, where −1e30 is infinite. */
+/** The same in half precision: −1e30 is infinite in f16. */
 const MASKED_HALF = -6e4;
 /**
  * Gain of queries and keys. Scores of random weights with unit inputs have a standard deviation of its square. At 1 a block would nearly
@@ -102,6 +102,17 @@ export function scoresOf(graph: GraphBuilder, scores: Value, rows?: number): Val
   if (graph.build.attention !== "fused") return scores;
   const finite = graph.inner(graph.op("Mul", [scores, graph.scalar(MASKED_HALF / MASKED)]));
   return rows === undefined ? overKeys(graph, finite) : graph.op("Expand", [finite, graph.ints([1, 1, rows, 1])]);
+}
+
+/**
+ * A multiple of so many keys: ONNX Runtime's memory-efficient attention for CUDA takes scores with a row of a multiple of 4 numbers, which
+ * buckets of a prompt, all multiples of 16, leave as it is; 8 makes a row of half precision whole 16 bytes.
+ */
+const ALIGNED = 8;
+
+/** Tokens to put behind a graph's own, hidden from all others, so that fused attention meets an aligned number of keys in place of `keys`. */
+export function idleTokens(graph: GraphBuilder, keys: number): number {
+  return graph.build.attention === "fused" ? (ALIGNED - (keys % ALIGNED)) % ALIGNED : 0;
 }
 
 /** Scores [B, 1, 1, M] as [B, 1, M, M]; how many keys there are, a run may choose. */

@@ -16,6 +16,8 @@ export function contradiction(manifest: Manifest): string | undefined {
 }
 
 function checkFacts(manifest: Manifest): string | undefined {
+  if (manifest.attention !== undefined && (manifest.compute === undefined || manifest.weights !== undefined))
+    return fault("/attention", manifest.attention, "nothing, unless with compute and without weights");
   const { cameras, frames, stateful, flow, action } = manifest;
   const repeated = firstRepeated(cameras);
   if (repeated !== undefined) return fault(`/cameras/${repeated}`, cameras[repeated], "a name that stands once");

@@ -33,14 +33,18 @@ export function describe(manifest: Manifest, warning = armWarning(manifest)): st
   return (warning === undefined ? lines : [...lines, warning]).join("\n");
 }
 
+/** How attention is written, where that is not the plain way. */
+export function attentionWords(attention: Manifest["attention"]): string | undefined {
+  return attention && `${attention} attention`;
+}
+
 /** How weights are kept, and what else a build for GPUs has: `f32`, `int8`, `f16`, `fp8 with f16`, `bf16 with fused attention`. */
 export function weightWords({
   compute,
   weights,
   attention,
 }: Pick<Manifest, "compute" | "weights" | "attention">): string {
-  const written = attention && `${attention} attention`;
-  return [weights, compute, written].filter((one) => one !== undefined).join(" with ") || "f32";
+  return [weights, compute, attentionWords(attention)].filter((one) => one !== undefined).join(" with ") || "f32";
 }
 
 /** For an operator: `describe`, and the content of the bundle. Ends with a line break. */
@@ -60,7 +64,9 @@ export function show(manifest: Manifest): string {
       ? ([
           [
             "compute",
-            `${manifest.compute}, a build for GPUs${manifest.attention ? `, ${manifest.attention} attention` : ""}`,
+            [`${manifest.compute}, a build for GPUs`, attentionWords(manifest.attention)]
+              .filter((one) => one !== undefined)
+              .join(", "),
           ],
         ] as [string, string][])
       : []),

@@ -1,7 +1,7 @@
 /** Flow expert of a flow-vla: noisy action rows, time and prefix cache to a velocity; adaptive RMSNorm by the time, as in pi0.5. */
 import { present } from "../std/assert.ts";
 import type { Architecture, Facts } from "./architecture.ts";
-import { attendAll, MASKED, maskScores, scoresOf } from "./attention.ts";
+import { attendAll, idleTokens, MASKED, maskScores, scoresOf } from "./attention.ts";
 import { flowCondition, modulation, rowCondition } from "./flow-condition.ts";
 import type { TimeInput } from "./flow-vla-inputs.ts";
 import type { GraphBuilder, Value } from "./graph.ts";
@@ -41,7 +41,9 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
   const { state } = flow;
   const { time_buckets: buckets, embodiment, state: place } = architecture.inputs ?? {};
   const tokens = rows + (state ? 1 : 0);
-  const idle = idleTokens(graph, flow, tokens);
+  // Positions and times that are given have none for an idle token.
+  const told = flow.time.each || flow.positions !== undefined;
+  const idle = told ? 0 : idleTokens(graph, flow.prefixMax + tokens);
   return graph.within("expert", () => {
     const asked = { flow: facts.flow, buckets, width: architecture.expert.time_width };
     const { time, each, held } = flow.time;
@@ -56,11 +58,11 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
         : rmsScale(graph, x, scale);
       return graph.op("Add", [plain, shift]);
     };
-    // Every action row attends to the whole valid prefix and to every action row: scores [B, 1, 1, S + rows], and to nothing idle.
+    // Every action row attends to the whole valid prefix and to every action row: scores [B, 1, 1, S + rows + idle].
     const prefixScores = maskScores(graph, flow.prefixMask);
     const padded = graph.op("Pad", [prefixScores, graph.ints([0, 0, 0, 0, 0, 0, 0, tokens]), graph.scalar(0)]);
-    const hide = () => graph.op("Pad", [padded, graph.ints([0, 0, 0, 0, 0, 0, 0, idle]), graph.scalar(MASKED)]);
-    const seen = idle === 0 ? padded : hide();
+    const hidden = [0, 0, 0, 0, 0, 0, 0, idle];
+    const seen = idle === 0 ? padded : graph.op("Pad", [padded, graph.ints(hidden), graph.scalar(MASKED)]);
     const scores = scoresOf(graph, seen, tokens + idle);
     const positions = flow.positions ?? rowPositions(graph, flow.prefixMask, tokens + idle);
     const angles = rotationAt(graph, positions, flow.prefixMax + tokens + idle, heads.headDim);
@@ -97,15 +99,6 @@ export function expert(graph: GraphBuilder, flow: Flow, facts: Facts, architectu
     const acting = parts.length === 1 ? normed : present(graph.split(normed, 1, parts)[before], "the rows");
     return tiedOut(graph, "action", acting, { hidden: width, width: actionWidth, flow: facts.flow });
   });
-}
-
-/** So many keys' scores lie at addresses that ONNX Runtime's memory-efficient attention for CUDA can read: it wants a multiple of 4. */
-const ALIGNED = 8;
-
-/** Tokens that nobody sees, behind the others of fused attention: a prefix is of whole images and buckets, so this makes all keys aligned. */
-function idleTokens(graph: GraphBuilder, { time, positions }: Flow, tokens: number): number {
-  if (graph.build.attention !== "fused" || time.each || positions !== undefined) return 0;
-  return (ALIGNED - (tokens % ALIGNED)) % ALIGNED;
 }
 
 function ones(graph: GraphBuilder, width: number): Value {

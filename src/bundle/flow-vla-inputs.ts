@@ -147,7 +147,9 @@ export function stateInput(graph: GraphBuilder, { state }: Facts, { state_parts:
   const parts = [...Map.groupBy(columns, ({ from }) => from)];
   const values = parts.map(([from, own]) => {
     const names = own.map(({ name }) => name);
-    return graph.input({ name: from, dtype: "f32", shape: ["batch", own.length] }, "state", { columns: names });
+    return graph.input({ name: `state_${from}`, dtype: "f32", shape: ["batch", own.length] }, "state", {
+      columns: names,
+    });
   });
   // As the columns stand, which may change between the arrays, and zeros behind them.
   const order = parts.flatMap(([, own]) => own);

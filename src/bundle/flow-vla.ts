@@ -64,8 +64,18 @@ export function flowVlaMismatch(
       facts.action.prefix ?? 0,
       "some rows, exactly with /architecture/inputs/action_prefix",
     ],
+    [
+      inputs?.state_parts === undefined || !promptHasState(facts),
+      "/architecture/inputs/state_parts",
+      1,
+      "nothing, where the prompt has the state",
+    ],
     ...commonRules(facts, tower.patch, "expert", flow.time_width),
   ]);
+}
+
+function promptHasState({ prompt }: Facts): boolean {
+  return prompt.parts.some(({ kind }) => kind === "state_tokens" || kind === "template");
 }
 
 /** What prefill writes and denoise reads. */
@@ -127,9 +137,7 @@ function buildDenoise(
   const time = timeInput(graph, facts.action.rows, inputs);
   const prefixMask = cached.mask ? graph.input(cached.mask, "cache") : toldMask(graph, prefix, inputs);
   const caches = cached.caches.map(({ k, v }) => ({ k: graph.input(k, "cache"), v: graph.input(v, "cache") }));
-  const state = facts.prompt.parts.some(({ kind }) => kind === "state_tokens" || kind === "template")
-    ? undefined
-    : stateInput(graph, facts, inputs);
+  const state = promptHasState(facts) ? undefined : stateInput(graph, facts, inputs);
   const tokens = facts.action.rows + (state ? 1 : 0);
   const positions = inputs.position_ids && positionInput(graph, inputs, tokens);
   const embodiment = embodimentInput(graph, inputs);

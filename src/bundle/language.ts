@@ -19,7 +19,7 @@ import {
 import type { GraphBuilder, Value } from "./graph.ts";
 import { blockLinear, gatedMlp, type Rotation, rmsNorm, rotationAt } from "./layers.ts";
 
-/** Keys after rotation, and values, of one layer, of the type that the graph computes in. */
+/** Keys after rotation, and values, of one layer, of the type that the graph computes in: as a graph's own (attention.ts), or [B, K, N, D] of a cache. */
 export interface KeyValue<Kind = Value> {
   readonly k: Kind;
   readonly v: Kind;

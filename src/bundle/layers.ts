@@ -1,5 +1,6 @@
 /**
- * Layers that more than one part of a family uses. Shapes: B batch, N tokens of a sequence, W width, D head dimension. Weight matrices are [inputs, outputs], so that y = x · w + b.
+ * Layers that more than one part of a family uses. Shapes: B batch, N tokens of a sequence, W width, D head dimension. Weight
+ * matrices are [inputs, outputs], so that y = x · w + b.
  *
  * A graph that computes in half precision keeps float32 where published policies do (openpi): patches and their positions, what depends
  * on the time alone, the first and the last product of the flow, the latent and its velocity, the sums inside norms, scores with their
@@ -20,6 +21,7 @@ export interface Rotation {
 
 const NORM_EPSILON = 1e-6;
 const ROPE_BASE = 10_000;
+
 interface Linear {
   readonly from: number;
   readonly to: number;

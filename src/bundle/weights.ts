@@ -37,7 +37,7 @@ export interface Build {
  * but keys and values of the cache are read where they lie; `fused`, ONNX's one operator, for which a device may have a kernel that keeps no
  * scores.
  */
-export type AttentionForm = "apart" | "joined" | "fused";
+type AttentionForm = "apart" | "joined" | "fused";
 
 /** What the CPU computes best. */
 export const DEFAULT_BUILD: Build = { precision: "f32", compute: "f32", frames: "f32", attention: "joined" };

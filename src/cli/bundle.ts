@@ -1,7 +1,7 @@
 /** `tendon bundle build|verify|show`. `verify --device` also computes the parity vectors there, as a start does. */
 import { resolve } from "node:path";
 import { buildBundle, HALVES } from "../bundle/build.ts";
-import { describe, hostMemoryNote, show } from "../bundle/describe.ts";
+import { attentionWords, describe, hostMemoryNote, show } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
 import { readBundle } from "../bundle/read.ts";
 import type { Progress } from "../bundle/weight-file.ts";
@@ -132,8 +132,8 @@ function howOf(given: Given): { readonly gpu: GpuSettings; readonly within?: num
 /** What a build for GPUs computes in, behind the type of its weights. */
 function arithmeticOf({ compute, weights, attention }: Manifest): string {
   if (compute === undefined) return "";
-  const written = attention ? `, ${attention} attention` : "";
-  return `${weights === undefined ? " and arithmetic" : `, ${compute} arithmetic`}${written}`;
+  const told = weights === undefined ? " and arithmetic" : `, ${compute} arithmetic`;
+  return [told, attentionWords(attention)].filter((one) => one !== undefined).join(", ");
 }
 
 /** One line, or one JSON object, about a whole and correct bundle; with a device a line for each parity vector. */

@@ -52,15 +52,15 @@ test("a part of the state has the columns that it names, each once, and no other
   const part: Input["columns"] = ["joint_1", "joint_2", "joint_3"];
   const cases: [change: Change, expected: string][] = [
     [
-      (of) => (of("denoise", "joint_position").columns = part?.with(1, "elbow")),
+      (of) => (of("denoise", "state_joint_position").columns = part?.with(1, "elbow")),
       "/columns/1: found elbow, expected one of joint_1, joint_2, gripper, joint_3",
     ],
     [
-      (of) => (of("denoise", "joint_position").columns = part?.with(1, "joint_1")),
+      (of) => (of("denoise", "state_joint_position").columns = part?.with(1, "joint_1")),
       "/columns/1: found joint_1, expected a name that stands once",
     ],
     [
-      (of) => (of("denoise", "joint_position").columns = part?.slice(1)),
+      (of) => (of("denoise", "state_joint_position").columns = part?.slice(1)),
       '/shape: found ["batch",3], expected ["batch",2] or ["batch",1,2]',
     ],
     [(of) => (of("denoise", "x_t").columns = part), "expected nothing for the role latent"],

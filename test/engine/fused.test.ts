@@ -36,16 +36,19 @@ function difference(one: readonly number[][][], other: readonly number[][][]): n
 }
 
 for (const name of NAMES) {
-  test.each(HALVES)(`${name}, %s: its rows are within its tolerance, and no small part of it`, async (compute) => {
-    const bundle = await built(name, compute);
-    const expected = (await episodeOf(bundle)).map(({ actions }) => actions);
-    const computed = await rows(compute === "f16" ? bundle : await roundedEverywhereOf(bundle, compute));
-    const { tolerance } = bundle.manifest.parity;
-    const largest = difference(computed, expected);
-    process.stderr.write(`  ${name} ${compute}: largest difference from NumPy ${largest.toExponential(2)}\n`);
-    expect(largest).toBeLessThan(tolerance);
-    expect(largest).toBeGreaterThan(tolerance / 20);
-  });
+  test.each(HALVES)(
+    `${name}, %s: its rows are within its tolerance, which is at most 20 times what rounding does`,
+    async (compute) => {
+      const bundle = await built(name, compute);
+      const expected = (await episodeOf(bundle)).map(({ actions }) => actions);
+      const computed = await rows(compute === "f16" ? bundle : await roundedEverywhereOf(bundle, compute));
+      const { tolerance } = bundle.manifest.parity;
+      const largest = difference(computed, expected);
+      process.stderr.write(`  ${name} ${compute}: largest difference from NumPy ${largest.toExponential(2)}\n`);
+      expect(largest).toBeLessThan(tolerance);
+      expect(largest).toBeGreaterThan(tolerance / 20);
+    },
+  );
 
   test(`${name}: a device that takes the whole flow as one graph computes its rows too`, async () => {
     const bundle = await built(name, "f16");
@@ -72,11 +75,14 @@ async function half(variant: string): Promise<string> {
 
 test.each(await variantNames())("inputs as in %s: fused attention gives the rows of its products", async (name) => {
   const model = await half(name);
-  const apart = await built(model, "f16", {});
-  const [one, other] = [await rows(apart), await rows(await built(model, "f16"), apart.manifest)];
+  // On the noise of its float32 bundle.
+  const { manifest } = await bundleOf(model);
+  const [one, other] = [
+    await rows(await built(model, "f16", {}), manifest),
+    await rows(await built(model, "f16"), manifest),
+  ];
   const largest = difference(one, other);
   process.stderr.write(`  ${name}: largest difference ${largest.toExponential(2)}\n`);
-  // A wrong mask, order or scale moves rows by 0.5 and more.
-  expect(largest).toBeLessThan(5e-2);
+  expect(largest).toBeLessThan(1e-2);
   expect(largest).toBeGreaterThan(0);
 });

@@ -81,7 +81,7 @@ test("another value of a constant, of buckets or of what is counted gives other 
     ["groot", "embodiment_id", (input) => Object.assign(input, { values: [1] })],
     ["groot", "timesteps", (input) => Object.assign(input, { buckets: 400 })],
     ["edge", "position_ids", (input) => Object.assign(input, { counts: "valid" })],
-    ["parts", "joint_position", (input) => input.columns?.reverse()],
+    ["parts", "state_joint_position", (input) => input.columns?.reverse()],
     ["openpi", "mask_top", (input) => Object.assign(input, { role: "constant", cameras: undefined, values: [false] })],
   ];
   for (const [name, input, change] of cases)
@@ -97,18 +97,23 @@ test("the engine checks again what a manifest says of its inputs", async () => {
     ["openpi", "tokens", (input) => (input.dtype = "f32"), /tokens has not the type and size of its role, Tokens/],
     ["openpi", "image_top", (input) => (input.cameras = ["side"]), /no input takes the pictures of top/],
     ["openpi", "image_top", (input) => (input.cameras = ["top", "side"]), /image_top is not F32 of/],
-    ["parts", "joint_position", (input) => (input.columns = ["elbow"]), /joint_position has elbow, which is no column/],
     [
       "parts",
-      "joint_position",
-      (input) => delete input.columns,
-      /joint_position, of the state, is not f32 of 12 values/,
+      "state_joint_position",
+      (input) => (input.columns = ["elbow"]),
+      /state_joint_position has elbow, which is no column/,
     ],
     [
       "parts",
-      "joint_position",
+      "state_joint_position",
+      (input) => delete input.columns,
+      /state_joint_position, of the state, is not f32 of 12 values/,
+    ],
+    [
+      "parts",
+      "state_joint_position",
       (input) => input.columns?.pop(),
-      /joint_position, of the state, is not f32 of 2 values/,
+      /state_joint_position, of the state, is not f32 of 2 values/,
     ],
     ["edge", "prefix_length", (input) => (input.dtype = "bool"), /prefix_length has not the type and size of its role/],
     ["edge", "position_ids", (input) => (input.shape = ["batch", 3]), /position_ids has not the type and size/],

@@ -87,7 +87,7 @@ fn state(manifest: &Manifest, batch: usize, (owner, tensor): (Owner, &Tensor)) -
     let named = port.and_then(|port| port.columns.as_ref());
     let columns: Option<Vec<usize>> = named.map(|names| names.iter().map(place).collect()).transpose()?;
     if columns.is_some() && !manifest.state.rotations.is_empty() {
-        return Err(format!("{} has columns of a state whose rotations are other values", tensor.name));
+        return Err(format!("{} names columns of a state that has rotations, whose values have no names", tensor.name));
     }
     let width = columns.as_ref().map_or(manifest.state.width, Vec::len);
     if tensor.dtype != Dtype::F32 || tensor.len != batch * width {

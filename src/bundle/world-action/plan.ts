@@ -21,7 +21,7 @@ export function layOut(
   const block = Math.max(memory.first, memory.later) * memory.tokens;
   const port = (name: string): Port => ({ name, dtype, shape: [branches, size.heads, block, size.head_dim] });
   const layers = Array.from({ length: size.layers }, (_, layer) => layer);
-  // As attention takes a graph's own keys: nothing stands before or behind them.
+  // Text is attended to alone, so its keys stay in the form of a graph's own.
   const heads = attention === "fused" ? [text, size.heads * size.head_dim] : [size.heads, text, size.head_dim];
   const told = (name: string): Port => ({ name, dtype, shape: [branches, ...heads] });
   const textMask: Port = { name: "text_mask", dtype: "bool", shape: [branches, text] };

@@ -1,5 +1,4 @@
 /** The transformer that all graphs of a world-action model run, and how its tokens are made, placed in time and masked. */
-
 import { attend, attendAll, MASKED, maskScores, ownHeads, type Seen, SHARP_ATTENTION, scoresOf } from "../attention.ts";
 import { BLOCK_PARTS } from "../expert.ts";
 import { type Condition, modulation } from "../flow-condition.ts";
