@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> 
   runs: async () => (await import("./cli/runs.ts")).runs,
   sample: async () => (await import("./cli/sample.ts")).sample,
   models: async () => (await import("./cli/models.ts")).models,
+  devices: async () => (await import("./cli/devices.ts")).devices,
   doctor: async () => (await import("./cli/doctor.ts")).doctor,
   setup: async () => (await import("./cli/setup.ts")).setup,
   config: async () => (await import("./cli/config.ts")).config,

@@ -191,6 +191,8 @@ function serveSettings(
     tls: tlsFiles(file.tls_cert, file.tls_key),
     /** Absolute path of the data folder. */
     dataDir: resolve(file.data ?? folders(env).data),
+    /** Unix socket on which the running service answers the operator's commands, absolute path. */
+    controlPath: join(resolve(file.data ?? folders(env).data), "control.sock"),
     /** Address of a PostgreSQL database; undefined: the store is in the data folder. A secret: it may hold a password. */
     databaseUrl,
     /** The object store of runs; undefined: they are in the data folder. Secrets: its credentials. */

@@ -71,6 +71,8 @@ export interface SessionSlots {
   isLost(slot: number): boolean;
   /** No session gets a slot of the replica any more. Resolves when none has one; those that do go on as long as they live. */
   drain(replica: number): Promise<void>;
+  /** Sessions get slots of the replica again. */
+  resume(replica: number): void;
 }
 
 /** The ids that run in this process. */

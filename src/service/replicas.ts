@@ -3,10 +3,10 @@
  * a device is emptied before that: its sessions are awaited.
  */
 import { hardwareOf } from "../config/devices.ts";
-import type { Engine, LostReplica, Model } from "../engine/engine.ts";
+import type { DeviceFigures, Engine, LostReplica, Model } from "../engine/engine.ts";
 import { Problem } from "../error/problem.ts";
 import type { Catalog, Served } from "../robot/catalog.ts";
-import type { Sessions } from "../robot/exclusive.ts";
+import type { SessionSlots, Sessions } from "../robot/exclusive.ts";
 import type { Log } from "../std/log.ts";
 
 export class Replicas {
@@ -31,40 +31,69 @@ export class Replicas {
     for (const lost of model.lost) this.lost(model, lost);
   }
 
+  /** What the devices of the engine hold; one whose sessions are still awaited is `draining`. */
+  devices(engine: Pick<Engine, "devices">): DeviceFigures[] {
+    return engine
+      .devices()
+      .map((figures) =>
+        figures.health === "ready" && this.draining.has(figures.device) ? { ...figures, health: "draining" } : figures,
+      );
+  }
+
   /**
    * Takes a device out of service without a failure: new sessions go to other ones, sessions with memory there go on as long as they
-   * live, and then its replicas take no more runs and are out. Resolves at that time. A problem, and nothing changes, where a model has no
-   * replica that works elsewhere, or is still loading. No command or route calls it yet.
+   * live, and then its replicas take no more runs and are out. The promise is of that time; its problem says that the engine has
+   * refused, since a replica elsewhere was lost meanwhile: everything is as before then, as it is with a problem at once, where a model has
+   * no replica that works elsewhere, or is still loading.
    */
-  async drain(device: string, engine: Pick<Engine, "drain">): Promise<Problem | undefined> {
-    const { catalog, log } = this.parts;
+  drain(device: string, engine: Pick<Engine, "drain">): Problem | Promise<Problem | undefined> {
     const hardware = hardwareOf(device);
     const isHere = (name: string | undefined) => name !== undefined && hardwareOf(name) === hardware;
-    const served = [...catalog.models].flatMap(([id, { model, slots }]) =>
+    const served = [...this.parts.catalog.models].flatMap(([id, { model, slots }]) =>
       model?.devices.some(isHere) ? [{ id, model, slots }] : [],
     );
-    if ([...catalog.models.values()].some(({ model }) => model === undefined)) {
+    const refused = this.refusal(hardware, served);
+    if (refused !== undefined) return refused;
+    this.draining.add(hardware);
+    this.parts.log.info("device draining", { device: hardware, models: served.map(({ id }) => id).join(", ") });
+    const seats = served.flatMap(({ model, slots }) =>
+      model.devices.flatMap((name, replica) => (slots && isHere(name) ? [{ slots, replica }] : [])),
+    );
+    return this.end(hardware, seats, engine);
+  }
+
+  /** Why the device is not drained. */
+  private refusal(
+    hardware: string,
+    served: readonly { readonly id: string; readonly model: Model }[],
+  ): Problem | undefined {
+    if ([...this.parts.catalog.models.values()].some(({ model }) => model === undefined)) {
       return new Problem(
-        `${device} cannot be drained while models are loading; try again when /readyz says that all are`,
+        `${hardware} cannot be drained while models are loading; try again when /readyz says that all are`,
       );
     }
     const stranded = served.find(
       ({ model }) => !model.devices.some((_, replica) => this.isKept(model, replica, hardware)),
     );
-    if (stranded !== undefined) {
-      return new Problem(
-        `${device} cannot be drained: model ${stranded.id} has no replica that works elsewhere; to end that too, stop the service`,
-      );
-    }
-    this.draining.add(hardware);
-    log.info("device draining", { device: hardware, models: served.map(({ id }) => id).join(", ") });
-    const emptied = served.flatMap(({ model, slots }) =>
-      model.devices.flatMap((name, replica) => (slots && isHere(name) ? [slots.drain(replica)] : [])),
+    if (stranded === undefined) return undefined;
+    return new Problem(
+      `${hardware} cannot be drained: model ${stranded.id} has no replica that works elsewhere; to end that too, stop the service`,
     );
-    await Promise.all(emptied);
+  }
+
+  private async end(
+    hardware: string,
+    seats: readonly { readonly slots: SessionSlots; readonly replica: number }[],
+    engine: Pick<Engine, "drain">,
+  ): Promise<Problem | undefined> {
+    await Promise.all(seats.map(({ slots, replica }) => slots.drain(replica)));
     const refused = engine.drain(hardware);
-    // A replica elsewhere was lost meanwhile: runs go on here, without new sessions.
-    if (refused !== undefined) this.draining.delete(hardware);
+    if (refused !== undefined) {
+      // A replica elsewhere was lost meanwhile: the device is needed again.
+      this.draining.delete(hardware);
+      for (const { slots, replica } of seats) slots.resume(replica);
+      this.parts.log.error("device not drained", { device: hardware, reason: refused.message });
+    }
     return refused;
   }
 

@@ -7,7 +7,8 @@ import type { ServeConfig } from "../config/serve.ts";
 import { publicApp } from "../edge/app.ts";
 import { type Certificate, certificateVersion, readCertificate } from "../edge/http/certificate.ts";
 import { Connections } from "../edge/http/connections.ts";
-import { type Listener, listen } from "../edge/http/listen.ts";
+import { type Listener, listen, listenLocal } from "../edge/http/listen.ts";
+import { controlApp } from "../edge/ops/control.ts";
 import { opsApp } from "../edge/ops/metrics.ts";
 import { listenersOf, watchConnections } from "../engine/connections.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -54,7 +55,7 @@ export interface Ready {
 export class Server {
   private readonly service: Service;
   private readonly upkeep: Upkeep;
-  private readonly listeners: Listener[] = [];
+  private readonly listeners: Pick<Listener, "stop">[] = [];
   private engine: Engine | undefined;
   private readonly replicas: Replicas;
   /** Of the process, if the shutdown must be cut short. */
@@ -110,10 +111,11 @@ export class Server {
     else if (!LOOPBACK_HOST.test(config.listen.host))
       core.log.info(WITHOUT_TLS, { host: config.listen.host, expected: TLS_ADVICE });
     const ops = this.listen(
-      opsApp(http, service.ops, () => this.engine),
+      opsApp(http, service.ops, () => this.reported()),
       config.ops,
     );
     if (ops instanceof Problem) return ops;
+    this.listenToOperator();
     // In parallel: each waits for files.
     const [models, engine, , dev, unkept] = await Promise.all([
       this.begun,
@@ -214,6 +216,30 @@ export class Server {
     const listener = listen(app, address, { answerSeconds: this.config.chunkSeconds, certificate });
     if (!(listener instanceof Problem)) this.listeners.push(listener);
     return listener;
+  }
+
+  /** Requests are served without it as well. */
+  private listenToOperator(): void {
+    const app = controlApp(this.service.http, {
+      figures: () => this.reported()?.devices(),
+      drain: (device) => {
+        const draining = this.replicas.drain(device, {
+          // A shutdown ends the sessions as well, and the engine with them.
+          drain: (hardware) =>
+            this.engine ? this.engine.drain(hardware) : new Problem("the service is shutting down"),
+        });
+        return draining instanceof Problem ? draining : undefined;
+      },
+    });
+    const control = listenLocal(app, this.config.controlPath);
+    if (control instanceof Problem) this.service.core.log.error("no control socket", { reason: control.message });
+    else this.listeners.push(control);
+  }
+
+  /** What the engine says of itself, with the devices that an operator wants empty. */
+  private reported(): Pick<Engine, "stats" | "devices"> | undefined {
+    const { engine, replicas } = this;
+    return engine && { stats: () => engine.stats(), devices: () => replicas.devices(engine) };
   }
 
   private keepCertificate(renewal: Renewal): void {

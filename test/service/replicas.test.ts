@@ -1,5 +1,6 @@
 /** A replica that is out takes no more work; its sessions end, `/readyz` tells, and the service ends when none is left (contract section 2). */
 import { beforeEach, expect, test } from "bun:test";
+import type { DeviceFigures } from "../../src/engine/engine.ts";
 import { Problem } from "../../src/error/problem.ts";
 import { Replicas } from "../../src/service/replicas.ts";
 import { manifest, statefulManifest } from "../edge/manifests.ts";
@@ -116,6 +117,11 @@ test("a lost model does not end the service while another one loads, but then if
   await watching.noneLeft;
 });
 
+const working = (device: string): DeviceFigures => ({
+  ...{ device, health: "ready", reason: null, replicas: 1, replicasOut: 0, runs: 0, slots: 2, slotsHeld: 0 },
+  framesWaiting: 0,
+});
+
 /** The stateful model with a replica on each of two devices. */
 async function spread(): Promise<void> {
   at = await stage();
@@ -132,7 +138,7 @@ test("a device is drained when the sessions on it have ended: until then they go
   expect(await chunk("on-0")).toEqual({ status: 200, code: undefined });
   expect(await chunk("on-1")).toEqual({ status: 200, code: undefined });
   let drained = false;
-  const draining = replicas.drain("cuda:1", at.engine).then((problem) => {
+  const draining = Promise.resolve(replicas.drain("cuda:1", at.engine)).then((problem) => {
     drained = true;
     return problem;
   });
@@ -172,6 +178,22 @@ test("a device is not drained while a model loads, and may be asked again where 
   const refusing = { drain: () => new Problem("model x has no other replica") };
   expect((await replicas.drain("cuda:1", refusing))?.message).toBe("model x has no other replica");
   expect(await replicas.drain("cuda:0", at.engine)).toBeUndefined();
+});
+
+test("a device that the engine does not let go takes new sessions again", async () => {
+  await spread();
+  expect((await chunk("on-0")).status).toBe(200);
+  expect((await chunk("on-1")).status).toBe(200);
+  const refusing = { drain: () => new Problem("model x has no other replica") };
+  const draining = replicas.drain("cuda:1", refusing);
+  at.engine.figures.push(working("cuda:0"), working("cuda:1"));
+  expect(replicas.devices(at.engine).map(({ health }) => health)).toEqual(["ready", "draining"]);
+  expect(freeSlots()).toBe(1);
+  at.service.robot.sessions.end({ accountId: "acct_1", model: STATEFUL, sessionId: "on-1" });
+  expect((await draining)?.message).toBe("model x has no other replica");
+  expect(freeSlots()).toBe(3);
+  expect(replicas.devices(at.engine).map(({ health }) => health)).toEqual(["ready", "ready"]);
+  expect(at.logLines).toContainEqual(expect.stringContaining("device not drained"));
 });
 
 test("the sessions of a device that is lost while it is drained are not waited for", async () => {

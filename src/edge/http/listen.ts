@@ -1,4 +1,5 @@
 /** Opening and closing a listening socket for an app, and changing its certificate while it serves. */
+import { rmSync } from "node:fs";
 import type { AnyElysia } from "elysia";
 import type { Address } from "../../config/fields.ts";
 import type { Listeners } from "../../engine/connections.ts";
@@ -28,9 +29,26 @@ export interface ListenOptions {
 
 type Served = NonNullable<AnyElysia["server"]>;
 
+/** Longest path of a Unix socket (unix(7), `sun_path`), bytes. */
+const SOCKET_PATH_BYTES_MAX = 107;
+
+/** Listens on a Unix socket, which whoever may write to the file may use. One that a process left there is replaced. */
+export function listenLocal(app: AnyElysia, path: string): Pick<Listener, "stop"> | Problem {
+  if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
+    return new Problem(`cannot listen on ${path}: a Unix socket's path has ${SOCKET_PATH_BYTES_MAX} bytes at most`);
+  }
+  try {
+    rmSync(path, { force: true });
+  } catch (error) {
+    return new Problem(`cannot listen on ${path}: ${(error as Error).message}`);
+  }
+  const server = open(app, { unix: path }, {});
+  return server instanceof Problem ? server : { stop: () => server.stop(true) };
+}
+
 export function listen(app: AnyElysia, address: Address, options: ListenOptions = {}): Listener | Problem {
   const { host } = address;
-  const first = open(app, address, options, false);
+  const first = open(app, tcp(address, false), options);
   if (first instanceof Problem) return first;
   const port = first.port ?? address.port;
   let current = first;
@@ -44,7 +62,7 @@ export function listen(app: AnyElysia, address: Address, options: ListenOptions 
       // For this moment alone: a second service, which does not ask to share, is refused before and after.
       sockets.share(true);
       try {
-        const next = open(app, { host, port }, { ...options, certificate }, true);
+        const next = open(app, tcp({ host, port }, true), { ...options, certificate });
         if (next instanceof Problem) return next;
         const before = current;
         current = next;
@@ -72,32 +90,41 @@ export function listen(app: AnyElysia, address: Address, options: ListenOptions 
   };
 }
 
+/** Where a server listens, as Bun takes it. */
+type Place =
+  | { readonly hostname: string; readonly port: number; readonly reusePort: boolean }
+  | { readonly unix: string };
+
+/** Elysia shares ports by default: a second server would silently take half of the requests. */
+function tcp({ host, port }: Address, reusePort: boolean): Place {
+  return { hostname: host, port, reusePort };
+}
+
 function open(
   app: AnyElysia,
-  { host, port }: Address,
+  place: Place,
   { answerSeconds = LIMITS.chunkSecondsDefault, certificate }: ListenOptions,
-  reusePort: boolean,
 ): Served | Problem {
+  const where = "unix" in place ? place.unix : `${place.hostname}:${place.port}`;
   const known = new Set(process.listeners("beforeExit"));
   try {
-    app.listen({
-      hostname: host,
-      port,
-      // Elysia shares ports by default: a second server would silently take half of the requests.
-      reusePort,
+    const settings = {
+      ...place,
       // Bun takes a connection that waits for its answer to be idle as well.
       idleTimeout: Math.max(LIMITS.connectionIdleSeconds, Math.ceil(answerSeconds) + 10),
       maxRequestBodySize: LIMITS.serverBodyBytesMax,
       // Otherwise Bun prints the error of every stream that is cut off.
       development: false,
       ...(certificate && { tls: { cert: certificate.cert, key: certificate.key } }),
-    });
+    };
+    // Elysia's types have no Unix sockets; it passes on to Bun whatever it is given.
+    app.listen(settings as Parameters<typeof app.listen>[0]);
   } catch (error) {
     const taken = (error as { code?: string }).code === "EADDRINUSE";
     const reason = taken ? "the port is taken; choose another one, or 0 for a free one" : (error as Error).message;
-    return new Problem(`cannot listen on ${host}:${port}: ${reason}`);
+    return new Problem(`cannot listen on ${where}: ${reason}`);
   }
   // Elysia would stop its server when the process ends by itself, which ours never does; each certificate would add one more.
   for (const added of process.listeners("beforeExit")) if (!known.has(added)) process.off("beforeExit", added);
-  return app.server ?? new Problem(`cannot listen on ${host}:${port}`);
+  return app.server ?? new Problem(`cannot listen on ${where}`);
 }

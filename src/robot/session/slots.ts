@@ -86,6 +86,12 @@ export class SlotPool implements SessionSlots {
     return drained.promise;
   }
 
+  resume(replica: number): void {
+    if (!this.draining.delete(replica) || this.lost.has(replica)) return;
+    const all = Array.from({ length: this.perReplica }, (_, slot) => replica * this.perReplica + slot);
+    this.free[replica] = all.filter((slot) => !this.owners.has(slot)).reverse();
+  }
+
   isLost(slot: number): boolean {
     return this.lost.has(this.replicaOf(slot));
   }

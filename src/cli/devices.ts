@@ -1,0 +1,68 @@
+/** `tendon devices`: the devices that the running service of this machine uses, and how one is taken out of it. */
+import { drainDevice, type UsedDevice, usedDevices } from "../client/control.ts";
+import { hardwareOf } from "../config/devices.ts";
+import { serveConfig } from "../config/serve.ts";
+import { Problem } from "../error/problem.ts";
+import { sleep, systemClock } from "../std/clock.ts";
+import { table } from "../std/text-table.ts";
+import { type Command, usageProblem } from "./frame/command.ts";
+import { answer } from "./frame/print.ts";
+
+/** Between two questions whether the device is drained. */
+const LOOK_MS = 500;
+
+export const devices: Command = {
+  name: "devices",
+  summary: "Show the devices of the service that runs on this machine, or take one out of service.",
+  details: [
+    "A device that is drained gets no new sessions. Sessions with memory there go on until they end; then its replicas are",
+    "out, until the service is started again. It is refused where a model has no replica that works elsewhere.",
+    "health: ready, draining (sessions or runs are awaited), drained, lost.",
+  ],
+  flags: {
+    drain: { value: "DEVICE", about: "The device to take out of service, such as cuda:1." },
+    wait: { about: "With --drain: end when the device is drained. Ctrl-C ends the wait alone." },
+    data: { value: "DIR", about: "Data folder of the service (default $XDG_DATA_HOME/tendon; TENDON_DATA)." },
+    config: { value: "FILE", about: "Configuration (default $XDG_CONFIG_HOME/tendon/tendon.toml; TENDON_CONFIG)." },
+    json: { about: "Print one JSON object." },
+  },
+  async run(given) {
+    const drain = given.text("drain");
+    if (given.on("wait") && drain === undefined) return usageProblem(devices, "--wait is of use with --drain alone");
+    // `dev` allows drills in the environment: they are for the service and do not matter here.
+    const [data, file] = [given.text("data"), given.text("config")];
+    const config = await serveConfig({ data, config: file, dev: true, json: given.on("json") });
+    if (config instanceof Problem) return config;
+    const { controlPath } = config;
+    const named = drain === undefined ? undefined : hardwareOf(drain);
+    let used = named === undefined ? await usedDevices(controlPath) : await drainDevice(controlPath, named);
+    while (given.on("wait") && !(used instanceof Problem) && isDraining(used, named)) {
+      await sleep(systemClock, LOOK_MS);
+      used = await usedDevices(controlPath);
+    }
+    if (used instanceof Problem) return used;
+    const ended = given.on("wait") ? used.find(({ device }) => device === named)?.health : "drained";
+    await answer(given, { devices: used }, lines(used));
+    if (ended === "drained") return 0;
+    return new Problem(`${named} is ${ended}, not drained; the log of the service says why`);
+  },
+};
+
+function isDraining(used: readonly UsedDevice[], named: string | undefined): boolean {
+  return used.some(({ device, health }) => device === named && health === "draining");
+}
+
+function lines(used: readonly UsedDevice[]): string {
+  const rows = used.map(({ device, health, reason, replicas, replicas_out, runs, slots, slots_held }) => [
+    device,
+    health,
+    String(replicas - replicas_out),
+    String(runs),
+    slots === 0 ? "-" : `${slots_held} of ${slots}`,
+    reason ?? "",
+  ]);
+  return table(
+    [["DEVICE", "HEALTH", "REPLICAS", "RUNS", "SESSIONS", ""], ...rows],
+    ["left", "left", "right", "right", "right"],
+  );
+}

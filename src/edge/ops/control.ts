@@ -1,0 +1,66 @@
+/** The control socket: what the operator of this machine asks the running service. It is a file of the data folder, so whoever may open that may use it. */
+
+import type { DeviceFigures } from "../../engine/engine.ts";
+import { CONTROL } from "../../error/control.ts";
+import { Failure } from "../../error/core.ts";
+import type { Problem } from "../../error/problem.ts";
+import { ROBOT, ROBOT_ANSWERS } from "../../error/robot.ts";
+import { appOf } from "../app.ts";
+import { NO_BODY } from "../http/body-rules.ts";
+import type { HttpDeps } from "../http/deps.ts";
+import { NO_KEY } from "../http/principal.ts";
+import type { Reply } from "../http/reply.ts";
+import { route } from "../http/route.ts";
+
+/** The devices of the running service. */
+export interface ControlledDevices {
+  /** Undefined until the engine is open. */
+  figures(): readonly DeviceFigures[] | undefined;
+  /** Begins to empty one of them; a problem says why not, and nothing has changed then. */
+  drain(device: string): Problem | undefined;
+}
+
+export function controlApp(http: HttpDeps, devices: ControlledDevices) {
+  const list = route({
+    method: "GET",
+    path: "/devices",
+    name: "control",
+    key: NO_KEY,
+    body: NO_BODY,
+    handle: async () => listed(devices),
+  });
+  const drain = route({
+    method: "POST",
+    path: "/devices/:device/drain",
+    name: "control",
+    key: NO_KEY,
+    body: NO_BODY,
+    handle: async ({ params }) => drained(devices, params.device ?? ""),
+  });
+  return appOf(http, [{ tag: "Service", answers: ROBOT_ANSWERS, routes: [list, drain] }]);
+}
+
+function listed(devices: ControlledDevices): Reply | Failure {
+  const figures = devices.figures();
+  return figures === undefined ? notOpen() : { status: 200, body: JSON.stringify({ devices: figures.map(onWire) }) };
+}
+
+function drained(devices: ControlledDevices, device: string): Reply | Failure {
+  const figures = devices.figures();
+  if (figures === undefined) return notOpen();
+  if (!figures.some((one) => one.device === device)) {
+    const used = figures.map((one) => one.device).join(", ");
+    return new Failure(CONTROL.device_unknown, `no replica is on ${device}; the devices in use are: ${used}`);
+  }
+  const refused = devices.drain(device);
+  return refused === undefined ? listed(devices) : new Failure(CONTROL.device_not_drained, refused.message);
+}
+
+function notOpen(): Failure {
+  return new Failure(ROBOT.engine_unavailable, "the engine is not open yet; ask again in a second");
+}
+
+function onWire({ device, health, reason, replicas, replicasOut, runs, slots, slotsHeld }: DeviceFigures) {
+  const used = { replicas, replicas_out: replicasOut, runs, slots, slots_held: slotsHeld };
+  return { device, health, ...(reason === null ? {} : { reason }), ...used };
+}

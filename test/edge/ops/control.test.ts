@@ -1,0 +1,114 @@
+/** The control socket: the devices of the running service, and "health and drain" of each for its operator. */
+import { afterEach, expect, test } from "bun:test";
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Listener, listenLocal } from "../../../src/edge/http/listen.ts";
+import { type ControlledDevices, controlApp } from "../../../src/edge/ops/control.ts";
+import type { DeviceFigures } from "../../../src/engine/engine.ts";
+import { Problem } from "../../../src/error/problem.ts";
+import { stage } from "../stage.ts";
+
+const figures = (device: string, changes: Partial<DeviceFigures> = {}): DeviceFigures => ({
+  ...{ device, health: "ready", reason: null, replicas: 2, replicasOut: 0, runs: 1, slots: 8, slotsHeld: 3 },
+  framesWaiting: 0,
+  ...changes,
+});
+const wire = (device: string, changes: object = {}) => ({
+  ...{ device, health: "ready", replicas: 2, replicas_out: 0, runs: 1, slots: 8, slots_held: 3 },
+  ...changes,
+});
+
+const ends: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end();
+});
+
+async function folder(): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "tendon-control-"));
+  ends.push(() => rm(dir, { recursive: true }));
+  return dir;
+}
+
+async function control(devices: ControlledDevices, path: string): Promise<Pick<Listener, "stop">> {
+  const { service } = await stage();
+  const listener = listenLocal(controlApp(service.http, devices), path);
+  if (listener instanceof Problem) throw new Error(listener.message);
+  ends.push(() => listener.stop());
+  return listener;
+}
+
+async function ask(path: string, method: string, route: string) {
+  const reply = await fetch(`http://tendon${route}`, { method, unix: path });
+  return { status: reply.status, body: (await reply.json()) as { error?: { code: string; message: string } } };
+}
+
+test("the devices are listed with their health; one is drained, and the answer says so", async () => {
+  const path = join(await folder(), "control.sock");
+  const drains: string[] = [];
+  const health = () => (drains.length > 0 ? "draining" : "ready");
+  await control(
+    {
+      figures: () => [figures("cuda:0"), figures("cuda:1", { health: health() }), lost],
+      drain: (device) => {
+        drains.push(device);
+        return undefined;
+      },
+    },
+    path,
+  );
+  const lost = figures("cuda:2", { health: "lost", reason: "CUDA failure 700", replicasOut: 2 });
+  const last = wire("cuda:2", { health: "lost", reason: "CUDA failure 700", replicas_out: 2 });
+  expect(await ask(path, "GET", "/devices")).toEqual({
+    status: 200,
+    body: { devices: [wire("cuda:0"), wire("cuda:1"), last] } as never,
+  });
+  const devices = [wire("cuda:0"), wire("cuda:1", { health: "draining" }), last];
+  expect(await ask(path, "POST", "/devices/cuda%3A1/drain")).toEqual({ status: 200, body: { devices } as never });
+  expect(drains).toEqual(["cuda:1"]);
+});
+
+test("a device that nothing runs on, and one that a model needs, are refused with the reason", async () => {
+  const path = join(await folder(), "control.sock");
+  const reason = "cuda:0 cannot be drained: model m has no replica that works elsewhere";
+  await control({ figures: () => [figures("cuda:0")], drain: () => new Problem(reason) }, path);
+  const unknown = await ask(path, "POST", "/devices/cuda:7/drain");
+  expect([unknown.status, unknown.body.error?.code]).toEqual([404, "device_unknown"]);
+  expect(unknown.body.error?.message).toContain("the devices in use are: cuda:0");
+  const refused = await ask(path, "POST", "/devices/cuda:0/drain");
+  expect([refused.status, refused.body.error]).toEqual([
+    409,
+    { message: reason, type: "invalid_request_error", code: "device_not_drained" } as never,
+  ]);
+  expect((await ask(path, "GET", "/metrics")).status).toBe(404);
+});
+
+test("before the engine is open nothing is drained", async () => {
+  const path = join(await folder(), "control.sock");
+  const never = () => {
+    throw new Error("nothing is there to be drained");
+  };
+  await control({ figures: () => undefined, drain: never }, path);
+  for (const [method, route] of [
+    ["GET", "/devices"],
+    ["POST", "/devices/cuda:0/drain"],
+  ] as const) {
+    const { status, body } = await ask(path, method, route);
+    expect([status, body.error?.code]).toEqual([503, "engine_unavailable"]);
+  }
+});
+
+test("the socket replaces what a killed process has left, and goes with its process; a path too long is a problem", async () => {
+  const dir = await folder();
+  const path = join(dir, "control.sock");
+  await writeFile(path, "");
+  const listener = await control({ figures: () => [], drain: () => undefined }, path);
+  expect((await ask(path, "GET", "/devices")).body).toEqual({ devices: [] } as never);
+  await listener.stop();
+  await expect(stat(path)).rejects.toThrow("ENOENT");
+  const { service } = await stage();
+  const app = controlApp(service.http, { figures: () => [], drain: () => undefined });
+  const long = listenLocal(app, join(dir, "x".repeat(108 - dir.length), "control.sock"));
+  expect(long).toBeInstanceOf(Problem);
+  expect((long as Problem).message).toContain("107 bytes");
+});

@@ -1,0 +1,41 @@
+/** `tendon devices` and the service of the same data folder, as processes. */
+import { expect, test } from "bun:test";
+import { stat } from "node:fs/promises";
+import { EXIT } from "../../src/error/problem.ts";
+import { Place } from "./program.ts";
+
+test("the operator sees the devices of the running service; the only one is not taken from its models", async () => {
+  await using place = await Place.make();
+  const data = ["--data", place.path("data")];
+  const server = await place.serve(data);
+  const listed = await place.run(["devices", "--json", ...data]);
+  expect(listed.code).toBe(EXIT.done);
+  const { devices } = JSON.parse(listed.stdout);
+  expect(devices).toEqual([expect.objectContaining({ device: "cpu", health: "ready", replicas_out: 0 })]);
+  const refused = await place.run(["devices", "--drain", "cpu", ...data]);
+  expect([refused.code, refused.stderr]).toEqual([
+    EXIT.failed,
+    expect.stringContaining("has no replica that works elsewhere"),
+  ]);
+  const unknown = await place.run(["devices", "--drain", "cuda:7", ...data]);
+  expect([unknown.code, unknown.stderr]).toEqual([EXIT.failed, expect.stringContaining("the devices in use are: cpu")]);
+  // Whoever may open the folder, which is its owner alone, may use it.
+  expect((await stat(place.path("data"))).mode & 0o077).toBe(0);
+  expect((await stat(place.path("data/control.sock"))).mode & 0o077).toBe(0);
+  server.child.kill("SIGKILL");
+  await server.child.exited;
+  expect((await place.run(["devices", ...data])).code).toBe(EXIT.unreachable);
+  const next = await place.serve(data);
+  expect((await place.run(["devices", ...data])).code).toBe(EXIT.done);
+  await next.stop();
+  expect((await place.run(["devices", ...data])).code).toBe(EXIT.unreachable);
+});
+
+test("a data folder whose path is too long for a socket is served without one", async () => {
+  await using place = await Place.make();
+  const data = place.path("d".repeat(100));
+  const server = await place.serve(["--data", data]);
+  expect((await fetch(`${server.ready.url}/readyz`)).status).toBe(200);
+  await server.stop();
+  expect(await server.child.stderr.text()).toContain("no control socket");
+});
