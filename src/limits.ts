@@ -1,9 +1,7 @@
 /**
  * The bounds of the specification, and of the service's queues, pools and waiting times, with their units. Relations
- * between bounds are asserted below. A number that only one file uses (a format's width, a tool's time-out) is in that file.
+ * between bounds are asserted in test/limits.test.ts. A number that only one file uses (a format's width, a tool's time-out) is in that file.
  */
-import { assert } from "./std/assert.ts";
-
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
@@ -346,6 +344,8 @@ export const LIMITS = {
   accountEarlyFramesMax: 96,
   /** Runs queued, running or waiting to be read. */
   chunksMax: 128,
+  /** Of these, runs of one model: one that hangs leaves room for the others. */
+  modelChunksMax: 96,
   /** Frames of one observation: 4 cameras x 4 frames. */
   observationFramesMax: 16,
   /** Values of one state vector. */
@@ -356,6 +356,8 @@ export const LIMITS = {
   accountFramesMax: 256 - 16 * 3,
   /** Runs of one account, over all models. */
   accountChunksMax: 96,
+  /** Of these, runs of one model. */
+  accountModelChunksMax: 72,
   /** Observations that wait for frame and run slots, over all accounts; the next one is refused. */
   admissionWaitingMax: 2048,
   /** Of these, from one account: more than a thousand at once, and room is left for others. */
@@ -363,38 +365,3 @@ export const LIMITS = {
   /** What the drill `slow_model` adds. */
   slowModelMs: 2_000,
 } as const;
-
-assert(LIMITS.storeConnectMs < LIMITS.storeAnswerMs, "connecting takes less time than the wait for an answer");
-assert(5_000 + LIMITS.seenKeepMs < 1_000 * LIMITS.holdGraceSeconds, "no node ends what another one still holds");
-assert(2 * LIMITS.keysAskMs < LIMITS.keysBelievedMs, "one lost question does not disable the cache of keys");
-const { framesMax, observationFramesMax } = LIMITS;
-assert(LIMITS.accountFramesMax + 3 * observationFramesMax <= framesMax, "no account can take all frame slots");
-assert(LIMITS.earlyFramesMax + observationFramesMax <= framesMax, "early frames leave room for a whole observation");
-assert(framesMax >= 2 * observationFramesMax, "two whole observations fit into the frame slots");
-assert(LIMITS.accountEarlyFramesMax < LIMITS.earlyFramesMax, "no account can take all slots of early frames");
-assert(
-  LIMITS.halfMessageBytesMax + LIMITS.socketsMax * 32 * KiB < 256 * MiB,
-  "incomplete messages that a look finds take less than 256 MiB, however they are built",
-);
-assert(LIMITS.accountSocketsMax < LIMITS.socketsMax, "no account can take all sockets");
-assert(LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax, "the route, not the server, refuses a large frame");
-assert(LIMITS.accountChunksMax < LIMITS.chunksMax, "no account can take all run slots");
-assert(LIMITS.accountFramesMax >= LIMITS.observationFramesMax, "every observation fits into an account's share");
-assert(LIMITS.accountWaitingMax < LIMITS.admissionWaitingMax, "no account can take all places to wait");
-assert(LIMITS.chunkValuesMax >= LIMITS.chunkRowsMax * 32, "the longest chunk fits at any width that is published");
-assert(LIMITS.robotBodyBytesMax > 12 * Math.ceil(LIMITS.jpegBytesMax / 3) * 4, "a body of twelve full frames fits");
-assert(LIMITS.accountLlmLiveMax < LIMITS.llmLiveMax, "no account can take all live responses");
-assert(LIMITS.accountLlmJobsRunningMax < LIMITS.llmJobsRunningMax, "no account can take all places of running jobs");
-assert(LIMITS.accountLlmJobsMax < LIMITS.llmJobsMax, "no account can take all places of jobs");
-assert(LIMITS.llmLineCharsMax > 6 * LIMITS.llmOutputCharsMax, "the longest output, in escapes, fits into one event");
-assert(4 * LIMITS.llmBeatMs < LIMITS.llmBeatMissedMs, "some lost signs of life do not end a process' responses");
-assert(LIMITS.llmKeepaliveMs < 1_000 * LIMITS.llmUnreadSeconds, "a stream that is read is not taken to be unread");
-assert(8 * LIMITS.runRequests.accountMax <= LIMITS.runRequests.max, "many accounts can read and delete runs");
-assert(8 * LIMITS.runBodies.accountMax <= LIMITS.runBodies.max, "many accounts can upload");
-assert(LIMITS.runIdleMs < 1_000 * LIMITS.runConnectionIdleSeconds, "an upload that pauses is answered");
-assert(1_000 * LIMITS.runLeftSeconds > LIMITS.runBodyMs, "a file that still comes is not taken to be left");
-assert(LIMITS.runPartBytes <= LIMITS.runFileBytesMax, "a part fits into one request");
-assert(LIMITS.deadlineMs.max === 1_000 * LIMITS.chunkSecondsMax, "a robot waits no longer than a service may");
-assert(LIMITS.chunkSecondsMax + 10 < 255, "Bun, whose longest idle time is 255 s, waits for the slowest chunk");
-assert(LIMITS.clientAnswerMs > 1_000 * LIMITS.chunkSecondsDefault, "a client waits for a chunk of the default time");
-assert(LIMITS.drainMs + 2 * LIMITS.flushMs < LIMITS.shutdownMs, "draining, last answers and closing fit into shutdown");

@@ -1,10 +1,10 @@
 /**
  * Which observations hold run and frame slots of the engine, and which wait for them.
  *
- * An account holds at most its share, so that slots stay free for others. An observation that finds no slot is queued behind
- * the others of its account, and accounts are served round robin. An account whose first observation does not fit keeps its
- * place in the round; if it lacks frame slots of its model, slots that become free are reserved for it, because a stream of
- * small observations would otherwise starve a large one.
+ * An account holds at most its share, and so does a model, so that slots stay free for others: a device that hangs holds up its own
+ * models alone. An observation that finds no slot is queued behind the others of its account for the same model, and these lines are
+ * served round robin. A line whose first observation does not fit keeps its place in the round; if that lacks frame slots of its
+ * model, slots that become free are reserved for it, because a stream of small observations would otherwise starve a large one.
  */
 import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
@@ -18,8 +18,10 @@ export type AdmissionLimits = Readonly<
     | "earlyFramesMax"
     | "accountEarlyFramesMax"
     | "chunksMax"
+    | "modelChunksMax"
     | "accountFramesMax"
     | "accountChunksMax"
+    | "accountModelChunksMax"
     | "admissionWaitingMax"
     | "accountWaitingMax"
     | "observationFramesMax",
@@ -44,14 +46,16 @@ export interface EarlySlots {
 export class Admission implements RunSlots {
   /** Accounts that hold or wait for something. */
   private readonly accounts = new Map<string, Account>();
-  /** Accounts with a queue, in round-robin order. */
-  private readonly round = new Set<Account>();
+  /** Lines in which somebody waits, in round-robin order. */
+  private readonly round = new Set<Line>();
   /** Frame slots held, by model: each model has its own. */
   private readonly frames = new Tally();
   /** Of these, slots of frames whose observation has not arrived. */
   private readonly early = new Tally();
   /** Observations that wait for each model. */
   private readonly waitingFor = new Tally();
+  /** Observations that hold a run slot, by model. */
+  private readonly runsOf = new Tally();
   private runs = 0;
   private queued = 0;
 
@@ -70,9 +74,11 @@ export class Admission implements RunSlots {
     assert(frames <= this.limits.observationFramesMax, "an observation fits into the slots");
     const account = this.accounts.get(accountId) ?? new Account(accountId);
     this.accounts.set(accountId, account);
-    const entry = new Entry(account, model, frames, () => this.release(entry));
-    account.queue.add(entry);
-    this.round.add(account);
+    const line = account.line(model);
+    const entry = new Entry(line, frames, () => this.release(entry));
+    line.queue.add(entry);
+    this.round.add(line);
+    account.waiting += 1;
     this.waitingFor.add(model, 1);
     this.queued += 1;
     this.admit();
@@ -108,9 +114,9 @@ export class Admission implements RunSlots {
   }
 
   /** The refusal, if the queues are too long with the newest included. */
-  private crowded({ queue }: Account): Failure | undefined {
+  private crowded({ waiting }: Account): Failure | undefined {
     const { accountWaitingMax, admissionWaitingMax } = this.limits;
-    const own = queue.size > accountWaitingMax;
+    const own = waiting > accountWaitingMax;
     if (!own && this.queued <= admissionWaitingMax) return undefined;
     const who = own ? `${accountWaitingMax} observations of this account` : `${admissionWaitingMax} observations`;
     return new Failure(
@@ -122,54 +128,62 @@ export class Admission implements RunSlots {
     );
   }
 
-  /** Grants slots to all that fit, account by account. One pass is enough: no slot becomes free during it. */
+  /** Grants slots to all that fit, line by line. One pass is enough: no slot becomes free during it. */
   private admit(): void {
-    /** Models whose free frame slots are reserved for an account that was passed over. */
-    const kept = new Set<string>();
-    // An account that was granted a slot moves to the end of the round, so the loop meets it again.
-    for (const account of this.round) {
-      if (this.runs >= this.limits.chunksMax || kept.size === this.waitingFor.size) return;
-      const [first] = account.queue;
-      assert(first !== undefined, "an account in the round waits for something");
-      if (kept.has(first.model) || !account.mayHold(first, this.limits)) continue;
-      if (this.frames.of(first.model) + first.frames > this.limits.framesMax) kept.add(first.model);
-      else this.grant(first);
+    const { chunksMax, modelChunksMax, framesMax } = this.limits;
+    /** Models that grant nothing more: all their run slots are held, or free frame slots are reserved for a line that was passed over. */
+    const closed = new Set<string>();
+    // A line that was granted a slot moves to the end of the round, so the loop meets it again.
+    for (const line of this.round) {
+      if (this.runs >= chunksMax || closed.size === this.waitingFor.size) return;
+      const { model, account, queue } = line;
+      const [first] = queue;
+      assert(first !== undefined, "somebody waits in a line of the round");
+      if (closed.has(model) || !account.mayHold(first, this.limits)) continue;
+      const fits = this.runsOf.of(model) < modelChunksMax && this.frames.of(model) + first.frames <= framesMax;
+      if (fits) this.grant(first);
+      else closed.add(model);
     }
   }
 
   private grant(entry: Entry): void {
+    const { line } = entry;
     this.leaveQueue(entry);
-    this.round.delete(entry.account);
-    if (entry.account.queue.size > 0) this.round.add(entry.account);
+    this.round.delete(line);
+    if (line.queue.size > 0) this.round.add(line);
     this.count(entry, 1);
     entry.grant();
   }
 
   private release(entry: Entry): void {
-    const { account, state } = entry;
+    const { line, state } = entry;
     if (state === "released") return;
     entry.state = "released";
     if (state === "held") this.count(entry, -1);
     else this.leaveQueue(entry);
-    if (account.queue.size === 0) this.round.delete(account);
-    this.forget(account);
+    if (line.queue.size === 0) this.round.delete(line);
+    this.forget(line.account);
     this.admit();
   }
 
-  private forget({ id, queue, runs, frames }: Account): void {
-    if (queue.size === 0 && runs === 0 && frames.size === 0) this.accounts.delete(id);
+  private forget({ id, waiting, runs, frames }: Account): void {
+    if (waiting === 0 && runs === 0 && frames.size === 0) this.accounts.delete(id);
   }
 
   private leaveQueue(entry: Entry): void {
-    const waited = entry.account.queue.delete(entry);
+    const { account, model, queue } = entry.line;
+    const waited = queue.delete(entry);
     assert(waited, "who leaves the queue stands in it");
-    this.waitingFor.add(entry.model, -1);
+    account.waiting -= 1;
+    this.waitingFor.add(model, -1);
     this.queued -= 1;
   }
 
-  private count({ account, model, frames }: Entry, sign: 1 | -1): void {
+  private count({ line: { account, model }, frames }: Entry, sign: 1 | -1): void {
     this.runs += sign;
+    this.runsOf.add(model, sign);
     account.runs += sign;
+    account.runsOf.add(model, sign);
     this.countFrames(account, model, sign * frames);
   }
 
@@ -179,19 +193,39 @@ export class Admission implements RunSlots {
   }
 }
 
+/** Observations of one account that wait for one model. */
+interface Line {
+  readonly account: Account;
+  readonly model: string;
+  /** In order of arrival. */
+  readonly queue: Set<Entry>;
+}
+
 class Account {
+  /** Run slots held, over all models and of each. */
   runs = 0;
+  readonly runsOf = new Tally();
+  /** Observations that wait, over all models. */
+  waiting = 0;
   /** Frame slots held, by model; `early`: those whose observation has not arrived. */
   readonly frames = new Tally();
   readonly early = new Tally();
-  /** In order of arrival. */
-  readonly queue = new Set<Entry>();
+  private readonly lines = new Map<string, Line>();
 
   constructor(readonly id: string) {}
 
+  /** Of a served model: there are few. */
+  line(model: string): Line {
+    const line = this.lines.get(model) ?? { account: this, model, queue: new Set() };
+    this.lines.set(model, line);
+    return line;
+  }
+
   /** Whether its share has room for one more run. */
-  mayHold({ model, frames }: Entry, limits: AdmissionLimits): boolean {
-    return this.runs < limits.accountChunksMax && this.hasRoom(model, frames, limits);
+  mayHold({ line: { model }, frames }: Entry, limits: AdmissionLimits): boolean {
+    const { accountChunksMax, accountModelChunksMax } = limits;
+    const runsFit = this.runs < accountChunksMax && this.runsOf.of(model) < accountModelChunksMax;
+    return runsFit && this.hasRoom(model, frames, limits);
   }
 
   hasRoom(model: string, frames: number, { accountFramesMax }: AdmissionLimits): boolean {
@@ -205,8 +239,7 @@ class Entry implements Permit {
   private readonly turn = Promise.withResolvers<undefined>();
 
   constructor(
-    readonly account: Account,
-    readonly model: string,
+    readonly line: Line,
     readonly frames: number,
     readonly release: () => void,
   ) {

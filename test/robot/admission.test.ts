@@ -6,7 +6,10 @@ import { Admission, type Permit } from "../../src/robot/admission.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { RandomStream } from "../../src/std/random.ts";
 
-const SMALL = { ...LIMITS, framesMax: 20, chunksMax: 8, accountFramesMax: 16, accountChunksMax: 6 };
+const SMALL = {
+  ...{ ...LIMITS, framesMax: 20, chunksMax: 8, modelChunksMax: 7, accountFramesMax: 16 },
+  ...{ accountChunksMax: 6, accountModelChunksMax: 5 },
+};
 
 /** Takes what must not be refused. */
 function take(admission: Admission, account: string, frames = 1, model = "m"): Permit {
@@ -36,8 +39,23 @@ test("an account has its share at once and no more; others find slots at once", 
   const many = Array.from({ length: 1_000 }, () => take(admission, "a", 3));
   expect(many.filter(isGranted).length).toBe(runs);
   expect(isGranted(take(admission, "b", 3))).toBe(true);
+  // Frame slots are a model's own.
   const otherModel = take(admission, "a", 3, "n");
-  expect([isGranted(otherModel), ...counts(admission)]).toEqual([false, runs + 1, 1_000 - runs + 1]);
+  expect([isGranted(otherModel), ...counts(admission)]).toEqual([true, runs + 2, 1_000 - runs]);
+});
+
+test("a model whose device hangs holds up no other one, of the same account neither", () => {
+  const admission = new Admission();
+  const hung = Array.from({ length: 100 }, () => take(admission, "a", 1, "hangs"));
+  expect(hung.filter(isGranted).length).toBe(LIMITS.accountModelChunksMax);
+  hung.push(...Array.from({ length: 100 }, () => take(admission, "b", 1, "hangs")));
+  expect(hung.filter(isGranted).length).toBe(LIMITS.modelChunksMax);
+  const elsewhere = ["a", "b", "c"].map((account) => take(admission, account, 3, "works"));
+  expect(elsewhere.map(isGranted)).toEqual([true, true, true]);
+  // Of a the first to wait is the first to go: its share has room again.
+  hung[0]?.release();
+  expect(isGranted(present(hung[LIMITS.accountModelChunksMax], "the first of a that waits"))).toBe(true);
+  expect(hung.filter(isGranted).length).toBe(LIMITS.modelChunksMax + 1);
 });
 
 test("an account's share of runs counts over all models", () => {
@@ -47,7 +65,7 @@ test("an account's share of runs counts over all models", () => {
   expect(isGranted(take(admission, "b"))).toBe(true);
 });
 
-test("accounts take turns, and within one the first to come is the first to go", () => {
+test("accounts take turns for a model, and within one the first to come is the first to go", () => {
   const admission = new Admission({ ...SMALL, chunksMax: 1 });
   const running = take(admission, "x");
   const waiting = Object.fromEntries(
@@ -79,7 +97,7 @@ test("an account whose first does not fit is passed over, and keeps its turn", (
 });
 
 test("frames that come free are kept for a large observation that was passed over: small ones cannot starve it", () => {
-  const admission = new Admission({ ...SMALL, chunksMax: 100 });
+  const admission = new Admission({ ...SMALL, chunksMax: 100, modelChunksMax: 90 });
   let running = Array.from({ length: 10 }, (_, index) => take(admission, `small-${index}`, 2));
   const large = take(admission, "large", 16);
   const later = Array.from({ length: 10 }, (_, index) => take(admission, `small-${index}`, 2));
@@ -108,7 +126,7 @@ test("an account without a turn behind a large observation goes on when that one
 
 test("places to wait are bounded, per account and in all; who fits needs none", () => {
   const admission = new Admission({ ...SMALL, accountWaitingMax: 3, admissionWaitingMax: 5 });
-  for (let count = 0; count < 6; count += 1) take(admission, "a");
+  for (let count = 0; count < SMALL.accountModelChunksMax; count += 1) take(admission, "a");
   const waiting = Array.from({ length: 3 }, () => take(admission, "a"));
   const refused = admission.take("a", "m", 1);
   expect(refused).toMatchObject({
@@ -124,7 +142,7 @@ test("places to wait are bounded, per account and in all; who fits needs none", 
     retryAfterSeconds: 1,
   });
   expect(isGranted(take(admission, "d", 1, "n"))).toBe(true);
-  expect(counts(admission)).toEqual([7, 5]);
+  expect(counts(admission)).toEqual([6, 5]);
   waiting[1]?.release();
   expect(admission.take("a", "m", 1)).not.toBeInstanceOf(Failure);
 });
@@ -154,7 +172,7 @@ interface Taken {
   readonly frames: number;
   readonly permit: Permit;
   held: boolean;
-  /** Accounts that were let in to the same model while this one was first of its account and within its share. */
+  /** Accounts that were let in to the same model while this one was first of its line and within its share. */
   readonly passedBy: string[];
 }
 
@@ -191,6 +209,7 @@ class Watch {
     assert(this.admission.waiting === waiting.length, "as many wait as are left");
     assert(held.length <= SMALL.chunksMax, "run slots suffice");
     for (const { account, model } of held) {
+      assert(this.runsOf(model) <= SMALL.modelChunksMax, "no model has all run slots");
       assert(this.framesOf((one) => one.model === model) <= SMALL.framesMax, "frame slots suffice");
       assert(this.mayHold({ account, model, frames: 0 }, 0), "an account keeps to its share");
     }
@@ -203,7 +222,7 @@ class Watch {
 
   private letIn(taken: Taken): void {
     if (!this.live.has(taken)) return;
-    assert(this.isFirst(taken), "within an account the first to come is the first to go");
+    assert(this.isFirst(taken), "within a line the first to come is the first to go");
     for (const other of this.live) {
       if (other.held || other.account === taken.account || other.model !== taken.model) continue;
       if (!this.isFirst(other) || !this.mayHold(other)) continue;
@@ -216,17 +235,26 @@ class Watch {
   }
 
   private isFirst(taken: Taken): boolean {
-    return !this.taken.some((one) => !one.held && one.account === taken.account && one.index < taken.index);
+    const isAhead = ({ account, model, index, held }: Taken) =>
+      !held && account === taken.account && model === taken.model && index < taken.index;
+    return !this.taken.some(isAhead);
   }
 
   private fits({ model, frames }: Taken): boolean {
-    return this.framesOf((one) => one.model === model) + frames <= SMALL.framesMax;
+    const slots = this.runsOf(model) < SMALL.modelChunksMax;
+    return slots && this.framesOf((one) => one.model === model) + frames <= SMALL.framesMax;
   }
 
   private mayHold({ account, model, frames }: Pick<Taken, "account" | "model" | "frames">, runs = 1): boolean {
-    const own = this.taken.filter((one) => one.held && one.account === account).length;
+    const own = this.taken.filter((one) => one.held && one.account === account);
+    const ownOf = own.filter((one) => one.model === model).length;
     const ownFrames = this.framesOf((one) => one.account === account && one.model === model);
-    return own + runs <= SMALL.accountChunksMax && ownFrames + frames <= SMALL.accountFramesMax;
+    const share = own.length + runs <= SMALL.accountChunksMax && ownOf + runs <= SMALL.accountModelChunksMax;
+    return share && ownFrames + frames <= SMALL.accountFramesMax;
+  }
+
+  private runsOf(model: string): number {
+    return this.taken.filter((one) => one.held && one.model === model).length;
   }
 
   private framesOf(which: (taken: Taken) => boolean): number {
