@@ -263,6 +263,8 @@ graph() {
   built bf16 "$full" "$work/$tag-bf16" graph || return
   if captured "$work/$tag-bf16" "${bound_bf16[@]}"; then
     say PASS graph "CUDA graph on, rows differ by $(difference)"
+    # Each replica captures for itself, and both share weights and the device.
+    verify graph "$work/$tag-bf16" "$device" --gpu cuda_graph=true --replicas 2 "${bound_bf16[@]}"
   else say FAIL graph "$(why)"; fi
 }
 

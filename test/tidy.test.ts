@@ -33,10 +33,11 @@ function users(pattern: RegExp): string[] {
   return sources.filter(([, source]) => pattern.test(bare(source))).map(([path]) => path);
 }
 
-const folderNames = (depth: number) => new Set(sources.map(([path]) => path.split("/").slice(0, -1)[depth] ?? ""));
+const folderNames = (depth: number, below = "src/") =>
+  new Set(sources.flatMap(([path]) => (path.startsWith(below) ? [path.split("/").slice(0, -1)[depth] ?? ""] : [])));
 
 /** What is served: folders of src/ that have one of the same name in src/edge/, and those to come. None imports another. */
-const PRODUCTS = new Set(["robot", "llm", "runs", ...folderNames(1).intersection(folderNames(2))]);
+const PRODUCTS = new Set(["robot", "llm", "runs", ...folderNames(1).intersection(folderNames(2, "src/edge/"))]);
 
 /** Folders of src/ from top to bottom; a folder imports its own, those of lower levels, and the files at the root. */
 const LEVELS = [

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, spyOn, test } from "b
 import { join } from "node:path";
 import { bundle } from "../../src/cli/bundle.ts";
 import { given } from "../../src/cli/frame/command.ts";
+import { choose } from "../../src/cli/frame/group.ts";
 import { EXIT, Problem } from "../../src/error/problem.ts";
 import { present } from "../../src/std/assert.ts";
 import { changedFile, rehearse } from "../engine/wrong-provider.ts";
@@ -34,8 +35,10 @@ afterEach(() => {
 });
 
 async function run(...argv: string[]): Promise<number | Problem> {
-  const parsed = given(bundle, argv);
-  return parsed instanceof Problem ? parsed : await bundle.run(parsed);
+  const chosen = choose(bundle, argv);
+  if (chosen instanceof Problem) return chosen;
+  const parsed = given(chosen.command, chosen.argv);
+  return parsed instanceof Problem ? parsed : await chosen.command.run(parsed);
 }
 
 describe("tendon bundle", () => {
@@ -170,6 +173,14 @@ describe("tendon bundle", () => {
     });
   });
 
+  test("verify --replicas has each of them compute the parity vectors", async () => {
+    expect(await run("verify", out, "--device", "cpu", "--replicas", "2")).toBe(EXIT.done);
+    expect(printed).toContain("computed on cpu by each of 2 replicas, the flow step by step");
+    printed = "";
+    expect(await run("verify", out, "--device", "cpu", "--replicas", "2", "--json")).toBe(EXIT.done);
+    expect(JSON.parse(printed)).toMatchObject({ device: "cpu", replicas: 2 });
+  });
+
   test("verify --device says why a device runs the flow step by step", async () => {
     const file = "denoise.onnx";
     // A name that only the graph of a whole flow may have: it cannot be made of this one.
@@ -221,13 +232,15 @@ describe("tendon bundle", () => {
       ["verify", out, "more"],
       ["show", out, "--out", "x"],
       ["show", out, "--device", "cpu"],
+      ["verify", out, "--replicas", "2"],
+      ["verify", out, "--device", "cpu", "--replicas", "0"],
       ["verify", out, "--weights", "int8"],
       ["build", MODEL_DIR, "--out", out, "--weights", "f16"],
       ["verify", out, "--fast"],
     ]) {
       expect(await run(...argv)).toMatchObject({
         exit: EXIT.usage,
-        message: expect.stringContaining("tendon bundle --help"),
+        message: expect.stringMatching(/tendon bundle (build |verify |show )?--help/),
       });
     }
     expect(printed).toBe("");

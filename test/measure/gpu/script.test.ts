@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { packageOf } from "../../../src/cli/setup/packages.ts";
 import { childEnvironment, testRequirement } from "../../../src/config/environment.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
@@ -51,7 +52,7 @@ describe("bench/gpu.sh", () => {
       /bench gpu --device cuda:0 --models \S+pi0\.5-fused-bf16 .*--gpu cuda_graph=true,user_stream=true/,
       /compute-sanitizer --tool racecheck .*gpu:/,
       /peers\/nvjpeg\.py --turbojpeg \S+ --device 0 --json \S+nvjpeg-cuda-0\.json .*\.jpg/,
-      /pip install .* nvidia-nvjpeg==13\.0\.\d+\.\d+\n/,
+      ` nvidia-nvjpeg==${packageOf("libnvjpeg.so.13")?.version}\n`,
       /release\/decode_bench \S+libturbojpeg\.so\.0 .*\.jpg/,
       "bundle verify dist/models/rho-yam --device cuda:0\n",
       "bundle verify dist/models/rho-yam --device tensorrt:0\n",
@@ -60,6 +61,7 @@ describe("bench/gpu.sh", () => {
       /bundle build bench\/models\/pi0\.5 --compute bf16 --out \S+/,
       /bench gpu --device cuda:0 --models \S+pi0\.5-bf16 --chunks 200 --within 0\.2 --gpu cuda_graph=true,user_stream=true/,
       /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --within 0\.2\n/,
+      /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --replicas 2 --within 0\.2\n/,
       /bench gpu --device cuda:0 --models \S+pi0\.5-f16 --chunks 200 --gpu/,
       /bench gpu --device cuda:0 --models \S+gr00t-n1\.7 --chunks 200 --csv/,
       /largest difference of rows at most TOLERANCE\(\S+pi0\.5-bf16\)/,

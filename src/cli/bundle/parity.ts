@@ -9,7 +9,7 @@ import { systemClock } from "../../std/clock.ts";
 
 /** Where they came out right, and how far they were off. */
 export interface Computed
-  extends Pick<Model, "device" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "card"> {
+  extends Pick<Model, "device" | "replicas" | "refused" | "parity" | "flow" | "flowReason" | "deviceWeights" | "card"> {
   /** Why the memory of its sessions does not lie on the device. */
   readonly hostMemoryBecause?: string;
 }
@@ -18,7 +18,11 @@ export interface Computed
 export async function computeParity(
   given: Bundle,
   device: string,
-  { gpu = {}, within }: { readonly gpu?: GpuSettings; readonly within?: number } = {},
+  {
+    gpu = {},
+    within,
+    replicas = 1,
+  }: { readonly gpu?: GpuSettings; readonly within?: number; readonly replicas?: number } = {},
 ): Promise<Computed | Problem> {
   const bundle = withTolerance(given, within);
   const engine = await openEngine({ decodeThreads: 1 });
@@ -26,12 +30,12 @@ export async function computeParity(
   // The engine's callback does not keep the process alive while a model loads; a timer does.
   const release = systemClock.after(LOAD_MS_MAX, () => undefined);
   try {
-    const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas: 1, threads: 1, slots: 1 });
+    const model = await engine.load({ bundle, device, gpu: gpuOptions(gpu), replicas, threads: 1, slots: replicas });
     if (model instanceof Failure) return new Problem(model.message);
     const { device: chosen, refused, parity, flow, flowReason, deviceWeights, sessionMemory, card } = model;
     const { hostMemoryBecause } = sessionMemory;
     return {
-      ...{ device: chosen, refused, parity, flow, flowReason, deviceWeights, card },
+      ...{ device: chosen, replicas, refused, parity, flow, flowReason, deviceWeights, card },
       ...(hostMemoryBecause !== undefined && { hostMemoryBecause }),
     };
   } finally {

@@ -1,0 +1,76 @@
+/** `tendon bundle build MODEL_DIR`: a bundle of the facts of a model. */
+import { resolve } from "node:path";
+import { buildBundle, HALVES } from "../../bundle/build.ts";
+import type { Progress } from "../../bundle/weight-file.ts";
+import { PRECISIONS } from "../../bundle/weights.ts";
+import { Problem } from "../../error/problem.ts";
+import { type Command, type Given, usageProblem } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
+import { folderOf } from "./folder.ts";
+import { outcome } from "./outcome.ts";
+import { shown } from "./shown.ts";
+
+export const bundleBuild: Command = {
+  name: "bundle build",
+  summary: "Builds a bundle of the facts of a model, such as those in models/.",
+  positionals: "MODEL_DIR",
+  flags: {
+    out: { value: "DIR", required: true, about: "Where it is put; a bundle that stands there is replaced." },
+    weights: {
+      value: PRECISIONS.join("|"),
+      about:
+        "How the large matrices are kept. int8 is faster on a CPU with VNNI, bf16 half as large, in a file of its own, fp8 with --compute a quarter as large, for GPUs that multiply it; each has its own parity tolerance (default f32).",
+    },
+    compute: {
+      value: HALVES.join("|"),
+      about:
+        "For a GPU: weights, activations and caches are of this type, with a parity tolerance of their own, and frames are normalised in the graph. The CPU computes f16 too, no faster, and no bf16.",
+    },
+    attention: {
+      value: "fused",
+      about:
+        "With --compute: write attention as ONNX's one operator, for which a GPU may have a kernel of its own, and not as products and a softmax.",
+    },
+    json: { about: "Print id, export id, weights, folder and bytes as one JSON object." },
+  },
+  async run(given) {
+    const dir = folderOf(bundleBuild, given);
+    if (dir instanceof Problem) return dir;
+    const form = formOf(given);
+    if (form instanceof Problem) return form;
+    const out = resolve(given.required("out"));
+    const build = (progress?: Progress) =>
+      buildBundle(dir, out, form.weights, { ...form.options, ...(progress && { progress }) });
+    const built = await (given.on("json") ? build() : shown(build));
+    if (built instanceof Problem) return built;
+    const { words, facts } = outcome("built", built, out);
+    return answer(given, facts, words);
+  },
+};
+
+/** How its weights are kept and what it computes in; exit 2 for forms that do not go together. */
+function formOf(given: Given) {
+  const [asked, wanted, attention] = [given.text("weights") ?? "f32", given.text("compute"), given.text("attention")];
+  const wrong = (what: string) => usageProblem(bundleBuild, what);
+  const weights = PRECISIONS.find((one) => one === asked);
+  if (weights === undefined) return wrong(`--weights is '${asked}', expected ${PRECISIONS.join(", ")}`);
+  const compute = HALVES.find((one) => one === wanted);
+  if (wanted !== undefined && compute === undefined) {
+    return wrong(`--compute is '${wanted}', expected ${HALVES.join(" or ")}`);
+  }
+  const either = HALVES.map((one) => `--compute ${one}`).join(" or ");
+  if (weights === "fp8" && compute === undefined) {
+    return wrong(`--weights fp8 is for builds for GPUs: give ${either} with it`);
+  }
+  if (compute && weights !== "f32" && weights !== "fp8") {
+    return wrong(`--weights is '${weights}', but those of --compute ${compute} are ${compute} or fp8`);
+  }
+  if (attention !== undefined && attention !== "fused") {
+    return wrong(`--attention is '${attention}', expected fused`);
+  }
+  if (attention && (compute === undefined || weights === "fp8")) {
+    return wrong(`--attention ${attention} goes with ${either}, and with no --weights`);
+  }
+  const options = { ...(compute && { compute }), ...(attention && { half: { attention: "fused" as const } }) };
+  return { weights, options };
+}

@@ -1,0 +1,22 @@
+/** `tendon bundle show DIR`: what a bundle is. */
+import { describe, show } from "../../bundle/describe.ts";
+import { readBundle } from "../../bundle/read.ts";
+import { Problem } from "../../error/problem.ts";
+import type { Command } from "../frame/command.ts";
+import { answer } from "../frame/print.ts";
+import { folderOf } from "./folder.ts";
+
+export const bundleShow: Command = {
+  name: "bundle show",
+  summary: "Tells what a bundle is: its cameras, state, rows, limits, licence and files.",
+  positionals: "DIR",
+  flags: { json: { about: "Print the manifest as JSON." } },
+  async run(given) {
+    const dir = folderOf(bundleShow, given);
+    if (dir instanceof Problem) return dir;
+    const read = await readBundle(dir);
+    if (read instanceof Problem) return read;
+    const { manifest } = read;
+    return answer(given, { ...manifest, description: describe(manifest) }, show(manifest));
+  },
+};

@@ -1,0 +1,93 @@
+/** `tendon bundle verify DIR`: whether a bundle is whole and correct; with `--device` its parity vectors are computed there, as a start does. */
+import { hostMemoryNote } from "../../bundle/describe.ts";
+import { readBundle } from "../../bundle/read.ts";
+import { deviceWeightWords } from "../../engine/device-weights.ts";
+import { Problem } from "../../error/problem.ts";
+import { type Command, type Given, usageProblem } from "../frame/command.ts";
+import { gpuKeys } from "../frame/gpu-keys.ts";
+import { answer } from "../frame/print.ts";
+import { boundIn, wholeNumber } from "../frame/values.ts";
+import { folderOf } from "./folder.ts";
+import { outcome } from "./outcome.ts";
+import { type Computed, computeParity } from "./parity.ts";
+
+const REPLICAS_MAX = 16;
+
+export const bundleVerify: Command = {
+  name: "bundle verify",
+  summary:
+    "Reads and checks every file of a bundle; with --device also computes its parity vectors there, as a start does.",
+  positionals: "DIR",
+  flags: {
+    device: { value: "DEVICE", about: "auto, cpu, cuda:0, tensorrt:0 or webgpu:0." },
+    gpu: { value: "KEYS", about: "With --device: keys of the table [gpu], such as precision=f16." },
+    within: {
+      value: "X",
+      about: "With --device: rows may differ by this, in their units, in place of the bundle's own tolerance.",
+    },
+    replicas: { value: "N", about: "With --device: each of so many replicas computes them (default 1)." },
+    json: { about: "Print id, export id, weights, folder and bytes as one JSON object, and what was computed." },
+  },
+  async run(given) {
+    const dir = folderOf(bundleVerify, given);
+    if (dir instanceof Problem) return dir;
+    const how = howOf(given);
+    if (how instanceof Problem) return how;
+    const read = await readBundle(dir);
+    if (read instanceof Problem) return read;
+    const { manifest } = read;
+    const { words, facts } = outcome("verified", manifest, dir);
+    const device = given.text("device");
+    if (device === undefined) return answer(given, facts, words);
+    const computed = await computeParity(read, device, how);
+    if (computed instanceof Problem) return computed;
+    const { within: tolerance = manifest.parity.tolerance } = how;
+    const onDevice = computedFacts(computed, tolerance);
+    return answer(given, { ...facts, ...onDevice }, `${words}\n${computedLines(computed, tolerance)}`);
+  },
+};
+
+/** How it computes on a device. */
+function howOf(given: Given) {
+  const foreign = ["gpu", "within", "replicas"].find((name) => given.text(name) !== undefined);
+  if (given.text("device") === undefined && foreign) return usageProblem(bundleVerify, `--${foreign} needs --device`);
+  const [gpu, within] = [gpuKeys(given.text("gpu") ?? ""), boundIn(bundleVerify, given)];
+  if (gpu instanceof Problem) return gpu;
+  if (within instanceof Problem) return within;
+  const replicas = wholeNumber(bundleVerify, given, "replicas", [1, REPLICAS_MAX]);
+  if (replicas instanceof Problem) return replicas;
+  return { gpu, ...(within !== undefined && { within }), ...(replicas !== undefined && { replicas }) };
+}
+
+function computedFacts(computed: Computed, tolerance: number): object {
+  const { flowReason, deviceWeights, hostMemoryBecause, card, ...told } = computed;
+  const { sharedBytes, copiedBytes, ownBytes, reason } = deviceWeights;
+  return {
+    ...{ ...told, tolerance, flow_reason: flowReason, host_memory_because: hostMemoryBecause ?? null },
+    ...{ own_kernels: card?.launched ?? false, own_kernels_because: card?.unlaunched ?? null },
+    device_weights: {
+      shared_bytes: sharedBytes,
+      copied_bytes: copiedBytes,
+      own_bytes: ownBytes,
+      reason: reason ?? null,
+    },
+  };
+}
+
+/** How the steps of a flow were run. */
+const FLOWS = { steps: "step by step", whole: "as one graph", captured: "as one graph, captured" } as const;
+
+function computedLines(computed: Computed, tolerance: number): string {
+  const { device, replicas, refused, parity, flow, flowReason, deviceWeights, hostMemoryBecause, card } = computed;
+  const weights = deviceWeightWords(deviceWeights);
+  return [
+    `computed on ${device}${replicas === 1 ? "" : ` by each of ${replicas} replicas`}, the flow ${FLOWS[flow]}, at most ${tolerance.toExponential(1)} may differ`,
+    ...(flowReason === null ? [] : [`  because ${flowReason}`]),
+    ...(card?.launched ? ["  tendon's own kernels moved its latents and decoded its chunks"] : []),
+    ...(card?.unlaunched === undefined ? [] : [`  no kernel of tendon's ran: ${card.unlaunched}`]),
+    ...parity.map((difference, index) => `  parity vector ${index + 1}: ${difference.toExponential(1)}`),
+    ...(weights === undefined ? [] : [`  ${weights}`]),
+    ...refused.map(({ device, reason }) => `  ${device} refused: ${reason}`),
+    ...(hostMemoryBecause === undefined ? [] : [`  ${hostMemoryNote(hostMemoryBecause)}`]),
+  ].join("\n");
+}
