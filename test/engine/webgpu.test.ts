@@ -10,7 +10,17 @@ import { childEnvironment } from "../../src/config/environment.ts";
 import { present } from "../../src/std/assert.ts";
 import { bundleOf, MODEL_DIR } from "../bundle/built.ts";
 import { LAVAPIPE } from "./lavapipe.ts";
-import { type Auto, type Crowd, type Part, type Spread, type Told, VARIED, WEBGPU } from "./webgpu-child.ts";
+import {
+  type Auto,
+  type Crowd,
+  HALVED,
+  type Part,
+  type Shipped,
+  type Spread,
+  type Told,
+  VARIED,
+  WEBGPU,
+} from "./webgpu-child.ts";
 import type { Remembered } from "./webgpu-memory.ts";
 
 const NAMES = readdirSync(join(MODEL_DIR, "..")).sort();
@@ -20,9 +30,10 @@ const F32_BYTES = 4;
 const SMALL_BYTES = 4096;
 
 describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
-  const told = new Map<string, Told>();
+  const told = new Map<string, Shipped>();
   const captured = new Map<string, Told>();
   const varied = new Map<string, Told>();
+  const halved = new Map<string, Told>();
   const timed: Told[] = [];
   const memories = new Map<string, Remembered>();
   let crowd: Crowd | undefined;
@@ -47,6 +58,7 @@ describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
       if ("told" in part) told.set(part.told.name, part.told);
       if ("captured" in part) captured.set(part.captured.name, part.captured);
       if ("varied" in part) varied.set(part.varied.name, part.varied);
+      if ("halved" in part) halved.set(part.halved.name, part.halved);
       if ("timed" in part) timed.push(part.timed);
       if ("remembered" in part) memories.set(part.remembered.name, part.remembered);
       if ("crowd" in part) crowd = part.crowd;
@@ -109,6 +121,24 @@ describe.skipIf(LAVAPIPE.absent)(LAVAPIPE.title, () => {
     for (const difference of differences) expect(difference).toBeLessThan(TOLERANCE);
     expect(Math.max(...differences)).toBeGreaterThan(0);
   });
+
+  test.each([...HALVED])(
+    "%s in f16: pixels, caches, memory and products of two bytes on the device",
+    async (name, within) => {
+      const { differences, parity, flow, resets, remembers, placesOnDevice, copies } = present(
+        halved.get(name),
+        "the bundle",
+      );
+      expect(flow).toBe("whole");
+      for (const difference of [...differences, ...parity]) {
+        expect(difference).toBeLessThan(within);
+        expect(difference).toBeGreaterThan(0);
+      }
+      expect([resets.some((reset) => reset), placesOnDevice]).toEqual([remembers, remembers ? 2 : 0]);
+      // A pixel takes a byte, where a value of float32 takes four.
+      expect(copies.toDevice).toBeLessThan(present(told.get(name), "the bundle of float32").copies.toDevice / 2);
+    },
+  );
 
   test("a time in integers or in any shape is a constant of the one graph, which is captured as well", () => {
     const names = ["f32", "i32", "i64"].flatMap((dtype) =>
