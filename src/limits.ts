@@ -344,8 +344,6 @@ export const LIMITS = {
   accountEarlyFramesMax: 96,
   /** Runs queued, running or waiting to be read. */
   chunksMax: 128,
-  /** Of these, runs of one model: one that hangs leaves room for the others. */
-  modelChunksMax: 96,
   /** Frames of one observation: 4 cameras x 4 frames. */
   observationFramesMax: 16,
   /** Values of one state vector. */
@@ -356,8 +354,6 @@ export const LIMITS = {
   accountFramesMax: 256 - 16 * 3,
   /** Runs of one account, over all models. */
   accountChunksMax: 96,
-  /** Of these, runs of one model. */
-  accountModelChunksMax: 72,
   /** Observations that wait for frame and run slots, over all accounts; the next one is refused. */
   admissionWaitingMax: 2048,
   /** Of these, from one account: more than a thousand at once, and room is left for others. */

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { LIMITS } from "../src/limits.ts";
 
-const { framesMax, observationFramesMax, chunksMax, modelChunksMax, accountChunksMax, accountModelChunksMax } = LIMITS;
+const { framesMax, observationFramesMax } = LIMITS;
 const [KiB, MiB] = [1024, 1024 * 1024];
 
 test.each([
@@ -19,8 +19,7 @@ test.each([
   ],
   ["no account can take all sockets", LIMITS.accountSocketsMax < LIMITS.socketsMax],
   ["the route, not the server, refuses a large frame", LIMITS.jpegBytesMax < LIMITS.socketPayloadBytesMax],
-  ["no account or model can take all run slots", accountChunksMax < chunksMax && modelChunksMax < chunksMax],
-  ["no account can take all of a model", accountModelChunksMax < Math.min(modelChunksMax, accountChunksMax)],
+  ["no account can take all run slots", LIMITS.accountChunksMax < LIMITS.chunksMax],
   ["every observation fits into an account's share", LIMITS.accountFramesMax >= LIMITS.observationFramesMax],
   ["no account can take all places to wait", LIMITS.accountWaitingMax < LIMITS.admissionWaitingMax],
   ["the longest chunk fits at any width that is published", LIMITS.chunkValuesMax >= LIMITS.chunkRowsMax * 32],

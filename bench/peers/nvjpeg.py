@@ -30,7 +30,7 @@ from pathlib import Path
 BATCHES = (1, 3, 8, 24)
 WAYS = {"default": 0, "gpu": 2, "engines": 3}
 NAMES = ("libnvjpeg.so.13", "libnvjpeg.so.12")
-# The newest of CUDA 13.0, which the oldest driver of CUDA 13 takes.
+# The one that `tendon setup gpu` fetches.
 PACKAGE = "nvidia-nvjpeg==13.3.2.43"
 RGB_INTERLEAVED = 5
 STATUS = (

@@ -15,8 +15,9 @@ export const devices: Command = {
   name: "devices",
   summary: "Show the devices of the service that runs on this machine, or take one out of service.",
   details: [
-    "A device that is drained gets no new sessions. Sessions with memory there go on until they end; then its replicas are",
-    "out, until the service is started again. It is refused where a model has no replica that works elsewhere.",
+    "A device that is drained gets no new sessions. Sessions with memory there go on until they end, and chunks without",
+    "memory are computed there until then; then its replicas are out, until the service is started again. It is refused",
+    "where a model has no replica that works elsewhere, and ends where the last of those is lost.",
     "health: ready, draining (sessions or runs are awaited), drained, lost.",
   ],
   flags: {
@@ -41,7 +42,9 @@ export const devices: Command = {
       used = await usedDevices(controlPath);
     }
     if (used instanceof Problem) return used;
-    const ended = given.on("wait") ? used.find(({ device }) => device === named)?.health : "drained";
+    const ended = given.on("wait")
+      ? (used.find(({ device }) => device === named)?.health ?? "in use no more")
+      : "drained";
     await answer(given, { devices: used }, lines(used));
     if (ended === "drained") return 0;
     return new Problem(`${named} is ${ended}, not drained; the log of the service says why`);

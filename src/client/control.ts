@@ -35,9 +35,11 @@ async function ask(socket: string, method: "GET" | "POST", path: string): Promis
     if (!ok) return errorReply(socket, { ok, status, headers, body });
     return (body as { readonly devices: readonly UsedDevice[] }).devices;
   } catch (error) {
-    const reason = printable((error as Error).message);
+    // Bun's texts are about addresses.
+    const reason = printable((error as { code?: string }).code ?? (error as Error).message);
     return new Problem(
-      `no service answers on ${socket} (${reason}); start tendon serve, or name the data folder of one that runs with --data`,
+      `no service answers on ${socket} (${reason}); start tendon serve, or name with --data the data folder of one that runs; ` +
+        "if that is the one, its log says why it has no control socket",
       EXIT.unreachable,
     );
   }

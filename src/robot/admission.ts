@@ -1,10 +1,11 @@
 /**
  * Which observations hold run and frame slots of the engine, and which wait for them.
  *
- * An account holds at most its share, and so does a model, so that slots stay free for others: a device that hangs holds up its own
- * models alone. An observation that finds no slot is queued behind the others of its account for the same model, and these lines are
- * served round robin. A line whose first observation does not fit keeps its place in the round; if that lacks frame slots of its
- * model, slots that become free are reserved for it, because a stream of small observations would otherwise starve a large one.
+ * An account holds at most its share, so that slots stay free for others. A quarter of all run slots, and one of each account's share, is
+ * kept in equal parts for the served models: models that hang hold up no other one. An observation that finds no slot is queued behind the
+ * others of its account for the same model. Accounts are served round robin, and so are the models of each. An account of whose
+ * observations none fits keeps its place in the round; if one lacks frame slots of its model, slots that become free are reserved for
+ * it, because a stream of small observations would otherwise starve a large one.
  */
 import { Failure } from "../error/core.ts";
 import { ROBOT } from "../error/robot.ts";
@@ -18,10 +19,8 @@ export type AdmissionLimits = Readonly<
     | "earlyFramesMax"
     | "accountEarlyFramesMax"
     | "chunksMax"
-    | "modelChunksMax"
     | "accountFramesMax"
     | "accountChunksMax"
-    | "accountModelChunksMax"
     | "admissionWaitingMax"
     | "accountWaitingMax"
     | "observationFramesMax",
@@ -46,8 +45,8 @@ export interface EarlySlots {
 export class Admission implements RunSlots {
   /** Accounts that hold or wait for something. */
   private readonly accounts = new Map<string, Account>();
-  /** Lines in which somebody waits, in round-robin order. */
-  private readonly round = new Set<Line>();
+  /** Accounts that wait, in round-robin order. */
+  private readonly round = new Set<Account>();
   /** Frame slots held, by model: each model has its own. */
   private readonly frames = new Tally();
   /** Of these, slots of frames whose observation has not arrived. */
@@ -59,7 +58,11 @@ export class Admission implements RunSlots {
   private runs = 0;
   private queued = 0;
 
-  constructor(private readonly limits: AdmissionLimits = LIMITS) {}
+  /** `served`: how many models are. */
+  constructor(
+    private readonly limits: AdmissionLimits = LIMITS,
+    private readonly served: () => number = () => 1,
+  ) {}
 
   /** Observations that hold slots. */
   get held(): number {
@@ -74,11 +77,9 @@ export class Admission implements RunSlots {
     assert(frames <= this.limits.observationFramesMax, "an observation fits into the slots");
     const account = this.accounts.get(accountId) ?? new Account(accountId);
     this.accounts.set(accountId, account);
-    const line = account.line(model);
-    const entry = new Entry(line, frames, () => this.release(entry));
-    line.queue.add(entry);
-    this.round.add(line);
-    account.waiting += 1;
+    const entry = new Entry(account, model, frames, () => this.release(entry));
+    account.enqueue(entry);
+    this.round.add(account);
     this.waitingFor.add(model, 1);
     this.queued += 1;
     this.admit();
@@ -128,41 +129,47 @@ export class Admission implements RunSlots {
     );
   }
 
-  /** Grants slots to all that fit, line by line. One pass is enough: no slot becomes free during it. */
+  /** Grants slots to all that fit, account by account. One pass is enough: no slot becomes free during it. */
   private admit(): void {
-    const { chunksMax, modelChunksMax, framesMax } = this.limits;
-    /** Models that grant nothing more: all their run slots are held, or free frame slots are reserved for a line that was passed over. */
+    /** Models that grant nothing more: no run slot is left for them, or free frame slots are reserved for who was passed over. */
     const closed = new Set<string>();
-    // A line that was granted a slot moves to the end of the round, so the loop meets it again.
-    for (const line of this.round) {
-      if (this.runs >= chunksMax || closed.size === this.waitingFor.size) return;
-      const { model, account, queue } = line;
-      const [first] = queue;
-      assert(first !== undefined, "somebody waits in a line of the round");
-      if (closed.has(model) || !account.mayHold(first, this.limits)) continue;
-      const fits = this.runsOf.of(model) < modelChunksMax && this.frames.of(model) + first.frames <= framesMax;
-      if (fits) this.grant(first);
-      else closed.add(model);
+    // An account that was granted a slot moves to the end of the round, so the loop meets it again.
+    for (const account of this.round) {
+      if (this.runs >= this.limits.chunksMax || closed.size === this.waitingFor.size) return;
+      const next = this.nextOf(account, closed);
+      if (next) this.grant(next);
     }
   }
 
+  private nextOf(account: Account, closed: Set<string>): Entry | undefined {
+    const { chunksMax, framesMax } = this.limits;
+    for (const [model, first] of account.firsts()) {
+      if (closed.has(model) || !account.mayHold(first, this.limits, this.served())) continue;
+      const framesFit = this.frames.of(model) + first.frames <= framesMax;
+      if (framesFit && this.runsOf.leavesTheirs(model, chunksMax, this.served())) return first;
+      closed.add(model);
+    }
+    return undefined;
+  }
+
   private grant(entry: Entry): void {
-    const { line } = entry;
+    const { account } = entry;
     this.leaveQueue(entry);
-    this.round.delete(line);
-    if (line.queue.size > 0) this.round.add(line);
+    account.passTurn(entry.model);
+    this.round.delete(account);
+    if (account.waiting > 0) this.round.add(account);
     this.count(entry, 1);
     entry.grant();
   }
 
   private release(entry: Entry): void {
-    const { line, state } = entry;
+    const { account, state } = entry;
     if (state === "released") return;
     entry.state = "released";
     if (state === "held") this.count(entry, -1);
     else this.leaveQueue(entry);
-    if (line.queue.size === 0) this.round.delete(line);
-    this.forget(line.account);
+    if (account.waiting === 0) this.round.delete(account);
+    this.forget(account);
     this.admit();
   }
 
@@ -171,15 +178,12 @@ export class Admission implements RunSlots {
   }
 
   private leaveQueue(entry: Entry): void {
-    const { account, model, queue } = entry.line;
-    const waited = queue.delete(entry);
-    assert(waited, "who leaves the queue stands in it");
-    account.waiting -= 1;
-    this.waitingFor.add(model, -1);
+    entry.account.dequeue(entry);
+    this.waitingFor.add(entry.model, -1);
     this.queued -= 1;
   }
 
-  private count({ line: { account, model }, frames }: Entry, sign: 1 | -1): void {
+  private count({ account, model, frames }: Entry, sign: 1 | -1): void {
     this.runs += sign;
     this.runsOf.add(model, sign);
     account.runs += sign;
@@ -193,14 +197,6 @@ export class Admission implements RunSlots {
   }
 }
 
-/** Observations of one account that wait for one model. */
-interface Line {
-  readonly account: Account;
-  readonly model: string;
-  /** In order of arrival. */
-  readonly queue: Set<Entry>;
-}
-
 class Account {
   /** Run slots held, over all models and of each. */
   runs = 0;
@@ -210,21 +206,43 @@ class Account {
   /** Frame slots held, by model; `early`: those whose observation has not arrived. */
   readonly frames = new Tally();
   readonly early = new Tally();
-  private readonly lines = new Map<string, Line>();
+  /** Who waits for each model, in order of arrival; models in the order of their turns, those alone for which somebody waits. */
+  private readonly lines = new Map<string, Set<Entry>>();
 
   constructor(readonly id: string) {}
 
-  /** Of a served model: there are few. */
-  line(model: string): Line {
-    const line = this.lines.get(model) ?? { account: this, model, queue: new Set() };
+  enqueue(entry: Entry): void {
+    const line = this.lines.get(entry.model) ?? new Set();
+    this.lines.set(entry.model, line.add(entry));
+    this.waiting += 1;
+  }
+
+  dequeue(entry: Entry): void {
+    const line = this.lines.get(entry.model);
+    assert(line?.delete(entry) === true, "who leaves the queue stands in it");
+    if (line.size === 0) this.lines.delete(entry.model);
+    this.waiting -= 1;
+  }
+
+  /** Who is the next to go for each model. */
+  *firsts(): Iterable<[string, Entry]> {
+    for (const [model, [first]] of this.lines) {
+      assert(first !== undefined, "somebody waits in a line");
+      yield [model, first];
+    }
+  }
+
+  /** The model's next turn comes after those of the others. */
+  passTurn(model: string): void {
+    const line = this.lines.get(model);
+    if (!line) return;
+    this.lines.delete(model);
     this.lines.set(model, line);
-    return line;
   }
 
   /** Whether its share has room for one more run. */
-  mayHold({ line: { model }, frames }: Entry, limits: AdmissionLimits): boolean {
-    const { accountChunksMax, accountModelChunksMax } = limits;
-    const runsFit = this.runs < accountChunksMax && this.runsOf.of(model) < accountModelChunksMax;
+  mayHold({ model, frames }: Entry, limits: AdmissionLimits, served: number): boolean {
+    const runsFit = this.runsOf.leavesTheirs(model, limits.accountChunksMax, served);
     return runsFit && this.hasRoom(model, frames, limits);
   }
 
@@ -239,7 +257,8 @@ class Entry implements Permit {
   private readonly turn = Promise.withResolvers<undefined>();
 
   constructor(
-    readonly line: Line,
+    readonly account: Account,
+    readonly model: string,
     readonly frames: number,
     readonly release: () => void,
   ) {
@@ -252,6 +271,9 @@ class Entry implements Permit {
   }
 }
 
+/** Of what can be held, kept for names that hold less than their part of it. */
+const KEPT_SHARE = 1 / 4;
+
 /** Counts by name; zero counts are removed. */
 class Tally {
   private readonly counts = new Map<string, number>();
@@ -263,6 +285,19 @@ class Tally {
 
   of(name: string): number {
     return this.counts.get(name) ?? 0;
+  }
+
+  /** Whether `max` has room for one more of `name` beside what is kept of it for the other ones of `names`: a quarter is, in equal parts. */
+  leavesTheirs(name: string, max: number, names: number): boolean {
+    const kept = Math.floor((max * KEPT_SHARE) / names);
+    let [others, theirs] = [0, 0];
+    for (const [other, count] of this.counts) {
+      if (other === name) continue;
+      others += 1;
+      theirs += Math.max(count, kept);
+    }
+    theirs += Math.max(0, names - 1 - others) * kept;
+    return Math.max(this.of(name) + 1, kept) + theirs <= max;
   }
 
   add(name: string, change: number): void {

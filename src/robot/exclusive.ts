@@ -69,6 +69,8 @@ export interface SessionSlots {
   /** The replica is out: its slots are neither given any more nor taken back. */
   lose(replica: number): void;
   isLost(slot: number): boolean;
+  /** Whether a session can get the slot when the one that has it ends. */
+  comesFree(slot: number): boolean;
   /** No session gets a slot of the replica any more. Resolves when none has one; those that do go on as long as they live. */
   drain(replica: number): Promise<void>;
   /** Sessions get slots of the replica again. */

@@ -147,6 +147,7 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const transport = { clock, log, lifecycle, ingress, bodies: new Bodies(), requests, keys };
   const http: HttpDeps = { ...transport, unpaid, unknownKeys, proxies, authFails };
   const sessionsMax = bounds.sessionsMax === undefined ? {} : { sessionsMax: bounds.sessionsMax };
+  const served = new Catalog();
   const robot: RobotDeps = {
     clock,
     log,
@@ -155,11 +156,11 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
     charges,
     unpaid,
     chunkMs,
-    catalog: new Catalog(),
+    catalog: served,
     sessions: new SessionTable({ clock, store: store.robot, ...sessionsMax }),
     replays: new Replays(store.robot, new LocalIds()),
     forecast: new Forecast(clock),
-    admission: new Admission(bounds.admission),
+    admission: new Admission(bounds.admission, () => served.models.size),
     records: store.robot,
   };
   const halves = new HalfMessages(clock, bounds.halfMessages);

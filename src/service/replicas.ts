@@ -9,12 +9,42 @@ import type { Catalog, Served } from "../robot/catalog.ts";
 import type { SessionSlots, Sessions } from "../robot/exclusive.ts";
 import type { Log } from "../std/log.ts";
 
+/** A replica whose sessions have memory. */
+interface Seat {
+  readonly slots: SessionSlots;
+  readonly replica: number;
+}
+
+/** A device that is being emptied. */
+class Drain {
+  private readonly needed = Promise.withResolvers<Problem>();
+
+  constructor(private readonly seats: readonly Seat[]) {}
+
+  /** Resolves when no session is left there, or with the reason why it is not emptied any more. */
+  async emptied(): Promise<Problem | undefined> {
+    const left = Promise.all(this.seats.map(({ slots, replica }) => slots.drain(replica)));
+    return await Promise.race([left.then(() => undefined), this.needed.promise]);
+  }
+
+  giveUp(because: Problem): void {
+    for (const { slots, replica } of this.seats) slots.resume(replica);
+    this.needed.resolve(because);
+  }
+}
+
+function isOn(hardware: string): (device: string) => boolean {
+  return (device) => hardwareOf(device) === hardware;
+}
+
 export class Replicas {
   private readonly over = Promise.withResolvers<void>();
   /** Resolves when no replica of any model is left, and none is still loading. */
   readonly noneLeft = this.over.promise;
   /** Devices that an operator wants empty. */
-  private readonly draining = new Set<string>();
+  private readonly draining = new Map<string, Drain>();
+  /** Those that the engine has let go: their replicas end what they have. */
+  private readonly drained = new Set<string>();
 
   constructor(
     private readonly parts: {
@@ -42,65 +72,75 @@ export class Replicas {
 
   /**
    * Takes a device out of service without a failure: new sessions go to other ones, sessions with memory there go on as long as they
-   * live, and then its replicas take no more runs and are out. The promise is of that time; its problem says that the engine has
-   * refused, since a replica elsewhere was lost meanwhile: everything is as before then, as it is with a problem at once, where a model has
-   * no replica that works elsewhere, or is still loading.
+   * live, and then its replicas take no more runs and are out. The promise is of that time. Its problem says that the device is needed
+   * again, since a replica elsewhere was lost meanwhile: from then on everything is as before. So it is with a problem at once, where a
+   * model has no replica that works elsewhere, or is still loading.
    */
   drain(device: string, engine: Pick<Engine, "drain">): Problem | Promise<Problem | undefined> {
+    const { catalog, log } = this.parts;
     const hardware = hardwareOf(device);
-    const isHere = (name: string | undefined) => name !== undefined && hardwareOf(name) === hardware;
-    const served = [...this.parts.catalog.models].flatMap(([id, { model, slots }]) =>
-      model?.devices.some(isHere) ? [{ id, model, slots }] : [],
-    );
-    const refused = this.refusal(hardware, served);
-    if (refused !== undefined) return refused;
-    this.draining.add(hardware);
-    this.parts.log.info("device draining", { device: hardware, models: served.map(({ id }) => id).join(", ") });
-    const seats = served.flatMap(({ model, slots }) =>
-      model.devices.flatMap((name, replica) => (slots && isHere(name) ? [{ slots, replica }] : [])),
-    );
-    return this.end(hardware, seats, engine);
-  }
-
-  /** Why the device is not drained. */
-  private refusal(
-    hardware: string,
-    served: readonly { readonly id: string; readonly model: Model }[],
-  ): Problem | undefined {
-    if ([...this.parts.catalog.models.values()].some(({ model }) => model === undefined)) {
+    if ([...catalog.models.values()].some(({ model }) => model === undefined)) {
       return new Problem(
         `${hardware} cannot be drained while models are loading; try again when /readyz says that all are`,
       );
     }
-    const stranded = served.find(
-      ({ model }) => !model.devices.some((_, replica) => this.isKept(model, replica, hardware)),
-    );
-    if (stranded === undefined) return undefined;
-    return new Problem(
-      `${hardware} cannot be drained: model ${stranded.id} has no replica that works elsewhere; to end that too, stop the service`,
+    const stranded = this.stranded(hardware);
+    if (stranded !== undefined) {
+      return new Problem(
+        `${hardware} cannot be drained: model ${stranded} has no replica that works elsewhere; to end that too, stop the service`,
+      );
+    }
+    log.info("device draining", { device: hardware, models: this.modelsOn(hardware).join(", ") });
+    const drain = this.draining.get(hardware) ?? new Drain(this.seatsOn(hardware));
+    this.draining.set(hardware, drain);
+    return this.end(hardware, drain, engine);
+  }
+
+  private async end(hardware: string, drain: Drain, engine: Pick<Engine, "drain">): Promise<Problem | undefined> {
+    const needed = await drain.emptied();
+    if (needed !== undefined) return needed;
+    const refused = engine.drain(hardware);
+    if (refused !== undefined) this.takeBack(hardware, drain, refused);
+    else {
+      this.draining.delete(hardware);
+      this.drained.add(hardware);
+    }
+    return refused;
+  }
+
+  /** The device takes new sessions again. */
+  private takeBack(hardware: string, drain: Drain, because: Problem): void {
+    this.draining.delete(hardware);
+    drain.giveUp(because);
+    this.parts.log.error("device not drained", { device: hardware, reason: because.message });
+  }
+
+  private modelsOn(hardware: string): string[] {
+    const { models } = this.parts.catalog;
+    return [...models].flatMap(([id, { model }]) => (model?.devices.some(isOn(hardware)) ? [id] : []));
+  }
+
+  /** The replicas there whose sessions have memory. */
+  private seatsOn(hardware: string): Seat[] {
+    return [...this.parts.catalog.models.values()].flatMap(({ model, slots }) =>
+      (model?.devices ?? []).flatMap((name, replica) => (slots && isOn(hardware)(name) ? [{ slots, replica }] : [])),
     );
   }
 
-  private async end(
-    hardware: string,
-    seats: readonly { readonly slots: SessionSlots; readonly replica: number }[],
-    engine: Pick<Engine, "drain">,
-  ): Promise<Problem | undefined> {
-    await Promise.all(seats.map(({ slots, replica }) => slots.drain(replica)));
-    const refused = engine.drain(hardware);
-    if (refused !== undefined) {
-      // A replica elsewhere was lost meanwhile: the device is needed again.
-      this.draining.delete(hardware);
-      for (const { slots, replica } of seats) slots.resume(replica);
-      this.parts.log.error("device not drained", { device: hardware, reason: refused.message });
-    }
-    return refused;
+  /** The id of a model there that has no replica which works elsewhere and goes on to. */
+  private stranded(hardware: string): string | undefined {
+    const { models } = this.parts.catalog;
+    return this.modelsOn(hardware).find((id) => {
+      const model = models.get(id)?.model;
+      return model && !model.devices.some((_, replica) => this.isKept(model, replica, hardware));
+    });
   }
 
   /** Whether a replica works and goes on to when the device is drained too. */
   private isKept(model: Model, replica: number, hardware: string): boolean {
     const own = hardwareOf(model.devices[replica] ?? hardware);
-    return own !== hardware && !this.draining.has(own) && !model.lost.some((lost) => lost.replica === replica);
+    const stays = own !== hardware && !this.draining.has(own) && !this.drained.has(own);
+    return stays && !model.lost.some((lost) => lost.replica === replica);
   }
 
   private lost(model: Model, { replica, device, cause, reason }: LostReplica): void {
@@ -112,6 +152,12 @@ export class Replicas {
     const slots = catalog.models.get(id)?.slots;
     slots?.lose(replica);
     if (slots) sessions.loseSlots(slots);
+    for (const [hardware, drain] of this.draining) {
+      const stranded = this.stranded(hardware);
+      if (stranded === undefined) continue;
+      const because = new Problem(`model ${stranded} has lost its last replica elsewhere and needs ${hardware}`);
+      this.takeBack(hardware, drain, because);
+    }
     // A model that still loads may be healthy. The catalog is looked at again with whatever is lost after its load.
     if ([...catalog.models.values()].every(isOut)) this.over.resolve();
   }

@@ -1,6 +1,6 @@
 /** `tendon devices` and the service of the same data folder, as processes. */
 import { expect, test } from "bun:test";
-import { stat } from "node:fs/promises";
+import { chmod, mkdir, stat } from "node:fs/promises";
 import { EXIT } from "../../src/error/problem.ts";
 import { Place } from "./program.ts";
 
@@ -31,11 +31,14 @@ test("the operator sees the devices of the running service; the only one is not 
   expect((await place.run(["devices", ...data])).code).toBe(EXIT.unreachable);
 });
 
-test("a data folder whose path is too long for a socket is served without one", async () => {
+test("a service whose control socket cannot be made serves without it, and says so", async () => {
   await using place = await Place.make();
-  const data = place.path("d".repeat(100));
-  const server = await place.serve(["--data", data]);
+  await mkdir(place.path("data/control.sock/in-the-way"), { recursive: true, mode: 0o700 });
+  await chmod(place.path("data"), 0o700);
+  const server = await place.serve(["--data", place.path("data")]);
   expect((await fetch(`${server.ready.url}/readyz`)).status).toBe(200);
+  const { code, stderr } = await place.run(["devices", "--data", place.path("data")]);
+  expect([code, stderr]).toEqual([EXIT.unreachable, expect.stringContaining("its log says why")]);
   await server.stop();
   expect(await server.child.stderr.text()).toContain("no control socket");
 });

@@ -6,10 +6,7 @@ import { Admission, type Permit } from "../../src/robot/admission.ts";
 import { assert, present } from "../../src/std/assert.ts";
 import { RandomStream } from "../../src/std/random.ts";
 
-const SMALL = {
-  ...{ ...LIMITS, framesMax: 20, chunksMax: 8, modelChunksMax: 7, accountFramesMax: 16 },
-  ...{ accountChunksMax: 6, accountModelChunksMax: 5 },
-};
+const SMALL = { ...LIMITS, framesMax: 20, chunksMax: 8, accountFramesMax: 16, accountChunksMax: 6 };
 
 /** Takes what must not be refused. */
 function take(admission: Admission, account: string, frames = 1, model = "m"): Permit {
@@ -34,7 +31,7 @@ function counts({ held, waiting }: Admission): number[] {
 }
 
 test("an account has its share at once and no more; others find slots at once", () => {
-  const admission = new Admission();
+  const admission = new Admission(LIMITS, () => 2);
   const runs = Math.floor(LIMITS.accountFramesMax / 3);
   const many = Array.from({ length: 1_000 }, () => take(admission, "a", 3));
   expect(many.filter(isGranted).length).toBe(runs);
@@ -44,22 +41,53 @@ test("an account has its share at once and no more; others find slots at once", 
   expect([isGranted(otherModel), ...counts(admission)]).toEqual([true, runs + 2, 1_000 - runs]);
 });
 
-test("a model whose device hangs holds up no other one, of the same account neither", () => {
-  const admission = new Admission();
-  const hung = Array.from({ length: 100 }, () => take(admission, "a", 1, "hangs"));
-  expect(hung.filter(isGranted).length).toBe(LIMITS.accountModelChunksMax);
-  hung.push(...Array.from({ length: 100 }, () => take(admission, "b", 1, "hangs")));
-  expect(hung.filter(isGranted).length).toBe(LIMITS.modelChunksMax);
+test("models that hang hold up no other one, of the same accounts neither", () => {
+  const served = ["hangs", "hangs too", "works"];
+  const admission = new Admission(LIMITS, () => served.length);
+  const flood = (account: string) => {
+    const all = Array.from({ length: 200 }, (_, index) => take(admission, account, 1, served[index % 2]));
+    return all.filter(isGranted).length;
+  };
+  // What is kept for the third: of a quarter a third, of an account's share and of all slots.
+  const own = LIMITS.accountChunksMax - Math.floor(LIMITS.accountChunksMax / 12);
+  const all = LIMITS.chunksMax - Math.floor(LIMITS.chunksMax / 12);
+  expect([flood("a"), flood("b")]).toEqual([own, all - own]);
   const elsewhere = ["a", "b", "c"].map((account) => take(admission, account, 3, "works"));
   expect(elsewhere.map(isGranted)).toEqual([true, true, true]);
-  // Of a the first to wait is the first to go: its share has room again.
-  hung[0]?.release();
-  expect(isGranted(present(hung[LIMITS.accountModelChunksMax], "the first of a that waits"))).toBe(true);
-  expect(hung.filter(isGranted).length).toBe(LIMITS.modelChunksMax + 1);
+  expect(isGranted(take(admission, "c", 1, "hangs"))).toBe(false);
+});
+
+test("one model has all run slots, since there is no other", () => {
+  const admission = new Admission();
+  const accounts = ["a", "b"].map((account) => Array.from({ length: 100 }, () => take(admission, account)));
+  expect(accounts.map((permits) => permits.filter(isGranted).length)).toEqual([
+    LIMITS.accountChunksMax,
+    LIMITS.chunksMax - LIMITS.accountChunksMax,
+  ]);
+});
+
+test("an account that asks for many models has no more turns than another one", () => {
+  const admission = new Admission({ ...SMALL, chunksMax: 1 }, () => 3);
+  let next = take(admission, "x");
+  const waiting = Object.fromEntries(
+    ["am1", "am2", "an1", "ao1", "bm1", "bm2"].map((name) => [
+      name,
+      take(admission, name.charAt(0), 1, name.charAt(1)),
+    ]),
+  );
+  const order: string[] = [];
+  for (let turn = 0; turn < 6; turn += 1) {
+    next.release();
+    const name = granted(waiting);
+    next = present(waiting[name], "exactly one that was let in");
+    delete waiting[name];
+    order.push(name);
+  }
+  expect(order).toEqual(["am1", "bm1", "an1", "bm2", "ao1", "am2"]);
 });
 
 test("an account's share of runs counts over all models", () => {
-  const admission = new Admission();
+  const admission = new Admission(LIMITS, () => 3);
   const permits = Array.from({ length: 100 }, (_, index) => take(admission, "a", 1, `m${index % 3}`));
   expect(permits.map(isGranted)).toEqual(permits.map((_, index) => index < LIMITS.accountChunksMax));
   expect(isGranted(take(admission, "b"))).toBe(true);
@@ -97,7 +125,7 @@ test("an account whose first does not fit is passed over, and keeps its turn", (
 });
 
 test("frames that come free are kept for a large observation that was passed over: small ones cannot starve it", () => {
-  const admission = new Admission({ ...SMALL, chunksMax: 100, modelChunksMax: 90 });
+  const admission = new Admission({ ...SMALL, chunksMax: 100 });
   let running = Array.from({ length: 10 }, (_, index) => take(admission, `small-${index}`, 2));
   const large = take(admission, "large", 16);
   const later = Array.from({ length: 10 }, (_, index) => take(admission, `small-${index}`, 2));
@@ -125,8 +153,8 @@ test("an account without a turn behind a large observation goes on when that one
 });
 
 test("places to wait are bounded, per account and in all; who fits needs none", () => {
-  const admission = new Admission({ ...SMALL, accountWaitingMax: 3, admissionWaitingMax: 5 });
-  for (let count = 0; count < SMALL.accountModelChunksMax; count += 1) take(admission, "a");
+  const admission = new Admission({ ...SMALL, accountWaitingMax: 3, admissionWaitingMax: 5 }, () => 2);
+  for (let count = 0; count < SMALL.accountChunksMax; count += 1) take(admission, "a");
   const waiting = Array.from({ length: 3 }, () => take(admission, "a"));
   const refused = admission.take("a", "m", 1);
   expect(refused).toMatchObject({
@@ -142,7 +170,7 @@ test("places to wait are bounded, per account and in all; who fits needs none", 
     retryAfterSeconds: 1,
   });
   expect(isGranted(take(admission, "d", 1, "n"))).toBe(true);
-  expect(counts(admission)).toEqual([6, 5]);
+  expect(counts(admission)).toEqual([7, 5]);
   waiting[1]?.release();
   expect(admission.take("a", "m", 1)).not.toBeInstanceOf(Failure);
 });
@@ -172,9 +200,21 @@ interface Taken {
   readonly frames: number;
   readonly permit: Permit;
   held: boolean;
-  /** Accounts that were let in to the same model while this one was first of its line and within its share. */
+  /** Accounts that were let in to the same model since the last turn of this one's account, while this one was first of its line and within its share. */
   readonly passedBy: string[];
 }
+
+const MODELS = ["model 0", "model 1", "model 2"];
+
+/** Whether what is kept for the other models is left, with so many more runs of one: a quarter of `max` is kept, in equal parts. */
+function leavesTheirs(max: number, model: string, held: (model: string) => number, runs = 1): boolean {
+  const kept = Math.floor(max / 4 / MODELS.length);
+  const needed = MODELS.map((one) => Math.max(held(one) + (one === model ? runs : 0), kept));
+  return needed.reduce((sum, count) => sum + count, 0) <= max;
+}
+
+/** Of an account and of all slots something is kept for each model. */
+const HISTORY = { ...SMALL, chunksMax: 14, accountChunksMax: 12 };
 
 /** What must hold after each step, kept without any of the queue's own structures. */
 class Watch {
@@ -207,16 +247,16 @@ class Watch {
     const waiting = this.taken.filter((one) => !one.held);
     assert(this.admission.held === held.length, "as many hold slots as were let in");
     assert(this.admission.waiting === waiting.length, "as many wait as are left");
-    assert(held.length <= SMALL.chunksMax, "run slots suffice");
+    assert(held.length <= HISTORY.chunksMax, "run slots suffice");
     for (const { account, model } of held) {
-      assert(this.runsOf(model) <= SMALL.modelChunksMax, "no model has all run slots");
-      assert(this.framesOf((one) => one.model === model) <= SMALL.framesMax, "frame slots suffice");
+      assert(leavesTheirs(HISTORY.chunksMax, model, this.runsOf, 0), "no model has what is kept for the others");
+      assert(this.framesOf((one) => one.model === model) <= HISTORY.framesMax, "frame slots suffice");
       assert(this.mayHold({ account, model, frames: 0 }, 0), "an account keeps to its share");
     }
     const firsts = waiting.filter((one) => this.isFirst(one) && this.mayHold(one));
     for (const first of firsts) {
       const kept = firsts.some((other) => other.model === first.model && !this.fits(other));
-      assert(held.length === SMALL.chunksMax || kept || !this.fits(first), "nobody waits for what is free");
+      assert(held.length === HISTORY.chunksMax || kept || !this.fits(first), "nobody waits for what is free");
     }
   }
 
@@ -224,9 +264,11 @@ class Watch {
     if (!this.live.has(taken)) return;
     assert(this.isFirst(taken), "within a line the first to come is the first to go");
     for (const other of this.live) {
-      if (other.held || other.account === taken.account || other.model !== taken.model) continue;
+      if (other.held) continue;
+      if (other.account === taken.account) other.passedBy.length = 0;
+      if (other.account === taken.account || other.model !== taken.model) continue;
       if (!this.isFirst(other) || !this.mayHold(other)) continue;
-      assert(!other.passedBy.includes(taken.account), "an account passes a waiting one once, no more");
+      assert(!other.passedBy.includes(taken.account), "an account passes a waiting one once between two of its turns");
       other.passedBy.push(taken.account);
       this.passes += 1;
     }
@@ -241,21 +283,21 @@ class Watch {
   }
 
   private fits({ model, frames }: Taken): boolean {
-    const slots = this.runsOf(model) < SMALL.modelChunksMax;
-    return slots && this.framesOf((one) => one.model === model) + frames <= SMALL.framesMax;
+    return (
+      leavesTheirs(HISTORY.chunksMax, model, this.runsOf) &&
+      this.framesOf((one) => one.model === model) + frames <= HISTORY.framesMax
+    );
   }
 
   private mayHold({ account, model, frames }: Pick<Taken, "account" | "model" | "frames">, runs = 1): boolean {
-    const own = this.taken.filter((one) => one.held && one.account === account);
-    const ownOf = own.filter((one) => one.model === model).length;
+    const own = (of: string) =>
+      this.taken.filter((one) => one.held && one.account === account && one.model === of).length;
     const ownFrames = this.framesOf((one) => one.account === account && one.model === model);
-    const share = own.length + runs <= SMALL.accountChunksMax && ownOf + runs <= SMALL.accountModelChunksMax;
-    return share && ownFrames + frames <= SMALL.accountFramesMax;
+    const runsFit = leavesTheirs(HISTORY.accountChunksMax, model, own, runs);
+    return runsFit && ownFrames + frames <= HISTORY.accountFramesMax;
   }
 
-  private runsOf(model: string): number {
-    return this.taken.filter((one) => one.held && one.model === model).length;
-  }
+  private readonly runsOf = (model: string) => this.taken.filter((one) => one.held && one.model === model).length;
 
   private framesOf(which: (taken: Taken) => boolean): number {
     return this.taken.filter((one) => one.held && which(one)).reduce((sum, { frames }) => sum + frames, 0);
@@ -267,13 +309,13 @@ test("random histories of several accounts and models keep shares, order and tur
   for (let history = 0; history < 20; history += 1) {
     const random = new RandomStream(`admission ${history}`);
     const below = (bound: number) => random.word() % bound;
-    const admission = new Admission(SMALL);
+    const admission = new Admission(HISTORY, () => MODELS.length);
     const watch = new Watch(admission);
     for (let step = 0; step < 400; step += 1) {
       const { taken } = watch;
       // The queue grows, then shrinks, then grows again.
       if (below(100) < (step % 200 < 100 ? 60 : 40) || taken.length === 0) {
-        const [account, model] = [`account ${below(5)}`, `model ${below(3)}`];
+        const [account, model] = [`account ${below(5)}`, MODELS[below(MODELS.length)] ?? ""];
         const frames = [1, 3, 3, 12, 16][below(5)] ?? 1;
         const permit = take(admission, account, frames, model);
         watch.add({ index: step, account, model, frames, permit, held: false, passedBy: [] });

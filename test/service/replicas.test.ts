@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import type { DeviceFigures } from "../../src/engine/engine.ts";
 import { Problem } from "../../src/error/problem.ts";
+import { LIMITS } from "../../src/limits.ts";
 import { Replicas } from "../../src/service/replicas.ts";
 import { manifest, statefulManifest } from "../edge/manifests.ts";
 import { CARTESIAN, MODEL, observation, RATES, STATEFUL, type Stage, stage } from "../edge/stage.ts";
@@ -194,6 +195,36 @@ test("a device that the engine does not let go takes new sessions again", async 
   expect(freeSlots()).toBe(3);
   expect(replicas.devices(at.engine).map(({ health }) => health)).toEqual(["ready", "ready"]);
   expect(at.logLines).toContainEqual(expect.stringContaining("device not drained"));
+});
+
+test("a device that is being emptied is taken back when the last replica elsewhere is lost: its sessions go on, and new ones come", async () => {
+  await spread();
+  expect((await chunk("on-0")).status).toBe(200);
+  expect((await chunk("on-1")).status).toBe(200);
+  const draining = replicas.drain("cuda:1", at.engine);
+  expect(freeSlots()).toBe(1);
+  at.engine.lose(STATEFUL, 0, "CUDA failure 700");
+  expect((await draining)?.message).toBe(`model ${STATEFUL} has lost its last replica elsewhere and needs cuda:1`);
+  expect([at.engine.drains, freeSlots()]).toEqual([[], 1]);
+  at.engine.figures.push(working("cuda:1"));
+  expect(replicas.devices(at.engine).map(({ health }) => health)).toEqual(["ready"]);
+  expect((await chunk("on-1")).code).not.toBe("session_expired");
+  expect((await chunk("new", await at.account("acct_2"))).status).toBe(200);
+  expect(at.logLines).toContainEqual(expect.stringContaining("device not drained"));
+});
+
+test("Retry-After counts no session on a device that is being emptied: its end makes no room", async () => {
+  await spread();
+  for (const session of ["on-0", "on-1"]) expect((await chunk(session)).status).toBe(200);
+  at.service.robot.sessions.end({ accountId: "acct_1", model: STATEFUL, sessionId: "on-0" });
+  at.clock.advance(20_000);
+  // Both go to the first device, which has two free slots and then one, as the other has.
+  for (const id of ["acct_2", "acct_3"]) expect((await chunk("late", await at.account(id))).status).toBe(200);
+  const draining = replicas.drain("cuda:1", at.engine);
+  expect(draining).not.toBeInstanceOf(Problem);
+  const another = await at.account("acct_4");
+  const response = await another(observation({ model: STATEFUL, session_id: "more" }));
+  expect([response.status, response.headers.get("retry-after")]).toEqual([429, `${LIMITS.sessionIdleMs / 1000}`]);
 });
 
 test("the sessions of a device that is lost while it is drained are not waited for", async () => {

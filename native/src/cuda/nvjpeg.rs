@@ -79,7 +79,7 @@ impl std::fmt::Display for Status {
 /// What nvJPEG, or the way to it, can fail with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NvjpegError {
-    /// No library of its names can be opened, or it lacks a call: the loader's words. Somebody may have to fetch it.
+    /// No library of its names can be opened, or it lacks a call: the loader's words.
     Absent(String),
     /// A call failed.
     Call(&'static str, Status),
@@ -98,7 +98,7 @@ impl From<CudaError> for NvjpegError {
 impl std::fmt::Display for NvjpegError {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NvjpegError::Absent(reason) => write!(to, "nvJPEG cannot be used: {reason} (tendon setup gpu fetches it)"),
+            NvjpegError::Absent(reason) => write!(to, "nvJPEG cannot be used: {reason} (where it is missing, tendon setup gpu fetches it)"),
             NvjpegError::Call(call, status) => write!(to, "{call}: {status}"),
             NvjpegError::Size([width, height]) => write!(to, "nvJPEG found {width}x{height} pixels"),
             NvjpegError::Driver(error) => error.fmt(to),

@@ -29,14 +29,8 @@ export interface ListenOptions {
 
 type Served = NonNullable<AnyElysia["server"]>;
 
-/** Longest path of a Unix socket (unix(7), `sun_path`), bytes. */
-const SOCKET_PATH_BYTES_MAX = 107;
-
 /** Listens on a Unix socket, which whoever may write to the file may use. One that a process left there is replaced. */
 export function listenLocal(app: AnyElysia, path: string): Pick<Listener, "stop"> | Problem {
-  if (Buffer.byteLength(path) > SOCKET_PATH_BYTES_MAX) {
-    return new Problem(`cannot listen on ${path}: a Unix socket's path has ${SOCKET_PATH_BYTES_MAX} bytes at most`);
-  }
   try {
     rmSync(path, { force: true });
   } catch (error) {

@@ -48,9 +48,13 @@ function listed(devices: ControlledDevices): Reply | Failure {
 function drained(devices: ControlledDevices, device: string): Reply | Failure {
   const figures = devices.figures();
   if (figures === undefined) return notOpen();
-  if (!figures.some((one) => one.device === device)) {
+  const named = figures.find((one) => one.device === device);
+  if (named === undefined) {
     const used = figures.map((one) => one.device).join(", ");
     return new Failure(CONTROL.device_unknown, `no replica is on ${device}; the devices in use are: ${used}`);
+  }
+  if (named.health === "lost") {
+    return new Failure(CONTROL.device_not_drained, `${device} is lost and runs nothing any more: ${named.reason}`);
   }
   const refused = devices.drain(device);
   return refused === undefined ? listed(devices) : new Failure(CONTROL.device_not_drained, refused.message);

@@ -104,7 +104,7 @@ const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", name: st
 const DEVICE: readonly (readonly [name: string, help: string, read: (figures: DeviceFigures) => number])[] = [
   [
     "takes_work",
-    "1 while it does; 0 from the time on that it is drained or lost.",
+    "1 while it takes new sessions; 0 while it is drained, and from the time on that it is drained or lost.",
     ({ health }) => Number(health === "ready"),
   ],
   ["replicas", "Replicas there, of all models.", ({ replicas }) => replicas],

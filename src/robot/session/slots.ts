@@ -96,6 +96,10 @@ export class SlotPool implements SessionSlots {
     return this.lost.has(this.replicaOf(slot));
   }
 
+  comesFree(slot: number): boolean {
+    return !this.isLost(slot) && !this.draining.has(this.replicaOf(slot));
+  }
+
   private replicaOf(slot: number): number {
     return Math.floor(slot / this.perReplica);
   }

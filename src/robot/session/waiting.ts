@@ -17,7 +17,10 @@ interface Live {
  */
 export function secondsToFree({ accountId, slots }: Live, live: Iterable<Live>, nowMs: number): number {
   const beside = [...live].filter((one) => one.slots === slots && hasPlace(one));
-  const ends = beside.map(({ state }) => earliestEndMs(state, nowMs)).toSorted((a, b) => a - b);
+  const ends = beside
+    .filter(givesPlace)
+    .map(({ state }) => earliestEndMs(state, nowMs))
+    .toSorted((a, b) => a - b);
   const own = beside.filter((one) => one.accountId === accountId);
   const ownEndMs = Math.max(...own.map(({ state }) => earliestEndMs(state, nowMs)));
   const missing = slots?.missing(accountId) ?? 1;
@@ -29,6 +32,11 @@ export function secondsToFree({ accountId, slots }: Live, live: Iterable<Live>, 
 /** Without slots each session has a place. */
 function hasPlace({ slots, slot }: Live): boolean {
   return slots === undefined || slot !== undefined;
+}
+
+/** Whether its end makes room for another one. */
+function givesPlace({ slots, slot }: Live): boolean {
+  return slots === undefined || slot === undefined || slots.comesFree(slot);
 }
 
 /** Monotonic ms when a session can give its place back: at once when it only waits for its last chunk. */
