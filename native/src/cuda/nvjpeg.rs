@@ -98,7 +98,9 @@ impl From<CudaError> for NvjpegError {
 impl std::fmt::Display for NvjpegError {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NvjpegError::Absent(reason) => write!(to, "nvJPEG cannot be used: {reason} (where it is missing, tendon setup gpu fetches it)"),
+            NvjpegError::Absent(reason) => {
+                write!(to, "nvJPEG cannot be used: {reason} (where it is missing, tendon setup gpu fetches it)")
+            }
             NvjpegError::Call(call, status) => write!(to, "{call}: {status}"),
             NvjpegError::Size([width, height]) => write!(to, "nvJPEG found {width}x{height} pixels"),
             NvjpegError::Driver(error) => error.fmt(to),
