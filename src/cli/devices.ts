@@ -1,5 +1,5 @@
 /** `tendon devices`: the devices that the running service of this machine uses, and how one is taken out of it. */
-import { drainDevice, type UsedDevice, usedDevices } from "../client/control.ts";
+import { changeDevice, type UsedDevice, usedDevices } from "../client/control.ts";
 import { hardwareOf } from "../config/devices.ts";
 import { serveConfig } from "../config/serve.ts";
 import { Problem } from "../error/problem.ts";
@@ -17,11 +17,13 @@ export const devices: Command = {
   details: [
     "A device that is drained gets no new sessions. Sessions with memory there go on until they end, and chunks without",
     "memory are computed there until then; then its replicas are out, until the service is started again. It is refused",
-    "where a model has no replica that works elsewhere, and ends where the last of those is lost.",
+    "where a model has no replica that works elsewhere, and ends where the last of those is lost. --resume ends it too,",
+    "as long as sessions are awaited.",
     "health: ready, draining (sessions or runs are awaited), drained, lost.",
   ],
   flags: {
     drain: { value: "DEVICE", about: "The device to take out of service, such as cuda:1." },
+    resume: { value: "DEVICE", about: "A device that is being drained: keep it in service." },
     wait: { about: "With --drain: end when the device is drained. Ctrl-C ends the wait alone." },
     data: { value: "DIR", about: "Data folder of the service (default $XDG_DATA_HOME/tendon; TENDON_DATA)." },
     config: { value: "FILE", about: "Configuration (default $XDG_CONFIG_HOME/tendon/tendon.toml; TENDON_CONFIG)." },
@@ -29,14 +31,22 @@ export const devices: Command = {
   },
   async run(given) {
     const drain = given.text("drain");
+    const resume = given.text("resume");
     if (given.on("wait") && drain === undefined) return usageProblem(devices, "--wait is of use with --drain alone");
+    if (drain !== undefined && resume !== undefined) {
+      return usageProblem(devices, "--drain and --resume are one change each; name one of them");
+    }
     // `dev` allows drills in the environment: they are for the service and do not matter here.
     const [data, file] = [given.text("data"), given.text("config")];
     const config = await serveConfig({ data, config: file, dev: true, json: given.on("json") });
     if (config instanceof Problem) return config;
     const { controlPath } = config;
-    const named = drain === undefined ? undefined : hardwareOf(drain);
-    let used = named === undefined ? await usedDevices(controlPath) : await drainDevice(controlPath, named);
+    const change = drain ?? resume;
+    const named = change === undefined ? undefined : hardwareOf(change);
+    let used =
+      named === undefined
+        ? await usedDevices(controlPath)
+        : await changeDevice(controlPath, named, drain === undefined ? "resume" : "drain");
     while (given.on("wait") && !(used instanceof Problem) && isDraining(used, named)) {
       await sleep(systemClock, LOOK_MS);
       used = await usedDevices(controlPath);

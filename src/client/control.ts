@@ -21,9 +21,13 @@ export function usedDevices(socket: string): Promise<readonly UsedDevice[] | Pro
   return ask(socket, "GET", "/devices");
 }
 
-/** The devices afterwards. */
-export function drainDevice(socket: string, device: string): Promise<readonly UsedDevice[] | Problem> {
-  return ask(socket, "POST", `/devices/${encodeURIComponent(device)}/drain`);
+/** Takes a device out of service, or keeps one that is being taken out. The devices afterwards. */
+export function changeDevice(
+  socket: string,
+  device: string,
+  change: "drain" | "resume",
+): Promise<readonly UsedDevice[] | Problem> {
+  return ask(socket, "POST", `/devices/${encodeURIComponent(device)}/${change}`);
 }
 
 async function ask(socket: string, method: "GET" | "POST", path: string): Promise<readonly UsedDevice[] | Problem> {

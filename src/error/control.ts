@@ -6,4 +6,7 @@ export const CONTROL = table({
   device_not_drained: row(409, {
     http: "A model has no replica that works elsewhere, a model is loading, or the device is lost. Nothing has changed.",
   }),
+  device_not_resumed: row(409, {
+    http: "The replicas on the device are out already, or the device is lost; a start of the service brings them back.",
+  }),
 });

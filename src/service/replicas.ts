@@ -17,19 +17,23 @@ interface Seat {
 
 /** A device that is being emptied. */
 class Drain {
-  private readonly needed = Promise.withResolvers<Problem>();
+  private readonly givenUp = Promise.withResolvers<void>();
+  private because: Problem | undefined;
 
   constructor(private readonly seats: readonly Seat[]) {}
 
   /** Resolves when no session is left there, or with the reason why it is not emptied any more. */
   async emptied(): Promise<Problem | undefined> {
     const left = Promise.all(this.seats.map(({ slots, replica }) => slots.drain(replica)));
-    return await Promise.race([left.then(() => undefined), this.needed.promise]);
+    await Promise.race([left, this.givenUp.promise]);
+    // The last session may end in the turn in which it is given up: the seats are to be had again then.
+    return this.because;
   }
 
   giveUp(because: Problem): void {
     for (const { slots, replica } of this.seats) slots.resume(replica);
-    this.needed.resolve(because);
+    this.because = because;
+    this.givenUp.resolve();
   }
 }
 
@@ -72,9 +76,9 @@ export class Replicas {
 
   /**
    * Takes a device out of service without a failure: new sessions go to other ones, sessions with memory there go on as long as they
-   * live, and then its replicas take no more runs and are out. The promise is of that time. Its problem says that the device is needed
-   * again, since a replica elsewhere was lost meanwhile: from then on everything is as before. So it is with a problem at once, where a
-   * model has no replica that works elsewhere, or is still loading.
+   * live, and then its replicas take no more runs and are out. The promise is of that time. Its problem says why the device is kept: it
+   * is needed again, since a replica elsewhere was lost meanwhile, or `resume` was called. From then on everything is as before. So it is
+   * with a problem at once, where a model has no replica that works elsewhere, or is still loading.
    */
   drain(device: string, engine: Pick<Engine, "drain">): Problem | Promise<Problem | undefined> {
     const { catalog, log } = this.parts;
@@ -96,6 +100,19 @@ export class Replicas {
     return this.end(hardware, drain, engine);
   }
 
+  /** Keeps a device whose sessions are still awaited: it takes new ones again. A problem where its replicas are out already. */
+  resume(device: string): Problem | undefined {
+    const hardware = hardwareOf(device);
+    if (this.drained.has(hardware)) {
+      return new Problem(`the replicas on ${hardware} are out; start the service again to use them`);
+    }
+    const drain = this.draining.get(hardware);
+    if (drain === undefined) return undefined;
+    this.keep(hardware, drain, new Problem(`${hardware} is kept in service, since the operator resumed it`));
+    this.parts.log.info("device resumed", { device: hardware });
+    return undefined;
+  }
+
   private async end(hardware: string, drain: Drain, engine: Pick<Engine, "drain">): Promise<Problem | undefined> {
     const needed = await drain.emptied();
     if (needed !== undefined) return needed;
@@ -108,11 +125,15 @@ export class Replicas {
     return refused;
   }
 
-  /** The device takes new sessions again. */
   private takeBack(hardware: string, drain: Drain, because: Problem): void {
+    this.keep(hardware, drain, because);
+    this.parts.log.error("device not drained", { device: hardware, reason: because.message });
+  }
+
+  /** The device takes new sessions again. */
+  private keep(hardware: string, drain: Drain, because: Problem): void {
     this.draining.delete(hardware);
     drain.giveUp(because);
-    this.parts.log.error("device not drained", { device: hardware, reason: because.message });
   }
 
   private modelsOn(hardware: string): string[] {

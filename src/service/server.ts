@@ -230,6 +230,7 @@ export class Server {
         });
         return draining instanceof Problem ? draining : undefined;
       },
+      resume: (device) => this.replicas.resume(device),
     });
     const control = listenLocal(app, this.config.controlPath);
     if (control instanceof Problem) this.service.core.log.error("no control socket", { reason: control.message });

@@ -70,6 +70,16 @@ test("--drain asks once and ends; with --wait it ends when the device is drained
   }
 });
 
+test("--resume asks to keep a device that is being drained", async () => {
+  await using place = await Place.make();
+  await using service = await answering(place, ["ready"]);
+  const { code, stdout } = await place.run(["devices", "--resume", "cuda:1", "--data", place.path("data")]);
+  expect([code, service.asked]).toEqual([EXIT.done, ["POST /devices/cuda:1/resume"]]);
+  expect(stdout).toContain("cuda:1  ready");
+  const both = await place.run(["devices", "--drain", "cuda:1", "--resume", "cuda:1"]);
+  expect([both.code, both.stderr]).toEqual([EXIT.usage, expect.stringContaining("name one of them")]);
+});
+
 test("without a service, and with --wait alone, it says what to do", async () => {
   await using place = await Place.make();
   const nobody = await place.run(["devices", "--data", place.path("data")]);

@@ -213,6 +213,28 @@ test("a device that is being emptied is taken back when the last replica elsewhe
   expect(at.logLines).toContainEqual(expect.stringContaining("device not drained"));
 });
 
+test("a device whose sessions are awaited is kept when the operator resumes it: new sessions come again, and it may be drained anew", async () => {
+  await spread();
+  for (const session of ["on-0", "on-1"]) expect((await chunk(session)).status).toBe(200);
+  expect(replicas.resume("cuda:1")).toBeUndefined();
+  const draining = replicas.drain("cuda:1", at.engine);
+  expect(freeSlots()).toBe(1);
+  // The last session ends in the same turn: no new one may have got a slot that is then taken from it.
+  at.service.robot.sessions.end({ accountId: "acct_1", model: STATEFUL, sessionId: "on-1" });
+  expect(replicas.resume("tensorrt:1")).toBeUndefined();
+  expect((await draining)?.message).toContain("the operator resumed it");
+  expect([at.engine.drains, freeSlots()]).toEqual([[], 3]);
+  at.engine.figures.push(working("cuda:1"));
+  expect(replicas.devices(at.engine).map(({ health }) => health)).toEqual(["ready"]);
+  expect(at.logLines.filter((line) => line.startsWith("device"))).toEqual([
+    expect.stringContaining("device draining"),
+    expect.stringContaining("device resumed"),
+  ]);
+  expect(await replicas.drain("cuda:1", at.engine)).toBeUndefined();
+  expect(at.engine.drains).toEqual(["cuda:1"]);
+  expect(replicas.resume("cuda:1")?.message).toContain("start the service again");
+});
+
 test("Retry-After counts no session on a device that is being emptied: its end makes no room", async () => {
   await spread();
   for (const session of ["on-0", "on-1"]) expect((await chunk(session)).status).toBe(200);

@@ -18,7 +18,12 @@ export interface ControlledDevices {
   figures(): readonly DeviceFigures[] | undefined;
   /** Begins to empty one of them; a problem says why not, and nothing has changed then. */
   drain(device: string): Problem | undefined;
+  /** Ends that while sessions there are still awaited; a problem says why it is too late. */
+  resume(device: string): Problem | undefined;
 }
+
+type Change = "drain" | "resume";
+const REFUSED = { drain: CONTROL.device_not_drained, resume: CONTROL.device_not_resumed };
 
 export function controlApp(http: HttpDeps, devices: ControlledDevices) {
   const list = route({
@@ -29,15 +34,17 @@ export function controlApp(http: HttpDeps, devices: ControlledDevices) {
     body: NO_BODY,
     handle: async () => listed(devices),
   });
-  const drain = route({
-    method: "POST",
-    path: "/devices/:device/drain",
-    name: "control",
-    key: NO_KEY,
-    body: NO_BODY,
-    handle: async ({ params }) => drained(devices, params.device ?? ""),
-  });
-  return appOf(http, [{ tag: "Service", answers: ROBOT_ANSWERS, routes: [list, drain] }]);
+  const changes = (["drain", "resume"] as const).map((change) =>
+    route({
+      method: "POST",
+      path: `/devices/:device/${change}`,
+      name: "control",
+      key: NO_KEY,
+      body: NO_BODY,
+      handle: async ({ params }) => changed(devices, params.device ?? "", change),
+    }),
+  );
+  return appOf(http, [{ tag: "Service", answers: ROBOT_ANSWERS, routes: [list, ...changes] }]);
 }
 
 function listed(devices: ControlledDevices): Reply | Failure {
@@ -45,7 +52,7 @@ function listed(devices: ControlledDevices): Reply | Failure {
   return figures === undefined ? notOpen() : { status: 200, body: JSON.stringify({ devices: figures.map(onWire) }) };
 }
 
-function drained(devices: ControlledDevices, device: string): Reply | Failure {
+function changed(devices: ControlledDevices, device: string, change: Change): Reply | Failure {
   const figures = devices.figures();
   if (figures === undefined) return notOpen();
   const named = figures.find((one) => one.device === device);
@@ -54,10 +61,10 @@ function drained(devices: ControlledDevices, device: string): Reply | Failure {
     return new Failure(CONTROL.device_unknown, `no replica is on ${device}; the devices in use are: ${used}`);
   }
   if (named.health === "lost") {
-    return new Failure(CONTROL.device_not_drained, `${device} is lost and runs nothing any more: ${named.reason}`);
+    return new Failure(REFUSED[change], `${device} is lost and runs nothing any more: ${named.reason}`);
   }
-  const refused = devices.drain(device);
-  return refused === undefined ? listed(devices) : new Failure(CONTROL.device_not_drained, refused.message);
+  const refused = devices[change](device);
+  return refused === undefined ? listed(devices) : new Failure(REFUSED[change], refused.message);
 }
 
 function notOpen(): Failure {

@@ -54,6 +54,10 @@ test("the devices are listed with their health; one is drained, and the answer s
         drains.push(device);
         return undefined;
       },
+      resume: (device) => {
+        drains.splice(drains.indexOf(device), 1);
+        return undefined;
+      },
     },
     path,
   );
@@ -66,13 +70,37 @@ test("the devices are listed with their health; one is drained, and the answer s
   const devices = [wire("cuda:0"), wire("cuda:1", { health: "draining" }), last];
   expect(await ask(path, "POST", "/devices/cuda%3A1/drain")).toEqual({ status: 200, body: { devices } as never });
   expect(drains).toEqual(["cuda:1"]);
+  const kept = [wire("cuda:0"), wire("cuda:1"), last];
+  expect(await ask(path, "POST", "/devices/cuda:1/resume")).toEqual({ status: 200, body: { devices: kept } as never });
+});
+
+test("a device that is out or lost is not resumed, and the answer says what to do", async () => {
+  const path = join(await folder(), "control.sock");
+  const reason = "the replicas on cuda:0 are out; start the service again to use them";
+  const lostOne = figures("cuda:2", { health: "lost", reason: "CUDA failure 700" });
+  await control(
+    {
+      figures: () => [figures("cuda:0", { health: "drained" }), lostOne],
+      drain: () => undefined,
+      resume: () => new Problem(reason),
+    },
+    path,
+  );
+  const out = await ask(path, "POST", "/devices/cuda:0/resume");
+  expect([out.status, out.body.error]).toEqual([
+    409,
+    { message: reason, type: "invalid_request_error", code: "device_not_resumed" } as never,
+  ]);
+  const lost = await ask(path, "POST", "/devices/cuda:2/resume");
+  expect([lost.status, lost.body.error?.code]).toEqual([409, "device_not_resumed"]);
 });
 
 test("a device that nothing runs on, and one that a model needs, are refused with the reason", async () => {
   const path = join(await folder(), "control.sock");
   const reason = "cuda:0 cannot be drained: model m has no replica that works elsewhere";
   const lostOne = figures("cuda:2", { health: "lost", reason: "CUDA failure 700" });
-  await control({ figures: () => [figures("cuda:0"), lostOne], drain: () => new Problem(reason) }, path);
+  const refuse = () => new Problem(reason);
+  await control({ figures: () => [figures("cuda:0"), lostOne], drain: refuse, resume: refuse }, path);
   const unknown = await ask(path, "POST", "/devices/cuda:7/drain");
   expect([unknown.status, unknown.body.error?.code]).toEqual([404, "device_unknown"]);
   expect(unknown.body.error?.message).toContain("the devices in use are: cuda:0, cuda:2");
@@ -94,10 +122,11 @@ test("before the engine is open nothing is drained", async () => {
   const never = () => {
     throw new Error("nothing is there to be drained");
   };
-  await control({ figures: () => undefined, drain: never }, path);
+  await control({ figures: () => undefined, drain: never, resume: never }, path);
   for (const [method, route] of [
     ["GET", "/devices"],
     ["POST", "/devices/cuda:0/drain"],
+    ["POST", "/devices/cuda:0/resume"],
   ] as const) {
     const { status, body } = await ask(path, method, route);
     expect([status, body.error?.code]).toEqual([503, "engine_unavailable"]);
@@ -108,17 +137,18 @@ test("the socket replaces what a killed process has left, and goes with its proc
   const dir = await folder();
   const path = join(dir, "control.sock");
   await writeFile(path, "");
-  const listener = await control({ figures: () => [], drain: () => undefined }, path);
+  const none: ControlledDevices = { figures: () => [], drain: () => undefined, resume: () => undefined };
+  const listener = await control(none, path);
   expect((await ask(path, "GET", "/devices")).body).toEqual({ devices: [] } as never);
   await listener.stop();
   await expect(stat(path)).rejects.toThrow("ENOENT");
   // Longer than a socket's address is; and where none can be.
   await mkdir(join(dir, "x".repeat(120)));
   const long = join(dir, "x".repeat(120), "control.sock");
-  await control({ figures: () => [], drain: () => undefined }, long);
+  await control(none, long);
   expect((await ask(long, "GET", "/devices")).status).toBe(200);
   const { service } = await stage();
-  const app = controlApp(service.http, { figures: () => [], drain: () => undefined });
+  const app = controlApp(service.http, none);
   expect(listenLocal(app, join(dir, "none", "control.sock"))).toMatchObject({
     message: expect.stringContaining("cannot listen on"),
   });
