@@ -173,8 +173,8 @@ export class Admission implements RunSlots {
     this.admit();
   }
 
-  private forget({ id, waiting, runs, frames }: Account): void {
-    if (waiting === 0 && runs === 0 && frames.size === 0) this.accounts.delete(id);
+  private forget({ id, waiting, runsOf, frames }: Account): void {
+    if (waiting === 0 && runsOf.size === 0 && frames.size === 0) this.accounts.delete(id);
   }
 
   private leaveQueue(entry: Entry): void {
@@ -186,7 +186,6 @@ export class Admission implements RunSlots {
   private count({ account, model, frames }: Entry, sign: 1 | -1): void {
     this.runs += sign;
     this.runsOf.add(model, sign);
-    account.runs += sign;
     account.runsOf.add(model, sign);
     this.countFrames(account, model, sign * frames);
   }
@@ -198,8 +197,7 @@ export class Admission implements RunSlots {
 }
 
 class Account {
-  /** Run slots held, over all models and of each. */
-  runs = 0;
+  /** Run slots held, by model. */
   readonly runsOf = new Tally();
   /** Observations that wait, over all models. */
   waiting = 0;

@@ -26,6 +26,21 @@ function granted(permits: Readonly<Record<string, Permit>>): string {
     .join(" ");
 }
 
+/** The names in the order in which they are let in: each ends before the next, `running` before all. */
+function turnsOf(waiting: Readonly<Record<string, Permit>>, running: Permit): string[] {
+  const left = { ...waiting };
+  const order: string[] = [];
+  running.release();
+  while (Object.keys(left).length > 0) {
+    const name = granted(left);
+    const next = present(left[name], "exactly one that was let in");
+    delete left[name];
+    order.push(name);
+    next.release();
+  }
+  return order;
+}
+
 function counts({ held, waiting }: Admission): number[] {
   return [held, waiting];
 }
@@ -68,22 +83,14 @@ test("one model has all run slots, since there is no other", () => {
 
 test("an account that asks for many models has no more turns than another one", () => {
   const admission = new Admission({ ...SMALL, chunksMax: 1 }, () => 3);
-  let next = take(admission, "x");
+  const running = take(admission, "x");
   const waiting = Object.fromEntries(
     ["am1", "am2", "an1", "ao1", "bm1", "bm2"].map((name) => [
       name,
       take(admission, name.charAt(0), 1, name.charAt(1)),
     ]),
   );
-  const order: string[] = [];
-  for (let turn = 0; turn < 6; turn += 1) {
-    next.release();
-    const name = granted(waiting);
-    next = present(waiting[name], "exactly one that was let in");
-    delete waiting[name];
-    order.push(name);
-  }
-  expect(order).toEqual(["am1", "bm1", "an1", "bm2", "ao1", "am2"]);
+  expect(turnsOf(waiting, running)).toEqual(["am1", "bm1", "an1", "bm2", "ao1", "am2"]);
 });
 
 test("an account's share of runs counts over all models", () => {
@@ -99,17 +106,7 @@ test("accounts take turns for a model, and within one the first to come is the f
   const waiting = Object.fromEntries(
     ["a1", "a2", "a3", "b1", "c1", "b2"].map((name) => [name, take(admission, name.charAt(0))]),
   );
-  const order: string[] = [];
-  let next = running;
-  for (let turn = 0; turn < 6; turn += 1) {
-    next.release();
-    const name = granted(waiting);
-    next = present(waiting[name], "exactly one that was let in");
-    delete waiting[name];
-    order.push(name);
-  }
-  expect(order).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
-  next.release();
+  expect(turnsOf(waiting, running)).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
   expect(counts(admission)).toEqual([0, 0]);
 });
 
