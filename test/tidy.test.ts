@@ -82,11 +82,6 @@ function upward(path: string, source: string): string[] {
 
 /** Imports that still run up since the folders were turned; the list only becomes shorter. */
 const KNOWN_UPWARD = [
-  "src/account/pages/account.ts → src/llm/models.ts",
-  "src/account/pages/page.ts → src/runs/pages/runs.ts",
-  "src/account/pages/routes.ts → src/runs/pages/player.ts",
-  "src/account/pages/routes.ts → src/runs/pages/runs.ts",
-  "src/account/pages/routes.ts → src/runs/views/player-script.ts",
   "src/bundle/read.ts → src/engine/engine.ts",
   "src/bundle/read.ts → src/engine/library.ts",
   "src/bundle/tolerance.ts → src/engine/engine.ts",
@@ -94,17 +89,7 @@ const KNOWN_UPWARD = [
   "src/engine/frame.ts → src/robot/errors.ts",
   "src/engine/native.ts → src/robot/errors.ts",
   "src/engine/run.ts → src/robot/errors.ts",
-  "src/http/deps.ts → src/account/keys.ts",
-  "src/http/deps.ts → src/account/tries.ts",
-  "src/http/document/docs.ts → src/robot/errors.ts",
-  "src/http/document/docs.ts → src/robot/docs/episodes.ts",
-  "src/http/document/docs.ts → src/llm/docs/language-models.ts",
-  "src/http/document/docs.ts → src/runs/docs/robot-runs.ts",
-  "src/http/document/page.ts → src/robot/docs/example.ts",
-  "src/http/principal.ts → src/account/authenticate.ts",
-  "src/http/route.ts → src/account/authenticate.ts",
   "src/store/base/charges.ts → src/robot/store/old-replies.ts",
-  "src/web/style.ts → src/runs/views/style.ts",
 ];
 
 describe("imports", () => {
