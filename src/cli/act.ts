@@ -40,7 +40,6 @@ export const act: Command = {
       about: "Refuse the chunk, free of charge, if it is not ready so long after it was asked for.",
     },
     "base-url": BASE_URL_FLAG,
-    url: { value: "URL", about: "The same as --base-url." },
     plot: { value: "FILE.svg", about: "Also draw the traces over time." },
     record: { value: "DIR", about: "Also write the observation and its chunk as a run, to a new or empty folder." },
     json: { about: "Print the action chunk as one JSON object." },
@@ -50,7 +49,7 @@ export const act: Command = {
     if (wanted instanceof Problem) return wanted;
     const state = await readState(wanted.stateFile);
     if (state instanceof Problem) return state;
-    const service = await signedIn(given.text("base-url") ?? given.text("url"));
+    const service = await signedIn(given.text("base-url"));
     if (service instanceof Problem) return service;
     const description = await descriptionOf(service, wanted.model);
     if (description instanceof Problem) return description;
