@@ -36,8 +36,8 @@ export const credit: Command = {
     return await withAccount(given, async (store, { id, email, verified }) => {
       if (!verified && amount > 0n && !given.on("unverified")) {
         return new Problem(
-          `nothing was booked: ${printable(email)} signed up by itself, and no operator has confirmed that this e-mail is that ` +
-            `person's; confirm it with 'tendon admin account set --account ${id} --verified on', or add --unverified`,
+          `nothing was booked: no operator has confirmed the e-mail ${printable(email)}. ` +
+            `Confirm it with 'tendon admin account set --account ${id} --verified on', or add --unverified`,
         );
       }
       const at = now();

@@ -19,7 +19,7 @@ export const bundleBuild: Command = {
     weights: {
       value: PRECISIONS.join("|"),
       about:
-        "How the large matrices are kept. int8 is faster on a CPU with VNNI, bf16 half as large, in a file of its own, fp8 with --compute a quarter as large, for GPUs that multiply it; each has its own parity tolerance (default f32).",
+        "How the large matrices are kept (default f32). int8 is faster on a CPU with VNNI. bf16 is half as large. fp8, with --compute, is for GPUs that multiply it. Each has its own parity tolerance.",
     },
     compute: {
       value: HALVES.join("|"),
