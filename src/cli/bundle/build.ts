@@ -12,7 +12,7 @@ import { shown } from "./shown.ts";
 
 export const bundleBuild: Command = {
   name: "bundle build",
-  summary: "Builds a bundle of the facts of a model, such as those in models/.",
+  summary: "Build a bundle from the facts of a model, such as those in models/.",
   positionals: "MODEL_DIR",
   flags: {
     out: { value: "DIR", required: true, about: "Where it is put; a bundle that stands there is replaced." },
