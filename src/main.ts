@@ -4,10 +4,10 @@ import { COMMANDS, overview } from "./cli/commands.ts";
 import { type Command, given } from "./cli/frame/command.ts";
 import { choose, helpOf } from "./cli/frame/group.ts";
 import { print, printNote } from "./cli/frame/print.ts";
-import { EXIT, Problem } from "./error/problem.ts";
 import { systemClock } from "./std/clock.ts";
 import { makeLog, standardError } from "./std/log.ts";
 import { nearest } from "./std/nearest.ts";
+import { EXIT, Problem } from "./std/problem.ts";
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv;

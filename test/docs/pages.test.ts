@@ -6,9 +6,9 @@ import { COMMANDS } from "../../src/cli/commands.ts";
 import { given } from "../../src/cli/frame/command.ts";
 import { choose } from "../../src/cli/frame/group.ts";
 import { serveConfig } from "../../src/config/serve.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { planProviders } from "../../src/service/providers.ts";
 import { systemClock } from "../../src/std/clock.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 import { blocksOf } from "./blocks.ts";
 
