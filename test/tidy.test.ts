@@ -4,6 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { dirname, join, normalize, relative, resolve } from "node:path";
+import { COMMANDS } from "../src/cli/commands.ts";
+import { commentsOf, longSentences, textsIn } from "./words.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 
@@ -298,5 +300,73 @@ describe("files", () => {
     const { dependencies, devDependencies } = await import("../package.json");
     for (const pinned of Object.values({ ...dependencies, ...devDependencies }))
       expect(pinned).toMatch(/^\d+\.\d+\.\d+$/);
+  });
+});
+
+/** Numbers here only ever fall. */
+describe("words", () => {
+  const SENTENCE_WORDS_MAX = 30;
+  const long = (texts: readonly string[]) => texts.flatMap((one) => longSentences(one, SENTENCE_WORDS_MAX));
+  const comments = code
+    .filter(([path]) => /^(src|native|test|bench)\//.test(path))
+    .flatMap(([path, source]) => commentsOf(path, source));
+
+  test("README has at most 190 lines and 14,000 bytes", () => {
+    const readme = text.get("README.md") ?? "";
+    expect(readme.trimEnd().split("\n").length).toBeLessThanOrEqual(190);
+    expect(Buffer.byteLength(readme)).toBeLessThanOrEqual(14_000);
+  });
+
+  test("no sentence of README or of a page has over 30 words", () => {
+    const pages = [...text].filter(([path]) => path === "README.md" || path.startsWith("docs/"));
+    expect(long(pages.map(([, page]) => page.replaceAll(/^```[\s\S]*?^```$/gm, "")))).toEqual([]);
+  });
+
+  test("no sentence of a command's help has over 30 words", async () => {
+    const texts: string[] = [];
+    for (const load of Object.values(COMMANDS)) {
+      const named = await load();
+      texts.push(named.summary);
+      for (const { summary, details = [], flags } of "commands" in named ? named.commands : [named])
+        texts.push(summary, details.join(" "), ...Object.values(flags).map(({ about }) => about));
+    }
+    expect(texts.length).toBeGreaterThan(150);
+    expect(long(texts)).toEqual([]);
+  });
+
+  test("no sentence of an error message has over 30 words", () => {
+    const calls = /\b(?:new (?:Failure|Problem|\w+(?:Refusal|Problem|Failure))|row)\(/g;
+    const texts = sources.flatMap(([, source]) => textsIn(source, calls));
+    expect(texts.length).toBeGreaterThan(400);
+    expect(long(texts)).toEqual([]);
+  });
+
+  test.each([
+    ["Of", 364],
+    ["As", 115],
+    ["By", 53],
+    ["From", 75],
+    ["Where", 131],
+    ["Whose", 6],
+    ["Told", 11],
+    ["Also", 14],
+    ["Nobody", 24],
+  ])("comments do not start with %s: at most %d do", (word, max) => {
+    const starts = comments.filter((comment) => new RegExp(`^${word}\\b`).test(comment));
+    expect(starts.length).toBeLessThanOrEqual(max);
+  });
+
+  test("comments do not end with a comma: at most 31 do", () => {
+    expect(comments.filter((comment) => comment.endsWith(",")).length).toBeLessThanOrEqual(31);
+  });
+
+  test("the rules of words can fail", () => {
+    const source = "/** Of it. */\n/**\n * As\n * one,\n */\nx(); // and\n// two,\ny();\n";
+    expect(commentsOf("x.ts", source)).toEqual(["Of it.", "As one,", "and two,"]);
+    expect(commentsOf("x.py", "# Of\n# it\nx = 1  # no\n")).toEqual(["Of it", "no"]);
+    const words = (count: number) => Array(count).fill("word").join(" ");
+    expect(longSentences(`${words(30)}. ${words(31)}; \`a b\`.`, 30)).toEqual([`${words(31)}; code.`]);
+    const call = `new Problem(\`is \${x} \` +\n "b", "c")`;
+    expect(textsIn(call, /new Problem\(/g)).toEqual(["\n\nis value b\n\nc"]);
   });
 });
