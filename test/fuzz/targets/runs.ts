@@ -62,7 +62,7 @@ export const ranges: Target = {
 
 export const conditions: Target = {
   name: "conditions",
-  guides: [`${SRC}/runs/http/range.ts`, `${SRC}/edge/runs/http-date.ts`],
+  guides: [`${SRC}/runs/http/range.ts`, `${SRC}/runs/http/http-date.ts`],
   seeds: ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", '"a", W/"b"'],
   words: ["GMT", "W/", '"', "Feb 30", "-"],
   run(input) {
@@ -82,7 +82,7 @@ export const conditions: Target = {
 
 export const digests: Target = {
   name: "digests",
-  guides: [`${SRC}/runs/http/digest.ts`, `${SRC}/edge/runs/dictionary.ts`],
+  guides: [`${SRC}/runs/http/digest.ts`, `${SRC}/runs/http/dictionary.ts`],
   seeds: [
     digestField(new Uint8Array(32)),
     "sha-512=:AAAA:, sha-256=:AAAA:;q=1",
