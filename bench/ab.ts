@@ -8,7 +8,6 @@
  */
 import { Problem } from "../src/error/problem.ts";
 import { origin } from "../src/measure/origin.ts";
-import { type ProcessorTime, processorTime, since } from "../src/measure/process.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { percentile } from "../src/measure/stats.ts";
 import { RandomStream } from "../src/std/random.ts";
@@ -16,6 +15,7 @@ import { table } from "../src/std/text-table.ts";
 import { type Pair, type Ratio, type Rounds, ratioOf } from "./ab/interval.ts";
 import { QUESTIONS, type Question, type Robot } from "./ab/questions.ts";
 import { ownTree, type Tree, treeOf } from "./ab/tree.ts";
+import { type ProcessorTime, processorTime, since } from "./process.ts";
 import type { Figure, Outcome, Proof, Size } from "./proof.ts";
 
 interface Plan {

@@ -217,14 +217,13 @@ build() {
 # measure STEP BUNDLE NAME KEYS word…: bench gpu, its report in --out.
 measure() {
   local words=("${@:5}") file="$out/$3-${device//:/-}"
-  [ -z "$torch" ] || words+=(--torch "$torch")
   [ -z "$4" ] || words+=(--gpu "$4")
-  step "$1" "$3: $file.html" "${program[@]}" bench gpu --device "$device" --models "$2" --chunks "$chunks" "${words[@]}" \
-    --csv "$file.csv" --json "$file.json" --html "$file.html"
+  step "$1" "$3: $file.json" "${program[@]}" bench gpu --device "$device" --models "$2" --chunks "$chunks" "${words[@]}" \
+    --json "$file.json"
 }
 
 bench() {
-  local name=bench-$1 file="$out/$tag-$1-${device//:/-}.csv" keys="" frames_when bundle="$work/$tag-$1" bound=()
+  local name=bench-$1 file="$out/$tag-$1-${device//:/-}.json" keys="" frames_when bundle="$work/$tag-$1" bound=()
   [ "$1" != bf16 ] || bound=("${bound_bf16[@]}")
   built "$1" "$full" "$bundle" "$name" || return
   choose_keys "$bundle" "${bound[@]}"
@@ -239,6 +238,8 @@ bench() {
   judge "$name" "allocations a chunk" "$file" model 1 allocations_per_chunk 0
   # From device times, if there are any. What the device waits for inside a run counts as its own; with a captured graph that is one launch.
   judge "$name" "host work a chunk in ms" "$file" host 1 p50_ms $ASKED_HOST_MS
+  # The same architecture in PyTorch, compiled, without the copies of inputs that are in ours.
+  [ -z "$torch" ] || step "$name" "PyTorch: see $log" "$torch" bench/peers/torch_policy.py "$full/model.json" --device "$device" --type "$1" --batches 1,8
 }
 
 # choose_keys BUNDLE word…: keys of [gpu] to measure it with, in $keys. Without a captured graph, or a stream of ours for the device's
@@ -269,7 +270,7 @@ graph() {
 }
 
 # The six reference bundles, a report.
-small() { measure small dist/models small "" --slots 16; }
+small() { measure small dist/models small ""; }
 
 # another STEP MODEL: a bundle of full size, built, measured and removed again, since each has 4 to 10 GB.
 another() {

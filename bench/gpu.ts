@@ -1,17 +1,19 @@
 /**
  * Does the architecture that PyTorch is timed with have the weights of ours, and which is faster on this CPU?
  *
- * `npm run prove gpu -- PYTHON`, a Python with PyTorch: the comparison of `tendon bench gpu --torch` at sizes that a CPU can compute. It says
+ * `npm run prove gpu -- PYTHON`, a Python with PyTorch: `tendon bench gpu` beside bench/peers/torch_policy.py, at sizes that a CPU can compute. It says
  * nothing of a GPU; there bench/gpu.sh runs the same with the full sizes. Not part of `npm test`: PyTorch is gigabytes.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Type } from "@sinclair/typebox";
 import type { ModelFile } from "../src/bundle/architecture.ts";
 import { buildGraphs } from "../src/bundle/families.ts";
 import { DEFAULT_BUILD } from "../src/bundle/weights.ts";
 import { Problem } from "../src/error/problem.ts";
 import { runGpuSuite } from "../src/measure/gpu/suite.ts";
 import { median } from "../src/measure/stats.ts";
+import { reportsOf } from "./child.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
 const ROOT = join(import.meta.dir, "..");
@@ -23,6 +25,12 @@ const TABLE = "language.embedding";
 /** There nothing is drawn of what depends on the time or the place alone: in a small world-action model these are a twelfth. */
 const WEIGHTS_RATIO = { least: 0.9, limit: 1.03 } as const;
 
+/** Medians, in milliseconds. */
+const Torch = Type.Object({
+  weights: Type.Number(),
+  batches: Type.Array(Type.Object({ prefill: Type.Number(), denoise: Type.Number() })),
+});
+
 export const gpu: Proof = {
   name: "gpu",
   question: "Has the architecture in PyTorch our weights, and which of the two is faster on this CPU?",
@@ -33,20 +41,28 @@ export const gpu: Proof = {
     const rows: Figure[] = [];
     for (const name of MODELS) {
       const plan = { devices: ["cpu"], models: join(ROOT, "dist/models", name), chunks: ROUNDS[size], gpu: {} };
-      const measured = await runGpuSuite({ ...plan, batchMax: 1, slotsMax: 1, torch });
+      const measured = await runGpuSuite({ ...plan, batchMax: 1 });
       if (measured instanceof Problem) return measured;
-      const [one] = measured;
-      const [batch] = one?.batches ?? [];
-      if (one === undefined || batch === undefined) return new Problem(`${name} was not measured`);
+      const [batch] = measured[0]?.batches ?? [];
+      if (batch === undefined) return new Problem(`${name} was not measured`);
       const ms = (station: "prefill" | "denoise") => median(batch.rounds.map((round) => round[station]));
       rows.push({ measure: `${name}: prefill and denoise`, value: ms("prefill") + ms("denoise"), unit: "ms" });
       if (torch === undefined) continue;
-      if (typeof one.torch === "string") return new Problem(one.torch);
-      const [other] = one.torch.batches.map(({ prefill, denoise }) => prefill + denoise);
-      const model = JSON.parse(await readFile(join(ROOT, "models", name, "model.json"), "utf8")) as ModelFile;
-      const ratio = (one.torch.weights - tableOf(model)) / weightsOf(model);
+      const file = join(ROOT, "models", name, "model.json");
+      const flags = ["--device", "cpu", "--type", "f32", "--batches", "1", "--rounds", String(ROUNDS[size])];
+      const words = [torch, join(import.meta.dir, "peers/torch_policy.py"), file, ...flags];
+      const compared = await reportsOf({ name: "torch_policy.py", words }, Torch);
+      if (compared instanceof Problem) return compared;
+      const [other] = compared.flatMap(({ batches }) => batches);
+      const weights = compared[0]?.weights ?? Number.NaN;
+      const model = JSON.parse(await readFile(file, "utf8")) as ModelFile;
+      const ratio = (weights - tableOf(model)) / weightsOf(model);
       rows.push(
-        { measure: `${name}: the same in PyTorch`, value: other ?? Number.NaN, unit: "ms" },
+        {
+          measure: `${name}: the same in PyTorch`,
+          value: other ? other.prefill + other.denoise : Number.NaN,
+          unit: "ms",
+        },
         { measure: `${name}: weights in PyTorch to ours`, value: ratio, unit: "1", ...WEIGHTS_RATIO },
       );
     }

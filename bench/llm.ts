@@ -10,12 +10,11 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { Problem } from "../src/error/problem.ts";
-import { residentBytes } from "../src/measure/process.ts";
 import { median, summary } from "../src/measure/stats.ts";
 import { table } from "../src/std/text-table.ts";
-import { processorSeconds } from "./llm/process.ts";
 import { type Setup, setUp } from "./llm/setup.ts";
 import { callsPerSecond, openStreams, plainCalls, type Target, timedStream, wholeStreams } from "./llm/target.ts";
+import { processorTime, residentBytes, since } from "./process.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
 const SIZES = {
@@ -136,9 +135,10 @@ async function timed(target: Target, { streams, tokens }: Plan): Promise<{ first
 async function streamedCpu({ child, stream }: Setup, { cpu: streams }: Plan): Promise<number> {
   const tokens = 100;
   await wholeStreams(stream, CPU_CONNECTIONS, Math.ceil(streams / 10), tokens);
-  const before = await processorSeconds(child.pid);
+  const before = await processorTime(child.pid);
   await wholeStreams(stream, CPU_CONNECTIONS, streams, tokens);
-  return ((await processorSeconds(child.pid)) - before) * (100_000 / (streams * tokens));
+  const { allMs } = since(before, await processorTime(child.pid));
+  return (allMs / 1000) * (100_000 / (streams * tokens));
 }
 
 /** A second batch beside the first: what the first calls of a process need for good is not counted. */

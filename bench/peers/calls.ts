@@ -1,8 +1,8 @@
 /** One turn of calls to a language model: the same for the provider alone, for tendon and for each gateway. */
 import { Problem } from "../../src/error/problem.ts";
-import { processorTime, since } from "../../src/measure/process.ts";
 import { setUp } from "../llm/setup.ts";
 import { callsPerSecond, plainCalls, type Target, timedStream, wholeStreams } from "../llm/target.ts";
+import { processorTime, since } from "../process.ts";
 import { GATEWAYS, type GatewayName, startGateway } from "./gateways.ts";
 import type { Contender, Runner } from "./in-turns.ts";
 

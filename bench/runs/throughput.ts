@@ -6,7 +6,7 @@ import { Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { type Child, startChild } from "../../src/measure/child.ts";
 import { median } from "../../src/measure/stats.ts";
-import { processorSeconds } from "../llm/process.ts";
+import { processorTime, since } from "../process.ts";
 import type { Figure } from "../proof.ts";
 import { type Digest, fasterDigest, plainSeconds } from "./disk.ts";
 import { finishParts, putFiles, putParts, type Store } from "./upload.ts";
@@ -114,11 +114,11 @@ export function storeOf({ service }: Child, run: string): Store {
 }
 
 async function timed({ pid }: Child, bytes: number, work: () => Promise<undefined | Problem>) {
-  const [before, used] = [performance.now(), await processorSeconds(pid)];
+  const [before, used] = [performance.now(), await processorTime(pid)];
   const failed = await work();
   if (failed) return failed;
   const seconds = (performance.now() - before) / 1000;
-  return { bytes, seconds, processor: (await processorSeconds(pid)) - used };
+  return { bytes, seconds, processor: since(used, await processorTime(pid)).allMs / 1000 };
 }
 
 /** Which no disk makes smaller. */
