@@ -1,12 +1,11 @@
 /**
- * How long do hostile bodies hold the event loop? A 1 ms timer in the server's process says how late it came. And does a robot feel a
- * crowd that pays nothing (hostile-crowd.ts)?
+ * How long do hostile bodies hold the event loop? A 1 ms timer in the server's process says how late it came. A crowd that
+ * pays nothing is a part of the proof `interference`.
  */
 import { Problem } from "../src/error/problem.ts";
 import { LIMITS } from "../src/limits.ts";
 import type { Child } from "../src/measure/child.ts";
 import { SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
-import { crowd } from "./hostile-crowd.ts";
 import { type Late, type MeasuredServer, startServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
@@ -170,15 +169,13 @@ function shown(place: string): string {
 
 export const hostile: Proof = {
   name: "hostile",
-  question: "How long do hostile bodies hold the event loop, and does a robot feel a crowd that pays nothing?",
+  question: "How long do hostile bodies hold the event loop?",
   async run(size) {
     const server = await startServer("echo");
     if (server instanceof Problem) return server;
     try {
       const rows = await lateness(server, ROUNDS[size]);
-      if (rows instanceof Problem) return rows;
-      const beside = await crowd(size);
-      return beside instanceof Problem ? beside : judged([...rows, ...beside.rows], { above: beside.text });
+      return rows instanceof Problem ? rows : judged(rows);
     } finally {
       await server.child.stop();
     }

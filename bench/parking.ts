@@ -16,8 +16,7 @@ import { openEngine } from "../src/engine/native.ts";
 import { Failure } from "../src/error/core.ts";
 import { Problem } from "../src/error/problem.ts";
 import { present } from "../src/std/assert.ts";
-import { MIB } from "./growth.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { type Figure, judged, MIB, type Proof } from "./proof.ts";
 
 const BUNDLE = join(import.meta.dir, "../dist/models/dreamzero-astra-yam");
 /** Tokens of a frame, times those of the bundle; how many observations of each session. */

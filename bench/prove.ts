@@ -23,7 +23,6 @@ import { int8 } from "./int8.ts";
 import { interference } from "./interference.ts";
 import { kill } from "./kill.ts";
 import { llm } from "./llm.ts";
-import { llmBeside } from "./llm-beside.ts";
 import { llmKill } from "./llm-kill.ts";
 import { loop } from "./loop.ts";
 import { memory } from "./memory.ts";
@@ -44,7 +43,7 @@ import { weights } from "./weights.ts";
 
 export const PROOFS: readonly Proof[] = [
   ...[loop, memory, decode, start, chunk, int8, arrival, episodes, hostile, sim, kill, ab, peers],
-  ...[money, overhead, overload, interference, llm, llmBeside, llmKill],
+  ...[money, overhead, overload, interference, llm, llmKill],
   ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights, gpu, parking],
 ];
 

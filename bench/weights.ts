@@ -16,8 +16,7 @@ import { childEnvironment } from "../src/config/environment.ts";
 import { Problem } from "../src/error/problem.ts";
 import { ownProgram } from "../src/measure/child.ts";
 import { reportOf } from "./child.ts";
-import { MIB } from "./growth.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { type Figure, judged, MIB, type Proof } from "./proof.ts";
 
 const ROOT = join(import.meta.dir, "..");
 const MODELS = { small: join(ROOT, "models/pi0.5-yam"), full: join(ROOT, "bench/models/pi0.5") } as const;
