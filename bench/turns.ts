@@ -1,6 +1,8 @@
 /** Contenders that are measured in one run: fresh processes in each round, and turns in alternating order. */
-import { Problem } from "../../src/error/problem.ts";
-import { median } from "../../src/measure/stats.ts";
+import { Problem } from "../src/error/problem.ts";
+import { median } from "../src/measure/stats.ts";
+import { table } from "../src/std/text-table.ts";
+import type { Figure } from "./proof.ts";
 
 /** What has been started. */
 export interface Runner<T> {
@@ -95,4 +97,24 @@ export function ratio<T>(
   figure: (turns: readonly T[], round: ReadonlyMap<string, readonly T[]>) => number,
 ): number {
   return median(rounds.map((round) => figure(round.get(over) ?? [], round) / figure(round.get(under) ?? [], round)));
+}
+
+/** A figure that is shown of every contender. */
+export interface Column<T> {
+  readonly measure: string;
+  readonly unit: string;
+  readonly of: (turns: readonly T[]) => number;
+}
+
+/** Medians over the rounds, as a table with a line for each contender, and as figures. */
+export function shownOf<T>(title: string, rounds: Rounds<T>, columns: readonly Column<T>[]) {
+  const names = [...(rounds[0]?.keys() ?? [])];
+  const head = [title, ...columns.map(({ measure, unit }) => (unit === "1" ? measure : `${measure}, ${unit}`))];
+  const lines = names.map((name) => [name, ...columns.map(({ of }) => middle(rounds, name, of).toFixed(2))]);
+  const figures = names.flatMap((name) =>
+    columns.map(({ measure, unit, of }): Figure => {
+      return { measure: `${title}: ${name}, ${measure}`, value: middle(rounds, name, of), unit };
+    }),
+  );
+  return { names, figures, table: table([head, ...lines], ["left", ...columns.map(() => "right" as const)]) };
 }
