@@ -12,7 +12,7 @@
 # the executable, and libraries that Python packages of that host have are found by LD_LIBRARY_PATH.
 #
 # Options: --device NAME (cuda:0), --out DIR (bench/results/gpu), --work DIR (dist/gpu-work; 30 GB for all), --chunks N (200),
-# --torch PYTHON, --tensorrt (fetch TensorRT too), --frames DIR (JPEG files of real cameras), --small, --dry-run. TENDON: the program, TENDON_ORT_DIR as always.
+# --python PYTHON (one that has CUDA's libraries), --tensorrt (fetch TensorRT too), --frames DIR (JPEG files of real cameras), --small, --dry-run. TENDON: the program, TENDON_ORT_DIR as always.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -20,7 +20,7 @@ ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=
 MEASURED_BF16=0.2
 STEPS=(setup libraries doctor kernels times sanitizer nvjpeg parity own tensorrt half fused fp8 build-bf16 build-f16 bench-bf16 bench-f16
   bench-own bench-jpeg bench-fused bench-fp8 graph small gr00t molmoact2 dreamzero)
-device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 torch="" tensorrt="" frames="" small="" dry=""
+device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 python=python3 tensorrt="" frames="" small="" dry=""
 passed=0 failed=0 skipped=0
 
 usage() {
@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
   --out) out=${2:?a folder} && shift ;;
   --work) work=${2:?a folder} && shift ;;
   --chunks) chunks=${2:?a number} && shift ;;
-  --torch) torch=${2:?a Python} && shift ;;
+  --python) python=${2:?a Python} && shift ;;
   --tensorrt) tensorrt=--tensorrt ;;
   --frames) frames=${2:?a folder} && shift ;;
   --small) small=yes ;;
@@ -64,8 +64,8 @@ elif [ -x node_modules/.bin/bun ] || [ ! -x dist/tendon ]; then
 else
   program=(dist/tendon)
 fi
-# CUDA and cuDNN of a Python that has PyTorch: the loader does not look there by itself.
-if [ -n "$nvidia" ] && site=$("${torch:-python3}" -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null); then
+# CUDA and cuDNN of a Python that has them: the loader does not look there by itself.
+if [ -n "$nvidia" ] && site=$("$python" -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null); then
   for folder in "$site"/*/lib; do LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder; done
   export LD_LIBRARY_PATH
 fi
@@ -238,8 +238,6 @@ bench() {
   judge "$name" "allocations a chunk" "$file" model 1 allocations_per_chunk 0
   # From device times, if there are any. What the device waits for inside a run counts as its own; with a captured graph that is one launch.
   judge "$name" "host work a chunk in ms" "$file" host 1 p50_ms $ASKED_HOST_MS
-  # The same architecture in PyTorch, compiled, without the copies of inputs that are in ours.
-  [ -z "$torch" ] || step "$name" "PyTorch: see $log" "$torch" bench/peers/torch_policy.py "$full/model.json" --device "$device" --type "$1" --batches 1,8
 }
 
 # choose_keys BUNDLE word…: keys of [gpu] to measure it with, in $keys. Without a captured graph, or a stream of ours for the device's

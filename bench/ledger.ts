@@ -12,7 +12,7 @@ import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
 const LEDGERS = ["SQLite", "PostgreSQL"] as const;
 type LedgerName = (typeof LEDGERS)[number];
 
-const OTHER_PROGRAM = [process.execPath, join(import.meta.dir, "at-once-child.ts")];
+const OTHER_PROGRAM = [process.execPath, join(import.meta.dir, "server-child.ts")];
 
 /** What answers on the robot's path: the ledger, or a store to compare it with (at-once-store.ts). */
 export type Answers = "real" | "bare" | "at once";

@@ -2,7 +2,7 @@
 import { Problem } from "../src/error/problem.ts";
 import { type LlmKilled, llmKillRounds } from "../test/program/llm-kill.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { counts, type Figure, judged, type Proof } from "./proof.ts";
 
 const KILLS = 100;
 
@@ -23,16 +23,18 @@ export const llmKill: Proof = {
 };
 
 function figures(engine: string, killed: LlmKilled): Figure[] {
-  const counts: [string, number][] = [
-    ["kills", killed.kills],
-    ["live answers, each given again byte for byte", killed.live],
-    ["jobs accepted, each with its end", killed.jobs],
-    ["jobs that failed because their process was killed", killed.jobsFailed],
-    ["requests not answered", killed.unanswered],
-    ["of them kept, there for the repeat", killed.kept],
-    ["of them never begun, run by the repeat", killed.ran],
-    ["of them perhaps sent to the provider, their key spent", killed.terminal],
-    ["calls of the provider, no two of one key", killed.calls],
-  ];
-  return counts.map(([measure, value]) => ({ measure: `${engine}: ${measure}`, value, unit: "1" }));
+  return counts(
+    [
+      ["kills", killed.kills],
+      ["live answers, each given again byte for byte", killed.live],
+      ["jobs accepted, each with its end", killed.jobs],
+      ["jobs that failed because their process was killed", killed.jobsFailed],
+      ["requests not answered", killed.unanswered],
+      ["of them kept, there for the repeat", killed.kept],
+      ["of them never begun, run by the repeat", killed.ran],
+      ["of them perhaps sent to the provider, their key spent", killed.terminal],
+      ["calls of the provider, no two of one key", killed.calls],
+    ],
+    `${engine}: `,
+  );
 }

@@ -30,7 +30,7 @@ export interface MeasuredServer {
 export async function startServer(device: string): Promise<MeasuredServer | Problem> {
   let heard: (message: unknown) => void = () => undefined;
   const child = await startChild({
-    program: [process.execPath, join(import.meta.dir, "server-child.ts")],
+    program: [process.execPath, join(import.meta.dir, "server-child.ts"), "real"],
     device,
     onMessage: (message) => heard(message),
   });

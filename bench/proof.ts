@@ -35,9 +35,9 @@ export interface Proof {
   run(size: Size, argument?: string): Promise<Outcome | Problem>;
 }
 
-/** Counts of one measurement, none of which has a limit. */
-export function counts(name: string, values: Readonly<Record<string, number>>): Figure[] {
-  return Object.entries(values).map(([measure, value]) => ({ measure: `${name}${measure}`, value, unit: "1" }));
+/** Counts, none of which has a limit. */
+export function counts(values: readonly (readonly [measure: string, count: number])[], name = ""): Figure[] {
+  return values.map(([measure, value]) => ({ measure: name + measure, value, unit: "1" }));
 }
 
 /** The figures as a table between two texts, judged by their limits. */

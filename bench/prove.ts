@@ -17,9 +17,7 @@ import { decode } from "./decode.ts";
 import { diskFaults } from "./disk-faults.ts";
 import { episodes } from "./episodes.ts";
 import { fuzz } from "./fuzz.ts";
-import { gpu } from "./gpu.ts";
 import { hostile } from "./hostile.ts";
-import { int8 } from "./int8.ts";
 import { interference } from "./interference.ts";
 import { kill } from "./kill.ts";
 import { llm } from "./llm.ts";
@@ -42,9 +40,9 @@ import { start } from "./start.ts";
 import { weights } from "./weights.ts";
 
 export const PROOFS: readonly Proof[] = [
-  ...[loop, memory, decode, start, chunk, int8, arrival, episodes, hostile, sim, kill, ab, peers],
+  ...[loop, memory, decode, start, chunk, arrival, episodes, hostile, sim, kill, ab, peers],
   ...[money, overhead, overload, interference, llm, llmKill],
-  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights, gpu, parking],
+  ...[runs, runsKill, runsLarge, nativeMemory, diskFaults, fuzz, weights, parking],
 ];
 
 async function main(argv: readonly string[]): Promise<number> {

@@ -2,7 +2,7 @@
 import { Problem } from "../src/error/problem.ts";
 import { type RunsKilled, runsKillRounds } from "../test/program/runs-kill.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
-import { type Figure, judged, type Proof } from "./proof.ts";
+import { counts, type Figure, judged, type Proof } from "./proof.ts";
 
 const KILLS = 100;
 
@@ -23,15 +23,17 @@ export const runsKill: Proof = {
 };
 
 function figures(engine: string, killed: RunsKilled): Figure[] {
-  const counts: [string, number][] = [
-    ["kills", killed.kills],
-    ["of them while the service started", killed.starting],
-    ["requests answered, each as promised afterwards", killed.answered],
-    ["requests cut off, each done whole or not at all", killed.cutOff],
-    ["requests refused or broken off by the client, nothing of them kept", killed.refused],
-    ["uploads with parts that went on after a kill and were finished", killed.resumed],
-    ["runs whose completion was asked for", killed.completed],
-    ["files read, each with the bytes that were sent", killed.read],
-  ];
-  return counts.map(([measure, value]) => ({ measure: `${engine}: ${measure}`, value, unit: "1" }));
+  return counts(
+    [
+      ["kills", killed.kills],
+      ["of them while the service started", killed.starting],
+      ["requests answered, each as promised afterwards", killed.answered],
+      ["requests cut off, each done whole or not at all", killed.cutOff],
+      ["requests refused or broken off by the client, nothing of them kept", killed.refused],
+      ["uploads with parts that went on after a kill and were finished", killed.resumed],
+      ["runs whose completion was asked for", killed.completed],
+      ["files read, each with the bytes that were sent", killed.read],
+    ],
+    `${engine}: `,
+  );
 }

@@ -15,7 +15,7 @@ pictures() {
 # The GPU's own decoder beside libjpeg-turbo, and our whole way to a tensor: is it worth an option, and how far are its pixels off?
 nvjpeg() {
   needs_nvidia nvjpeg || return
-  local files peer code python=${torch:-python3} ours=native/target/release/decode_bench
+  local files peer code ours=native/target/release/decode_bench
   mapfile -t files < <(pictures)
   [ ${#files[@]} -gt 0 ] || files=("${frames:-FRAMES}/*.jpg")
   peer=("$python" bench/peers/nvjpeg.py --turbojpeg "$turbo" --device "$number" --json "$out/nvjpeg-${device//:/-}.json")
