@@ -14,7 +14,7 @@ import { Problem } from "../src/error/problem.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
-import { startServer } from "./measured-server.ts";
+import { onServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 import { FRAMES_SENT, type FramesSent, SocketTurns } from "./socket-turns.ts";
 
@@ -95,18 +95,13 @@ function figures(arm: Arm, told: readonly Told[], judged: boolean): Figure[] {
 }
 
 async function measured(arm: Arm, plan: Plan, frames: Uint8Array[]): Promise<Told | Problem> {
-  const server = await startServer("echo");
-  if (server instanceof Problem) return server;
-  const { child } = server;
-  try {
-    const client =
-      arm === "http" ? await overHttp(child.service, plan, frames) : await onSocket(child.service, plan, frames, arm);
-    if (client instanceof Problem) return await child.explain(client);
+  return await onServer("echo", async (server) => {
+    const { service } = server.child;
+    const client = arm === "http" ? await overHttp(service, plan, frames) : await onSocket(service, plan, frames, arm);
+    if (client instanceof Problem) return client;
     const start = await server.modelStart(arm === "http" ? "chat" : "episode");
     return start instanceof Problem ? start : { start, client: summary(client) };
-  } finally {
-    await child.stop();
-  }
+  });
 }
 
 async function overHttp(service: Service, plan: Plan, frames: Uint8Array[]): Promise<readonly number[] | Problem> {

@@ -1,25 +1,24 @@
 /**
- * Do 64 robots on sockets always have a row to command, does memory stay flat meanwhile, and what does an idle socket cost?
+ * Do 64 robots on sockets always have a row to command?
  *
  * The robots are those of `tendon bench episode`: 30 Hz, an observation per chunk, inference beside execution, and before it the same
  * loop without traffic. Unlike there, a robot does not adapt to a slow service: it asks when three rows are left. The service runs
  * in a child process, models answer at once (echo), all on this machine's cores.
  *
  * Two arms: robots that begin at random moments of a chunk's time, which is judged, and robots that all begin within one period, the
- * worst that can happen, which is reported only. Memory: socket-memory.ts, each part in a service of its own.
+ * worst that can happen, which is reported only.
  */
 import { Problem } from "../src/error/problem.ts";
 import { type LoopFigures, PERIOD_MS } from "../src/measure/episode/loop-robot.ts";
 import { loopSummary } from "../src/measure/episode/report.ts";
 import { CHUNK_MS, driveEpisodes, measureEpisodes } from "../src/measure/episode/suite.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
-import { type MeasuredServer, startServer } from "./measured-server.ts";
+import { type MeasuredServer, onServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof, type Size } from "./proof.ts";
-import { memoryIdle, memoryInUse } from "./socket-memory.ts";
 
 const SIZES = {
-  small: { robots: 4, seconds: 1, warmupSeconds: 1, togetherSeconds: 1, chunks: 100, sockets: 50 },
-  full: { robots: 64, seconds: 120, warmupSeconds: 5, togetherSeconds: 20, chunks: 50_000, sockets: 500 },
+  small: { robots: 4, seconds: 1, warmupSeconds: 1, togetherSeconds: 1 },
+  full: { robots: 64, seconds: 120, warmupSeconds: 5, togetherSeconds: 20 },
 } as const satisfies Record<Size, object>;
 type Plan = (typeof SIZES)[Size];
 
@@ -31,40 +30,20 @@ const LATE_SHARE_MAX = 0.001;
 const LATENCY_P99_MAX_MS = 33;
 
 const NOTE = `A robot asks when ${ROWS_AHEAD} rows (${Math.round(ROWS_AHEAD * PERIOD_MS)} ms) are left, however slow the service is. All within one period: not judged.
-Observation age: from the capture of the frames behind a row to its command. Memory is read while the sockets are open.
+Observation age: from the capture of the frames behind a row to its command.
 `;
 
 export const episodes: Proof = {
   name: "episodes",
-  question: "Do robots on sockets always have a row to command, is memory flat, and what does an idle socket cost?",
+  question: "Do robots on sockets always have a row to command?",
   async run(size) {
     const plan = SIZES[size];
     const scenes = await drawnScenes(1);
     if (scenes instanceof Problem) return scenes;
-    const rows: Figure[] = [];
-    for (const part of [
-      (server: MeasuredServer) => robotsFigures(server, plan, scenes),
-      (server: MeasuredServer) => memoryInUse(server, plan.robots, plan.chunks, scenes),
-      (server: MeasuredServer) => memoryIdle(server, plan.sockets),
-    ]) {
-      const figures = await onServer(part);
-      if (figures instanceof Problem) return figures;
-      rows.push(...figures);
-    }
-    return judged(rows, { below: NOTE });
+    const rows = await onServer("echo", (server) => robotsFigures(server, plan, scenes));
+    return rows instanceof Problem ? rows : judged(rows, { below: NOTE });
   },
 };
-
-async function onServer(work: (server: MeasuredServer) => Promise<Figure[] | Problem>): Promise<Figure[] | Problem> {
-  const server = await startServer("echo");
-  if (server instanceof Problem) return server;
-  try {
-    const done = await work(server);
-    return done instanceof Problem ? await server.child.explain(done) : done;
-  } finally {
-    await server.child.stop();
-  }
-}
 
 async function robotsFigures(server: MeasuredServer, plan: Plan, scenes: Scenes): Promise<Figure[] | Problem> {
   const { robots, seconds, warmupSeconds, togetherSeconds } = plan;

@@ -6,7 +6,7 @@ import { Problem } from "../src/error/problem.ts";
 import { LIMITS } from "../src/limits.ts";
 import type { Child } from "../src/measure/child.ts";
 import { SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
-import { type Late, type MeasuredServer, startServer } from "./measured-server.ts";
+import { type Late, type MeasuredServer, onServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
 const LLM_MODEL = "llm-a-5.3:superfast";
@@ -171,14 +171,8 @@ export const hostile: Proof = {
   name: "hostile",
   question: "How long do hostile bodies hold the event loop?",
   async run(size) {
-    const server = await startServer("echo");
-    if (server instanceof Problem) return server;
-    try {
-      const rows = await lateness(server, ROUNDS[size]);
-      return rows instanceof Problem ? rows : judged(rows);
-    } finally {
-      await server.child.stop();
-    }
+    const rows = await onServer("echo", (server) => lateness(server, ROUNDS[size]));
+    return rows instanceof Problem ? rows : judged(rows);
   },
 };
 
