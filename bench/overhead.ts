@@ -20,7 +20,6 @@ import { median } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { ServiceClock } from "../src/std/seen-clock.ts";
-import { table } from "../src/std/text-table.ts";
 import { AT_ONCE } from "./at-once-store.ts";
 import { type Answers, absentText, type Ledger, measuredLedgers } from "./ledger.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
@@ -55,8 +54,7 @@ export const overhead: Proof = {
       { measure: "key's digest, prices and checks, without a store, p50", value: ownMs, unit: "ms" },
       ...found.flatMap(({ name, bare, rounds }) => figures(name, bare, rounds, ownMs)),
     ];
-    const texts = [...found.map(({ name, rounds }) => roundsText(name, rounds)), ...absentText(found)];
-    return judged(rows, { above: [...texts, ""].join("\n") });
+    return judged(rows, { below: absentText(found).join("") });
   },
 };
 
@@ -120,17 +118,6 @@ async function ownCostMs(count: number): Promise<number> {
     ms.push(performance.now() - before);
   }
   return median(ms);
-}
-
-function roundsText(name: string, rounds: readonly Round[]): string {
-  const lines = rounds.map((round, index) => [
-    String(index + 1),
-    ...ANSWERS.map((answers) => round[answers].toFixed(3)),
-    (round.bare - round["at once"]).toFixed(3),
-    (round.real - round.bare).toFixed(3),
-  ]);
-  const head = [`${name}, round`, "A p50 ms", "B p50 ms", "C p50 ms", "B - A", "C - B"];
-  return table([head, ...lines], ["left", ...head.slice(1).map(() => "right" as const)]);
 }
 
 /** Differences are taken within a round, so that slow changes of the machine are in both sides. */
