@@ -61,52 +61,26 @@ async function robotsFigures(server: MeasuredServer, plan: Plan, scenes: Scenes)
   if (startTogether instanceof Problem) return startTogether;
   const lateControl = loopSummary(measured.control).rows_late;
   const limits = {
-    ...{ "share of rows late": LATE_SHARE_MAX, "chunk latency p99": LATENCY_P99_MAX_MS },
-    ...(lateControl === 0 ? { "rows late": 0 } : {}),
+    ...{ late_share: LATE_SHARE_MAX, chunk_latency_p99_ms: LATENCY_P99_MAX_MS },
+    ...(lateControl === 0 ? { rows_late: 0 } : {}),
   };
   return [
-    ...rowFigures(`${robots} robots, ${seconds} s, idle control`, measured.control, {}),
-    ...latencyFigures(`${robots} robots, ${seconds} s`, measured.service, limits),
-    ...rowFigures(`${robots} robots, ${seconds} s`, measured.service, limits),
+    ...loopFigures(`${robots} robots, ${seconds} s, idle control`, measured.control),
+    ...loopFigures(`${robots} robots, ${seconds} s`, measured.service, limits),
     ...start,
-    ...latencyFigures(inOnePeriod, together, {}),
-    ...rowFigures(inOnePeriod, together, {}),
+    ...loopFigures(inOnePeriod, together),
     ...startTogether,
   ];
 }
 
-/** By measure. */
-type Limits = Readonly<Record<string, number>>;
-
-function figure(name: string, limits: Limits, measure: string, value: number, unit: string): Figure {
-  const limit = limits[measure];
-  return { measure: `${name}: ${measure}`, value, unit, ...(limit === undefined ? {} : { limit }) };
-}
-
-function latencyFigures(name: string, figures: LoopFigures, limits: Limits): Figure[] {
-  const told = loopSummary(figures);
-  return [
-    figure(name, limits, "chunks", told.chunks, "1"),
-    figure(name, limits, "chunk latency p50", told.chunk_latency_p50_ms, "ms"),
-    figure(name, limits, "chunk latency p99", told.chunk_latency_p99_ms, "ms"),
-    figure(name, limits, "chunk latency max", told.chunk_latency_max_ms, "ms"),
-    figure(name, limits, "observation age p50", told.observation_age_p50_ms, "ms"),
-    figure(name, limits, "observation age max", told.observation_age_max_ms, "ms"),
-  ];
-}
-
-function rowFigures(name: string, figures: LoopFigures, limits: Limits): Figure[] {
-  const told = loopSummary(figures);
-  return [
-    figure(name, limits, "rows due", told.rows_due, "1"),
-    figure(name, limits, "rows late", told.rows_late, "1"),
-    figure(name, limits, "rows late, no chunk at their deadline", told.rows_without_chunk, "1"),
-    figure(name, limits, "rows late, tick over a period late", told.rows_ticked_late, "1"),
-    figure(name, limits, "share of rows late", told.late_share, "1"),
-    figure(name, limits, "longest gap between commands", told.longest_gap_ms, "ms"),
-    figure(name, limits, "tick lateness p99", told.tick_lateness_p99_ms, "ms"),
-    figure(name, limits, "tick lateness max", told.tick_lateness_max_ms, "ms"),
-  ];
+/** By the names of `tendon bench episode --json`. An idle control has no service, so no latency. */
+function loopFigures(name: string, figures: LoopFigures, limits: Readonly<Record<string, number>> = {}): Figure[] {
+  const shown = Object.entries(loopSummary(figures)).filter(([key, value]) => key in limits || Number.isFinite(value));
+  return shown.map(([key, value]) => {
+    const [limit, isMs] = [limits[key], key.endsWith("_ms")];
+    const measure = `${name}: ${key.replace(/_ms$/, "").replaceAll("_", " ")}`;
+    return { measure, value, unit: isMs ? "ms" : "1", ...(limit === undefined ? {} : { limit }) };
+  });
 }
 
 /** By the service's clock, of the last 1024 observations. */
