@@ -14,7 +14,6 @@ interface Kind {
 export const KINDS = {
   requests: { about: "500 paid requests a second of another account", unit: "1/s", limit: 1.1, hasControl: true },
   upload: { about: "an upload of 20 MB/s", unit: "MB/s", limit: 1.1, hasControl: true },
-  uploads: { about: "four uploads as fast as they go", unit: "MB/s", hasControl: true },
   streams: {
     about: "200 streams of a language model, 20 tokens a second each",
     limit: 1.1,

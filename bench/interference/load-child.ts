@@ -7,7 +7,7 @@ import { STREAM_ID } from "../llm/setup.ts";
 import { direct, openStreams, through } from "../llm/target.ts";
 import { crowd } from "./crowd.ts";
 import { type Counter, type KindName, Order, type Sent } from "./kinds.ts";
-import { pacedUpload, uploadsFlatOut } from "./uploads.ts";
+import { pacedUpload } from "./uploads.ts";
 
 const opened = Promise.withResolvers<string>();
 const underWay = new Set<Promise<void>>();
@@ -68,7 +68,6 @@ const LOADS: Readonly<Record<KindName, (order: Order) => unknown>> = {
     atRate(500 * share, send, isOk);
   },
   upload: (order) => pacedUpload(order, 20e6, counter),
-  uploads: (order) => uploadsFlatOut(order, counter),
   async streams({ url, apiKey, providerUrl, isControl, share }) {
     const count = Math.ceil(200 * share);
     await openStreams(isControl ? direct(providerUrl) : through({ url, apiKey }, STREAM_ID), count, 50);

@@ -1,7 +1,6 @@
-/** Uploads beside a robot, counted in MB. */
+/** An upload beside a robot, counted in MB. */
 import { connect, type Socket } from "node:net";
-import { Problem } from "../../src/error/problem.ts";
-import { putFiles, randomBytes } from "../runs/upload.ts";
+import { randomBytes } from "../runs/upload.ts";
 import type { Counter, Order } from "./kinds.ts";
 
 const FILE_BYTES = 64 * 1024 * 1024;
@@ -12,21 +11,6 @@ const RUN_FILES = 30;
 /** The run of a file, another one for each load and each `RUN_FILES` files. */
 function runOf({ url, kind, isControl }: Order, number: number): string {
   return `${url}/v1/robot/runs/bench/${kind}-${isControl}-${Math.floor(number / RUN_FILES)}`;
-}
-
-/** Four at once. */
-export function uploadsFlatOut(order: Order, counter: Counter): void {
-  const bytes = randomBytes(Math.floor(FILE_BYTES * order.share));
-  const worker = async (at: number) => {
-    for (let number = 0; !counter.isStopped; number += 1) {
-      const store = { url: `${runOf(order, number)}-${at}`, apiKey: order.apiKey };
-      const problem = await putFiles(store, bytes, 1, 1);
-      counter.answered(problem?.message);
-      if (problem instanceof Problem) return;
-      counter.sent(bytes.length / 1e6);
-    }
-  };
-  for (const at of [0, 1, 2, 3]) worker(at).catch((error: Error) => counter.answered(error.message));
 }
 
 /** As over a line of that speed: a piece every few milliseconds. */
