@@ -1,9 +1,9 @@
 /** Further accounts of a measured service, made in its store. */
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
-import { Problem } from "../src/error/problem.ts";
 import { monthOf } from "../src/std/calendar.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { makeId } from "../src/std/ids.ts";
+import { Problem } from "../src/std/problem.ts";
 import type { Measured } from "./ledger.ts";
 
 /** Nano-dollars. A chunk costs nothing here, but an account without credit may not ask for one. */

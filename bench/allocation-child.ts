@@ -2,8 +2,9 @@
  * The measured process of bench/memory.ts: `LD_PRELOAD=… bun bench/allocation-child.ts DEVICE CHUNKS`.
  * Prints one JSON object: heap allocations of our library and of ONNX Runtime, one number per chunk after warm-up.
  */
-import { Problem } from "../src/error/problem.ts";
+
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { Problem } from "../src/std/problem.ts";
 import { report } from "./child.ts";
 import { oneChunk, openModel } from "./engine.ts";
 

@@ -2,13 +2,14 @@
  * Where does the time of a chunk go, at 1 robot and at 8, without a model (echo) and with the bundle on the CPU? And what does a chunk cost
  * as robots are added: processor time of the service, which is not judged for one robot, whose waiting threads sleep and wake each time.
  */
-import { Problem } from "../src/error/problem.ts";
+
 import { COLUMNS, driveChunks } from "../src/measure/chunk/load.ts";
 import { chunkReport } from "../src/measure/chunk/report.ts";
 import { runChunkSuite } from "../src/measure/chunk/suite.ts";
 import { origin } from "../src/measure/origin.ts";
 import { drawnScenes } from "../src/measure/sample/scenes.ts";
 import { summary } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { type MeasuredServer, onServer } from "./measured-server.ts";
 import { processorTime, since } from "./process.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";

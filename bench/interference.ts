@@ -9,11 +9,11 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { Type } from "@sinclair/typebox";
-import { Problem } from "../src/error/problem.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
+import { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";
 import { addAccount } from "./accounts.ts";
 import { startHelper } from "./child.ts";

@@ -1,6 +1,7 @@
 /** What stays true after kill -9 under load? See test/program/kill.ts, llm-kill.ts, runs-kill.ts. The first broken promise ends a proof. */
-import { Problem } from "../src/error/problem.ts";
+
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { Problem } from "../src/std/problem.ts";
 import { killRounds } from "../test/program/kill.ts";
 import { llmKillRounds } from "../test/program/llm-kill.ts";
 import { runsKillRounds } from "../test/program/runs-kill.ts";

@@ -9,8 +9,8 @@
  */
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { Problem } from "../src/error/problem.ts";
 import { median, summary } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { type Setup, setUp } from "./llm/setup.ts";
 import { callsPerSecond, openStreams, plainCalls, type Target, timedStream, wholeStreams } from "./llm/target.ts";
 import { processorTime, residentBytes, since } from "./process.ts";

@@ -9,12 +9,12 @@
  */
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { Problem } from "../src/error/problem.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import type { Connection } from "../src/measure/episode/loop-robot.ts";
 import { withRobots } from "../src/measure/episode/robot-sockets.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { median } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { reportOf } from "./child.ts";
 import { type MeasuredServer, onServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof, type Size } from "./proof.ts";

@@ -13,12 +13,12 @@
  * bodies.
  */
 import { Type } from "@sinclair/typebox";
-import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
 import { smallRequest } from "../src/measure/sample/small-request.ts";
 import { median, summary } from "../src/measure/stats.ts";
 import { openStore } from "../src/service/store.ts";
 import { present } from "../src/std/assert.ts";
+import { Problem } from "../src/std/problem.ts";
 import { addAccount } from "./accounts.ts";
 import { startHelper } from "./child.ts";
 import { Became, type Load } from "./overload-messages.ts";

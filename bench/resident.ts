@@ -5,11 +5,12 @@
  * left out and one odd reading does not count. Idle sessions: a second batch opens beside the first, when the free heap that the start
  * of the process left is used up.
  */
-import { Problem } from "../src/error/problem.ts";
+
 import { openSessions } from "../src/measure/episode/robot-sockets.ts";
 import { Robots } from "../src/measure/load/robots.ts";
 import type { Scenes } from "../src/measure/sample/scenes.ts";
 import { median } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import type { MeasuredServer } from "./measured-server.ts";
 import { type Figure, MIB } from "./proof.ts";
 

@@ -5,10 +5,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Problem } from "../src/error/problem.ts";
 import { LIMITS } from "../src/limits.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
 import { median } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { textOf } from "./child.ts";
 import { processorTime, since } from "./process.ts";
 import { type Figure, judged, MIB, type Proof } from "./proof.ts";

@@ -6,9 +6,9 @@
  */
 import { given } from "../src/cli/frame/command.ts";
 import { serve, serveWith } from "../src/cli/serve.ts";
-import { Problem } from "../src/error/problem.ts";
 import { openStore } from "../src/service/store.ts";
 import { Durations } from "../src/std/metrics.ts";
+import { Problem } from "../src/std/problem.ts";
 import { openInstead } from "./at-once-store.ts";
 import { threadUs } from "./timed-ffi.ts";
 

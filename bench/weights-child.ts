@@ -7,8 +7,8 @@ import { keepDigests, recallDigests } from "../src/bundle/file-digest.ts";
 import { readBundle } from "../src/bundle/read.ts";
 import { LOAD_MS_MAX } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
-import { Failure } from "../src/error/core.ts";
-import { Problem } from "../src/error/problem.ts";
+import { Failure } from "../src/std/failure.ts";
+import { Problem } from "../src/std/problem.ts";
 import { report } from "./child.ts";
 
 async function main(dir: string, replicas: number, digests: string): Promise<object | Problem> {

@@ -13,8 +13,8 @@ import { join } from "node:path";
 import { type Static, Type } from "@sinclair/typebox";
 import { WEIGHT_FILE } from "../src/bundle/weight-file.ts";
 import { childEnvironment } from "../src/config/environment.ts";
-import { Problem } from "../src/error/problem.ts";
 import { ownProgram } from "../src/measure/child.ts";
+import { Problem } from "../src/std/problem.ts";
 import { reportOf } from "./child.ts";
 import { type Figure, judged, MIB, type Proof } from "./proof.ts";
 

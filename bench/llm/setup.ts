@@ -1,7 +1,7 @@
 /** A provider and a service in front of it, each in a fresh process, with an id that streams from the provider and one that does not. */
 import { Type } from "@sinclair/typebox";
-import { Problem } from "../../src/error/problem.ts";
 import { type Child, startChild } from "../../src/measure/child.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { startHelper } from "../child.ts";
 import { direct, type Target, through } from "./target.ts";
 

@@ -2,8 +2,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
 import { median } from "../../src/measure/stats.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { setUp } from "../llm/setup.ts";
 import { callsPerSecond, direct, plainCalls, type Target, timedStream, wholeStreams } from "../llm/target.ts";
 import { processorTime, since } from "../process.ts";

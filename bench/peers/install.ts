@@ -5,7 +5,7 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { printNote } from "../../src/cli/frame/print.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { textOf } from "../child.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");

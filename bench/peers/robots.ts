@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../../src/error/problem.ts";
 import { startChild } from "../../src/measure/child.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_STATE } from "../../src/measure/sample/observation.ts";
 import { summary } from "../../src/measure/stats.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { processorTime, since } from "../process.ts";
 import type { Figure } from "../proof.ts";
 import { type Column, type Contender, type Rounds, type Runner, ratio, shownOf } from "../turns.ts";

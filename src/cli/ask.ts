@@ -3,10 +3,10 @@ import { askInBackground, askLive } from "../client/ask.ts";
 import { NoAnswer, type Service } from "../client/http.ts";
 import { answerText, type Question, RESPONSES_ROUTE, type ResponseObject, shortcoming } from "../client/responses.ts";
 import { signedIn } from "../client/sign-in.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { Screen } from "./ask/screen.ts";
 import { BASE_URL_FLAG, type Command, type Given, usageProblem } from "./frame/command.ts";
 import { printJson, printPiece } from "./frame/print.ts";
@@ -25,7 +25,7 @@ export const ask: Command = {
   flags: {
     model: { value: "ID", about: `Language model (default ${LIVE}, with --async ${BACKGROUND}).` },
     async: { about: "Ask a background model, and wait for its answer." },
-    instructions: { value: "TEXT", about: "What the model shall keep to." },
+    instructions: { value: "TEXT", about: "Instructions that the model must follow." },
     "max-output-tokens": {
       value: "N",
       about: `Longest answer, thoughts included, 1 to ${LIMITS.outputTokensMax} (default: the model's).`,

@@ -1,7 +1,7 @@
 /** `tendon config`: what `serve` would run with, as tendon.toml says it, every default written out and every secret left out. */
 import { ortFolders } from "../config/environment.ts";
 import { effectiveSettings } from "../config/serve.ts";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 
@@ -9,9 +9,9 @@ export const config: Command = {
   name: "config",
   summary: "Print the effective configuration as TOML, secrets left out.",
   flags: {
-    data: { value: "DIR", about: "Data folder (default: as serve)." },
-    models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
-    config: { value: "FILE", about: "Configuration file (default: as serve)." },
+    data: { value: "DIR", about: "Data folder (default: that of serve)." },
+    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
+    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
     json: { about: "Print it as one JSON object." },
   },
   async run(given) {

@@ -6,12 +6,12 @@ import { type Devices, readDevices } from "../engine/devices.ts";
 import { type Engine, LOAD_MS_MAX } from "../engine/engine.ts";
 import { locateLibraries } from "../engine/library.ts";
 import { openEngine } from "../engine/native.ts";
-import { Failure } from "../error/core.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import { type Machine, readMachine } from "../measure/machine.ts";
 import { DOMAINS } from "../service/domains.ts";
 import { planModels } from "../service/models.ts";
 import { systemClock } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { lookAtPostgres } from "../store/postgres/store.ts";
 import { lookAtDatabase } from "../store/sqlite/store.ts";
 import { certificateCheck } from "./doctor/certificate.ts";
@@ -39,9 +39,9 @@ export const doctor: Command = {
   summary:
     "Check machine, GPU, libraries, bundles, data folder, run storage and language models; say what to do if one is red.",
   flags: {
-    models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
-    data: { value: "DIR", about: "Data folder (default: as serve)." },
-    config: { value: "FILE", about: "Configuration file (default: as serve)." },
+    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
+    data: { value: "DIR", about: "Data folder (default: that of serve)." },
+    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
     json: { about: "Print the checks as one JSON object." },
   },
   async run(given) {

@@ -4,14 +4,14 @@ import { countModels, ErrorReply } from "../client/http.ts";
 import { awaitKey, beginLogin, deviceName, type PendingLogin, revokeKey } from "../client/oauth.ts";
 import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
 import { clientConfig } from "../config/environment.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { BASE_URL_FLAG, type Command } from "./frame/command.ts";
 import { print, printJson, printNote } from "./frame/print.ts";
 
 export const login: Command = {
   name: "login",
-  summary: "Sign this machine in: confirm a code in a browser, and the key that it gets is saved.",
+  summary: "Sign this machine in: confirm a code in a browser, and save the key of this machine.",
   flags: {
     "base-url": BASE_URL_FLAG,
     json: { about: "Print one JSON object per line: the code, then the end." },

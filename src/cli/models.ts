@@ -5,9 +5,9 @@ import { installedManifests } from "../bundle/read.ts";
 import { type DeviceWish, deviceText, placeReplicas } from "../config/devices.ts";
 import { ROBOT_DEFAULT } from "../config/robot.ts";
 import { serveConfig } from "../config/serve.ts";
-import { Problem } from "../error/problem.ts";
 import { planProviders } from "../service/providers.ts";
 import { systemClock } from "../std/clock.ts";
+import { Problem } from "../std/problem.ts";
 import { table } from "../std/text-table.ts";
 import type { Command } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
@@ -17,8 +17,8 @@ export const models: Command = {
   name: "models",
   summary: "List every id of a robot or language model, with its facts.",
   flags: {
-    models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
-    config: { value: "FILE", about: "Configuration file (default: as serve)." },
+    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
+    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
     json: { about: "Print them as one JSON object." },
   },
   async run(given) {

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { childEnvironment, keptOrtFolder } from "../config/environment.ts";
 import { PREBUILT } from "../engine/library.ts";
 import { ortFolder } from "../engine/ort-folder.ts";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import { dataFolder } from "./doctor/data-folder.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
@@ -15,7 +15,7 @@ export const setup: Command = {
   name: "setup",
   summary: "Fetch the libraries that models need on an NVIDIA GPU: setup gpu.",
   details: [
-    "Without --yes it prints the commands and runs none. They need python3 with pip, and nothing of root.",
+    "Without --yes it prints the commands and runs none. They need python3 with pip, and no root.",
     "A folder other than the default one is used when TENDON_ORT_DIR names it.",
   ],
   positionals: "gpu",

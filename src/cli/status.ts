@@ -2,13 +2,13 @@
 import { countModels, ErrorReply } from "../client/http.ts";
 import { type SignedIn, safePrefix, signedIn } from "../client/sign-in.ts";
 import { clientConfig } from "../config/environment.ts";
-import { EXIT, Problem } from "../error/problem.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { BASE_URL_FLAG, type Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 
 export const status: Command = {
   name: "status",
-  summary: "Show which API key is in use, and ask the service whether it takes it.",
+  summary: "Show which API key is in use, and whether the service accepts it.",
   flags: {
     "base-url": BASE_URL_FLAG,
     json: { about: "Print it as one JSON object." },

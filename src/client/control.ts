@@ -1,7 +1,8 @@
 /** What a command says to the service of this machine over its control socket. */
-import { EXIT, Problem } from "../error/problem.ts";
+
 import { LIMITS } from "../limits.ts";
 import { printable } from "../std/printable.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { errorReply } from "./http.ts";
 
 /** A device in use, as the service writes it. */
@@ -42,8 +43,8 @@ async function ask(socket: string, method: "GET" | "POST", path: string): Promis
     // Bun's texts are about addresses.
     const reason = printable((error as { code?: string }).code ?? (error as Error).message);
     return new Problem(
-      `no service answers on ${socket} (${reason}); start tendon serve, or name with --data the data folder of one that runs; ` +
-        "if that is the one, its log says why it has no control socket",
+      `no service answers on ${socket} (${reason}); start tendon serve, or name the data folder of a running one with --data. ` +
+        "The log of a service says why it has no control socket",
       EXIT.unreachable,
     );
   }

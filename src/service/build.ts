@@ -3,9 +3,12 @@
  * tests, the simulation and the bench all start here, so that what they drive is put together in one way. Every surface gets
  * its own narrow dependencies over one shared core; a new surface is one more entry of `surfaces`.
  */
+import { authenticator } from "../account/authenticate.ts";
 import { DeviceLogins } from "../account/device-login.ts";
 import { Keys } from "../account/keys.ts";
+import { oauth } from "../account/oauth/oauth.ts";
 import { OidcProvider } from "../account/oidc.ts";
+import { pages } from "../account/pages/routes.ts";
 import { People } from "../account/people.ts";
 import { Tries } from "../account/tries.ts";
 import { Charges } from "../charge/charges.ts";
@@ -13,27 +16,16 @@ import { LedgerWatch } from "../charge/ledger-watch.ts";
 import { Unpaid } from "../charge/unpaid.ts";
 import type { OidcConfig } from "../config/oidc.ts";
 import type { Drills } from "../drill.ts";
-import type { HttpDeps } from "../edge/http/deps.ts";
-import { Ingress } from "../edge/http/ingress.ts";
-import type { Surface } from "../edge/http/surface.ts";
-import { llm } from "../edge/llm/routes.ts";
-import { oauth } from "../edge/oauth/oauth.ts";
-import { health } from "../edge/ops/health.ts";
-import type { OpsDeps } from "../edge/ops/metrics.ts";
-import { type ServiceMetrics, serviceMetrics } from "../edge/ops/service-metrics.ts";
-import { pages } from "../edge/pages/routes.ts";
-import { robotHttp } from "../edge/robot-http/routes.ts";
-import { HalfMessages } from "../edge/robot-socket/half-messages.ts";
-import type { RobotSocketDeps } from "../edge/robot-socket/sockets.ts";
-import { Sockets } from "../edge/robot-socket/sockets.ts";
-import { robotSocket } from "../edge/robot-socket/upgrade.ts";
-import { runsForPages } from "../edge/runs/for-pages.ts";
-import { runs } from "../edge/runs/routes.ts";
 import { Bodies } from "../engine/bodies.ts";
+import type { HttpDeps } from "../http/deps.ts";
+import { Ingress } from "../http/ingress.ts";
+import type { Surface } from "../http/surface.ts";
 import { LIMITS } from "../limits.ts";
 import type { LlmDeps } from "../llm/deps.ts";
+import { llm } from "../llm/http/routes.ts";
 import { Jobs } from "../llm/jobs.ts";
 import type { LlmId } from "../llm/models.ts";
+import { isLlmId } from "../llm/models.ts";
 import { Owners } from "../llm/owners.ts";
 import type { Provider } from "../llm/provider/provider.ts";
 import { Watchers } from "../llm/watchers.ts";
@@ -42,12 +34,21 @@ import { Catalog } from "../robot/catalog.ts";
 import type { RobotDeps } from "../robot/deps.ts";
 import { LocalIds } from "../robot/exclusive.ts";
 import { Forecast } from "../robot/forecast.ts";
+import { robotHttp } from "../robot/http/routes.ts";
 import { Replays } from "../robot/replay.ts";
 import { SessionTable } from "../robot/session/table.ts";
+import { HalfMessages } from "../robot/socket/half-messages.ts";
+import type { RobotSocketDeps } from "../robot/socket/sockets.ts";
+import { Sockets } from "../robot/socket/sockets.ts";
+import { robotSocket } from "../robot/socket/upgrade.ts";
 import { Blobs } from "../runs/blob/blobs.ts";
 import type { RunDeps } from "../runs/deps.ts";
 import { RunPlaces } from "../runs/gate.ts";
+import { runsForPages } from "../runs/http/for-pages.ts";
+import { runs } from "../runs/http/routes.ts";
 import { Meter } from "../runs/meter.ts";
+import { runPages } from "../runs/pages/routes.ts";
+import type { RunBounds } from "../runs/store/records.ts";
 import { takeOver } from "../runs/sweep.ts";
 import type { Clock } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
@@ -56,8 +57,10 @@ import type { Log } from "../std/log.ts";
 import { LOOPBACK, Networks } from "../std/networks.ts";
 import { Places } from "../std/places.ts";
 import { ServiceClock } from "../std/seen-clock.ts";
-import type { RunBounds } from "../store/runs/records.ts";
 import type { Store } from "./domains.ts";
+import { health } from "./ops/health.ts";
+import type { OpsDeps } from "./ops/metrics.ts";
+import { type ServiceMetrics, serviceMetrics } from "./ops/service-metrics.ts";
 
 /** What a service takes from the world. */
 export interface Ports {
@@ -144,8 +147,9 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const unknownKeys = new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds);
   const oauthTries = new Tries(clock, LIMITS.oauthTriesMax, LIMITS.oauthSeconds);
   const { proxies = new Networks(LOOPBACK) } = settings;
-  const transport = { clock, log, lifecycle, ingress, bodies: new Bodies(), requests, keys };
-  const http: HttpDeps = { ...transport, unpaid, unknownKeys, proxies, authFails };
+  const transport = { clock, log, lifecycle, ingress, bodies: new Bodies(), requests };
+  const authenticate = authenticator({ keys, unknownKeys, authFails });
+  const http: HttpDeps = { ...transport, unpaid, proxies, authenticate };
   const sessionsMax = bounds.sessionsMax === undefined ? {} : { sessionsMax: bounds.sessionsMax };
   const served = new Catalog();
   const robot: RobotDeps = {
@@ -218,7 +222,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
       llm(llmDeps),
       runs(runDeps),
       oauth({ clock, store, keys, deviceLogins, tries: oauthTries }),
-      pages({ clock, store, keys, people, deviceLogins, runs: runsForPages(runDeps), ...(oidc && { oidc }) }),
+      pages({ clock, store, keys, people, deviceLogins, isLanguage: isLlmId, ...(oidc && { oidc }) }),
+      runPages({ people, runs: runsForPages(runDeps) }),
       health({ clock, log, lifecycle, catalog, store, blobs, ledger }),
     ],
   };

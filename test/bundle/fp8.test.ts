@@ -19,8 +19,8 @@ import {
   type TensorProto,
 } from "../../src/bundle/onnx-schema.ts";
 import { readBundle } from "../../src/bundle/read.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { present } from "../../src/std/assert.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { buildInto, bundleOf, emptyDir, MODEL_DIR } from "./built.ts";
 import { good } from "./damaged.ts";
 

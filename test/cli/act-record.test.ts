@@ -3,7 +3,7 @@ import { readdir } from "node:fs/promises";
 import { act } from "../../src/cli/act.ts";
 import { given } from "../../src/cli/frame/command.ts";
 import { openEpisode } from "../../src/client/episode-log/read.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 import { Folder, JPEG } from "../client/episode-log/sample-run.ts";
 import { CHUNK } from "../client/sample-chunk.ts";
 
@@ -41,7 +41,7 @@ async function runAct(record: string, left = "left"): Promise<number | Problem> 
   const argv = [
     ...["--model", "other/robot:x", "--instruction", "go", "--state", folder.at("state.json"), "--json"],
     ...images.flatMap((image) => ["--image", image]),
-    ...["--url", `http://127.0.0.1:${server.port}`, "--record", folder.at(record)],
+    ...["--base-url", `http://127.0.0.1:${server.port}`, "--record", folder.at(record)],
   ];
   const parsed = given(act, argv);
   return parsed instanceof Problem ? parsed : await act.run(parsed);

@@ -1,7 +1,6 @@
 /** Every suite of `tendon bench`, small, against a service of its own: nothing is judged by the clock. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
 import { chunkReport } from "../../src/measure/chunk/report.ts";
 import { runChunkSuite } from "../../src/measure/chunk/suite.ts";
 import { gpuReport } from "../../src/measure/gpu/report.ts";
@@ -9,6 +8,7 @@ import { runGpuSuite } from "../../src/measure/gpu/suite.ts";
 import { httpReport } from "../../src/measure/http/report.ts";
 import { runHttpSuite } from "../../src/measure/http/suite.ts";
 import type { Report } from "../../src/measure/report.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { from } from "./origin.ts";
 
 const echo = { devices: ["echo"], robots: [1] };

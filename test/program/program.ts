@@ -6,12 +6,12 @@ import { Database } from "bun:sqlite";
 import { chmod, copyFile, link, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { ledgerCheck } from "../../src/charge/store/ledger.ts";
 import { type ActionChunk, chunkOf as chunkIn } from "../../src/client/chunk.ts";
 import { requestBody } from "../../src/client/request.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { firstLine } from "../../src/measure/child.ts";
 import { present } from "../../src/std/assert.ts";
-import { ledgerCheck } from "../../src/store/charges/ledger.ts";
 import { onSqlite } from "../../src/store/sqlite/statements.ts";
 import { drive } from "../../src/store/steps.ts";
 
@@ -60,6 +60,11 @@ export class Place implements AsyncDisposable {
 
   path(name: string): string {
     return join(this.dir, name);
+  }
+
+  /** The program, as words of a shell. */
+  get shellWords(): string {
+    return this.command.map((word) => `'${word}'`).join(" ");
   }
 
   private environment(extra: Record<string, string>): Record<string, string> {

@@ -1,9 +1,10 @@
 /** `tendon admin runs check`. */
-import { EXIT, Problem } from "../../error/problem.ts";
+
 import { LIMITS } from "../../limits.ts";
 import { type Checked, checkRuns, type WrongFile } from "../../runs/check.ts";
 import { blobBackend } from "../../service/blobs.ts";
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
@@ -11,7 +12,7 @@ import { notRead, now, STORE_FLAGS, withStore } from "../frame/store.ts";
 
 export const runsCheck: Command = {
   name: "admin runs check",
-  summary: "Compares the record of all runs with the stored bytes, both ways; exit 1 if something is wrong.",
+  summary: "Compare the records of all runs with the stored bytes, both ways; exit 1 if something is wrong.",
   flags: {
     deep: { about: "Also read every file and compare its SHA-256." },
     ...STORE_FLAGS,

@@ -1,6 +1,5 @@
 /** The suites of `tendon bench`: the name of each, its length, its devices and its report. */
 import type { EpisodeWriter } from "../../client/episode-log/write.ts";
-import { Problem } from "../../error/problem.ts";
 import { chunkReport } from "../../measure/chunk/report.ts";
 import { runChunkSuite } from "../../measure/chunk/suite.ts";
 import { episodeReport } from "../../measure/episode/report.ts";
@@ -12,6 +11,7 @@ import { RATES, runHttpSuite } from "../../measure/http/suite.ts";
 import { type Origin, origin } from "../../measure/origin.ts";
 import type { Report } from "../../measure/report.ts";
 import type { BenchTarget } from "../../measure/target.ts";
+import { Problem } from "../../std/problem.ts";
 import type { DevicePlan } from "./device-flags.ts";
 
 /** The given flags, with the suite's defaults for the others. */

@@ -1,14 +1,14 @@
 /** `tendon bundle show DIR`: what a bundle is. */
 import { describe, show } from "../../bundle/describe.ts";
 import { readBundle } from "../../bundle/read.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { folderOf } from "./folder.ts";
 
 export const bundleShow: Command = {
   name: "bundle show",
-  summary: "Tells what a bundle is: its cameras, state, rows, limits, licence and files.",
+  summary: "Show what a bundle is: its cameras, state, rows, limits, licence and files.",
   positionals: "DIR",
   flags: { json: { about: "Print the manifest as JSON." } },
   async run(given) {

@@ -1,8 +1,8 @@
 /** `tendon runs list`: completed runs, the newest first. */
 import type { ListedRun, RunList } from "../../client/runs/records.ts";
 import type { RunsClient } from "../../client/runs.ts";
-import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
 import { BASE_URL_FLAG, type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
@@ -18,8 +18,8 @@ export const runsList: Command = {
   name: "runs list",
   summary: "List completed runs, the newest first.",
   flags: {
-    robot: { value: "NAME", about: "Only those of this robot." },
-    limit: { value: "N", about: `At most so many, 1 to ${PAGE_MAX} (default ${LIMIT_DEFAULT}).` },
+    robot: { value: "NAME", about: "Only runs of this robot." },
+    limit: { value: "N", about: `Length of the list, 1 to ${PAGE_MAX} (default ${LIMIT_DEFAULT}).` },
     all: { about: "All of them." },
     "base-url": BASE_URL_FLAG,
     json: { about: "Print them as one JSON object." },

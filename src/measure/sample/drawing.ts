@@ -1,6 +1,6 @@
 /** SVG to a camera-like JPEG, with sharp: the only file that imports it. Not on the robot's path. */
 import type sharpType from "sharp";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { RandomStream } from "../../std/random.ts";
 import { FRAME_PX, sceneSvg, VIEWS, type View } from "./scene.ts";
 
@@ -16,8 +16,8 @@ async function openSharp(): Promise<typeof sharpType | Problem> {
   } catch (error) {
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
     return new Problem(
-      `cannot draw pictures: the image library sharp did not open (${reason}); from a checkout run: npm ci; ` +
-        "otherwise take three camera frames of your own, every other command works without it",
+      `cannot draw pictures: the image library sharp did not open (${reason}). In a checkout run: npm ci. ` +
+        "Otherwise take three camera frames of your own; every other command works without sharp",
     );
   }
 }

@@ -4,7 +4,7 @@ import { bundleCheck } from "../../../src/cli/doctor/checks.ts";
 import { broughtBy, gpuChecks, providerCheck } from "../../../src/cli/doctor/gpu.ts";
 import { type Driver, readDevices } from "../../../src/engine/devices.ts";
 import type { FrameDecoder } from "../../../src/engine/engine.ts";
-import { Problem } from "../../../src/error/problem.ts";
+import { Problem } from "../../../src/std/problem.ts";
 
 const absent: Driver = { state: "absent", reason: "libcuda.so.1: cannot open shared object file" };
 const CARD = "NVIDIA H200";
