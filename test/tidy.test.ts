@@ -240,7 +240,6 @@ describe("files", () => {
       "src/setup/compile.ts",
       "src/service/writer.ts",
       "src/service/blob-thread.ts",
-      "src/measure/interference/thread.ts",
       "src/store/sqlite/checkpointer.ts",
       "src/runs/player/main.ts",
     ]);

@@ -15,7 +15,7 @@ pictures() {
 # The GPU's own decoder beside libjpeg-turbo, and our whole way to a tensor: is it worth an option, and how far are its pixels off?
 nvjpeg() {
   needs_nvidia nvjpeg || return
-  local files peer code python=${torch:-python3} ours=native/target/release/decode_bench
+  local files peer code ours=native/target/release/decode_bench
   mapfile -t files < <(pictures)
   [ ${#files[@]} -gt 0 ] || files=("${frames:-FRAMES}/*.jpg")
   peer=("$python" bench/peers/nvjpeg.py --turbojpeg "$turbo" --device "$number" --json "$out/nvjpeg-${device//:/-}.json")
@@ -80,9 +80,9 @@ beside() {
   [ -z "$dry" ] || return 0
   case $1 in
   own) grep -Eq '"launched": *true' "$file.json" || { say FAIL "$name" "no kernel of ours ran: bundle verify --gpu own_kernels=true says why" && return; } ;;
-  jpeg) grep -Eq '"nvjpeg": *true' "$file.json" || { say FAIL "$name" "nvJPEG was not used: $file.html says why" && return; } ;;
+  jpeg) grep -Eq '"nvjpeg": *true' "$file.json" || { say FAIL "$name" "nvJPEG was not used: $file.json says why" && return; } ;;
   esac
-  compare "$name" "$file.csv" "$out/$tag-$1-without-${device//:/-}.csv" "$2"
+  compare "$name" "$file.json" "$out/$tag-$1-without-${device//:/-}.json" "$2"
 }
 
 # compare STEP FILE FILE WHAT: socket times of a report with it and of one without.
@@ -124,7 +124,7 @@ bench_fused() {
     measure "$name" "$fused" "$tag-attention-fused" "$keys" "${bound_bf16[@]}" || return
   run rm -rf "$fused"
   [ -z "$dry" ] || return 0
-  compare "$name" "$out/$tag-attention-fused-${device//:/-}.csv" "$out/$tag-attention-plain-${device//:/-}.csv" "fused attention, keys ${keys:-none}"
+  compare "$name" "$out/$tag-attention-fused-${device//:/-}.json" "$out/$tag-attention-plain-${device//:/-}.json" "fused attention, keys ${keys:-none}"
 }
 
 # FP8: matrices of one byte, which TensorRT multiplies so. Held to the tolerance of each bundle.

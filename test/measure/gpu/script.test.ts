@@ -63,7 +63,7 @@ describe("bench/gpu.sh", () => {
       /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --within 0\.2\n/,
       /bundle verify \S+pi0\.5-bf16 --device cuda:0 --gpu cuda_graph=true --replicas 2 --within 0\.2\n/,
       /bench gpu --device cuda:0 --models \S+pi0\.5-f16 --chunks 200 --gpu/,
-      /bench gpu --device cuda:0 --models \S+gr00t-n1\.7 --chunks 200 --csv/,
+      /bench gpu --device cuda:0 --models \S+gr00t-n1\.7 --chunks 200 --json/,
       /largest difference of rows at most TOLERANCE\(\S+pi0\.5-bf16\)/,
       "socket p50 in ms, frames with it at most 20",
       "socket p99 in ms, frames with it at most 22",
@@ -110,7 +110,7 @@ describe("bench/gpu.sh", () => {
     // The report, then what is asked of the full size on a GPU alone.
     expect(verdicts(good.said, "bench-f16")).toEqual(["PASS", ...Array(8).fill("SKIP")]);
     expect(good.said).toMatch(/^SKIP graph +cpu is no NVIDIA device$/m);
-    expect(existsSync(join(out, "pi0.5-yam-f16-cpu.html"))).toBe(true);
+    expect(existsSync(join(out, "pi0.5-yam-f16-cpu.json"))).toBe(true);
     const bad = await run({}, "--device", "cuda:0", ...words, "nvjpeg", "parity", "sanitizer", "bench-bf16");
     expect(bad.code).toBe(1);
     expect(verdicts(bad.said, "parity")).toEqual(Array(6).fill("FAIL"));
@@ -128,16 +128,20 @@ describe("bench/gpu.sh", () => {
   test("a figure is judged by the report, and the host's part of a chunk where events told it", async () => {
     // A program that answers as one on such a host does, with a report that a test has made.
     const { folder, program } = await played([
-      'case "$*" in *bench*user_stream=true*) file=report.csv ;; *bench*) file=untimed.csv ;; esac',
-      'case "$*" in *verify*user_stream=true*) [ -f "$(dirname "$0")/report.csv" ] || exit 1 ;; esac',
+      'case "$*" in *bench*user_stream=true*) file=report.json ;; *bench*) file=untimed.json ;; esac',
+      'case "$*" in *verify*user_stream=true*) [ -f "$(dirname "$0")/report.json" ] || exit 1 ;; esac',
       'case "$*" in *verify*) echo "as one graph, captured" ;; esac',
-      'while [ $# -gt 0 ]; do [ "$1" = --csv ] && cp "$(dirname "$0")/$file" "$2"; shift; done',
+      'while [ $# -gt 0 ]; do [ "$1" = --json ] && cp "$(dirname "$0")/$file" "$2"; shift; done',
       "exit 0",
     ]);
-    const report = join(folder, "report.csv");
-    const lines = (others: string) =>
-      `model,device,robots,part,batch,figure,value\na,cuda:0,1,model,1,p50_ms,20\n${others}`;
-    await writeFile(join(folder, "untimed.csv"), lines(""));
+    const report = join(folder, "report.json");
+    const told = (...others: [part: string, batch: number, figure: string, value: number][]) => {
+      const figures = [["model", 1, "p50_ms", 20] as const, ...others];
+      return JSON.stringify({
+        measurements: [{ figures: figures.map(([part, batch, figure, value]) => ({ part, batch, figure, value })) }],
+      });
+    };
+    await writeFile(join(folder, "untimed.json"), told());
     const judged = async (what: string) => {
       const words = ["--device", "cuda:0", "--out", join(folder, "out"), "--work", join(folder, "work"), "bench-bf16"];
       const { said } = await run({ TENDON: program }, ...words);
@@ -145,20 +149,27 @@ describe("bench/gpu.sh", () => {
     };
     const [skipped] = await judged("host work a chunk");
     expect(skipped).toMatch(/^SKIP bench-bf16 host work a chunk in ms: not measured, .*asked: at most 0\.3$/);
-    await writeFile(report, lines("a,cuda:0,1,host,1,p50_ms,0.21\na,cuda:0,1,host,8,p50_ms,0.9\n"));
+    await writeFile(report, told(["host", 1, "p50_ms", 0.21], ["host", 8, "p50_ms", 0.9]));
     expect(await judged("host work a chunk")).toEqual(["PASS bench-bf16 host work a chunk in ms is 0.21, at most 0.3"]);
-    await writeFile(report, lines("a,cuda:0,1,host,1,p50_ms,0.31\n"));
+    await writeFile(report, told(["host", 1, "p50_ms", 0.31]));
     expect(await judged("host work a chunk")).toEqual(["FAIL bench-bf16 host work a chunk in ms is 0.31, at most 0.3"]);
     // What is measured up to a wider bound is held to the bundle's own.
     await mkdir(join(folder, "work/pi0.5-bf16"), { recursive: true });
     await writeFile(join(folder, "work/pi0.5-bf16/manifest.json"), '{\n  "parity": { "tolerance": 0.05 }\n}\n');
-    await writeFile(report, lines("a,cuda:0,1,parity,1,difference_max,0.07\n"));
+    await writeFile(report, told(["parity", 1, "difference_max", 0.07]));
     const differs = "FAIL bench-bf16 largest difference of rows is 0.07, at most 0.05";
     expect(await judged("largest difference")).toEqual([differs]);
     // Decoding is in the time of frames that come with their observation.
-    const socket = (when: string, p50: number, p99: number) =>
-      `a,cuda:0,1,socket frames ${when},1,p50_ms,${p50}\na,cuda:0,1,socket frames ${when},1,p99_ms,${p99}\n`;
-    await writeFile(report, lines(socket("with it", 21, 22) + socket("before", 19, 22.5)));
+    const [together, before] = ["socket frames with it", "socket frames before"] as const;
+    await writeFile(
+      report,
+      told(
+        [together, 1, "p50_ms", 21],
+        [together, 1, "p99_ms", 22],
+        [before, 1, "p50_ms", 19],
+        [before, 1, "p99_ms", 22.5],
+      ),
+    );
     expect(await judged("socket p")).toEqual([
       "FAIL bench-bf16 socket p50 in ms, frames with it is 21, at most 20",
       "PASS bench-bf16 socket p99 in ms, frames with it is 22, at most 22",
