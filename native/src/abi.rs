@@ -15,15 +15,19 @@
 mod body;
 mod connections;
 mod devices;
+pub mod engine;
 pub mod frames;
+mod print;
 pub mod runs;
 
-use crate::completion::{Completion, count_panic};
-use crate::engine::{Engine, InCall};
-use crate::layout::{self, ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
-use crate::rehearsal;
-use crate::status::{ErrorText, Failure, Status};
-use crate::ticket::Ticket;
+pub use print::typescript;
+
+use crate::abi::engine::{Engine, InCall};
+use crate::core::completion::{Completion, count_panic};
+use crate::core::layout::{ABI_VERSION, ChunkResult, MemoryState, ObserveRequest, OpenOptions, Stats};
+use crate::core::rehearsal;
+use crate::core::status::{ErrorText, Failure, Status};
+use crate::core::ticket::Ticket;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -113,10 +117,10 @@ pub extern "C" fn tendon_version() -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn tendon_layout() -> *const c_char {
     static LAYOUT: OnceLock<CString> = OnceLock::new();
-    LAYOUT.get_or_init(|| CString::new(layout::json()).unwrap_or_default()).as_ptr()
+    LAYOUT.get_or_init(|| CString::new(print::json()).unwrap_or_default()).as_ptr()
 }
 
-/// Makes devices be played by the CPU in the loads that follow (`rehearsal.rs`); no text ends it. For tests: the product never
+/// Makes devices be played by the CPU in the loads that follow (`core/rehearsal.rs`); no text ends it. For tests: the product never
 /// calls it.
 ///
 /// # Safety

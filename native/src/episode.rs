@@ -9,36 +9,38 @@
 //! longest, whose rows are parked in host memory; they are brought back, to any place, when a run of theirs begins. All of this is done by
 //! the replica's thread between two runs, so that no other thread waits for a copy, and a run cannot meet rows that move.
 
+mod accounting;
 mod device;
 #[cfg(test)]
 mod device_tests;
 mod digest;
 mod finite;
-mod held;
+mod finite_check;
 mod host;
 mod layout;
-mod look;
 #[cfg(test)]
 mod parking_tests;
+mod proof_slot;
 mod rows;
 mod seats;
 mod storage;
 #[cfg(test)]
 mod tests;
-mod used;
+mod usage;
 
 pub use device::DeviceRows;
-pub use held::{Held, Moves};
+pub use proof_slot::ProofSlot;
 pub use storage::Address;
+pub use usage::{Held, Moves};
 
+use self::accounting::Used;
 use self::layout::{Layout, Write};
 use self::rows::Rows;
 use self::seats::{BLOCKS_BESIDE, Home, Seats};
-use self::used::Used;
-use crate::manifest::{Manifest, MemoryFacts};
-use crate::memory::Block;
-use crate::room::{self, fit};
-use crate::sync::lock;
+use crate::bundle::manifest::{Manifest, MemoryFacts};
+use crate::core::memory::Block;
+use crate::core::room::{self, fit};
+use crate::core::sync::lock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;

@@ -3,38 +3,47 @@
 //! Euler: x starts as noise at `t_start`; `steps` times x ← x + (t_next − t) · v(x, t). Times, direction and sign are data of
 //! the bundle. With guidance the graphs have two branches, with and without instruction, which are combined to v here.
 
-mod desk;
-mod grow;
+mod decode_inputs;
+mod device_flow;
+mod device_times;
+pub mod encoder;
+pub mod euler;
 mod inputs;
-mod own;
+mod mode;
+pub mod noise;
 mod pictures;
 #[cfg(test)]
 mod ports_tests;
 mod resident;
 mod roles;
+mod session_blocks;
 mod steps;
-mod timed;
-mod way;
 mod whole;
 
+pub use device_times::DeviceTimes;
+pub use mode::Way;
 pub use resident::memory_resides;
-pub use timed::DeviceTimes;
-pub use way::Way;
 pub use whole::Whole;
 
+use self::device_flow::{Own, Parts};
 use self::inputs::Inputs;
-use self::own::{Own, Parts};
 use self::pictures::{Pictures, blacken};
 use self::resident::{latents_reside, residents};
 use self::roles::{NO_PORTS, Owner, Roles, State, bound};
-use crate::card::Card;
-use crate::chunk::Encoder;
-use crate::cuda::chunk::Refusal;
+use crate::bundle::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
 use crate::episode::{DeviceRows, Entry, Episodes, Pass};
-use crate::graph::{Binding, Bound, Changed, DeviceBlock, Graph, Mirrors, Reach, Tensor, Terminator};
-use crate::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
-use crate::runtime::Threads;
-use crate::weights::Loaded;
+use crate::flow::encoder::Encoder;
+use crate::gpu::chunk::Refusal;
+use crate::ort::device_memory::DeviceBlock;
+use crate::ort::driver_device::Card;
+use crate::ort::graph::{Binding, Bound, Graph};
+use crate::ort::home::Reach;
+use crate::ort::mirrors::Changed;
+use crate::ort::mirrors::Mirrors;
+use crate::ort::runtime::Threads;
+use crate::ort::session::Loaded;
+use crate::ort::tensor::Tensor;
+use crate::ort::terminator::Terminator;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -3,9 +3,10 @@
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
-use tendon::frame::Worker;
-use tendon::jpeg::{Decoder, Header, Library};
-use tendon::resize::{Mode, Place, Resizer, SLACK};
+use tendon::bundle::manifest::Place;
+use tendon::image::frame::Worker;
+use tendon::image::jpeg::{Decoder, Header, Library};
+use tendon::image::resize::{Mode, Resizer, SLACK};
 
 #[derive(Deserialize)]
 struct Index {
@@ -127,7 +128,7 @@ fn resize_is_bit_identical_to_pillow() {
 fn stray_bytes_are_taken_before_the_end_and_nowhere_else() {
     let mut worker = worker();
     let whole = read("420-mid.jpg");
-    let pixels = |worker: &Worker, header: tendon::jpeg::Header| {
+    let pixels = |worker: &Worker, header: tendon::image::jpeg::Header| {
         worker.rgb()[..header.width as usize * header.height as usize * 3].to_vec()
     };
     let header = worker.pixels(&whole).expect("a good picture");

@@ -2,9 +2,9 @@
 //! what is no rotation, no pose or too far away.
 
 use serde_json::{Value, json};
-use tendon::chunk::Encoder;
-use tendon::manifest::{Manifest, NormStats};
-use tendon::rotation::Form;
+use tendon::bundle::manifest::{Manifest, NormStats};
+use tendon::core::rotation::Form;
+use tendon::flow::encoder::Encoder;
 
 fn cases() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../test/vectors/rows/cases.json");

@@ -2,7 +2,7 @@
  * The bundle manifest, `manifest.json` in a bundle folder: everything that differs between models, as data.
  *
  * A bundle folder holds `manifest.json`, the graphs `prefill.onnx` and `denoise.onnx` (one flow step), `tokenizer.json`,
- * `norm.json` and `parity/`. The native engine reads the same file (native/src/manifest.rs).
+ * `norm.json` and `parity/`. The native engine reads the same file (native/src/bundle/manifest.rs).
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { LIMITS } from "../limits.ts";
@@ -78,7 +78,7 @@ export const Manifest = closed({
   graphs: closed({ prefill: Graph, extend: Type.Optional(Graph), denoise: Graph }),
   /**
    * Where the graphs keep their large weights, absent where they hold them themselves: ONNX's external data, named in the graphs as here.
-   * Mapped when the bundle is loaded: nobody may write into these files while it is served (native/src/weights.rs).
+   * Mapped when the bundle is loaded: nobody may write into these files while it is served (native/src/bundle/weights.rs).
    */
   weight_files: Type.Optional(Type.Array(Type.String(), { minItems: 1 })),
   tokenizer: Type.String(),

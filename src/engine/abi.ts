@@ -1,4 +1,4 @@
-/** Generated from native/src/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
+/** Generated from native/src/core/layout.rs by `cargo run --bin abi`; a test compares it with the library. Do not edit. */
 
 export const ABI_VERSION = 8;
 export const OBSERVATION_FRAMES_MAX = 16;

@@ -1,4 +1,4 @@
-/** The part of a load plan about GPUs, as native/src/provider.rs reads it. */
+/** The part of a load plan about GPUs, as native/src/ort/provider.rs reads it. */
 import { join } from "node:path";
 import type { GpuOptions } from "../config/gpu.ts";
 import { PREBUILT } from "./library.ts";

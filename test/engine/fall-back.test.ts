@@ -1,6 +1,6 @@
 /**
  * Options of a GPU that a device cannot do: it is refused before anything is opened there, the reason is kept, and only `auto` goes on
- * to the next device. The CPU plays the GPU (native/src/rehearsal.rs).
+ * to the next device. The CPU plays the GPU (native/src/core/rehearsal.rs).
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type GpuOptions, gpuOptions } from "../../src/config/gpu.ts";

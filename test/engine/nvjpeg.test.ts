@@ -1,6 +1,6 @@
 /**
  * "nvJPEG as an option, chosen by measurement per batch of frames, with its pixel difference stated": frames that a GPU decodes
- * (native/src/frame/device.rs). The CPU plays the GPU, its driver and nvJPEG; no GPU has run this.
+ * (native/src/image/frame/device.rs). The CPU plays the GPU, its driver and nvJPEG; no GPU has run this.
  */
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";

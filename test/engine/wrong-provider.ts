@@ -1,4 +1,4 @@
-/** Providers that compute wrongly: the CPU plays a GPU (native/src/rehearsal.rs), with other graphs or with inputs bound once. */
+/** Providers that compute wrongly: the CPU plays a GPU (native/src/core/rehearsal.rs), with other graphs or with inputs bound once. */
 import { dlopen, FFIType } from "bun:ffi";
 import { afterAll } from "bun:test";
 import { readFile, writeFile } from "node:fs/promises";

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde::de::IgnoredAny;
-use tendon_fuzzed::body::scan::{Fault, Form, Found, Rules, scan};
+use tendon_fuzzed::http::body::scan::{Fault, Form, Found, Rules, scan};
 
 /// Of `serde_json`, which must not be the first to refuse.
 const DEPTH_MAX: usize = 32;

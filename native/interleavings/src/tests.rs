@@ -1,9 +1,9 @@
 //! Each test is run once per interleaving of its threads.
 
+use crate::core::active_batch::{Running, Stop};
+use crate::core::queue::Queue;
+use crate::core::ticket::{FREE, Kind, Ticket, Word};
 use crate::frame::{Dropped, State, Told};
-use crate::queue::Queue;
-use crate::running::{Running, Stop};
-use crate::ticket::{FREE, Kind, Ticket, Word};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc as Plain;
@@ -55,21 +55,21 @@ fn a_late_thread_never_reaches_the_slots_next_user() {
 fn nothing_is_written_to_a_run_after_its_end() {
     loom::model(|| {
         let (word, ticket) = slot();
-        let job = loom::sync::Arc::new(crate::sync::Mutex::new(0));
+        let job = loom::sync::Arc::new(crate::core::sync::Mutex::new(0));
         let (late, result) = (word.clone(), job.clone());
         let replica = thread::spawn(move || {
-            let mut result = crate::sync::lock(&result);
+            let mut result = crate::core::sync::lock(&result);
             if late.state(ticket) == Some(LIVE) {
                 *result += 1;
             }
         });
         let seen = {
-            let result = crate::sync::lock(&job);
+            let result = crate::core::sync::lock(&job);
             assert!(word.turn(ticket, LIVE, DONE));
             *result
         };
         replica.join().expect("no panic");
-        assert_eq!(*crate::sync::lock(&job), seen);
+        assert_eq!(*crate::core::sync::lock(&job), seen);
     });
 }
 

@@ -1,10 +1,10 @@
 //! The calls of a run: observe, cancel, withdraw, commit, abort, slot_free. The rules of `abi.rs` apply.
 
 use super::{answer, done, engine, text, ticketed};
-use crate::engine::Engine;
-use crate::layout::ObserveRequest;
-use crate::status::{Failure, Status};
-use crate::ticket::Ticket;
+use crate::abi::engine::Engine;
+use crate::core::layout::ObserveRequest;
+use crate::core::status::{Failure, Status};
+use crate::core::ticket::Ticket;
 
 /// Queues one run, which starts once its frames are decoded. Returns the run's ticket; its remainder by `TICKET_INDEX_COUNT` is the index for
 /// `tendon_result`. The frames belong to the run from here on; with a failure they stay with the caller. A frame that cannot be

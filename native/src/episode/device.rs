@@ -2,16 +2,20 @@
 //! observation.
 //!
 //! An address there may be a handle, so that each cache of each place has blocks of its own, and what the host would do with pointers is
-//! done by a graph (`onnx/carry.rs`). The committed block has one row more than the window: the staged rows that a run has not written go
+//! done by a graph (`bundle/onnx/copy_rows.rs`). The committed block has one row more than the window: the staged rows that a run has not written go
 //! there. A place that is parked is copied whole.
 
+use super::finite_check::Look;
 use super::layout::{Cache, Kept, Layout, Write};
-use super::look::Look;
-use crate::graph::{DeviceBlock, Home, Program, Value, transfer};
-use crate::manifest::{Dtype, Role};
-use crate::memory::Block;
-use crate::onnx::carry::{self, Names};
-use crate::sync::lock;
+use crate::bundle::manifest::Role;
+use crate::bundle::onnx::copy_rows::{self, Names};
+use crate::core::dtype::Dtype;
+use crate::core::memory::Block;
+use crate::core::sync::lock;
+use crate::ort::device_memory::DeviceBlock;
+use crate::ort::home::Home;
+use crate::ort::program::Program;
+use crate::ort::value::{Value, transfer};
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex};
 
@@ -130,7 +134,7 @@ impl DeviceRows {
                 // SAFETY: both are this function's.
                 unsafe { transfer(self.home.turns, &[(&host, &device)]) }?;
                 state._numbers.push(block);
-                inputs.push((name(&carry::to(leads)), device));
+                inputs.push((name(&copy_rows::to(leads)), device));
             }
             state.writes.push((write, inputs));
         }
@@ -160,7 +164,8 @@ impl DeviceRows {
             let (committed_bytes, staged_bytes) = self.layout.place_bytes(cache);
             let committed = state.program.block(self.home, committed_bytes + cache.lead_len(1))?;
             let staged = state.program.block(self.home, staged_bytes)?;
-            let Names { committed: committed_name, staged: staged_name, kept, .. } = carry::names(index, cache.leads);
+            let Names { committed: committed_name, staged: staged_name, kept, .. } =
+                copy_rows::names(index, cache.leads);
             let row = cache.lead_len(1) / WORD;
             let rows = |bytes: usize| [bytes / WORD / row, row];
             let whole = self.words(self.home, committed.address(), &rows(committed_bytes + cache.lead_len(1)))?;
@@ -353,7 +358,7 @@ fn not_finite(dtype: Dtype) -> Vec<&'static [u8]> {
 /// The graph that carries rows out, for caches of this layout.
 fn carry_model(layout: &Layout) -> Vec<u8> {
     let leads: Vec<usize> = layout.caches.iter().map(|cache| cache.leads).collect();
-    carry::carry(&leads)
+    copy_rows::model(&leads)
 }
 
 /// Where each lead's committed and staged rows of a cache begin in a block that `DeviceRows::park` has written.

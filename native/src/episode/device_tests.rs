@@ -2,10 +2,15 @@
 
 use super::tests::{lying, run, seated, stage};
 use super::*;
-use crate::graph::{Home as Memory, Opened, Program, Turns, Value, transfer};
-use crate::manifest::{Dtype, Role};
-use crate::onnx::{carry, finite, node, typed};
-use crate::runtime;
+use crate::bundle::manifest::Role;
+use crate::bundle::onnx::{copy_rows, finite, node, typed};
+use crate::core::dtype::Dtype;
+use crate::ort::home::Home as Memory;
+use crate::ort::program::Program;
+use crate::ort::runtime;
+use crate::ort::session::Opened;
+use crate::ort::turn::Turns;
+use crate::ort::value::{Value, transfer};
 use std::path::Path;
 
 /// Bytes of the staged rows of a place.
@@ -177,7 +182,7 @@ fn rows_that_are_no_whole_words_and_graphs_that_are_refused_leave_the_memory_whe
     let refused = there(1, 0).lie_on(Memory::HOST, |_| Err("no kernel".into()));
     assert_eq!(refused, Err("no kernel".into()));
     // A device that moves nothing is found out before a session lies there.
-    let names = carry::names(0, 2);
+    let names = copy_rows::names(0, 2);
     let still = node("still", "Identity", &[&names.committed], &[&names.kept]);
     let [committed, staged, kept] = [names.committed, names.staged, names.kept].map(|name| (name, 6));
     let idle = typed(&[committed, staged, (names.to, 7)], &[kept], &[still]);
@@ -190,7 +195,7 @@ fn rows_that_are_no_whole_words_and_graphs_that_are_refused_leave_the_memory_whe
     ];
     let blind = typed(&[(format!("{values}0"), 1)], &[(sum, 1)], &nodes);
     for (in_place_of, by, reason) in [
-        (carry::carry(&[2]), idle, "it does not copy rows as it is told"),
+        (copy_rows::model(&[2]), idle, "it does not copy rows as it is told"),
         (finite::finite(&[Dtype::F32]), blind, "it does not tell that a row is not finite"),
     ] {
         let open = |model: &[u8]| program(if model == in_place_of { &by } else { model });

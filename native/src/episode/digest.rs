@@ -2,7 +2,7 @@
 
 use super::Episodes;
 use super::seats::Home;
-use crate::sync::lock;
+use crate::core::sync::lock;
 use std::hash::Hasher;
 
 /// FNV-1a, 64 bits: for comparing, not for security.

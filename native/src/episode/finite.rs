@@ -5,8 +5,8 @@
 use super::layout::Write;
 use super::seats::Home;
 use super::{Episodes, Pass};
-use crate::manifest::Dtype;
-use crate::sync::lock;
+use crate::core::dtype::Dtype;
+use crate::core::sync::lock;
 
 /// Values that are looked at before the first answer.
 const STRIDE: usize = 4096;

@@ -4,7 +4,7 @@
 use super::digest::Fnv;
 use super::finite::is_finite;
 use super::layout::{Cache, Kept, Layout, Write};
-use crate::memory::Block;
+use crate::core::memory::Block;
 use std::hash::Hasher;
 
 /// Committed and staged rows of one cache, of all places.

@@ -1,6 +1,7 @@
 //! What the memory of one session consists of: committed and staged rows of every cache.
 
-use crate::manifest::{Dim, Dtype, Manifest, MemoryFacts, Port, Role};
+use crate::bundle::manifest::{Dim, Manifest, MemoryFacts, Port, Role};
+use crate::core::dtype::Dtype;
 
 /// Values of one token in all leads of a block; more is a mistake in a manifest.
 const ROW_VALUES_MAX: usize = 1 << 28;

@@ -5,9 +5,10 @@ use super::device::{self, DeviceRows};
 use super::digest::Fnv;
 use super::host::{self, HostRows};
 use super::layout::{Cache, Kept, Layout, Write};
-use crate::manifest::{Dtype, Role};
-use crate::memory::Block;
-use crate::sync::lock;
+use crate::bundle::manifest::Role;
+use crate::core::dtype::Dtype;
+use crate::core::memory::Block;
+use crate::core::sync::lock;
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, OnceLock};
 

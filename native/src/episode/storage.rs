@@ -3,9 +3,11 @@
 
 use super::device::DeviceRows;
 use super::{Episodes, PLACES_MAX};
-use crate::graph::{Home, Program};
-use crate::manifest::{Dtype, Role};
-use crate::sync::lock;
+use crate::bundle::manifest::Role;
+use crate::core::dtype::Dtype;
+use crate::core::sync::lock;
+use crate::ort::home::Home;
+use crate::ort::program::Program;
 use std::ffi::c_void;
 use std::sync::Arc;
 

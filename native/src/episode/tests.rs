@@ -3,8 +3,7 @@
 use super::host::HostCache;
 use super::layout::Cache;
 use super::*;
-use crate::manifest::Dtype;
-use crate::replica::prove::ProofSlot;
+use crate::core::dtype::Dtype;
 
 /// Places of one cache `[2, tokens, 3]`, window 5 of 2 tokens, first 1, later 2.
 fn episodes(places: usize) -> Episodes {

@@ -2,8 +2,9 @@
 //! shapes of each role; a run writes every input that its graphs declare, as the type that they declare.
 
 use super::roles::Owner;
-use crate::graph::Tensor;
-use crate::manifest::{Counts, Dtype, Manifest, Port, Role};
+use crate::bundle::manifest::{Counts, Manifest, Port, Role};
+use crate::core::dtype::Dtype;
+use crate::ort::tensor::Tensor;
 
 /// What an input is written with.
 enum Source {

@@ -1,8 +1,8 @@
 //! Finds where the frames of each camera stand in the image inputs of a graph: one input for all cameras, or several for some of them.
 
 use super::roles::Owner;
-use crate::graph::Tensor;
-use crate::manifest::{Graph, Manifest, Picture, Port, Role};
+use crate::bundle::manifest::{Graph, Manifest, Picture, Port, Role};
+use crate::ort::tensor::Tensor;
 
 /// The frames of one camera in a tensor `[rows, pictures, …]`.
 #[derive(Clone, Copy)]

@@ -3,8 +3,8 @@
 use super::inputs::Inputs;
 use super::pictures::blacken;
 use super::roles::{Owner, Roles, video};
-use crate::graph::Tensor;
-use crate::manifest::{Manifest, Port, Role};
+use crate::bundle::manifest::{Manifest, Port, Role};
+use crate::ort::tensor::Tensor;
 use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

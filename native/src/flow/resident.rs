@@ -1,10 +1,10 @@
 //! Which caches stay on the device, from the graph that writes them to the last step that reads them, and whether episode memory does.
 
 use super::{Files, Graphs, Whole};
-use crate::graph::Home;
-use crate::manifest::{self, Graph as GraphSpec, Role};
-use crate::onnx::unroll::unread;
-use crate::weights::Loaded;
+use crate::bundle::manifest::{self, Graph as GraphSpec, Role};
+use crate::bundle::onnx::unroll::unread;
+use crate::ort::home::Home;
+use crate::ort::session::Loaded;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;

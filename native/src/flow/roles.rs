@@ -1,9 +1,11 @@
 //! Finds the tensor of each role, and the memory that each port of a graph is bound to.
 
 use super::pictures::{self, Pictures};
+use crate::bundle::manifest::{Extent, Graph, Manifest, Port, Role};
+use crate::core::dtype::Dtype;
 use crate::episode::{Address, Episodes};
-use crate::graph::{Bound, Tensor, port_len};
-use crate::manifest::{Dtype, Extent, Graph, Manifest, Port, Role};
+use crate::ort::graph::Bound;
+use crate::ort::tensor::{Tensor, port_len};
 
 /// The graph that a tensor belongs to: two graphs may use the same name.
 #[derive(Clone, Copy, PartialEq, Debug)]

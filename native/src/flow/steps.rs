@@ -1,10 +1,10 @@
 //! The flow of one batch, from noise to chunks: all steps as one graph, or one by one; moved by our kernels or by the host.
 
-use super::own::Own;
+use super::device_flow::Own;
 use super::{Network, Video};
-use crate::cuda::CudaError;
-use crate::euler;
-use crate::graph::Changed;
+use crate::flow::euler;
+use crate::gpu::CudaError;
+use crate::ort::mirrors::Changed;
 
 /// A failure of the device in our part of its work.
 fn told(error: &CudaError) -> String {

@@ -1,10 +1,11 @@
-//! All steps of a flow as one graph (`onnx/unroll.rs`), for a device: between two steps the host has nothing to do.
+//! All steps of a flow as one graph (`bundle/onnx/unroll.rs`), for a device: between two steps the host has nothing to do.
 
 use super::inputs::told;
-use crate::graph::Tensor;
-use crate::manifest::{Dim, Dtype, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
-use crate::onnx::unroll::{Latent, Loop, Time, TimeShape, result, unroll};
-use crate::onnx::{F32, I32, I64};
+use crate::bundle::manifest::{Dim, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
+use crate::bundle::onnx::unroll::{Latent, Loop, Time, TimeShape, result, unroll};
+use crate::bundle::onnx::{F32, I32, I64};
+use crate::core::dtype::Dtype;
+use crate::ort::tensor::Tensor;
 use std::path::Path;
 
 /// The graph, and what it is bound to: all that a step reads but the time, and the latent that the rows are read from.

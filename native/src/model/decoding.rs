@@ -4,16 +4,17 @@
 use super::Model;
 use super::load::Host;
 use super::place::Wanted;
-use crate::card;
-use crate::cuda::context::Context;
-use crate::cuda::nvjpeg;
-use crate::frame::{Apart, FrameSpec, OnDevice, Times, Worker, apart, race};
-use crate::jpeg::{self, Decoder};
-use crate::memory::Block;
-use crate::parity::Vectors;
-use crate::provider::Jpeg;
-use crate::rehearsal;
-use crate::runtime::{Device, Runtime};
+use crate::core::device::Device;
+use crate::core::memory::Block;
+use crate::core::rehearsal;
+use crate::gpu::context::Context;
+use crate::gpu::nvjpeg;
+use crate::image::frame::{Apart, FrameSpec, OnDevice, Times, Worker, apart, race};
+use crate::image::jpeg::{self, Decoder};
+use crate::model::parity::Vectors;
+use crate::ort::driver_device;
+use crate::ort::provider::Jpeg;
+use crate::ort::runtime::Runtime;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +67,7 @@ impl Model {
         devices: &[Device],
         host: &Host,
     ) -> (Option<Decoding>, Option<Candidate>) {
-        let gpu = devices.iter().find_map(|&device| Some((device, card::driver_of(device)?)));
+        let gpu = devices.iter().find_map(|&device| Some((device, driver_device::driver_of(device)?)));
         let (Some((device, driver)), Some(vectors), true) = (gpu, &wanted.vectors, wanted.gpu.jpeg != Jpeg::Cpu) else {
             return (None, None);
         };
@@ -89,7 +90,7 @@ impl Model {
         told: &mut Decoding,
     ) -> Result<Candidate, String> {
         let context = Context::open(driver, *index).map_err(|error| error.to_string())?;
-        let image = card::image(device, &wanted.gpu)?;
+        let image = driver_device::image(device, &wanted.gpu)?;
         let specs = || FrameSpec::of(&self.manifest);
         let count = host.decode_threads.min(DECODERS_MAX);
         let on_device = OnDevice::new(&context, &places(device, runtime.folder()), &image, specs(), count)

@@ -2,19 +2,22 @@
 
 use super::Model;
 use super::place::{Unproved, Wanted};
-use crate::card::{self, Card};
-use crate::cuda::stream::Stream;
-use crate::driver;
-use crate::engines;
+use crate::bundle::onnx;
+use crate::core::device::Device;
+use crate::core::dtype::Dtype;
+use crate::core::rehearsal::{self, Rehearsal};
 use crate::episode::Episodes;
 use crate::flow::{Files, Graphs, Network, Whole, memory_resides};
-use crate::graph::{Reach, Turns};
-use crate::manifest::Dtype;
-use crate::onnx;
-use crate::provider::{self, GpuOptions, Kind};
-use crate::rehearsal::{self, Rehearsal};
-use crate::runtime::{Beside, Device, Providers, Runtime, Threads};
-use crate::weights::{Held, Loaded, Store, Tally};
+use crate::gpu::driver;
+use crate::gpu::stream::Stream;
+use crate::ort::driver_device::{self, Card};
+use crate::ort::engine_cache;
+use crate::ort::home::Reach;
+use crate::ort::provider::{self, GpuOptions, Kind};
+use crate::ort::runtime::{Beside, Providers, Runtime, Threads};
+use crate::ort::session::{Loaded, Tally};
+use crate::ort::turn::Turns;
+use crate::ort::weight_store::{Held, Store};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,14 +134,14 @@ impl Model {
     fn site(&self, opening: &Opening<'_>, device: Device, together: usize, tally: &mut Tally) -> Result<Site, String> {
         let Opening { runtime, wanted, apart, .. } = *opening;
         // The weights are copied by this thread.
-        card::relax_thread(device);
+        driver_device::relax_thread(device);
         if device == Device::Cpu && self.manifest.compute == Some(Dtype::Bf16) {
             return Err(
                 "its graphs compute in bf16, for which ONNX Runtime has no kernels on a CPU: f16 is computed there"
                     .into(),
             );
         }
-        let (mut files, mut reach) = (wanted.files.clone(), device.reach());
+        let (mut files, mut reach) = (wanted.files.clone(), Reach::of(device));
         let mut alone = false;
         if let Some(Rehearsal { stale, hangs, graphs, driver, .. }) = rehearsal::of(&device.name()) {
             // As on a GPU, where each replica has a stream.
@@ -183,7 +186,7 @@ impl Model {
     ) -> Result<Graphs<Arc<Loaded>>, String> {
         let providers = self.providers(runtime, &wanted.gpu, *device)?.on_stream(stream);
         files.open(threads, whole.as_ref(), |graph, threads| {
-            card::relax_thread(*device);
+            driver_device::relax_thread(*device);
             runtime.session(graph, threads, &providers, held).map(Arc::new)
         })
     }
@@ -196,7 +199,7 @@ impl Model {
             _ if options.shapes_on_cpu => Beside::Shapes,
             _ => Beside::Nothing,
         };
-        let turns = device.reach().turns();
+        let turns = Reach::of(device).turns();
         if rehearsal::of(&device.name()).is_some() {
             return Ok(Providers { chain: Vec::new(), beside, turns: Turns::Free, stream: None });
         }
@@ -216,13 +219,13 @@ impl Model {
         root: &Path,
         id: i32,
     ) -> Result<Option<PathBuf>, String> {
-        let (Some(gpu), Some(tensorrt)) = (driver::gpu(id), engines::tensorrt(runtime.folder())) else {
+        let (Some(gpu), Some(tensorrt)) = (driver::gpu(id), engine_cache::tensorrt(runtime.folder())) else {
             return Ok(None);
         };
         let bundle = &self.manifest.export_id;
-        let key = engines::Key { arch: &gpu.arch, tensorrt: &tensorrt, precision: options.precision, bundle };
+        let key = engine_cache::Key { arch: &gpu.arch, tensorrt: &tensorrt, precision: options.precision, bundle };
         let folder = key.folder(root);
-        engines::make(&folder).map(|()| Some(folder))
+        engine_cache::make(&folder).map(|()| Some(folder))
     }
 }
 

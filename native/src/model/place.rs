@@ -4,21 +4,25 @@
 use super::decoding::Decoding;
 use super::open::{Opened, Opening};
 use super::{Model, Placement, Refused, Seated};
-use crate::card::CardUse;
-use crate::devices::{Hardware, Works};
-use crate::fault::status_of;
+use crate::bundle::weights::Weights;
+use crate::core::device::Device;
+use crate::core::dtype::Dtype;
+use crate::core::fault::status_of;
+use crate::core::rehearsal;
+use crate::core::room::Room;
+use crate::core::status::{Failure, Status};
 use crate::flow::{Files, Network, Way};
-use crate::graph::Copies;
-use crate::manifest::{Dtype, Wish};
 use crate::model::Host;
-use crate::parity::Vectors;
-use crate::provider::{self, GpuOptions};
-use crate::rehearsal;
-use crate::replica::Examples;
-use crate::room::Room;
-use crate::runtime::{self, Device, Runtime, Threads};
-use crate::status::{Failure, Status};
-use crate::weights::{Tally, Weights};
+use crate::model::devices::{Hardware, Works};
+use crate::model::parity::Vectors;
+use crate::model::plan::Wish;
+use crate::model::replica::Examples;
+use crate::ort::driver_device::CardUse;
+use crate::ort::graph::Copies;
+use crate::ort::provider::{self, GpuOptions};
+use crate::ort::runtime::{self, Runtime, Threads};
+use crate::ort::session::Tally;
+use crate::ort::webgpu;
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -194,7 +198,7 @@ impl Model {
         if word != "auto" || rehearsal::of(&device.name()).is_some() {
             return None;
         }
-        provider::fits(*device, &wanted.gpu).err().or_else(|| device.unfit_for_auto())
+        provider::fits(*device, &wanted.gpu).err().or_else(|| webgpu::unfit_for_auto(*device))
     }
 
     /// Opens and proves the replicas, each on its device.

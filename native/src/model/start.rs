@@ -2,12 +2,12 @@
 
 use super::Model;
 use super::place::Unproved;
+use crate::core::device::Device;
+use crate::core::room::Room;
+use crate::core::sync::lock;
+use crate::core::thread;
 use crate::flow::Network;
-use crate::replica::{Examples, Order, Proof, Proved, Replica};
-use crate::room::Room;
-use crate::runtime::Device;
-use crate::sync::lock;
-use crate::thread;
+use crate::model::replica::{Examples, Order, Proof, Proved, Replica};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};

@@ -5,10 +5,10 @@ use super::random::Random;
 use super::stage::Stage;
 use super::{Of, Test};
 use serde_json::{Value, json};
-use tendon::chunk::Encoder;
-use tendon::cuda::Number;
-use tendon::cuda::chunk::{Batch, Kernel, NOWHERE, Plans, Refusal, Verdict, Version};
-use tendon::manifest::{ColumnStats, Manifest, Statistic};
+use tendon::bundle::manifest::{ColumnStats, Manifest, Statistic};
+use tendon::flow::encoder::Encoder;
+use tendon::gpu::Number;
+use tendon::gpu::chunk::{Batch, Kernel, NOWHERE, Plans, Refusal, Verdict, Version};
 
 pub const TESTS: &[Test] = &[
     ("chunk::the_reference_equals_the_engine", Of::Host, reference),

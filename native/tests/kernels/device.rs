@@ -3,8 +3,8 @@
 use super::stage::Stage;
 use super::{Of, Test};
 use std::path::Path;
-use tendon::cuda::device::{Device, FAT_BINARY, Module};
-use tendon::cuda::{CudaError, Number, chunk, flow, frame};
+use tendon::gpu::device::{Device, FAT_BINARY, Module};
+use tendon::gpu::{CudaError, Number, chunk, flow, frame};
 
 pub const TESTS: &[Test] = &[
     ("device::a_machine_without_the_driver_says_so", Of::Host, no_driver),

@@ -4,10 +4,10 @@ use super::halves::{assert_holds, tensor, widen};
 use super::random::Random;
 use super::stage::Stage;
 use super::{Of, Test};
-use tendon::cuda::device::Memory;
-use tendon::cuda::flow::{Kernel, PAIRS, Step, Version, bytes};
-use tendon::cuda::{CudaError, Number};
-use tendon::euler;
+use tendon::flow::euler;
+use tendon::gpu::device::Memory;
+use tendon::gpu::flow::{Kernel, PAIRS, Step, Version, bytes};
+use tendon::gpu::{CudaError, Number};
 
 pub const TESTS: &[Test] = &[
     ("flow::the_reference_equals_the_engine", Of::Host, reference),

@@ -6,13 +6,14 @@ use super::stage::Stage;
 use super::{Of, Test};
 use serde::Deserialize;
 use std::path::Path;
-use tendon::cuda::Number;
-use tendon::cuda::device::Memory;
-use tendon::cuda::frame::{BLOCK, Kernel, Layout, Target, Value, Version, Way};
-use tendon::frame::{FrameSpec, Worker};
-use tendon::jpeg::{Decoder, Library};
-use tendon::manifest::{Image, Resize};
-use tendon::resize::{Mode, Place, Resizer, SLACK, axes};
+use tendon::bundle::manifest::Place;
+use tendon::bundle::manifest::{Image, Resize};
+use tendon::gpu::Number;
+use tendon::gpu::device::Memory;
+use tendon::gpu::frame::{BLOCK, Kernel, Layout, Target, Value, Version, Way};
+use tendon::image::frame::{FrameSpec, Worker};
+use tendon::image::jpeg::{Decoder, Library};
+use tendon::image::resize::{Mode, Resizer, SLACK, axes};
 
 pub const TESTS: &[Test] = &[
     ("frame::the_reference_equals_the_engine", Of::Host, reference),

@@ -1,7 +1,7 @@
 //! f16 and bf16 by the book: all values of the type in a row, and the nearest one looked up. Not the way in which kernels do it.
 
 use std::sync::LazyLock;
-use tendon::cuda::Number;
+use tendon::gpu::Number;
 
 /// The finite values from 0 up, by their bits.
 fn values(number: Number) -> &'static [f64] {

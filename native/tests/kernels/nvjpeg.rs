@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tendon::cuda::CudaError;
-use tendon::cuda::context::Context;
-use tendon::cuda::device::FAT_BINARY;
-use tendon::cuda::nvjpeg::{NAMES, NvjpegError, Status};
-use tendon::frame::{FrameSpec, OnDevice, Refusal, Worker};
-use tendon::jpeg::{Decoder, Header, Library, inspect};
-use tendon::manifest::{Image, Picture, Resize};
-use tendon::memory::Block;
-use tendon::resize::{Place, Resizer, SLACK};
+use tendon::bundle::manifest::Place;
+use tendon::bundle::manifest::{Image, Picture, Resize};
+use tendon::core::memory::Block;
+use tendon::gpu::CudaError;
+use tendon::gpu::context::Context;
+use tendon::gpu::device::FAT_BINARY;
+use tendon::gpu::nvjpeg::{NAMES, NvjpegError, Status};
+use tendon::image::frame::{FrameSpec, OnDevice, Refusal, Worker};
+use tendon::image::jpeg::{Decoder, Header, Library, inspect};
+use tendon::image::resize::{Resizer, SLACK};
 
 pub const TESTS: &[Test] = &[
     ("nvjpeg::a_library_that_is_absent_or_another_one_is_told", Of::Host, absent),

@@ -4,7 +4,7 @@ use libloading::Library;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use tendon::cuda::device::{Device, FAT_BINARY, Module};
+use tendon::gpu::device::{Device, FAT_BINARY, Module};
 
 /// Why no test can run here.
 pub struct Absent(pub String);

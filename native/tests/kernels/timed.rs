@@ -7,13 +7,14 @@ use super::chunk::plain;
 use super::random::Random;
 use super::stage::Stage;
 use super::{Of, Test};
-use tendon::cuda::chunk::{Batch, Kernel as Decode, Plans, Verdict, Version as DecodeVersion};
-use tendon::cuda::device::Memory;
-use tendon::cuda::flow::{Kernel as Update, Step, Version as UpdateVersion, bytes as update_bytes};
-use tendon::cuda::frame::{BLOCK, Frame, Kernel as Resize, Layout, Target, Value, Version as ResizeVersion, Way};
-use tendon::cuda::stream::Laps;
-use tendon::cuda::{CudaError, Number};
-use tendon::resize::{Mode, Place};
+use tendon::bundle::manifest::Place;
+use tendon::gpu::chunk::{Batch, Kernel as Decode, Plans, Verdict, Version as DecodeVersion};
+use tendon::gpu::device::Memory;
+use tendon::gpu::flow::{Kernel as Update, Step, Version as UpdateVersion, bytes as update_bytes};
+use tendon::gpu::frame::{BLOCK, Frame, Kernel as Resize, Layout, Target, Value, Version as ResizeVersion, Way};
+use tendon::gpu::stream::Laps;
+use tendon::gpu::{CudaError, Number};
+use tendon::image::resize::Mode;
 
 pub const TESTS: &[Test] = &[("timed::every_version_has_a_time_and_a_share_of_a_copy", Of::Host, every)];
 

@@ -1,11 +1,11 @@
 //! Times of every type and shape, as a step and as the graph of all steps are told them.
 
 use super::*;
+use crate::bundle::onnx::wire::{Field, Fields, Value as Wire};
+use crate::bundle::onnx::{graph_with, node};
 use crate::flow::inputs::Inputs;
 use crate::flow::ports_tests;
 use crate::flow::roles::Owner;
-use crate::onnx::wire::{Field, Fields, Value as Wire};
-use crate::onnx::{graph_with, node};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 

@@ -1,0 +1,172 @@
+//! What sessions have come to use of the bytes that were promised to them. Used bytes are measured as no longer free; only what is still
+//! to come has to be kept for them (`room.rs`).
+//!
+//! Counted is what was written, whole rows and blocks: the system may have given more, never less. A place stays used when its session
+//! leaves; a block's pages go back.
+
+use super::Episodes;
+use super::layout::Write;
+use crate::bundle::manifest::MemoryFacts;
+use crate::core::room::Promises;
+use crate::core::sync::lock;
+use std::sync::Mutex;
+
+/// Of one replica.
+pub(super) struct Used {
+    inner: Mutex<Inner>,
+    promises: &'static Promises,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Bytes written so far in each place and each parked block, and the sum.
+    places: Vec<usize>,
+    blocks: Vec<usize>,
+    used: usize,
+    /// Bytes promised, of which so many are kept.
+    promised: usize,
+    kept: usize,
+}
+
+impl Used {
+    /// Nothing is promised yet.
+    pub(super) fn new(places: usize, promises: &'static Promises) -> Used {
+        Used { inner: Mutex::new(Inner { places: vec![0; places], ..Inner::default() }), promises }
+    }
+
+    /// So many bytes are promised, in the places and in blocks; what was used before is part of them. Once.
+    pub(super) fn promise(&self, bytes: usize, blocks: usize) {
+        let mut inner = lock(&self.inner);
+        inner.promised = bytes;
+        inner.blocks = vec![0; blocks];
+        self.keep(&mut inner);
+    }
+
+    /// So many bytes of a place were written, or less than before.
+    pub(super) fn place(&self, place: usize, bytes: usize) {
+        let mut inner = lock(&self.inner);
+        let Inner { places, used, .. } = &mut *inner;
+        raise(&mut places[place], used, bytes);
+        self.keep(&mut inner);
+    }
+
+    /// The same of a block.
+    pub(super) fn block(&self, block: usize, bytes: usize) {
+        let mut inner = lock(&self.inner);
+        let Inner { blocks, used, .. } = &mut *inner;
+        raise(&mut blocks[block], used, bytes);
+        self.keep(&mut inner);
+    }
+
+    /// The system has a block's pages back.
+    pub(super) fn released(&self, block: usize) {
+        let mut inner = lock(&self.inner);
+        inner.used -= std::mem::take(&mut inner.blocks[block]);
+        self.keep(&mut inner);
+    }
+
+    fn keep(&self, inner: &mut Inner) {
+        let kept = inner.promised.saturating_sub(inner.used);
+        self.promises.change(inner.kept, kept);
+        inner.kept = kept;
+    }
+}
+
+fn raise(written: &mut usize, used: &mut usize, bytes: usize) {
+    *used += bytes.saturating_sub(*written);
+    *written = bytes.max(*written);
+}
+
+impl Drop for Used {
+    fn drop(&mut self) {
+        self.promises.change(lock(&self.inner).kept, 0);
+    }
+}
+
+impl Episodes {
+    /// Copies a kept block to the end of the committed rows. Called by the place's only user.
+    pub(super) fn carry_to(&self, place: usize, write: Write) -> Result<(), String> {
+        self.rows.carry_out(place, write)?;
+        self.uses(place, write.from + write.frames);
+        Ok(())
+    }
+
+    /// So many frames of a place have been written, and its staged rows. Those on a device use nothing of the host.
+    pub(super) fn uses(&self, place: usize, frames: usize) {
+        if self.is_on_device() {
+            return;
+        }
+        let MemoryFacts { first, later, .. } = self.rows.layout.facts;
+        self.used.place(place, self.rows.layout.bytes(frames + first.max(later)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::episode::tests::{computed, run, seated};
+
+    /// A model that is loaded beside a busy one does not count the same bytes twice, as used and as promised.
+    #[test]
+    fn what_a_session_has_come_to_use_is_not_kept_for_it_any_more() {
+        static PROMISES: Promises = Promises::new();
+        let promises = &PROMISES;
+        // A frame takes 48 bytes, a place 5 of them and a block of 2, a parked session 7.
+        let (frame, slot) = (48, 7 * 48);
+        let mut episodes = seated(2, 1);
+        episodes.used = Used::new(2, promises);
+        assert_eq!(promises.bytes(), 0);
+        run(&mut episodes, 0, 1.0, true);
+        assert_eq!(promises.bytes(), 0, "nothing was promised yet, as while a model is proved");
+        episodes.used.promise(3 * slot, 3);
+        assert_eq!(promises.bytes(), 3 * slot - 2 * frame, "what a run has staged");
+        // The block of 1 frame is committed when the next run begins; then one of 2.
+        run(&mut episodes, 0, 2.0, true);
+        assert_eq!(promises.bytes(), 3 * slot - 3 * frame);
+        run(&mut episodes, 0, 3.0, true);
+        assert_eq!(promises.bytes(), 3 * slot - 5 * frame);
+        run(&mut episodes, 1, 4.0, true);
+        assert_eq!(promises.bytes(), 3 * slot - 7 * frame);
+        // Session 0 was idle for the longest, with 5 frames; its place is used already.
+        run(&mut episodes, 2, 5.0, true);
+        assert_eq!(promises.bytes(), 3 * slot - 14 * frame);
+        drop(episodes);
+        assert_eq!(promises.bytes(), 0);
+    }
+
+    #[test]
+    fn a_place_that_was_left_stays_used_and_a_block_that_was_given_back_is_kept_again() {
+        static PROMISES: Promises = Promises::new();
+        let promises = &PROMISES;
+        let slot = 7 * 48;
+        let mut episodes = seated(1, 1);
+        episodes.used = Used::new(1, promises);
+        episodes.used.promise(2 * slot, 3);
+        run(&mut episodes, 0, 1.0, true);
+        computed(&mut episodes, 1, 2.0);
+        episodes.settle(1, false);
+        let used = promises.bytes();
+        assert!(episodes.forget(0) && episodes.forget(1));
+        assert_eq!(promises.bytes(), used);
+        episodes.give_back();
+        // The block had one frame, the place that and what two runs have staged.
+        assert_eq!(promises.bytes(), 2 * slot - 3 * 48);
+        assert_eq!(used, promises.bytes() - 48);
+    }
+
+    #[test]
+    fn more_than_was_promised_is_not_taken_from_others() {
+        static PROMISES: Promises = Promises::new();
+        let promises = &PROMISES;
+        promises.change(0, 100);
+        let used = Used::new(1, promises);
+        used.promise(10, 1);
+        used.place(0, 8);
+        used.block(0, 8);
+        assert_eq!(promises.bytes(), 100);
+        used.released(0);
+        assert_eq!(promises.bytes(), 102);
+        drop(used);
+        assert_eq!(promises.bytes(), 100);
+    }
+}

@@ -1,0 +1,189 @@
+//! What a replica on an NVIDIA GPU asks of the driver by itself, beside what ONNX Runtime asks of it.
+//!
+//! - The tensors of the host that the device copies from and to are registered with the driver, which then copies them without a buffer of
+//!   its own between. Frames are registered where the device reads them, in the inputs of the graphs: the frame slots, which are many more,
+//!   are read by the host alone.
+//! - With `user_stream` all runs of the replica are in one stream of its own, which ONNX Runtime is told of (`user_compute_stream`), and
+//!   each run is between two events of it: their times are the device's.
+//! - With `own_kernels` our kernels are loaded (`native/cuda/`) and launched in that stream.
+//!
+//! Frames that the device decodes have streams of their own (`frame/device.rs`).
+//!
+//! Off by default: the replica then runs as ONNX Runtime arranges it by itself, and its times are the host's. A driver that refuses any of
+//! this refuses no model; the placement says what is not there and why. **No GPU has run this yet**: it was tested against the driver that
+//! the CPU plays (`native/cuda/driver_host.h`).
+
+use crate::core::device::Device;
+use crate::core::memory::{Block, Plain};
+use crate::core::rehearsal;
+use crate::gpu::context::{self, Context};
+use crate::gpu::device::{self, Module};
+use crate::gpu::stream::{Laps, Stream};
+use crate::ort::provider::GpuOptions;
+use crate::ort::tensor::Tensor;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a replica has of the driver, for the placement.
+#[derive(Serialize, Clone, Default, Debug, PartialEq)]
+pub struct CardUse {
+    /// Bytes of host memory that the driver copies from and to by itself.
+    pub registered_bytes: usize,
+    /// Why it does not so for all that the device reads.
+    pub unregistered: Option<String>,
+    /// The device times the runs.
+    pub timed: bool,
+    /// Why it does not, though `user_stream` asks for it.
+    pub untimed: Option<String>,
+    /// Our kernels advance its latents and decode its chunks.
+    pub launched: bool,
+    /// Why they do not, though `own_kernels` asks for it.
+    pub unlaunched: Option<String>,
+}
+
+/// The number of an NVIDIA GPU and its driver; None of another device, and where no driver is asked.
+pub fn driver_of(device: Device) -> Option<(i32, PathBuf)> {
+    let (Device::Cuda(index) | Device::TensorRt(index)) = device else { return None };
+    match rehearsal::of(&device.name()) {
+        None => Some((index, PathBuf::from("libcuda.so.1"))),
+        // The CPU plays the device, and a library the driver.
+        Some(rehearsal) => rehearsal.driver.map(|driver| (index, driver)),
+    }
+}
+
+/// Bytes of an NVIDIA GPU's memory, free and in all; None of another device, and where the driver does not say. To be asked once a
+/// provider works on it, whose context is used.
+pub fn memory(device: Device) -> Option<(u64, u64)> {
+    let (index, driver) = driver_of(device)?;
+    Context::open(&driver, index).and_then(|context| context.memory()).ok()
+}
+
+/// For each thread that opens graphs for the device, copies to it or runs there: another thread's capture of a CUDA graph neither refuses
+/// what this one does, nor ends of it. Models are loaded side by side. A driver that refuses this says more when it is asked for more.
+pub fn relax_thread(device: Device) {
+    if let Some((_, driver)) = driver_of(device) {
+        let _ = context::relax_thread(&driver);
+    }
+}
+
+/// The device code of this build. A driver that the CPU plays has the kernels in itself, and looks at the first bytes alone.
+pub fn image(device: Device, options: &GpuOptions) -> Result<Vec<u8>, String> {
+    match (rehearsal::of(&device.name()), &options.kernels) {
+        (Some(_), _) => Ok(device::FAT_BINARY.to_vec()),
+        (None, Some(path)) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display())),
+        (None, None) => Err("this build has no GPU kernels".into()),
+    }
+}
+
+/// The driver, as a replica has it.
+#[derive(Default)]
+pub struct Card {
+    driver: Option<PathBuf>,
+    context: Option<Arc<Context>>,
+    stream: Option<Arc<Stream>>,
+    /// Our kernels, for work in the stream.
+    module: Option<Arc<Module>>,
+    /// The runs are timed.
+    times: bool,
+    /// None where no driver is asked.
+    told: Option<CardUse>,
+}
+
+impl Card {
+    /// For a replica on the device, with what the options ask for; nothing of it on one that is no NVIDIA GPU.
+    pub fn of(device: Device, options: &GpuOptions) -> Card {
+        let Some((index, driver)) = driver_of(device) else { return Card::default() };
+        let (mut context, mut stream, mut module, mut told) = (None, None, None, CardUse::default());
+        match Context::open(&driver, index) {
+            Ok(opened) => context = Some(opened),
+            Err(error) => told.unregistered = Some(error.to_string()),
+        }
+        let mut streamless = told.unregistered.clone();
+        if options.needs_stream() {
+            match context.as_ref().map(Stream::new) {
+                Some(Ok(made)) => stream = Some(made),
+                Some(Err(error)) => streamless = Some(error.to_string()),
+                None => {}
+            }
+        }
+        if options.user_stream && stream.is_none() {
+            told.untimed.clone_from(&streamless);
+        }
+        if options.own_kernels {
+            let loaded = match &stream {
+                None => Err(streamless.unwrap_or_default()),
+                Some(stream) => image(device, options).and_then(|image| {
+                    Module::load(&device::Device::on(stream.clone()), &image).map_err(|error| error.to_string())
+                }),
+            };
+            match loaded {
+                Ok(loaded) => module = Some(loaded),
+                Err(reason) => told.unlaunched = Some(reason),
+            }
+        }
+        let times = options.user_stream;
+        Card { driver: Some(driver), context, stream, module, times, told: Some(told) }
+    }
+
+    /// Our kernels, where they advance latents and decode chunks: a thread that has entered launches them.
+    pub fn own(&self) -> Option<&Arc<Module>> {
+        self.module.as_ref().filter(|_| self.told.as_ref().is_some_and(|told| told.unlaunched.is_none()))
+    }
+
+    /// What `own_kernels` has come to: `Err` has the reason why they are not launched.
+    pub fn launches(&mut self, outcome: Result<(), String>) {
+        let Some(told) = &mut self.told else { return };
+        (told.launched, told.unlaunched) = (outcome.is_ok(), outcome.err());
+    }
+
+    /// The stream of its runs. A session that is told of it keeps it.
+    pub fn stream(&self) -> Option<&Arc<Stream>> {
+        self.stream.as_ref()
+    }
+
+    /// Registers a tensor of the host. What the driver refuses is copied through its buffer, as before.
+    pub fn register(&mut self, tensor: &mut Tensor) {
+        let (Some(context), Some(told)) = (&self.context, &mut self.told) else { return };
+        match tensor.register(context) {
+            Ok(bytes) => told.registered_bytes += bytes,
+            Err(error) => told.unregistered = Some(error.to_string()),
+        }
+    }
+
+    /// The same of a block.
+    pub fn register_block<T: Plain>(&mut self, block: &mut Block<T>) {
+        let (Some(context), Some(told)) = (&self.context, &mut self.told) else { return };
+        match context.register_block(block) {
+            Ok(()) => told.registered_bytes += block.registered_bytes(),
+            Err(error) => told.unregistered = Some(error.to_string()),
+        }
+    }
+
+    /// Times for so many runs of a graph; None where the device does not time them.
+    pub fn laps(&mut self, runs: usize) -> Option<Laps> {
+        let (Some(stream), Some(told), true) = (&self.stream, &mut self.told, self.times) else { return None };
+        let made = Laps::new(stream, runs);
+        match &made {
+            Ok(_) => told.timed = true,
+            Err(error) => told.untimed = Some(error.to_string()),
+        }
+        made.ok()
+    }
+
+    /// For the thread of the replica, once, before its first run: it is relaxed (`relax_thread`) and has the context that its events and our
+    /// kernels need. Where the driver refuses that, it refuses these too: no time is known, and a run with our kernels fails.
+    pub fn enter(&self) {
+        if let Some(driver) = &self.driver {
+            let _ = context::relax_thread(driver);
+        }
+        if let Some(stream) = &self.stream {
+            let _ = stream.context().enter();
+        }
+    }
+
+    /// What it has come to.
+    pub fn told(&self) -> Option<&CardUse> {
+        self.told.as_ref()
+    }
+}
