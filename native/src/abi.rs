@@ -17,8 +17,8 @@ mod connections;
 mod devices;
 pub mod engine;
 pub mod frames;
+pub mod inferences;
 mod print;
-pub mod runs;
 
 pub use print::typescript;
 

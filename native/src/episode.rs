@@ -31,9 +31,9 @@ mod usage;
 pub use device::DeviceRows;
 pub use proof_slot::ProofSlot;
 pub use storage::Address;
-pub use usage::{Held, Moves};
+pub use usage::{Moves, Usage};
 
-use self::accounting::Used;
+use self::accounting::MemoryAccount;
 use self::layout::{Layout, Write};
 use self::rows::Rows;
 use self::seats::{BLOCKS_BESIDE, Home, Seats};
@@ -54,7 +54,7 @@ const MEMORY_BYTES_MOST: usize = 1 << 40;
 
 /// What the configuration says of the sessions of one replica.
 #[derive(Clone, Copy)]
-pub struct Asked {
+pub struct SessionLimits {
     /// Places; None: as many as the memory can.
     pub places: Option<usize>,
     /// Bytes of host memory for parked sessions; None: as much as the places take, if an eighth of what is available has room for it.
@@ -95,7 +95,7 @@ pub enum Entry {
 /// The slots of one replica.
 pub struct Episodes {
     rows: Rows,
-    asked: Asked,
+    limits: SessionLimits,
     /// Why its rows lie on the host though its replica computes on a device.
     refusal: Mutex<Option<String>>,
     seats: Mutex<Seats>,
@@ -104,35 +104,35 @@ pub struct Episodes {
     /// Host memory for parked rows, used only where it was written.
     blocks: OnceLock<Vec<Block<u8>>>,
     /// Bytes of this machine that were promised to sessions.
-    used: Used,
+    account: MemoryAccount,
     /// Counters.
     pub moves: Moves,
 }
 
 impl Episodes {
     /// Places for sessions, of which `seat` decides how many are used; the error is a sentence. Nothing uses memory yet.
-    pub fn new(manifest: &Manifest, facts: MemoryFacts, asked: Asked) -> Result<Episodes, String> {
+    pub fn new(manifest: &Manifest, facts: MemoryFacts, limits: SessionLimits) -> Result<Episodes, String> {
         let layout = Layout::of(manifest, facts)?;
         let slot_bytes = layout.slot_bytes();
-        let mapped = asked.places.unwrap_or_else(|| fit(room::host().bytes(), slot_bytes, PLACES_MAX));
+        let mapped = limits.places.unwrap_or_else(|| fit(room::host().bytes(), slot_bytes, PLACES_MAX));
         if mapped == 0 || mapped.checked_mul(slot_bytes).is_none_or(|bytes| bytes > MEMORY_BYTES_MOST) {
             return Err(format!(
                 "{mapped} slots of {slot_bytes} bytes each are asked for; name at least 1, in 1 TiB at most"
             ));
         }
-        Ok(Episodes::over(Rows::new(layout, mapped), asked))
+        Ok(Episodes::over(Rows::new(layout, mapped), limits))
     }
 
-    fn over(rows: Rows, asked: Asked) -> Episodes {
+    fn over(rows: Rows, limits: SessionLimits) -> Episodes {
         let mapped = rows.places();
         Episodes {
             rows,
-            asked,
+            limits,
             refusal: Mutex::new(None),
             seats: Mutex::new(Seats::new(mapped)),
             count: AtomicUsize::new(mapped),
             blocks: OnceLock::new(),
-            used: Used::new(mapped, &room::PROMISED),
+            account: MemoryAccount::new(mapped, &room::PROMISED),
             moves: Moves::default(),
         }
     }
@@ -141,8 +141,8 @@ impl Episodes {
     /// be parked if the configuration says nothing. Once, while all slots are empty and none is used.
     pub fn seat(&self, bytes: u64, host_bytes: u64) -> Result<Seating, String> {
         let slot_bytes = self.slot_bytes();
-        let places = self.asked.places.unwrap_or_else(|| fit(bytes, slot_bytes, self.places()));
-        let parked = match self.asked.parked_bytes_max {
+        let places = self.limits.places.unwrap_or_else(|| fit(bytes, slot_bytes, self.places()));
+        let parked = match self.limits.parked_bytes_max {
             Some(most) => usize::try_from(most / slot_bytes as u64).unwrap_or(usize::MAX),
             None => usize::try_from(host_bytes / slot_bytes as u64).unwrap_or(usize::MAX).min(places),
         };
@@ -157,7 +157,7 @@ impl Episodes {
         self.count.store(places + parked, Ordering::Release);
         // What lies on a device is used already.
         let on_host = if self.is_on_device() { parked } else { places + parked };
-        self.used.promise(on_host * slot_bytes, self.blocks.get().map_or(0, Vec::len));
+        self.account.promise(on_host * slot_bytes, self.blocks.get().map_or(0, Vec::len));
         Ok(Seating { places, parked })
     }
 
@@ -200,14 +200,14 @@ impl Episodes {
         };
         let pending = seats.slots[slot].pending.take();
         drop(seats);
-        self.carry_out(slot, place, pending)?;
+        self.apply_write(slot, place, pending)?;
         Ok(place)
     }
 
     /// Copies a kept block of a slot that a run has. What cannot be copied is still to be.
-    fn carry_out(&self, slot: usize, place: usize, pending: Option<Write>) -> Result<(), String> {
+    fn apply_write(&self, slot: usize, place: usize, pending: Option<Write>) -> Result<(), String> {
         let Some(write) = pending else { return Ok(()) };
-        self.carry_to(place, write).inspect_err(|_| {
+        self.append_block(place, write).inspect_err(|_| {
             let mut seats = lock(&self.seats);
             // Others may have ended its run and emptied it.
             if matches!(seats.slots[slot].home, Home::Place(own) if own == place) && seats.slots[slot].frames > 0 {
@@ -237,7 +237,7 @@ impl Episodes {
             return Err(text);
         }
         if let Some((_, kept)) = parked {
-            self.uses(place, kept.committed);
+            self.count_written(place, kept.committed);
             self.moves.brought_back.fetch_add(1, Ordering::Relaxed);
             moved = true;
         }
@@ -247,7 +247,7 @@ impl Episodes {
         }
         let pending = seats.slots[slot].pending.take();
         drop(seats);
-        self.carry_out(slot, place, pending)?;
+        self.apply_write(slot, place, pending)?;
         if moved {
             self.moves.us.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
         }
@@ -258,7 +258,7 @@ impl Episodes {
     fn park(&self) -> Result<usize, String> {
         let leaving = lock(&self.seats).leave();
         let (place, mut pending) = (leaving.place, leaving.pending);
-        let copied = pending.map_or(Ok(()), |write| self.carry_to(place, write)).and_then(|()| {
+        let copied = pending.map_or(Ok(()), |write| self.append_block(place, write)).and_then(|()| {
             pending = None;
             self.rows.park(place, leaving.kept, self.block(leaving.block))
         });
@@ -267,7 +267,7 @@ impl Episodes {
             seats.stayed(leaving, pending);
             return Err(text);
         }
-        self.used.block(leaving.block, self.rows.parked_bytes(leaving.kept));
+        self.account.block(leaving.block, self.rows.parked_bytes(leaving.kept));
         seats.left(leaving);
         drop(seats);
         self.moves.parked.fetch_add(1, Ordering::Relaxed);
@@ -284,7 +284,7 @@ impl Episodes {
             let Some(index) = lock(&self.seats).cool() else { return };
             // SAFETY: the block is in no list and no slot has it until `cooled`.
             unsafe { self.block(index).release() };
-            self.used.released(index);
+            self.account.released(index);
             lock(&self.seats).cooled(index);
         }
     }
@@ -314,16 +314,16 @@ impl Episodes {
     }
 
     /// What its slots hold.
-    pub fn held(&self) -> Held {
-        let mut held = Held::default();
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
         for slot in &lock(&self.seats).slots {
-            held.slots += usize::from(slot.frames > 0);
-            held.bytes += self.rows.layout.bytes(slot.frames);
+            usage.slots += usize::from(slot.frames > 0);
+            usage.bytes += self.rows.layout.bytes(slot.frames);
             if let Home::Parked { kept, .. } = slot.home {
-                held.parked += 1;
-                held.parked_bytes += self.rows.parked_bytes(kept);
+                usage.parked += 1;
+                usage.parked_bytes += self.rows.parked_bytes(kept);
             }
         }
-        held
+        usage
     }
 }

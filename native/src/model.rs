@@ -17,7 +17,7 @@ mod watchdog;
 
 pub use decoding::Decoding;
 pub use load::Host;
-pub use seating::Seated;
+pub use seating::SessionCapacity;
 
 use crate::bundle::manifest::Manifest;
 use crate::bundle::prompt::Prompt;
@@ -30,13 +30,13 @@ use crate::core::status::{Failure, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::Ticket;
 use crate::episode::{Entry, Episodes, Pass};
-use crate::flow::Way;
+use crate::flow::FlowMode;
 use crate::flow::encoder::Encoder;
 use crate::image::frame::FrameSlots;
 use crate::model::devices::Hardware;
-use crate::model::inference::{Job, RunSlots};
+use crate::model::inference::{InferenceSlots, Job};
 use crate::model::watchdog::Crew;
-use crate::ort::driver_device::CardUse;
+use crate::ort::driver_device::DriverUse;
 use crate::ort::graph::Copies;
 use crate::ort::session::Tally;
 use crate::ort::terminator::Terminator;
@@ -60,11 +60,11 @@ pub struct Placement {
     pub slots: usize,
     /// What they take, and what there was.
     #[serde(flatten)]
-    pub seated: Seated,
+    pub session_capacity: SessionCapacity,
     /// The largest difference of each parity vector over all replicas, in robot units; none on `echo`.
     pub parity: Vec<f32>,
     /// How it runs a flow; of several devices that whose replicas have the most memory there.
-    pub flow: Way,
+    pub flow: FlowMode,
     /// Why a device runs its steps one by one; None where it does not, and on a CPU, where nothing waits between them.
     pub flow_reason: Option<String>,
     /// Tensors of one replica, of those on devices the one with the most, that stay in the device's memory; 0 on a CPU.
@@ -72,7 +72,7 @@ pub struct Placement {
     /// Bytes that one observation alone copies between the host and the device; 0 on a CPU.
     pub copies: Copies,
     /// What the replica with the most of these has of the NVIDIA driver; None elsewhere.
-    pub card: Option<CardUse>,
+    pub driver_device: Option<DriverUse>,
     /// What decodes its frames, where nvJPEG was asked for; None elsewhere.
     pub frame_decoder: Option<Decoding>,
     /// What is read of its weight files in the memory of devices.
@@ -109,13 +109,13 @@ pub struct Model {
     /// One per replica.
     pub running: Vec<Running<Terminator>>,
     /// A batch that takes longer takes its replica out.
-    pub run_max: Duration,
+    pub inference_max: Duration,
     /// The threads of the replicas.
     pub crew: Crew,
     /// The engine's ticket of this model.
     pub ticket: Ticket,
     /// The engine's result slots.
-    pub runs: Arc<RunSlots>,
+    pub inferences: Arc<InferenceSlots>,
     /// Told of every run that ends.
     pub completions: Arc<Completions>,
     /// Set when the model is unloaded: queued runs are cancelled.
@@ -124,8 +124,8 @@ pub struct Model {
     pub placement: OnceLock<Placement>,
     /// Of each replica; set with the placement.
     hardware: OnceLock<Vec<Arc<Hardware>>>,
-    /// Lanes of these in the decode pool, each once.
-    lanes: OnceLock<Vec<usize>>,
+    /// Queues of these in the decode pool, each once.
+    decode_queues: OnceLock<Vec<usize>>,
     /// Replicas that end what they have and take no more.
     leaving: Vec<AtomicBool>,
     /// One per replica, by its number.
@@ -161,9 +161,9 @@ impl Model {
         serde_json::to_string(&now).expect("plain strings")
     }
 
-    /// Lanes of its frames in the decode pool.
-    pub fn lanes(&self) -> &[usize] {
-        self.lanes.get().map_or(&[0], Vec::as_slice)
+    /// Queues of its frames in the decode pool.
+    pub fn decode_queues(&self) -> &[usize] {
+        self.decode_queues.get().map_or(&[0], Vec::as_slice)
     }
 
     /// The replica of a session slot, and the slot's index there. None for a slot that does not exist.
@@ -268,7 +268,7 @@ impl Model {
         if episode.as_ref().is_some_and(|(episodes, slot)| !episodes.take(*slot)) {
             return Err(misuse("another run has the slot".into()));
         }
-        let opened = self.runs.open(|job| {
+        let opened = self.inferences.open(|job| {
             job.model = Some(self.clone());
             job.frames = tickets;
             job.frames_len = count;
@@ -297,10 +297,10 @@ impl Model {
         })?;
         for (place, &frame) in frames.iter().enumerate() {
             if !self.frames.claim(frame, ticket, place) {
-                self.runs.arrived(ticket, &self.frames, frame);
+                self.inferences.arrived(ticket, &self.frames, frame);
             }
         }
-        self.runs.claimed(ticket);
+        self.inferences.claimed(ticket);
         Ok(ticket)
     }
 
@@ -338,21 +338,21 @@ impl Model {
     /// Stops the batch of a run if all its runs are cancelled.
     pub fn stop_if_all_cancelled(&self, ticket: Ticket) {
         for running in &self.running {
-            running.stop_if_all(ticket, |other| self.runs.cancelled(other));
+            running.stop_if_all(ticket, |other| self.inferences.cancelled(other));
         }
     }
 
     /// Frees the frames that a run has not read, ends it and calls its completion; does nothing if it has ended.
     pub fn end(&self, ticket: Ticket, outcome: Result<u32, (Status, &str)>) {
-        let Some((frames, count)) = self.runs.job(ticket).map(|job| (job.frames, job.frames_len)) else { return };
+        let Some((frames, count)) = self.inferences.job(ticket).map(|job| (job.frames, job.frames_len)) else { return };
         frames[..count].iter().for_each(|&frame| self.frames.finish(frame));
         let status = outcome.as_ref().map_or_else(|(status, _)| *status, |_| Status::Ok);
-        if self.runs.finish(ticket, &outcome) {
+        if self.inferences.finish(ticket, &outcome) {
             self.completions.tell(ticket, status);
         }
     }
 
-    /// Cancels what is queued, ends the replicas and joins them. Returns within `run_max` of the last batch's begin: the thread
+    /// Cancels what is queued, ends the replicas and joins them. Returns within `inference_max` of the last batch's begin: the thread
     /// of a replica that is out is left behind, with the memory that it may still write to.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);

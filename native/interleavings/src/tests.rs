@@ -3,7 +3,7 @@
 use crate::core::active_batch::{Running, Stop};
 use crate::core::queue::Queue;
 use crate::core::ticket::{FREE, Kind, Ticket, Word};
-use crate::frame::{Dropped, State, Told};
+use crate::frame::{Dropped, Listener, State};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc as Plain;
@@ -226,7 +226,7 @@ fn a_run_learns_of_each_of_its_frames_exactly_once() {
         let decoder = thread::spawn(move || other.ended(ticket, true, 1, 2));
         let awaited = state.claim(ticket, run, 5);
         let told = decoder.join().expect("no panic");
-        assert_eq!(told, if awaited { Told::Run(run) } else { Told::Nobody });
+        assert_eq!(told, if awaited { Listener::Run(run) } else { Listener::Nobody });
         assert!(state.is_claimed(ticket) && state.place() == 5);
         assert_eq!(state.last(ticket).map(|last| (last.status, last.spent_us)), Some((1, 2)));
     });
@@ -244,9 +244,9 @@ fn a_frame_that_is_watched_and_dropped_has_one_completion() {
         let dropped = state.drop_frame(ticket).expect("its user");
         let told = decoder.join().expect("no panic");
         match (watched, dropped) {
-            (Some(7), Dropped::Free) => assert_eq!(told, Told::Nobody),
-            (None, Dropped::Free) => assert_eq!(told, Told::Caller(7)),
-            (None, Dropped::Later) => assert_eq!(told, Told::Dropped),
+            (Some(7), Dropped::Free) => assert_eq!(told, Listener::Nobody),
+            (None, Dropped::Free) => assert_eq!(told, Listener::Caller(7)),
+            (None, Dropped::Later) => assert_eq!(told, Listener::Dropped),
             other => panic!("{other:?} cannot be"),
         }
         assert!(!state.is_of(ticket));

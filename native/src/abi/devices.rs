@@ -12,11 +12,11 @@ use std::path::Path;
 #[derive(serde::Serialize)]
 struct Devices {
     driver: Driver,
-    tried: Vec<Tried>,
+    tried: Vec<DeviceCheck>,
 }
 
 #[derive(serde::Serialize)]
-struct Tried {
+struct DeviceCheck {
     device: String,
     /// None: it runs a graph.
     refused: Option<String>,
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn tendon_devices(runtime: *const u8, runtime_len: u32, to
         environment::forbid_telemetry();
         let runtime = runtime::open(Path::new(path)).map_err(|text| Failure::new(Status::Load, text))?;
         let tried = [Device::TensorRt(0), Device::Cuda(0), Device::WebGpu(0)]
-            .map(|device| Tried { device: device.name(), refused: runtime.refusal(device) });
+            .map(|device| DeviceCheck { device: device.name(), refused: runtime.refusal(device) });
         let json =
             serde_json::to_string(&Devices { driver: driver::read(), tried: tried.into() }).expect("plain strings");
         // SAFETY: the caller's.

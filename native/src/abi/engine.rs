@@ -11,12 +11,12 @@ use crate::core::memory;
 use crate::core::status::{ErrorText, Failure, Status};
 use crate::core::sync::lock;
 use crate::core::ticket::{Kind, Ticket, Word};
-use crate::episode::{Held, Moves};
+use crate::episode::{Moves, Usage};
 use crate::image::frame::Dropped;
 use crate::image::jpeg::Library;
 use crate::model::decode_pool::Pool;
 use crate::model::devices::Devices;
-use crate::model::inference::RunSlots;
+use crate::model::inference::InferenceSlots;
 use crate::model::{Host, Model};
 use crate::ort::environment;
 use std::ops::Deref;
@@ -74,15 +74,15 @@ impl Engine {
         let library = Library::open(jpeg).map_err(fail)?;
         let frames_max = options.frames_max as usize;
         let completions = Arc::new(Completions::new(done));
-        let runs = Arc::new(RunSlots::new(options.chunks_max as usize));
+        let inferences = Arc::new(InferenceSlots::new(options.chunks_max as usize));
         let threads = options.decode_threads as usize;
-        let pool = Pool::start(&library, threads, frames_max * MODELS_MAX, &runs, &completions).map_err(fail)?;
+        let pool = Pool::start(&library, threads, frames_max * MODELS_MAX, &inferences, &completions).map_err(fail)?;
         let devices = Devices::default();
         let host = Arc::new(Host {
             runtime: runtime.to_path_buf(),
             jpeg: library,
             decode_threads: threads,
-            runs,
+            inferences,
             frames_max,
             completions,
             devices,
@@ -126,7 +126,7 @@ impl Engine {
 
     /// What each device holds and how it is, as JSON.
     pub fn device_figures(&self) -> String {
-        let figures = self.host.devices.figures(|lane| self.pool.waiting(lane));
+        let figures = self.host.devices.figures(|queue| self.pool.waiting(queue));
         serde_json::to_string(&figures).expect("plain strings")
     }
 
@@ -156,7 +156,7 @@ impl Engine {
         }
         let busy = || Failure::new(Status::Busy, "every frame slot is taken");
         let ticket = model.frames.put(camera as usize, jpeg).ok_or_else(busy)?;
-        if !self.pool.submit(&model.frames, model.lanes(), turn, ticket) {
+        if !self.pool.submit(&model.frames, model.decode_queues(), turn, ticket) {
             model.frames.refuse(ticket);
             return Err(busy());
         }
@@ -191,30 +191,30 @@ impl Engine {
     }
 
     /// Asks a run to stop; a queued one is cancelled at once.
-    pub fn cancel(&self, run: Ticket) -> Answer<()> {
-        if !self.host.runs.cancel(run) {
+    pub fn cancel(&self, inference: Ticket) -> Answer<()> {
+        if !self.host.inferences.cancel(inference) {
             return misuse("stale run");
         }
-        self.host.runs.take_back(run);
+        self.host.inferences.take_back(inference);
         Ok(())
     }
 
     /// Cancels a run that has not started; true if it had not.
-    pub fn withdraw(&self, run: Ticket) -> bool {
-        self.host.runs.take_back(run)
+    pub fn withdraw(&self, inference: Ticket) -> bool {
+        self.host.inferences.take_back(inference)
     }
 
     /// Keeps or discards what the run would add to episode memory, if the model has such memory.
-    pub fn close_run(&self, run: Ticket, keep: bool) -> Answer<()> {
-        if self.host.runs.close(run, keep) {
+    pub fn close_inference(&self, inference: Ticket, keep: bool) -> Answer<()> {
+        if self.host.inferences.close(inference, keep) {
             return Ok(());
         }
         misuse("the run is stale, not done, closed already, or failed and so cannot be kept")
     }
 
     /// Frees a closed run's slot.
-    pub fn slot_free(&self, run: Ticket) -> Answer<()> {
-        if self.host.runs.free(run) { Ok(()) } else { misuse("the run is stale or not closed") }
+    pub fn slot_free(&self, inference: Ticket) -> Answer<()> {
+        if self.host.inferences.free(inference) { Ok(()) } else { misuse("the run is stale or not closed") }
     }
 
     /// Empties an episode's memory slot.
@@ -228,13 +228,13 @@ impl Engine {
     pub fn memory(&self, model: Ticket, slot: u32) -> Answer<MemoryState> {
         let model = self.model(model)?;
         let Some((episodes, slot)) = model.episode(slot) else { return misuse("the model has no such slot") };
-        let Some((frames, digest)) = episodes.look(slot) else { return misuse("a run has the slot") };
+        let Some((frames, digest)) = episodes.content(slot) else { return misuse("a run has the slot") };
         Ok(MemoryState { digest, frames: frames as u32, reserved: 0 })
     }
 
     /// Address of a result.
     pub fn result(&self, index: u32) -> Option<*const crate::core::layout::ChunkResult> {
-        self.host.runs.address(index as usize)
+        self.host.inferences.address(index as usize)
     }
 
     /// Copies the text of a ticket's failure; returns its length.
@@ -245,7 +245,7 @@ impl Engine {
             to[..len].copy_from_slice(&bytes[..len]);
             len
         };
-        if let Some(text) = self.host.runs.error(ticket) {
+        if let Some(text) = self.host.inferences.error(ticket) {
             return copy(&text, to);
         }
         if let Some(slot) = self.slot(ticket) {
@@ -257,10 +257,10 @@ impl Engine {
 
     /// The counters now.
     pub fn stats(&self) -> Stats {
-        let runs = &self.host.runs.stats;
+        let inferences = &self.host.inferences.stats;
         let (tensor_bytes, locked_bytes) = memory::totals();
         let mut frames_free = 0;
-        let (mut held, mut moved) = (Held::default(), [0; 3]);
+        let (mut usage, mut moved) = (Usage::default(), [0; 3]);
         let (mut replicas, mut replicas_out) = (0, 0);
         for slot in self.models.iter() {
             if let Place::Ready(model) = &*lock(&slot.place)
@@ -270,7 +270,7 @@ impl Engine {
                 replicas += model.running.len() as u32;
                 replicas_out += model.running.iter().filter(|running| running.lost().is_some()).count() as u32;
                 for episodes in &model.episodes {
-                    held += episodes.held();
+                    usage += episodes.usage();
                     let Moves { parked, brought_back, us } = &episodes.moves;
                     for (sum, counter) in moved.iter_mut().zip([parked, brought_back, us]) {
                         *sum += counter.load(Ordering::Relaxed);
@@ -280,23 +280,23 @@ impl Engine {
         }
         Stats {
             allocations: allocator::allocations(),
-            runtime_allocations_last: runs.runtime_allocations.load(Ordering::Relaxed),
+            runtime_allocations_last: inferences.runtime_allocations.load(Ordering::Relaxed),
             frames_decoded: self.pool.stats.decoded.load(Ordering::Relaxed),
             frames_refused: self.pool.stats.refused.load(Ordering::Relaxed),
             frames_by_device: self.pool.stats.by_device.load(Ordering::Relaxed),
             frames_passed_on: self.pool.stats.passed_on.load(Ordering::Relaxed),
-            chunks_run: runs.run.load(Ordering::Relaxed),
-            chunks_failed: runs.failed.load(Ordering::Relaxed),
-            chunks_cancelled: runs.cancelled.load(Ordering::Relaxed),
-            values_clamped: runs.clamped.load(Ordering::Relaxed),
+            chunks_run: inferences.run.load(Ordering::Relaxed),
+            chunks_failed: inferences.failed.load(Ordering::Relaxed),
+            chunks_cancelled: inferences.cancelled.load(Ordering::Relaxed),
+            values_clamped: inferences.clamped.load(Ordering::Relaxed),
             locked_bytes,
             tensor_bytes,
             frames_free,
-            chunks_free: self.host.runs.free_count() as u32,
-            slots_held: held.slots as u32,
-            memory_bytes_held: held.bytes as u64,
-            slots_parked: held.parked as u32,
-            parked_bytes_held: held.parked_bytes as u64,
+            chunks_free: self.host.inferences.free_count() as u32,
+            slots_held: usage.slots as u32,
+            memory_bytes_held: usage.bytes as u64,
+            slots_parked: usage.parked as u32,
+            parked_bytes_held: usage.parked_bytes as u64,
             sessions_parked: moved[0],
             sessions_brought_back: moved[1],
             parking_us: moved[2],

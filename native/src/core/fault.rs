@@ -60,13 +60,13 @@ const LOST: &[&str] = &["device lost", "device is lost", "devicelost", "device r
 /// Whether an error of the runtime says that its device has failed, and not this run alone.
 pub fn is_device_failure(text: &str) -> bool {
     let number = |rest: &str| rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok();
-    let words = text.to_ascii_lowercase();
+    let lower = text.to_ascii_lowercase();
     let sticky = ["cuda failure", "cuda error"]
         .iter()
-        .flat_map(|word| words.split(word).skip(1))
+        .flat_map(|word| lower.split(word).skip(1))
         .filter_map(number)
         .any(|number| CUDA_STICKY.contains(&number));
-    sticky || LOST.iter().any(|word| words.contains(word))
+    sticky || LOST.iter().any(|word| lower.contains(word))
 }
 
 /// Words of an error that says that there is no memory: of CUDA, of ONNX Runtime's arenas, cuBLAS and cuDNN, TensorRT, WebGPU, the
@@ -92,8 +92,8 @@ const NO_GRAPH: &[&str] =
 /// What an error of the runtime says about the future: of the device before that of the run, since a device that is lost also has no
 /// memory to give. `otherwise`: of any other error.
 pub fn status_of(text: &str, otherwise: Status) -> Status {
-    let words = text.to_ascii_lowercase();
-    let says = |list: &[&str]| list.iter().any(|word| words.contains(word));
+    let lower = text.to_ascii_lowercase();
+    let says = |list: &[&str]| list.iter().any(|word| lower.contains(word));
     if is_device_failure(text) {
         Status::DeviceLost
     } else if says(NO_MEMORY) {

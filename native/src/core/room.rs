@@ -104,8 +104,8 @@ struct Group {
 impl Group {
     /// Of a line `number:controllers:path` of `/proc/self/cgroup`.
     fn of(root: &Path, line: &str) -> Option<Group> {
-        let mut words = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (words.next()?, words.next()?.trim_start_matches('/'));
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?.trim_start_matches('/'));
         let (top, most, used, files) = if controllers.is_empty() {
             (root.join("sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file")
         } else if controllers.split(',').any(|one| one == "memory") {
@@ -136,8 +136,8 @@ impl Group {
 /// The number behind a name at the begin of a line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let values = text.lines().filter_map(|line| {
-        let mut words = line.split_whitespace();
-        (words.next() == Some(name)).then(|| words.next()?.parse().ok())?
+        let mut fields = line.split_whitespace();
+        (fields.next() == Some(name)).then(|| fields.next()?.parse().ok())?
     });
     { values }.next()
 }
@@ -160,7 +160,7 @@ mod tests {
         root
     }
 
-    fn told(name: &str, files: &[(&str, &str)]) -> Option<Room> {
+    fn measured(name: &str, files: &[(&str, &str)]) -> Option<Room> {
         let root = root(name, files);
         let room = host_at(&root);
         std::fs::remove_dir_all(root).expect("its end");
@@ -169,11 +169,11 @@ mod tests {
 
     #[test]
     fn a_machine_keeps_a_quarter_of_its_memory() {
-        let room = told("machine", &[]).expect("a room");
+        let room = measured("machine", &[]).expect("a room");
         assert_eq!(room, Room { of: "machine", free: 20 * GIB, reserve: 8 * GIB });
         assert_eq!(room.bytes(), 12 * GIB);
         let unbounded = [("proc/self/cgroup", "0::/a\n"), ("sys/fs/cgroup/a/memory.max", "max\n")];
-        assert_eq!(told("unbounded", &unbounded), Some(room));
+        assert_eq!(measured("unbounded", &unbounded), Some(room));
         assert_eq!(host_at(Path::new("/nonexistent")), None);
     }
 
@@ -187,7 +187,7 @@ mod tests {
             ("sys/fs/cgroup/pod/box/memory.max", "max"),
             ("sys/fs/cgroup/pod/box/memory.current", "1"),
         ];
-        assert_eq!(told("v2", &files), Some(Room { of: "cgroup", free: 3 * GIB, reserve: 2 * GIB }));
+        assert_eq!(measured("v2", &files), Some(Room { of: "cgroup", free: 3 * GIB, reserve: 2 * GIB }));
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
             ("sys/fs/cgroup/memory/memory.usage_in_bytes", "1073741824"),
             ("sys/fs/cgroup/memory/memory.stat", "total_inactive_file 0\n"),
         ];
-        assert_eq!(told("v1", &files), Some(Room { of: "cgroup", free: 3 * GIB, reserve: GIB }));
+        assert_eq!(measured("v1", &files), Some(Room { of: "cgroup", free: 3 * GIB, reserve: GIB }));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::core::sync::lock;
 use std::sync::Mutex;
 
 /// Of one replica.
-pub(super) struct Used {
+pub(super) struct MemoryAccount {
     inner: Mutex<Inner>,
     promises: &'static Promises,
 }
@@ -22,16 +22,16 @@ struct Inner {
     /// Bytes written so far in each place and each parked block, and the sum.
     places: Vec<usize>,
     blocks: Vec<usize>,
-    used: usize,
+    written_bytes: usize,
     /// Bytes promised, of which so many are kept.
     promised: usize,
     kept: usize,
 }
 
-impl Used {
+impl MemoryAccount {
     /// Nothing is promised yet.
-    pub(super) fn new(places: usize, promises: &'static Promises) -> Used {
-        Used { inner: Mutex::new(Inner { places: vec![0; places], ..Inner::default() }), promises }
+    pub(super) fn new(places: usize, promises: &'static Promises) -> MemoryAccount {
+        MemoryAccount { inner: Mutex::new(Inner { places: vec![0; places], ..Inner::default() }), promises }
     }
 
     /// So many bytes are promised, in the places and in blocks; what was used before is part of them. Once.
@@ -45,39 +45,39 @@ impl Used {
     /// So many bytes of a place were written, or less than before.
     pub(super) fn place(&self, place: usize, bytes: usize) {
         let mut inner = lock(&self.inner);
-        let Inner { places, used, .. } = &mut *inner;
-        raise(&mut places[place], used, bytes);
+        let Inner { places, written_bytes, .. } = &mut *inner;
+        raise(&mut places[place], written_bytes, bytes);
         self.keep(&mut inner);
     }
 
     /// The same of a block.
     pub(super) fn block(&self, block: usize, bytes: usize) {
         let mut inner = lock(&self.inner);
-        let Inner { blocks, used, .. } = &mut *inner;
-        raise(&mut blocks[block], used, bytes);
+        let Inner { blocks, written_bytes, .. } = &mut *inner;
+        raise(&mut blocks[block], written_bytes, bytes);
         self.keep(&mut inner);
     }
 
     /// The system has a block's pages back.
     pub(super) fn released(&self, block: usize) {
         let mut inner = lock(&self.inner);
-        inner.used -= std::mem::take(&mut inner.blocks[block]);
+        inner.written_bytes -= std::mem::take(&mut inner.blocks[block]);
         self.keep(&mut inner);
     }
 
     fn keep(&self, inner: &mut Inner) {
-        let kept = inner.promised.saturating_sub(inner.used);
+        let kept = inner.promised.saturating_sub(inner.written_bytes);
         self.promises.change(inner.kept, kept);
         inner.kept = kept;
     }
 }
 
-fn raise(written: &mut usize, used: &mut usize, bytes: usize) {
-    *used += bytes.saturating_sub(*written);
+fn raise(written: &mut usize, written_bytes: &mut usize, bytes: usize) {
+    *written_bytes += bytes.saturating_sub(*written);
     *written = bytes.max(*written);
 }
 
-impl Drop for Used {
+impl Drop for MemoryAccount {
     fn drop(&mut self) {
         self.promises.change(lock(&self.inner).kept, 0);
     }
@@ -85,26 +85,26 @@ impl Drop for Used {
 
 impl Episodes {
     /// Copies a kept block to the end of the committed rows. Called by the place's only user.
-    pub(super) fn carry_to(&self, place: usize, write: Write) -> Result<(), String> {
-        self.rows.carry_out(place, write)?;
-        self.uses(place, write.from + write.frames);
+    pub(super) fn append_block(&self, place: usize, write: Write) -> Result<(), String> {
+        self.rows.apply_write(place, write)?;
+        self.count_written(place, write.from + write.frames);
         Ok(())
     }
 
     /// So many frames of a place have been written, and its staged rows. Those on a device use nothing of the host.
-    pub(super) fn uses(&self, place: usize, frames: usize) {
+    pub(super) fn count_written(&self, place: usize, frames: usize) {
         if self.is_on_device() {
             return;
         }
         let MemoryFacts { first, later, .. } = self.rows.layout.facts;
-        self.used.place(place, self.rows.layout.bytes(frames + first.max(later)));
+        self.account.place(place, self.rows.layout.bytes(frames + first.max(later)));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::episode::tests::{computed, run, seated};
+    use crate::episode::tests::{computed, run, with_capacity};
 
     /// A model that is loaded beside a busy one does not count the same bytes twice, as used and as promised.
     #[test]
@@ -113,12 +113,12 @@ mod tests {
         let promises = &PROMISES;
         // A frame takes 48 bytes, a place 5 of them and a block of 2, a parked session 7.
         let (frame, slot) = (48, 7 * 48);
-        let mut episodes = seated(2, 1);
-        episodes.used = Used::new(2, promises);
+        let mut episodes = with_capacity(2, 1);
+        episodes.account = MemoryAccount::new(2, promises);
         assert_eq!(promises.bytes(), 0);
         run(&mut episodes, 0, 1.0, true);
         assert_eq!(promises.bytes(), 0, "nothing was promised yet, as while a model is proved");
-        episodes.used.promise(3 * slot, 3);
+        episodes.account.promise(3 * slot, 3);
         assert_eq!(promises.bytes(), 3 * slot - 2 * frame, "what a run has staged");
         // The block of 1 frame is committed when the next run begins; then one of 2.
         run(&mut episodes, 0, 2.0, true);
@@ -139,19 +139,19 @@ mod tests {
         static PROMISES: Promises = Promises::new();
         let promises = &PROMISES;
         let slot = 7 * 48;
-        let mut episodes = seated(1, 1);
-        episodes.used = Used::new(1, promises);
-        episodes.used.promise(2 * slot, 3);
+        let mut episodes = with_capacity(1, 1);
+        episodes.account = MemoryAccount::new(1, promises);
+        episodes.account.promise(2 * slot, 3);
         run(&mut episodes, 0, 1.0, true);
         computed(&mut episodes, 1, 2.0);
         episodes.settle(1, false);
-        let used = promises.bytes();
+        let written_bytes = promises.bytes();
         assert!(episodes.forget(0) && episodes.forget(1));
-        assert_eq!(promises.bytes(), used);
+        assert_eq!(promises.bytes(), written_bytes);
         episodes.give_back();
         // The block had one frame, the place that and what two runs have staged.
         assert_eq!(promises.bytes(), 2 * slot - 3 * 48);
-        assert_eq!(used, promises.bytes() - 48);
+        assert_eq!(written_bytes, promises.bytes() - 48);
     }
 
     #[test]
@@ -159,14 +159,14 @@ mod tests {
         static PROMISES: Promises = Promises::new();
         let promises = &PROMISES;
         promises.change(0, 100);
-        let used = Used::new(1, promises);
-        used.promise(10, 1);
-        used.place(0, 8);
-        used.block(0, 8);
+        let account = MemoryAccount::new(1, promises);
+        account.promise(10, 1);
+        account.place(0, 8);
+        account.block(0, 8);
         assert_eq!(promises.bytes(), 100);
-        used.released(0);
+        account.released(0);
         assert_eq!(promises.bytes(), 102);
-        drop(used);
+        drop(account);
         assert_eq!(promises.bytes(), 100);
     }
 }

@@ -23,7 +23,7 @@ impl Episodes {
     pub fn stage(&self, slot: usize, pass: Pass) {
         let home = lock(&self.seats).slots[slot].home;
         if let Home::Place(place) = home {
-            self.uses(place, 0);
+            self.count_written(place, 0);
         }
         lock(&self.seats).slots[slot].staged = Some(Write { from: pass.kept, frames: pass.written });
     }

@@ -13,7 +13,7 @@ use crate::ort::value::{Value, transfer_one};
 use std::ffi::{CString, c_void};
 
 /// Its program, which is dropped before the memory that it is bound to. None where all rows are integers.
-pub(super) struct Look {
+pub(super) struct FiniteCheck {
     program: Option<Program>,
     home: Home,
     /// For each type of values what the device makes of them.
@@ -30,17 +30,17 @@ struct Sum {
     _block: DeviceBlock,
 }
 
-impl Look {
+impl FiniteCheck {
     /// `open` makes a session of a graph there. The error is a sentence: the device cannot look.
     pub(super) fn new(
         layout: &Layout,
         home: Home,
         open: impl Fn(&[u8]) -> Result<Program, String>,
-    ) -> Result<Look, String> {
+    ) -> Result<FiniteCheck, String> {
         let dtypes: Vec<Dtype> = layout.caches.iter().map(|cache| cache.dtype).collect();
         let mut sums = Vec::new();
         if dtypes.iter().all(|&dtype| finite::names(dtype).is_none()) {
-            return Ok(Look { program: None, home, sums });
+            return Ok(FiniteCheck { program: None, home, sums });
         }
         let program = open(&finite::finite(&dtypes))?;
         for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16].into_iter().filter(|dtype| dtypes.contains(dtype)) {
@@ -53,7 +53,7 @@ impl Look {
             let here = unsafe { Value::over(Home::HOST, home.turns, bits.address().cast(), dtype, &[1]) }?;
             sums.push(Sum { name: name(&sum), dtype, there, here, bits, _block: block });
         }
-        Ok(Look { program: Some(program), home, sums })
+        Ok(FiniteCheck { program: Some(program), home, sums })
     }
 
     /// For staged rows at these addresses, one for each cache; returns the number for `is_finite`.

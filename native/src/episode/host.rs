@@ -56,7 +56,7 @@ impl HostRows {
     }
 
     /// Copies a kept block to the end of the committed rows. Called by the place's only user.
-    pub(super) fn carry_out(&self, layout: &Layout, place: usize, write: Write) {
+    pub(super) fn apply_write(&self, layout: &Layout, place: usize, write: Write) {
         let tokens = layout.facts.tokens;
         for (index, cache) in layout.caches.iter().enumerate() {
             for lead in 0..cache.leads {

@@ -90,11 +90,11 @@ impl Rows {
     }
 
     /// Copies a kept block to the end of the committed rows. Called by the place's only user.
-    pub(super) fn carry_out(&self, place: usize, write: Write) -> Result<(), String> {
+    pub(super) fn apply_write(&self, place: usize, write: Write) -> Result<(), String> {
         match self.device() {
-            Some(rows) => rows.carry_out(place, write),
+            Some(rows) => rows.apply_write(place, write),
             None => {
-                self.host().carry_out(&self.layout, place, write);
+                self.host().apply_write(&self.layout, place, write);
                 Ok(())
             }
         }

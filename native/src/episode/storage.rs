@@ -66,12 +66,12 @@ impl Episodes {
 
     /// Places that the configuration names, or the most that there may be.
     pub fn places_most(&self) -> usize {
-        self.asked.places.unwrap_or(PLACES_MAX)
+        self.limits.places.unwrap_or(PLACES_MAX)
     }
 
     /// Whether the configuration names how many places there are.
     pub fn places_are_named(&self) -> bool {
-        self.asked.places.is_some()
+        self.limits.places.is_some()
     }
 
     /// Where the committed (`Memory`) or the staged rows of a cache lie. To be used no longer than they lie there.

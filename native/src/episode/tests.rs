@@ -7,11 +7,11 @@ use crate::core::dtype::Dtype;
 
 /// Places of one cache `[2, tokens, 3]`, window 5 of 2 tokens, first 1, later 2.
 fn episodes(places: usize) -> Episodes {
-    seated(places, 0)
+    with_capacity(places, 0)
 }
 
 /// The same, and room for so many parked sessions.
-pub(super) fn seated(places: usize, parked: usize) -> Episodes {
+pub(super) fn with_capacity(places: usize, parked: usize) -> Episodes {
     let episodes = of_type(Dtype::F32, places, parked);
     assert_eq!((episodes.slot_bytes(), episodes.len()), (2 * 2 * 7 * 3 * 4, places + parked));
     episodes
@@ -27,8 +27,8 @@ pub(super) fn lying(dtype: Dtype, places: usize, parked: usize, lie: impl FnOnce
     let cache = Cache { name: "k".into(), leads: 2, width: 3, dtype };
     let layout = Layout { facts, caches: vec![cache] };
     let bytes = (parked * layout.bytes(7)) as u64;
-    let asked = Asked { places: Some(places), parked_bytes_max: Some(bytes) };
-    let episodes = Episodes::over(Rows::new(layout, places), asked);
+    let limits = SessionLimits { places: Some(places), parked_bytes_max: Some(bytes) };
+    let episodes = Episodes::over(Rows::new(layout, places), limits);
     lie(&episodes);
     assert_eq!(episodes.seat(0, 0), Ok(Seating { places, parked }));
     episodes
@@ -100,21 +100,21 @@ fn what_is_not_kept_leaves_no_trace() {
         if keep {
             run(&mut clean, 0, value, true);
         }
-        assert_eq!(clean.look(0), other.look(1));
+        assert_eq!(clean.content(0), other.content(1));
     }
-    assert_eq!(other.look(1).unwrap().0, 1);
+    assert_eq!(other.content(1).unwrap().0, 1);
 }
 
 #[test]
 fn a_slot_has_one_user_and_is_forgotten_when_it_has_none() {
     let mut episodes = episodes(2);
     run(&mut episodes, 0, 1.0, true);
-    assert_eq!(episodes.held(), Held { slots: 1, bytes: 2 * 3 * 2 * 4, ..Held::default() });
+    assert_eq!(episodes.usage(), Usage { slots: 1, bytes: 2 * 3 * 2 * 4, ..Usage::default() });
     assert!(episodes.take(0));
-    assert!(!episodes.take(0) && !episodes.forget(0) && episodes.look(0).is_none());
+    assert!(!episodes.take(0) && !episodes.forget(0) && episodes.content(0).is_none());
     episodes.settle(0, true);
     assert!(episodes.forget(0));
-    assert_eq!((episodes.held(), episodes.plan(0).unwrap().entry), (Held::default(), Entry::First));
+    assert_eq!((episodes.usage(), episodes.plan(0).unwrap().entry), (Usage::default(), Entry::First));
     assert_eq!(episodes.plan(2), None);
 }
 
@@ -133,7 +133,7 @@ fn values_of_two_bytes_take_half_of_the_memory_and_are_kept_whole() {
         half.settle(1, true);
     }
     assert_eq!(half.begin(1), Ok(place));
-    assert_eq!(half.held(), Held { slots: 1, bytes: 3 * 2 * 3 * 2 * 2, ..Held::default() });
+    assert_eq!(half.usage(), Usage { slots: 1, bytes: 3 * 2 * 3 * 2 * 2, ..Usage::default() });
     // Each lead has a frame of 2 tokens, then two of them, of 6 bytes a token.
     let kept = |lead: u8| (0..12).chain(0..24).map(move |at| lead * 24 + at);
     let expected = |lead: u8| kept(lead).chain(std::iter::repeat_n(0, 24));
@@ -149,7 +149,7 @@ fn rows_that_are_not_finite_are_never_committed() {
     let mut episodes = episodes(1);
     for bad in [f32::NAN, f32::NEG_INFINITY] {
         run(&mut episodes, 0, 1.0, true);
-        let before = episodes.look(0);
+        let before = episodes.content(0);
         assert!(episodes.take(0));
         let place = episodes.begin(0).unwrap();
         let pass = episodes.plan(0).unwrap();
@@ -161,7 +161,7 @@ fn rows_that_are_not_finite_are_never_committed() {
         assert_eq!(stage(&episodes, 0, pass), Err("the rows of k for its memory are not finite".into()));
         // Also if somebody would keep it.
         episodes.settle(0, true);
-        assert_eq!(episodes.look(0), before);
+        assert_eq!(episodes.content(0), before);
         assert!(episodes.forget(0));
     }
     // What is behind the rows that count is the next run's.
@@ -180,12 +180,12 @@ fn slots_and_caches_do_not_overlap() {
     for slot in 0..3 {
         run(&mut episodes, slot, slot as f32 + 1.0, true);
     }
-    let digests: Vec<_> = (0..3).map(|slot| episodes.look(slot).unwrap().1).collect();
+    let digests: Vec<_> = (0..3).map(|slot| episodes.content(slot).unwrap().1).collect();
     assert!(digests[0] != digests[1] && digests[1] != digests[2]);
     let before = digests[2];
     run(&mut episodes, 1, 50.0, true);
     run(&mut episodes, 1, 60.0, true);
-    assert_eq!(episodes.look(2).unwrap().1, before);
+    assert_eq!(episodes.content(2).unwrap().1, before);
 }
 
 /// A panic in the proof on one device must not have the next one refused.
@@ -201,6 +201,6 @@ fn a_panic_in_a_proof_leaves_its_slot_free_and_empty() {
         std::panic::resume_unwind(Box::new("in the run"));
     };
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(proof)).is_err());
-    assert_eq!(episodes.look(0).unwrap().0, 0);
+    assert_eq!(episodes.content(0).unwrap().0, 0);
     assert!(ProofSlot::of(&episodes).is_some());
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 /// What slots hold.
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
-pub struct Held {
+pub struct Usage {
     /// Slots that are not empty, and their committed bytes.
     pub slots: usize,
     /// Bytes.
@@ -16,8 +16,8 @@ pub struct Held {
     pub parked_bytes: usize,
 }
 
-impl AddAssign for Held {
-    fn add_assign(&mut self, other: Held) {
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
         self.slots += other.slots;
         self.bytes += other.bytes;
         self.parked += other.parked;

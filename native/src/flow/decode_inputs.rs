@@ -9,7 +9,7 @@ use std::sync::Arc;
 const ALIGNMENT: usize = 256;
 
 /// The block, in parts.
-pub(super) struct Desk {
+pub(super) struct DecodeInputs {
     /// All parts.
     pub(super) host: Block<u8>,
     /// The same.
@@ -25,18 +25,18 @@ pub(super) struct Desk {
 
 const STATES: usize = 0;
 const PREFIXES: usize = 1;
-const HELD_ROWS: usize = 2;
-const HELD_VALUES: usize = 3;
+const PREFIX_ROWS: usize = 2;
+const PREFIX_VALUES: usize = 3;
 const TABLE: usize = 4;
 
-impl Desk {
+impl DecodeInputs {
     /// For a batch of states, prefixes of at most so many values in rows of so many columns, and a table of so many bytes.
     pub(super) fn new(
         device: &Arc<Device>,
         (batch, states): (usize, usize),
         (prefix, columns): (usize, usize),
         table: usize,
-    ) -> Result<Desk, CudaError> {
+    ) -> Result<DecodeInputs, CudaError> {
         let mut end = 0;
         let parts = [4 * batch * states, 4 * batch * prefix, 4 * batch, 4 * batch, table].map(|bytes| {
             let start = end;
@@ -44,7 +44,7 @@ impl Desk {
             start
         });
         let host = Block::locked(end).map_err(CudaError::Call)?;
-        Ok(Desk { host, device: device.memory(end)?, parts, states, prefix, columns })
+        Ok(DecodeInputs { host, device: device.memory(end)?, parts, states, prefix, columns })
     }
 
     fn write(&mut self, part: usize, at: usize, words: impl Iterator<Item = u32>) {
@@ -53,16 +53,16 @@ impl Desk {
     }
 
     /// State and rows to continue of row `row` of the batch.
-    pub(super) fn tell(&mut self, row: usize, state: &[f32], prefix: &[f32]) {
+    pub(super) fn set_row(&mut self, row: usize, state: &[f32], prefix: &[f32]) {
         let bits = |value: &f32| value.to_bits();
         self.write(STATES, row * self.states, state.iter().take(self.states).map(bits));
         self.write(PREFIXES, row * self.prefix, prefix.iter().map(bits));
-        self.write(HELD_ROWS, row, std::iter::once((prefix.len() / self.columns) as u32));
+        self.write(PREFIX_ROWS, row, std::iter::once((prefix.len() / self.columns) as u32));
     }
 
     /// How many values of its latent row `row` holds.
-    pub(super) fn hold(&mut self, row: usize, values: usize) {
-        self.write(HELD_VALUES, row, std::iter::once(values as u32));
+    pub(super) fn set_prefix(&mut self, row: usize, values: usize) {
+        self.write(PREFIX_VALUES, row, std::iter::once(values as u32));
     }
 
     /// The table of times.
@@ -92,13 +92,13 @@ impl Desk {
     }
 
     /// On the device; 0 where chunks continue no rows.
-    pub(super) fn held_rows(&self) -> Address {
-        if self.prefix == 0 { 0 } else { self.address(HELD_ROWS) }
+    pub(super) fn prefix_rows_address(&self) -> Address {
+        if self.prefix == 0 { 0 } else { self.address(PREFIX_ROWS) }
     }
 
     /// On the device; 0 where chunks continue no rows.
-    pub(super) fn held_values(&self) -> Address {
-        if self.prefix == 0 { 0 } else { self.address(HELD_VALUES) }
+    pub(super) fn prefix_values(&self) -> Address {
+        if self.prefix == 0 { 0 } else { self.address(PREFIX_VALUES) }
     }
 
     /// On the device.

@@ -5,7 +5,7 @@
 //! once, for rows and verdicts. Without this the host copies velocities, adds them to latents, and copies those back, step by step.
 
 use super::Video;
-use super::decode_inputs::Desk;
+use super::decode_inputs::DecodeInputs;
 use super::inputs::Inputs;
 use super::roles::{Owner, Roles};
 use crate::bundle::manifest::{Flow, Guided, Manifest, Port, Role};
@@ -14,7 +14,7 @@ use crate::flow::encoder::Encoder;
 use crate::gpu::chunk::{self, Batch, Plans, Verdict};
 use crate::gpu::device::{Device, Memory};
 use crate::gpu::{Address, CudaError, Number, flow};
-use crate::ort::driver_device::Card;
+use crate::ort::driver_device::DriverDevice;
 use crate::ort::graph::Bound;
 use crate::ort::tensor::Tensor;
 use std::ffi::c_void;
@@ -39,18 +39,18 @@ struct Latent {
 }
 
 /// A time that a step of the graph is told.
-struct Told {
+struct TimeInput {
     tensor: usize,
     memory: Memory,
 }
 
 /// A network's latents on its device.
-pub(super) struct Own {
+pub(super) struct DeviceFlow {
     device: Arc<Device>,
     /// That of the action first.
     latents: Vec<Latent>,
-    times: Vec<Told>,
-    desk: Desk,
+    times: Vec<TimeInput>,
+    decode_inputs: DecodeInputs,
     decode: chunk::Kernel,
     plans: Plans,
     /// A verdict for each row of the batch, then `[batch, rows, columns]` f32: a run with fewer rows copies less.
@@ -78,23 +78,31 @@ pub(super) struct Parts<'a> {
     pub(super) whole: bool,
 }
 
-impl Own {
+impl DeviceFlow {
     /// Memory, kernels and plans; None where our kernels are not asked for, or where the card says why they are not launched.
-    pub(super) fn of(card: &mut Card, parts: &Parts<'_>, resides: Result<(), String>) -> Option<Own> {
-        card.own()?;
-        let tried = |()| Own::new(card, parts).and_then(|own| own.tried(parts)).map_err(|error| error.to_string());
-        let made = resides.and_then(tried);
-        let (own, outcome) = match made {
-            Ok(own) => (Some(own), Ok(())),
+    pub(super) fn of(
+        driver_device: &mut DriverDevice,
+        parts: &Parts<'_>,
+        resides: Result<(), String>,
+    ) -> Option<DeviceFlow> {
+        driver_device.kernels()?;
+        let warmed = |()| {
+            DeviceFlow::new(driver_device, parts)
+                .and_then(|device_flow| device_flow.warmed(parts))
+                .map_err(|error| error.to_string())
+        };
+        let made = resides.and_then(warmed);
+        let (device_flow, outcome) = match made {
+            Ok(device_flow) => (Some(device_flow), Ok(())),
             Err(reason) => (None, Err(reason)),
         };
-        card.launches(outcome);
-        own
+        driver_device.launches(outcome);
+        device_flow
     }
 
-    fn new(card: &mut Card, parts: &Parts<'_>) -> Result<Own, CudaError> {
+    fn new(driver_device: &mut DriverDevice, parts: &Parts<'_>) -> Result<DeviceFlow, CudaError> {
         let Parts { manifest, encoder, owned, at, video, batch, whole } = *parts;
-        let module = card.own().cloned().expect("asked by the caller");
+        let module = driver_device.kernels().cloned().expect("asked by the caller");
         let device = module.device().clone();
         let bytes = |tensor: usize| owned[tensor].1.len * owned[tensor].1.dtype.bytes();
         let latent = |tensor: usize, velocity_tensor: usize, guide: Option<f32>| {
@@ -116,19 +124,20 @@ impl Own {
             latents.push(latent(video.latent, video.velocity, video.guide)?);
         }
         let is_time = |(owner, tensor): &(Owner, Tensor)| *owner == Owner::Denoise && tensor.role == Role::Time;
-        let told = owned.iter().enumerate().filter(|(_, one)| !whole && is_time(one));
-        let times = told
-            .map(|(tensor, _)| Ok(Told { tensor, memory: device.memory(bytes(tensor))? }))
+        let times_of = owned.iter().enumerate().filter(|(_, one)| !whole && is_time(one));
+        let times = times_of
+            .map(|(tensor, _)| Ok(TimeInput { tensor, memory: device.memory(bytes(tensor))? }))
             .collect::<Result<Vec<_>, CudaError>>()?;
         let (rows, columns) = encoder.size();
         let steps = if whole { 0 } else { manifest.flow.steps as usize };
         let table = steps * times.iter().map(|time| time.memory.bytes()).sum::<usize>();
         let states = manifest.state.columns.len();
-        let desk = Desk::new(&device, (batch, states), (manifest.action.prefix * columns, columns), table)?;
+        let decode_inputs =
+            DecodeInputs::new(&device, (batch, states), (manifest.action.prefix * columns, columns), table)?;
         let len = batch * (rows * columns + VERDICT);
         let mut decoded_here = Block::locked(len).map_err(CudaError::Call)?;
-        card.register_block(&mut decoded_here);
-        Ok(Own {
+        driver_device.register_block(&mut decoded_here);
+        Ok(DeviceFlow {
             decode: chunk::Kernel::find(&module, chunk::Version::V2, Number::F32)?,
             plans: Plans::new(&device, encoder.facts(), states as u32)?,
             decoded: device.memory(4 * len)?,
@@ -140,13 +149,13 @@ impl Own {
             device,
             latents,
             times,
-            desk,
+            decode_inputs,
         })
     }
 
     /// Launches each kernel that it will need once, on what the tensors hold now, and waits. A driver may load a kernel no sooner than it
     /// is launched: one that cannot be loaded leaves its work to the host here, and would take the device out of service in a run.
-    fn tried(mut self, parts: &Parts<'_>) -> Result<Own, CudaError> {
+    fn warmed(mut self, parts: &Parts<'_>) -> Result<DeviceFlow, CudaError> {
         let context = self.device.stream().context().clone();
         let launched = context.within(|_| self.launch_all(parts));
         self.finish();
@@ -163,7 +172,7 @@ impl Own {
                 unsafe { self.device.stream().copy_in(memory.address(), from, memory.bytes()) }?;
             }
         }
-        self.desk.send(&self.device)?;
+        self.decode_inputs.send(&self.device)?;
         if !whole {
             self.advance(self.batch, 0.0)?;
         }
@@ -171,8 +180,8 @@ impl Own {
     }
 
     /// Lets the driver copy from its host memory by itself.
-    pub(super) fn register(&mut self, card: &mut Card) {
-        card.register_block(&mut self.desk.host);
+    pub(super) fn register(&mut self, driver_device: &mut DriverDevice) {
+        driver_device.register_block(&mut self.decode_inputs.host);
     }
 
     /// The memory of a port of the denoise graph, if it is one that stays here.
@@ -184,19 +193,19 @@ impl Own {
             (false, None) if is(latent.velocity_tensor) => Some(latent.velocity.address()),
             _ => None,
         };
-        let time = |time: &Told| (given && is(time.tensor)).then(|| time.memory.address());
+        let time = |time: &TimeInput| (given && is(time.tensor)).then(|| time.memory.address());
         let found = self.latents.iter().find_map(latent).or_else(|| self.times.iter().find_map(time));
         found.map(|address| Bound::fixed(port, address as *mut c_void, true))
     }
 
     /// What row `row` of the batch is decoded with, in robot units.
     pub(super) fn tell(&mut self, row: usize, state: &[f32], prefix: &[f32]) {
-        self.desk.tell(row, state, prefix);
+        self.decode_inputs.set_row(row, state, prefix);
     }
 
     /// Holds the first `values` of the latent of row `row`.
-    pub(super) fn hold(&mut self, row: usize, values: usize) {
-        self.desk.hold(row, values);
+    pub(super) fn set_prefix(&mut self, row: usize, values: usize) {
+        self.decode_inputs.set_prefix(row, values);
     }
 
     /// Bytes that an observation copies to the device and from it, and bytes of the device's memory.
@@ -206,8 +215,8 @@ impl Own {
         let latents = self.latents.iter().flat_map(|latent| [&latent.velocity].into_iter().chain(&latent.result));
         let times = self.times.iter().map(|time| &time.memory);
         let kept: usize = latents.chain(times).chain([&self.decoded]).map(Memory::bytes).sum();
-        let held = noise + self.desk.device.bytes() + self.plans.memory_bytes() + kept;
-        (alone + self.desk.host.len(), self.decoded_bytes(1), held)
+        let prefix = noise + self.decode_inputs.device.bytes() + self.plans.memory_bytes() + kept;
+        (alone + self.decode_inputs.host.len(), self.decoded_bytes(1), prefix)
     }
 
     /// Bytes of the noise of `rows` rows of the batch; the latent of predicted frames has one row.
@@ -238,9 +247,9 @@ impl Own {
         for step in 0..if self.times.is_empty() { 0 } else { flow.steps } {
             inputs.time(tensors, flow.time(step), flow.time(flow.steps));
             for time in &self.times {
-                let told = tensors[time.tensor].bytes();
-                self.desk.table()[at..][..told.len()].copy_from_slice(told);
-                at += told.len();
+                let times_of = tensors[time.tensor].bytes();
+                self.decode_inputs.table()[at..][..times_of.len()].copy_from_slice(times_of);
+                at += times_of.len();
             }
         }
         self.begun();
@@ -249,14 +258,14 @@ impl Own {
             // SAFETY: both sides hold the largest run; `settle` waits before anybody writes to them again.
             unsafe { self.device.stream().copy_in(values.address(), from, bytes) }?;
         }
-        self.desk.send(&self.device)
+        self.decode_inputs.send(&self.device)
     }
 
     /// Tells the graph the times of a step.
     pub(super) fn step(&self, step: u32) -> Result<(), CudaError> {
         let all: usize = self.times.iter().map(|time| time.memory.bytes()).sum();
-        let mut from = self.desk.table_address() + (step as usize * all) as Address;
-        for Told { memory, .. } in &self.times {
+        let mut from = self.decode_inputs.table_address() + (step as usize * all) as Address;
+        for TimeInput { memory, .. } in &self.times {
             // SAFETY: the table has the times of all steps, one after the other.
             unsafe { self.device.stream().copy(memory.address(), from, memory.bytes()) }?;
             from += memory.bytes() as Address;
@@ -269,11 +278,12 @@ impl Own {
         for (index, Latent { values, velocity, guide, update, .. }) in self.latents.iter().enumerate() {
             let (all, count) = ((values.bytes() / 4) as u64, (self.noise_bytes(index, rows) / 4) as u64);
             // Of predicted frames none are held.
-            let held = if index == 0 { self.desk.held_values() } else { 0 };
+            let prefix = if index == 0 { self.decode_inputs.prefix_values() } else { 0 };
             let (latent, velocity_at) = (values.address(), velocity.address());
             let branch = (velocity.bytes() / 4 / self.branches) as u64;
             let (guide, row) = (*guide, all / self.batch as u64);
-            let step = flow::Step { latent, velocity: velocity_at, count, branch, dt, guide, held, row };
+            let step =
+                flow::Step { latent, velocity: velocity_at, count, branch, dt, guide, prefix_values: prefix, row };
             // SAFETY: both tensors hold the values of the largest run, and live as long as the stream has work on them: the network
             // waits for that before it drops anything.
             unsafe { update.launch(&step, THREADS) }?;
@@ -287,9 +297,9 @@ impl Own {
         let verdicts = self.decoded.address();
         let batch = Batch {
             latents: action.result.as_ref().unwrap_or(&action.values).address(),
-            states: self.desk.states(),
-            prefixes: self.desk.prefixes(),
-            held: self.desk.held_rows(),
+            states: self.decode_inputs.states(),
+            prefixes: self.decode_inputs.prefixes(),
+            prefix_rows: self.decode_inputs.prefix_rows_address(),
             values: verdicts + 4 * (self.batch * VERDICT) as Address,
             verdicts,
             chunks: rows as u32,

@@ -2,7 +2,7 @@
 
 use super::Network;
 use crate::episode::Entry;
-use crate::ort::driver_device::CardUse;
+use crate::ort::driver_device::DriverUse;
 use crate::ort::graph::Graph;
 use crate::ort::terminator::Terminator;
 
@@ -17,11 +17,11 @@ pub struct DeviceTimes {
 
 impl Network {
     /// Lets the driver copy from and to its tensors, and arranges its runs in the stream of its card. `options`: those of its runs.
-    pub(super) fn put_on(&mut self, options: &Terminator) -> Result<(), String> {
-        let mut card = std::mem::take(&mut self.card);
-        self.tensors.iter_mut().for_each(|tensor| card.register(tensor));
-        if let (Some(own), Some(stream)) = (&mut self.own, card.stream().cloned()) {
-            own.register(&mut card);
+    pub(super) fn attach(&mut self, options: &Terminator) -> Result<(), String> {
+        let mut driver_device = std::mem::take(&mut self.driver_device);
+        self.tensors.iter_mut().for_each(|tensor| driver_device.register(tensor));
+        if let (Some(device_flow), Some(stream)) = (&mut self.device_flow, driver_device.stream().cloned()) {
+            device_flow.register(&mut driver_device);
             options.leave_running()?;
             self.mirrors.copy_in(stream);
             [Some(&mut self.prefill), self.extend.as_mut(), Some(&mut self.denoise)]
@@ -30,24 +30,24 @@ impl Network {
                 .for_each(Graph::follow);
         }
         let steps = if self.whole { 1 } else { self.flow.steps as usize };
-        let timed = [(Some(&mut self.prefill), 1), (self.extend.as_mut(), 1), (Some(&mut self.denoise), steps)];
-        for (graph, runs) in timed {
+        let graphs = [(Some(&mut self.prefill), 1), (self.extend.as_mut(), 1), (Some(&mut self.denoise), steps)];
+        for (graph, runs) in graphs {
             if let Some(graph) = graph {
-                graph.time(card.laps(runs));
+                graph.time(driver_device.laps(runs));
             }
         }
-        self.card = card;
+        self.driver_device = driver_device;
         Ok(())
     }
 
     /// Makes this thread the one that runs it; once, before its first run.
     pub fn enter(&self) {
-        self.card.enter();
+        self.driver_device.enter();
     }
 
     /// What it has of the driver.
-    pub fn card_use(&self) -> Option<&CardUse> {
-        self.card.told()
+    pub fn driver_use(&self) -> Option<&DriverUse> {
+        self.driver_device.usage()
     }
 
     /// What the device was at since `read`; None where it does not time its runs, or one of them.

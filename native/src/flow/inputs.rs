@@ -33,7 +33,7 @@ enum Source {
 }
 
 /// A time as an input is told it: with buckets the number of the one that it lies in.
-pub(super) fn told(time: f64, buckets: Option<u32>) -> f64 {
+pub(super) fn time_value(time: f64, buckets: Option<u32>) -> f64 {
     buckets.map_or(time, |buckets| (time * f64::from(buckets)).floor())
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Inputs {
     /// The same mask behind that of the image tokens.
     prefix_mask: Vec<u8>,
     /// Rows that each row's chunk continues.
-    held: Vec<usize>,
+    prefix_rows: Vec<usize>,
 }
 
 impl Inputs {
@@ -131,7 +131,7 @@ impl Inputs {
             return Err("no input of the denoise graph has the role time".into());
         }
         let (tokens, mask) = (vec![0; text], vec![0; text]);
-        Ok(Inputs { inputs, rows, branches, tokens, mask, prefix_mask, held: vec![0; rows] })
+        Ok(Inputs { inputs, rows, branches, tokens, mask, prefix_mask, prefix_rows: vec![0; rows] })
     }
 
     /// Row `row` of one branch: `write` gives tokens and mask, as long as the longest prompt, and returns how many tokens these are.
@@ -178,13 +178,13 @@ impl Inputs {
     }
 
     /// How many rows the chunk of row `row` continues.
-    pub(super) fn held(&self, row: usize) -> usize {
-        self.held[row]
+    pub(super) fn prefix_rows(&self, row: usize) -> usize {
+        self.prefix_rows[row]
     }
 
     /// Tells the graphs that the chunk of row `row` continues `count` rows.
-    pub(super) fn hold(&mut self, tensors: &mut [Tensor], row: usize, count: usize) {
-        self.held[row] = count;
+    pub(super) fn set_prefix(&mut self, tensors: &mut [Tensor], row: usize, count: usize) {
+        self.prefix_rows[row] = count;
         for Input { at, source, .. } in &self.inputs {
             let tensor = &mut tensors[*at];
             match source {
@@ -202,15 +202,15 @@ impl Inputs {
     pub(super) fn time(&self, tensors: &mut [Tensor], time: f64, end: f64) {
         for Input { at, source, .. } in &self.inputs {
             let Source::Time { buckets, of_rows } = source else { continue };
-            let told = |time: f64| told(time, *buckets);
+            let time_value = |time: f64| time_value(time, *buckets);
             let tensor = &mut tensors[*at];
             if !of_rows {
-                tensor.write(0, std::iter::repeat_n(told(time), tensor.len));
+                tensor.write(0, std::iter::repeat_n(time_value(time), tensor.len));
                 continue;
             }
             let rows = tensor.len / self.rows;
-            for (row, &held) in self.held.iter().enumerate() {
-                let times = (0..rows).map(|index| told(if index < held { end } else { time }));
+            for (row, &prefix_rows) in self.prefix_rows.iter().enumerate() {
+                let times = (0..rows).map(|index| time_value(if index < prefix_rows { end } else { time }));
                 tensor.write(row * rows, times);
             }
         }

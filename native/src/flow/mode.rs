@@ -1,7 +1,7 @@
 //! How a network runs its flow, and what one observation copies for it.
 
 use super::Network;
-use super::device_flow::Own;
+use super::device_flow::DeviceFlow;
 use crate::ort::graph::Copies;
 use crate::ort::mirrors::Changed;
 use crate::ort::tensor::Tensor;
@@ -9,7 +9,7 @@ use crate::ort::tensor::Tensor;
 /// How the steps of a flow are run.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum FlowMode {
     /// One by one, by the host.
     #[default]
     Steps,
@@ -21,11 +21,11 @@ pub enum Way {
 
 impl Network {
     /// How it runs a flow.
-    pub fn way(&self) -> Way {
+    pub fn mode(&self) -> FlowMode {
         match (self.whole, self.denoise.is_captured()) {
-            (false, _) => Way::Steps,
-            (true, false) => Way::Whole,
-            (true, true) => Way::Captured,
+            (false, _) => FlowMode::Steps,
+            (true, false) => FlowMode::Whole,
+            (true, true) => FlowMode::Captured,
         }
     }
 
@@ -37,7 +37,7 @@ impl Network {
         for step in 0..if self.whole { 1 } else { self.flow.steps } {
             copies += self.denoise.copies(0, Changed::of(step), &mut self.mirrors);
         }
-        let (sent, returned, kept) = self.own.as_ref().map_or((0, 0, 0), Own::bytes);
+        let (sent, returned, kept) = self.device_flow.as_ref().map_or((0, 0, 0), DeviceFlow::bytes);
         copies += Copies { to_device: sent, from_device: returned };
         (kept + self.tensors.iter().map(Tensor::device_bytes).sum::<usize>() + self.mirrors.bytes(), copies)
     }

@@ -146,7 +146,7 @@ fn written(manifest: &Manifest) -> Result<(), String> {
             mask[..4].fill(1);
             4
         });
-        inputs.hold(&mut tensors, row, 2);
+        inputs.set_prefix(&mut tensors, row, 2);
         at.states.iter().for_each(|state| tensors[state.at].floats().fill(1.0));
     }
     inputs.lengths(&mut tensors, 1, 1);

@@ -7,7 +7,7 @@ use crate::ort::graph::Graph;
 impl Network {
     /// Makes as many places for sessions in the device's memory, or as many as can be made: their number, and why there are no more.
     /// Each is as the first one, which has been proved.
-    pub fn grow(&mut self, places: usize) -> (usize, Option<String>) {
+    pub fn add_blocks(&mut self, places: usize) -> (usize, Option<String>) {
         let Some(rows) = self.rows.clone() else {
             return (0, Some("its sessions do not lie on the device".into()));
         };
@@ -27,7 +27,7 @@ impl Network {
         rows.add()?;
         for graph in [Some(&mut self.prefill), self.extend.as_mut(), Some(&mut self.denoise)].into_iter().flatten() {
             // SAFETY: as in `new`.
-            unsafe { graph.grow(extent, &mut self.mirrors) }?;
+            unsafe { graph.add_variant(extent, &mut self.mirrors) }?;
         }
         self.variants.push(extent);
         if self.is_captured() {

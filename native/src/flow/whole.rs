@@ -1,6 +1,6 @@
 //! All steps of a flow as one graph (`bundle/onnx/unroll.rs`), for a device: between two steps the host has nothing to do.
 
-use super::inputs::told;
+use super::inputs::time_value;
 use crate::bundle::manifest::{Dim, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
 use crate::bundle::onnx::unroll::{Latent, Loop, Time, TimeShape, result, unroll};
 use crate::bundle::onnx::{F32, I32, I64};
@@ -22,8 +22,8 @@ impl Whole {
         let step = &manifest.graphs.denoise;
         let input = |role: Role| step.inputs.iter().find(|port| port.role == role);
         let output = |role: Role| step.outputs.iter().find(|port| port.role == role);
-        let told = step.inputs.iter().filter(|port| tells(port.role));
-        let times = told.map(|port| timed(manifest, port)).collect::<Result<Vec<_>, _>>()?;
+        let time_value = step.inputs.iter().filter(|port| tells(port.role));
+        let times = time_value.map(|port| step_times(manifest, port)).collect::<Result<Vec<_>, _>>()?;
         let latent = input(Role::Latent).ok_or("it has no latent")?;
         let mut latents = vec![moved(manifest, latent, output(Role::Velocity), Guided::Action)?];
         if let Some(video) = input(Role::VideoLatent) {
@@ -44,7 +44,7 @@ fn tells(role: Role) -> bool {
 }
 
 /// The time of every step, to the bit as a run of the steps one by one writes it to the input.
-fn timed<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, String> {
+fn step_times<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, String> {
     let shape = match (port.role, &port.shape[..]) {
         (Role::Time, []) => TimeShape::Scalar,
         (Role::Time, [Dim::Fixed(1)]) => TimeShape::One,
@@ -62,7 +62,7 @@ fn timed<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, String> {
     let Flow { steps, .. } = manifest.flow;
     let each = Port { shape: vec![Dim::Fixed(steps as usize)], ..port.clone() };
     let mut tensor = Tensor::new(&each, manifest.extent(1, manifest.prompt.tokens_max))?;
-    tensor.write(0, (0..steps).map(|step| told(manifest.flow.time(step), port.buckets)));
+    tensor.write(0, (0..steps).map(|step| time_value(manifest.flow.time(step), port.buckets)));
     let values = tensor.bytes().chunks(port.dtype.bytes()).map(<[u8]>::to_vec).collect();
     Ok(Time { name: &port.name, kind, shape, values })
 }

@@ -278,10 +278,10 @@ pub struct Batch {
     pub latents: Address,
     /// `[chunks, state values]`, f32.
     pub states: Address,
-    /// Rows that the chunks continue, `[chunks, rows of a prefix, columns]`, f32; not read where `held` is 0.
+    /// Rows that the chunks continue, `[chunks, rows of a prefix, columns]`, f32; not read where `prefix_rows` is 0.
     pub prefixes: Address,
     /// How many rows each chunk continues, `[chunks]` u32; 0: nowhere, none continues any.
-    pub held: Address,
+    pub prefix_rows: Address,
     /// `[chunks, rows, columns]`, f32.
     pub values: Address,
     /// `[chunks]`.
@@ -305,7 +305,7 @@ impl Kernel {
     /// # Safety
     /// The addresses are of this device, of memory as large as plan and batch say, and live until the stream is through with them.
     pub unsafe fn launch(&self, plans: &Plans, batch: &Batch, threads: u32) -> Result<(), CudaError> {
-        let Batch { latents, states, prefixes, held, values, verdicts, chunks } = *batch;
+        let Batch { latents, states, prefixes, prefix_rows, values, verdicts, chunks } = *batch;
         let plan = plans.plan.address();
         let count = match self.version {
             Version::V1 => blocks(chunks as usize, threads as usize),
@@ -313,6 +313,8 @@ impl Kernel {
         };
         let shape = Shape { grid: [count, 1, 1], block: [threads, 1, 1] };
         // SAFETY: the parameters of chunk.cu, in its order; the caller vouches for the addresses.
-        unsafe { self.function.launch(shape, params![plan, latents, states, prefixes, held, values, verdicts, chunks]) }
+        unsafe {
+            self.function.launch(shape, params![plan, latents, states, prefixes, prefix_rows, values, verdicts, chunks])
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 pub const VERSION_MIN: i32 = 13_000;
 
 /// What the loader says of a library that it does not open: `libloading` itself only says that it failed.
-pub fn words(error: &libloading::Error) -> String {
+pub fn loader_error(error: &libloading::Error) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
@@ -127,7 +127,7 @@ type AskOf<T> = unsafe extern "C" fn(*mut T, c_int) -> c_int;
 impl Cuda {
     fn open() -> Result<Cuda, String> {
         // SAFETY: the driver's own library; what it does when it is opened is its vendor's business on this machine.
-        let library = unsafe { Library::new("libcuda.so.1") }.map_err(|error| words(&error))?;
+        let library = unsafe { Library::new("libcuda.so.1") }.map_err(|error| loader_error(&error))?;
         Ok(Cuda(ManuallyDrop::new(library)))
     }
 

@@ -43,7 +43,7 @@ pub struct Step {
     /// With guidance its scale.
     pub guide: Option<f32>,
     /// How many values each row of the batch holds as they are, from its first one on, `[rows]` u32; 0: nowhere, none does.
-    pub held: Address,
+    pub prefix_values: Address,
     /// Values of one row of the batch, 1 at least.
     pub row: u64,
 }
@@ -71,7 +71,7 @@ impl Kernel {
     /// # Safety
     /// The addresses are of this device, of tensors as large as `step` says, and live until the stream is through with them.
     pub unsafe fn launch(&self, step: &Step, threads: u32) -> Result<(), CudaError> {
-        let Step { latent, velocity, count, branch, dt, guide, held, row } = *step;
+        let Step { latent, velocity, count, branch, dt, guide, prefix_values, row } = *step;
         let (scale, guided) = (guide.unwrap_or(0.0), u32::from(guide.is_some()));
         let values = match self.version {
             Version::V1 => 1,
@@ -87,7 +87,7 @@ impl Kernel {
         let shape = Shape { grid: [blocks(count as usize, threads as usize * values), 1, 1], block: [threads, 1, 1] };
         // SAFETY: the parameters of flow.cu, in its order; the caller vouches for the addresses.
         unsafe {
-            let params = params![latent, velocity, count, branch, dt, scale, guided, held, row];
+            let params = params![latent, velocity, count, branch, dt, scale, guided, prefix_values, row];
             self.function.launch(shape, params)
         }
     }

@@ -8,7 +8,7 @@ mod number;
 pub mod scan;
 mod text;
 
-use self::scan::{Fault, Found, Rules, scan};
+use self::scan::{Fault, Rules, ScanResult, scan};
 use crate::core::completion::count_panic;
 use crate::core::layout::{BodyFound, BodyRules};
 use crate::core::queue::Queue;
@@ -32,7 +32,7 @@ const KEPT_BODIES: usize = 16;
 #[derive(Default)]
 struct Body {
     bytes: Vec<u8>,
-    found: Found,
+    found: ScanResult,
     scan_us: u32,
 }
 
@@ -59,7 +59,7 @@ struct Table {
 pub struct Bodies {
     table: Arc<Mutex<Table>>,
     /// For small bodies, and for large ones.
-    lanes: [Arc<Queue<Work>>; 2],
+    queues: [Arc<Queue<Work>>; 2],
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -77,14 +77,14 @@ impl Bodies {
     pub fn open(done: OnScanned) -> Result<Bodies, String> {
         let bodies = HashMap::with_capacity(64);
         let table = Arc::new(Mutex::new(Table { bodies, kept: Vec::with_capacity(KEPT_BODIES), last: 0 }));
-        let lanes = [(); 2].map(|()| Arc::new(Queue::new(BODIES_MAX)));
-        let [small, large] = lanes.each_ref().map(|lane| {
-            let (lane, table) = (lane.clone(), table.clone());
-            move || run(&lane, &table, done)
+        let queues = [(); 2].map(|()| Arc::new(Queue::new(BODIES_MAX)));
+        let [small, large] = queues.each_ref().map(|queue| {
+            let (queue, table) = (queue.clone(), table.clone());
+            move || run(&queue, &table, done)
         });
         // A robot waits for a small one, and the event loop for nothing meanwhile.
         let threads = vec![thread::spawn_prompt("tendon-body-0", small)?, thread::spawn("tendon-body-1", large)?];
-        Ok(Bodies { table, lanes, threads })
+        Ok(Bodies { table, queues, threads })
     }
 
     /// An empty body for `capacity` bytes.
@@ -133,10 +133,10 @@ impl Bodies {
         let Some(state) = table.bodies.get_mut(&id) else { return misuse("unknown body") };
         match std::mem::replace(state, State::Scanning) {
             State::Filling(body) => {
-                let lane = usize::from(body.bytes.len() > SMALL_BYTES_MAX);
+                let queue = usize::from(body.bytes.len() > SMALL_BYTES_MAX);
                 drop(table);
                 // Never full: it has room for every body.
-                match self.lanes[lane].push(turn, Work { id, body, rules }) {
+                match self.queues[queue].push(turn, Work { id, body, rules }) {
                     Ok(()) => Ok(()),
                     Err(_) => Err(Failure::new(Status::Busy, "the scanner is closing")),
                 }
@@ -196,7 +196,7 @@ impl Bodies {
 
     /// Ends the threads; what is queued is scanned before.
     pub fn close(self) {
-        self.lanes.iter().for_each(|lane| lane.close());
+        self.queues.iter().for_each(|queue| queue.close());
         for thread in self.threads {
             // Cannot fail: a scan's panic is caught.
             let _ = thread.join();
@@ -211,8 +211,8 @@ fn emptied(mut body: Body) -> Body {
     body
 }
 
-fn run(lane: &Queue<Work>, table: &Mutex<Table>, done: OnScanned) {
-    while let Some(Work { id, mut body, rules }) = lane.pop() {
+fn run(queue: &Queue<Work>, table: &Mutex<Table>, done: OnScanned) {
+    while let Some(Work { id, mut body, rules }) = queue.pop() {
         let Body { bytes, found, scan_us } = &mut body;
         let begin = Instant::now();
         let status = match catch_unwind(AssertUnwindSafe(|| scan(bytes, rules, found))) {

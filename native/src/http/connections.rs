@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Between two looks; more where one takes long, so that a look never takes more than a tenth of a core.
-const LOOK: Duration = Duration::from_millis(100);
+const SCAN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Notes that wait for the event loop: a loop that takes none accepts no connections either.
 const NOTES_MAX: usize = 65_536;
@@ -38,13 +38,13 @@ struct Seen {
     cookie: u64,
     received: u64,
     /// Of the last look that met it.
-    look: u32,
+    scan: u32,
     /// On the port that is watched.
     ours: bool,
     noted: bool,
 }
 
-const NOTHING: Seen = Seen { cookie: 0, received: 0, look: 0, ours: false, noted: false };
+const NOTHING: Seen = Seen { cookie: 0, received: 0, scan: 0, ours: false, noted: false };
 
 /// `tcpi_bytes_received` in the kernel's `tcp_info`, in words of eight bytes; the libc crate's struct ends before it.
 const RECEIVED_AT: usize = 16;
@@ -83,21 +83,21 @@ impl Watch {
 impl Shared {
     fn run(&self, port: u16) {
         let mut table: Vec<Seen> = Vec::new();
-        let mut look = 0_u32;
+        let mut scan = 0_u32;
         loop {
             let begun = Instant::now();
-            look = look.wrapping_add(1);
+            scan = scan.wrapping_add(1);
             for_each_descriptor(|fd| {
                 let at = fd as usize;
                 if at >= table.len() {
                     table.resize(at + 64, NOTHING);
                 }
-                self.meet(fd, &mut table[at], look, port);
+                self.meet(fd, &mut table[at], scan, port);
             });
-            for (fd, seen) in table.iter_mut().enumerate().filter(|(_, seen)| seen.cookie != 0 && seen.look != look) {
+            for (fd, seen) in table.iter_mut().enumerate().filter(|(_, seen)| seen.cookie != 0 && seen.scan != scan) {
                 self.gone(fd as i32, seen);
             }
-            let pause = LOOK.max(begun.elapsed() * 10);
+            let pause = SCAN_INTERVAL.max(begun.elapsed() * 10);
             let stopped = lock(&self.stopped);
             let wait = self.stop.wait_timeout_while(stopped, pause, |stopped| !*stopped);
             if wait.map_or(true, |(stopped, _)| *stopped) {
@@ -106,13 +106,13 @@ impl Shared {
         }
     }
 
-    fn meet(&self, fd: i32, seen: &mut Seen, look: u32, port: u16) {
+    fn meet(&self, fd: i32, seen: &mut Seen, scan: u32, port: u16) {
         let cookie = option::<u64>(fd, libc::SOL_SOCKET, libc::SO_COOKIE).unwrap_or(0);
         if cookie != seen.cookie {
             self.gone(fd, seen);
             *seen = Seen { cookie, ours: cookie != 0 && is_accepted(fd, port), ..NOTHING };
         }
-        seen.look = look;
+        seen.scan = scan;
         if !seen.ours {
             return;
         }

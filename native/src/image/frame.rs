@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 /// Who is told that a decode has ended.
-pub type Told = state::Told<Status>;
+pub type Listener = state::Listener<Status>;
 
 /// How an image becomes the model's tensor.
 #[derive(PartialEq)]
@@ -281,29 +281,29 @@ impl FrameSlots {
     }
 
     /// A frame that is not decoded: the engine closes, or its run was cancelled.
-    pub fn give_up(&self, ticket: Ticket) -> Told {
+    pub fn give_up(&self, ticket: Ticket) -> Listener {
         self.ended(ticket, Status::Cancelled, 0)
     }
 
     /// The decode of a frame panicked.
-    pub fn panicked(&self, ticket: Ticket) -> Told {
+    pub fn panicked(&self, ticket: Ticket) -> Listener {
         if let Some(slot) = self.slot(ticket) {
             lock(&slot.error).set(format_args!("the native decoder panicked"));
         }
         self.ended(ticket, Status::Decoder, 0)
     }
 
-    fn ended(&self, ticket: Ticket, status: Status, spent_us: u32) -> Told {
-        let Some(slot) = self.slot(ticket) else { return Told::Nobody };
-        let told = slot.state.ended(ticket, status == Status::Ok, status, spent_us);
-        if told == Told::Dropped {
+    fn ended(&self, ticket: Ticket, status: Status, spent_us: u32) -> Listener {
+        let Some(slot) = self.slot(ticket) else { return Listener::Nobody };
+        let listener = slot.state.ended(ticket, status == Status::Ok, status, spent_us);
+        if listener == Listener::Dropped {
             self.freed(ticket);
         }
-        told
+        listener
     }
 
     /// How the decode of a run's frame went: its place in the run, its status, and the microseconds that it took.
-    pub fn of_run(&self, ticket: Ticket) -> Option<(usize, Status, u32)> {
+    pub fn of_inference(&self, ticket: Ticket) -> Option<(usize, Status, u32)> {
         let state = &self.slot(ticket)?.state;
         state.last(ticket).map(|last| (state.place(), last.status, last.spent_us))
     }

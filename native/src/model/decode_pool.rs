@@ -5,10 +5,10 @@ use crate::core::status::Status;
 use crate::core::sync::lock;
 use crate::core::thread;
 use crate::core::ticket::Ticket;
-use crate::image::decode_queue::Lanes;
-use crate::image::frame::{By, FrameSlots, Told, Worker};
+use crate::image::decode_queue::DecodeQueue;
+use crate::image::frame::{By, FrameSlots, Listener, Worker};
 use crate::image::jpeg::{Decoder, Library};
-use crate::model::inference::RunSlots;
+use crate::model::inference::InferenceSlots;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -34,7 +34,7 @@ pub struct PoolStats {
 
 /// The threads and their queue.
 pub struct Pool {
-    lanes: Arc<Lanes<Work>>,
+    queues: Arc<DecodeQueue<Work>>,
     closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Counters.
@@ -47,38 +47,38 @@ impl Pool {
         library: &Arc<Library>,
         threads: usize,
         frames_max: usize,
-        runs: &Arc<RunSlots>,
+        inferences: &Arc<InferenceSlots>,
         completions: &Arc<Completions>,
     ) -> Result<Pool, String> {
-        let lanes = Arc::new(Lanes::<Work>::new(frames_max, threads));
+        let queues = Arc::new(DecodeQueue::<Work>::new(frames_max, threads));
         let closing = Arc::new(AtomicBool::new(false));
         let stats = Arc::new(PoolStats::default());
         let mut handles = Vec::with_capacity(threads);
         for index in 0..threads {
             let worker = Worker::new(Decoder::new(library)?)?;
-            let (lanes, closing, stats) = (lanes.clone(), closing.clone(), stats.clone());
-            let listeners = Listeners { runs: runs.clone(), completions: completions.clone() };
+            let (queues, closing, stats) = (queues.clone(), closing.clone(), stats.clone());
+            let receivers = Receivers { inferences: inferences.clone(), completions: completions.clone() };
             handles.push(thread::spawn(&format!("tendon-jpeg-{index}"), move || {
-                run(index, worker, &lanes, &closing, &stats, &listeners)
+                run(index, worker, &queues, &closing, &stats, &receivers)
             })?);
         }
-        Ok(Pool { lanes, closing, threads: Mutex::new(handles), stats })
+        Ok(Pool { queues, closing, threads: Mutex::new(handles), stats })
     }
 
     /// Queues a pending frame of a model whose devices have these lanes.
-    pub fn submit(&self, slots: &Arc<FrameSlots>, lanes: &[usize], turn: u32, ticket: Ticket) -> bool {
-        self.lanes.push(lanes, turn, Work { slots: slots.clone(), ticket }).is_ok()
+    pub fn submit(&self, slots: &Arc<FrameSlots>, queues: &[usize], turn: u32, ticket: Ticket) -> bool {
+        self.queues.push(queues, turn, Work { slots: slots.clone(), ticket }).is_ok()
     }
 
     /// Frames that wait in a lane.
-    pub fn waiting(&self, lane: usize) -> usize {
-        self.lanes.waiting(lane)
+    pub fn waiting(&self, queue: usize) -> usize {
+        self.queues.waiting(queue)
     }
 
     /// Cancels what is queued, then ends the threads.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        self.lanes.close();
+        self.queues.close();
         for thread in lock(&self.threads).drain(..) {
             // Cannot fail: a decode thread catches its panics.
             let _ = thread.join();
@@ -87,27 +87,27 @@ impl Pool {
 }
 
 /// Who is told of decodes.
-struct Listeners {
-    runs: Arc<RunSlots>,
+struct Receivers {
+    inferences: Arc<InferenceSlots>,
     completions: Arc<Completions>,
 }
 
 fn run(
     thread: usize,
     mut worker: Worker,
-    lanes: &Lanes<Work>,
+    queues: &DecodeQueue<Work>,
     closing: &AtomicBool,
     stats: &PoolStats,
-    listeners: &Listeners,
+    receivers: &Receivers,
 ) {
-    let Listeners { runs, completions } = listeners;
-    while let Some(Work { slots, ticket }) = lanes.pop(thread) {
-        let given_up = || slots.awaited_by(ticket).is_some_and(|run| runs.cancelled(run));
-        let told = if closing.load(Ordering::Acquire) || given_up() {
+    let Receivers { inferences, completions } = receivers;
+    while let Some(Work { slots, ticket }) = queues.pop(thread) {
+        let is_cancelled = || slots.awaited_by(ticket).is_some_and(|run| inferences.cancelled(run));
+        let listener = if closing.load(Ordering::Acquire) || is_cancelled() {
             slots.give_up(ticket)
         } else {
             match catch_unwind(AssertUnwindSafe(|| worker.decode(&slots, ticket))) {
-                Ok((status, by, told)) => {
+                Ok((status, by, listener)) => {
                     match by {
                         _ if !slots.counted => 0,
                         By::Host => 0,
@@ -120,7 +120,7 @@ fn run(
                         Status::Image => stats.refused.fetch_add(1, Ordering::Relaxed),
                         _ => 0,
                     };
-                    told
+                    listener
                 }
                 Err(_) => {
                     count_panic();
@@ -128,11 +128,11 @@ fn run(
                 }
             }
         };
-        match told {
-            Told::Nobody => {}
-            Told::Caller(status) => completions.tell(ticket, status),
-            Told::Dropped => completions.tell(ticket, Status::Cancelled),
-            Told::Run(run) => runs.arrived(run, &slots, ticket),
+        match listener {
+            Listener::Nobody => {}
+            Listener::Caller(status) => completions.tell(ticket, status),
+            Listener::Dropped => completions.tell(ticket, Status::Cancelled),
+            Listener::Run(run) => inferences.arrived(run, &slots, ticket),
         }
     }
 }

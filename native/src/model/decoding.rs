@@ -3,7 +3,7 @@
 
 use super::Model;
 use super::load::Host;
-use super::place::Wanted;
+use super::place::Target;
 use crate::core::device::Device;
 use crate::core::memory::Block;
 use crate::core::rehearsal;
@@ -63,7 +63,7 @@ impl Model {
     pub(super) fn decoding(
         &self,
         runtime: &Runtime,
-        wanted: &Wanted<'_>,
+        wanted: &Target<'_>,
         devices: &[Device],
         host: &Host,
     ) -> (Option<Decoding>, Option<Candidate>) {
@@ -84,7 +84,7 @@ impl Model {
     fn candidate(
         &self,
         runtime: &Runtime,
-        wanted: &Wanted<'_>,
+        wanted: &Target<'_>,
         (device, (index, driver)): (Device, &(i32, PathBuf)),
         (vectors, host): (&Vectors, &Host),
         told: &mut Decoding,

@@ -2,7 +2,7 @@
 
 use super::{Lost, Model};
 use crate::core::device::Device;
-use crate::model::devices::{Load, Works};
+use crate::model::devices::{HostedModel, Load};
 use crate::ort::driver_device;
 use std::sync::atomic::Ordering;
 
@@ -58,7 +58,7 @@ impl Model {
     }
 }
 
-impl Works for Model {
+impl HostedModel for Model {
     fn lose(&self, replica: usize, reason: &str) {
         Model::lose(self, replica, reason.into());
     }
@@ -76,7 +76,7 @@ impl Works for Model {
         }
     }
 
-    fn works(&self, replica: usize) -> bool {
+    fn accepts_work(&self, replica: usize) -> bool {
         !self.is_leaving(replica) && !self.is_out(replica)
     }
 
@@ -89,7 +89,7 @@ impl Works for Model {
         Load {
             runs: self.running[replica].owed(),
             slots: episodes.map_or(0, |episodes| episodes.len()),
-            slots_held: episodes.map_or(0, |episodes| episodes.held().slots),
+            slots_held: episodes.map_or(0, |episodes| episodes.usage().slots),
         }
     }
 

@@ -8,13 +8,13 @@ use serde::Serialize;
 use std::sync::{Arc, Mutex, Weak};
 
 /// A model, as its devices see it.
-pub trait Works: Send + Sync {
+pub trait HostedModel: Send + Sync {
     /// Takes a replica out, unless it is.
     fn lose(&self, replica: usize, reason: &str);
     /// Lets a replica end what it has and take no more.
     fn leave(&self, replica: usize);
     /// Whether a replica takes work, and goes on to.
-    fn works(&self, replica: usize) -> bool;
+    fn accepts_work(&self, replica: usize) -> bool;
     /// Whether a replica takes no more work and has none.
     fn is_out(&self, replica: usize) -> bool;
     /// What a replica holds now.
@@ -59,14 +59,14 @@ pub struct Figures {
     replicas_out: usize,
     #[serde(flatten)]
     load: Load,
-    /// Frames that wait for a decoder; devices beyond `LANES_MAX` share them.
+    /// Frames that wait for a decoder; devices beyond `QUEUES_MAX` share them.
     frames_waiting: usize,
 }
 
 struct Inner {
     health: Health,
     /// Replicas by their models. A model that is unloaded is forgotten.
-    crew: Vec<(Weak<dyn Works>, usize)>,
+    crew: Vec<(Weak<dyn HostedModel>, usize)>,
 }
 
 /// One device.
@@ -74,7 +74,7 @@ pub struct Hardware {
     /// As the configuration names it; of a GPU with two providers the name with CUDA.
     name: String,
     /// Of its frames in the decode pool.
-    lane: usize,
+    queue: usize,
     inner: Mutex<Inner>,
 }
 
@@ -91,7 +91,7 @@ impl Devices {
             return known.clone();
         }
         let inner = Mutex::new(Inner { health: Health::Ready, crew: Vec::new() });
-        let hardware = Arc::new(Hardware { name, lane: all.len(), inner });
+        let hardware = Arc::new(Hardware { name, queue: all.len(), inner });
         all.push(hardware.clone());
         hardware
     }
@@ -105,15 +105,15 @@ impl Devices {
     /// Of every device with replicas. `frames_waiting`: by lane.
     pub fn figures(&self, frames_waiting: impl Fn(usize) -> usize) -> Vec<Figures> {
         let all = lock(&self.0).clone();
-        let figures = all.iter().map(|hardware| hardware.figures(frames_waiting(hardware.lane)));
+        let figures = all.iter().map(|hardware| hardware.figures(frames_waiting(hardware.queue)));
         figures.filter(|figures| figures.replicas > 0).collect()
     }
 }
 
 impl Hardware {
     /// Of its frames in the decode pool.
-    pub fn lane(&self) -> usize {
-        self.lane
+    pub fn queue(&self) -> usize {
+        self.queue
     }
 
     /// Whether it can fail without this process: a processor cannot, and `echo` is none.
@@ -131,7 +131,7 @@ impl Hardware {
     }
 
     /// A replica of the model runs there from here on. One that comes after the loss is out at once.
-    pub fn join(&self, model: Weak<dyn Works>, replica: usize) {
+    pub fn join(&self, model: Weak<dyn HostedModel>, replica: usize) {
         let mut inner = lock(&self.inner);
         inner.crew.retain(|(model, _)| model.strong_count() > 0);
         inner.crew.push((model.clone(), replica));
@@ -183,14 +183,14 @@ impl Hardware {
             Health::Draining => return Ok(()),
             Health::Lost(reason) => return Err(format!("{} is lost: {reason}", self.name)),
         }
-        let crew: Vec<(Arc<dyn Works>, usize)> =
+        let crew: Vec<(Arc<dyn HostedModel>, usize)> =
             inner.crew.iter().filter_map(|(model, replica)| Some((model.upgrade()?, *replica))).collect();
         if !crew.iter().any(|(model, _)| model.counted()) {
             return Err(format!("no model runs on {}", self.name));
         }
         for (model, _) in crew.iter().filter(|(model, _)| model.counted()) {
             let here = |replica| crew.iter().any(|(other, own)| *own == replica && Arc::ptr_eq(other, model));
-            if !(0..model.replicas()).any(|replica| !here(replica) && model.works(replica)) {
+            if !(0..model.replicas()).any(|replica| !here(replica) && model.accepts_work(replica)) {
                 return Err(format!(
                     "a model on {} has no replica that works elsewhere; to end that too, stop the service",
                     self.name

@@ -89,7 +89,7 @@ struct Slot {
 
 /// Counters of all runs.
 #[derive(Default)]
-pub struct RunStats {
+pub struct InferenceStats {
     /// Runs that gave a chunk.
     pub run: AtomicU64,
     /// Runs that failed.
@@ -102,7 +102,7 @@ pub struct RunStats {
     pub runtime_allocations: AtomicU64,
 }
 
-impl RunStats {
+impl InferenceStats {
     fn count(&self, outcome: &Result<u32, (Status, &str)>) {
         let counter = match outcome {
             Ok(_) => &self.run,
@@ -115,16 +115,16 @@ impl RunStats {
 }
 
 /// The result slots of an engine.
-pub struct RunSlots {
+pub struct InferenceSlots {
     slots: Vec<Slot>,
     free: Mutex<Vec<u16>>,
     /// Counters.
-    pub stats: RunStats,
+    pub stats: InferenceStats,
 }
 
-impl RunSlots {
+impl InferenceSlots {
     /// `count` slots, all memory allocated now.
-    pub fn new(count: usize) -> RunSlots {
+    pub fn new(count: usize) -> InferenceSlots {
         let now = Instant::now();
         let slot = |index| Slot {
             word: Word::new(Kind::Chunk, 0, index),
@@ -153,8 +153,12 @@ impl RunSlots {
             result: Mutex::new(Box::new(ChunkResult::ZERO)),
             error: Mutex::new(ErrorText::new()),
         };
-        let stats = RunStats { runtime_allocations: AtomicU64::new(u64::MAX), ..RunStats::default() };
-        RunSlots { slots: (0..count).map(slot).collect(), free: Mutex::new((0..count as u16).rev().collect()), stats }
+        let stats = InferenceStats { runtime_allocations: AtomicU64::new(u64::MAX), ..InferenceStats::default() };
+        InferenceSlots {
+            slots: (0..count).map(slot).collect(),
+            free: Mutex::new((0..count as u16).rev().collect()),
+            stats,
+        }
     }
 
     /// Address of each slot's result; fixed for the life of the engine.
@@ -201,7 +205,7 @@ impl RunSlots {
 
     /// The decode of a frame that the run awaited has ended: the last of them starts it.
     pub fn arrived(&self, ticket: Ticket, frames: &FrameSlots, frame: Ticket) {
-        let Some((place, status, spent_us)) = frames.of_run(frame) else { return };
+        let Some((place, status, spent_us)) = frames.of_inference(frame) else { return };
         self.advance(ticket, |job| job.count(place, status, spent_us));
     }
 

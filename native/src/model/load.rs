@@ -1,7 +1,7 @@
 //! Loads a model: reads the bundle and its parity vectors, then places it (`place.rs`).
 
 use super::Model;
-use super::place::Wanted;
+use super::place::Target;
 use crate::bundle::manifest::{Graph, Manifest, NormStats, Role};
 use crate::bundle::prompt::Prompt;
 use crate::bundle::weights::Weights;
@@ -14,14 +14,14 @@ use crate::core::status::{Failure, Status};
 use crate::core::sync::lock;
 use crate::core::thread;
 use crate::core::ticket::{Kind, Ticket};
-use crate::episode::{Asked, Episodes};
+use crate::episode::{Episodes, SessionLimits};
 use crate::flow::Files;
 use crate::flow::encoder::Encoder;
 use crate::flow::noise;
 use crate::image::frame::{FrameSlots, FrameSpec, Worker};
 use crate::image::jpeg::{Decoder, Library};
 use crate::model::devices::Devices;
-use crate::model::inference::RunSlots;
+use crate::model::inference::InferenceSlots;
 use crate::model::parity::Vectors;
 use crate::model::plan::LoadPlan;
 use crate::model::watchdog::Crew;
@@ -42,7 +42,7 @@ pub struct Host {
     /// Threads that decode frames.
     pub decode_threads: usize,
     /// The engine's result slots.
-    pub runs: Arc<RunSlots>,
+    pub inferences: Arc<InferenceSlots>,
     /// Frame slots per model.
     pub frames_max: usize,
     /// Told of everything that ends.
@@ -89,7 +89,8 @@ impl Model {
         let denoise = path(&graphs.denoise.file)?;
         let graph_files = Files { prefill, extend, denoise };
         let replicas = replicas.max(1) as usize;
-        let asked = Asked { places: slots, parked_bytes_max: parked_bytes_max.map(|bytes| bytes / replicas as u64) };
+        let asked =
+            SessionLimits { places: slots, parked_bytes_max: parked_bytes_max.map(|bytes| bytes / replicas as u64) };
         let episodes: Vec<Arc<Episodes>> = match manifest.memory {
             Some(facts) => (0..replicas)
                 .map(|_| Episodes::new(&manifest, facts, asked).map(Arc::new))
@@ -118,19 +119,19 @@ impl Model {
             prompt,
             encoder,
             noise_key,
-            queues: (0..episodes.len().max(1)).map(|_| Queue::new(host.runs.len())).collect(),
+            queues: (0..episodes.len().max(1)).map(|_| Queue::new(host.inferences.len())).collect(),
             episodes,
             state_tokens: usize::from(state_tokens),
             running,
-            run_max: Duration::from_millis(run_ms_max),
+            inference_max: Duration::from_millis(run_ms_max),
             crew: Crew::new(replicas),
             ticket,
-            runs: host.runs.clone(),
+            inferences: host.inferences.clone(),
             completions: host.completions.clone(),
             closing: AtomicBool::new(false),
             placement: OnceLock::new(),
             hardware: OnceLock::new(),
-            lanes: OnceLock::new(),
+            decode_queues: OnceLock::new(),
             leaving: (0..replicas).map(|_| AtomicBool::new(false)).collect(),
             threads: Mutex::new(Vec::new()),
             watchdog: Mutex::new(None),
@@ -139,7 +140,7 @@ impl Model {
         let threads = Threads::new(threads, device.on_processor(replicas));
         let large = !weights.is_empty();
         model.place(
-            &Wanted { files: graph_files, weights: Arc::new(weights), device: &device, threads, gpu, vectors },
+            &Target { files: graph_files, weights: Arc::new(weights), device: &device, threads, gpu, vectors },
             host,
         )?;
         if large {

@@ -20,7 +20,7 @@ pub struct LoadPlan {
     pub threads: Option<u32>,
     /// Sessions per replica of a model with memory that lie where the graphs read them; None: as many as the memory of the device can.
     pub slots: Option<usize>,
-    /// Bytes of host memory that parked sessions of the model may take; None: as `Asked` says. Absent: no session is parked.
+    /// Bytes of host memory that parked sessions of the model may take; None: as `SessionLimits` says. Absent: no session is parked.
     #[serde(default = "nothing")]
     pub parked_bytes_max: Option<u64>,
     /// Milliseconds from a batch's begin after which its replica is taken out.

@@ -108,9 +108,10 @@ impl Replica {
         while !presence.ready {
             match orders.recv() {
                 Ok(Order::Places(places, made)) => {
-                    let grown = catch_unwind(AssertUnwindSafe(|| self.network.as_mut().map(|one| one.grow(places))));
+                    let added =
+                        catch_unwind(AssertUnwindSafe(|| self.network.as_mut().map(|one| one.add_blocks(places))));
                     // Cannot fail: the loader waits for this message, or has given the replica up.
-                    let _ = made.send(grown.ok().flatten().unwrap_or((0, Some("making its places panicked".into()))));
+                    let _ = made.send(added.ok().flatten().unwrap_or((0, Some("making its places panicked".into()))));
                 }
                 Ok(Order::Serve) => presence.ready = true,
                 Err(mpsc::RecvError) => return,
@@ -130,7 +131,7 @@ impl Replica {
         let model = self.model.clone();
         let running = &model.running[self.index];
         let closing = || model.closing.load(Ordering::Acquire);
-        let cancelled = |ticket| closing() || model.runs.cancelled(ticket);
+        let cancelled = |ticket| closing() || model.inferences.cancelled(ticket);
         let begun = running.begin(taken, &mut self.gone, cancelled);
         let out = !begun && running.lost().is_some();
         let refused = if out {
@@ -145,7 +146,7 @@ impl Replica {
             return !out;
         }
         let batch = taken.as_slice();
-        if batch.iter().any(|&ticket| model.runs.job(ticket).is_some_and(|job| job.fault == Fault::Die)) {
+        if batch.iter().any(|&ticket| model.inferences.job(ticket).is_some_and(|job| job.fault == Fault::Die)) {
             // Without the panic hook, whose backtrace takes long.
             std::panic::resume_unwind(Box::new("a run was told to end its replica's thread"));
         }
@@ -167,7 +168,7 @@ impl Replica {
         for (row, &ticket) in batch.iter().enumerate() {
             let encoded = match (&outcome, self.failed[row].take()) {
                 (_, Some(failed)) => Err(failed),
-                (Ok(Ok(Some(times))), None) if !model.runs.cancelled(ticket) => {
+                (Ok(Ok(Some(times))), None) if !model.inferences.cancelled(ticket) => {
                     catch_unwind(AssertUnwindSafe(|| self.encode(row, ticket, times))).unwrap_or_else(|_| {
                         count_panic();
                         Err((Status::Panic, "encoding panicked".into()))

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// What the sessions of a model take.
 #[derive(Serialize, Clone, Default)]
-pub struct Seated {
+pub struct SessionCapacity {
     /// Of the slots, those whose memory lies where the graphs read it; the others can be parked in host memory.
     pub places: usize,
     /// Of these, those in the memory of a device.
@@ -72,15 +72,15 @@ impl Model {
 
     /// Gives the replicas as many session slots as were asked for, or as many as their devices have memory for; without any, no device is
     /// used. `room`: what was measured where places were made. Closes the model where that cannot be done.
-    pub(super) fn seat(&self, devices: &[Device], room: Option<Room>) -> Result<Seated, Failure> {
+    pub(super) fn seat(&self, devices: &[Device], room: Option<Room>) -> Result<SessionCapacity, Failure> {
         self.seats_of(devices, room).map_err(|text| {
             self.close();
             Failure::new(Status::Load, text)
         })
     }
 
-    fn seats_of(&self, devices: &[Device], measured: Option<Room>) -> Result<Seated, String> {
-        let Some(first) = self.episodes.first() else { return Ok(Seated::default()) };
+    fn seats_of(&self, devices: &[Device], measured: Option<Room>) -> Result<SessionCapacity, String> {
+        let Some(first) = self.episodes.first() else { return Ok(SessionCapacity::default()) };
         let _turn = lock(&ONE_AT_A_TIME);
         // Those on a device have their places.
         let (share, room) = self.share(devices, false);
@@ -94,7 +94,7 @@ impl Model {
             places += own;
             places_on_device += if episodes.is_on_device() { own } else { 0 };
         }
-        Ok(Seated {
+        Ok(SessionCapacity {
             places,
             places_on_device,
             host_memory_because: self.episodes.iter().find_map(|episodes| episodes.refusal()),

@@ -93,7 +93,7 @@ impl Model {
 
     /// The work of the watchdog's thread, which gives memory of parked sessions back besides: it may take its time. Until every replica's thread has ended or is out.
     pub fn watch(&self) {
-        let tick = (self.run_max / 8).clamp(Duration::from_millis(5), Duration::from_millis(250));
+        let tick = (self.inference_max / 8).clamp(Duration::from_millis(5), Duration::from_millis(250));
         let mut last = Instant::now();
         while self.wait(Some(tick)) {
             let now = Instant::now();
@@ -103,7 +103,7 @@ impl Model {
             self.episodes.iter().for_each(|episodes| episodes.give_back());
             for (replica, running) in self.running.iter().enumerate() {
                 running.excuse(late, now);
-                if let Some(owed) = running.lose_overdue(now, self.run_max) {
+                if let Some(owed) = running.lose_overdue(now, self.inference_max) {
                     self.clear_out(replica, owed);
                 }
             }
@@ -118,7 +118,8 @@ impl Model {
     /// Waits for a change, or for the tick; false once no replica's thread is to be waited for.
     fn wait(&self, tick: Option<Duration>) -> bool {
         let working = lock(&self.crew.working);
-        let waits = working.iter().zip(&self.running).any(|(&works, running)| works && running.lost().is_none());
+        let waits =
+            working.iter().zip(&self.running).any(|(&is_working, running)| is_working && running.lost().is_none());
         match (waits, tick) {
             (true, Some(tick)) => {
                 drop(self.crew.changed.wait_timeout(working, tick).unwrap_or_else(PoisonError::into_inner));

@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// What a replica has of the driver, for the placement.
 #[derive(Serialize, Clone, Default, Debug, PartialEq)]
-pub struct CardUse {
+pub struct DriverUse {
     /// Bytes of host memory that the driver copies from and to by itself.
     pub registered_bytes: usize,
     /// Why it does not so for all that the device reads.
@@ -78,7 +78,7 @@ pub fn image(device: Device, options: &GpuOptions) -> Result<Vec<u8>, String> {
 
 /// The driver, as a replica has it.
 #[derive(Default)]
-pub struct Card {
+pub struct DriverDevice {
     driver: Option<PathBuf>,
     context: Option<Arc<Context>>,
     stream: Option<Arc<Stream>>,
@@ -87,19 +87,19 @@ pub struct Card {
     /// The runs are timed.
     times: bool,
     /// None where no driver is asked.
-    told: Option<CardUse>,
+    usage: Option<DriverUse>,
 }
 
-impl Card {
+impl DriverDevice {
     /// For a replica on the device, with what the options ask for; nothing of it on one that is no NVIDIA GPU.
-    pub fn of(device: Device, options: &GpuOptions) -> Card {
-        let Some((index, driver)) = driver_of(device) else { return Card::default() };
-        let (mut context, mut stream, mut module, mut told) = (None, None, None, CardUse::default());
+    pub fn of(device: Device, options: &GpuOptions) -> DriverDevice {
+        let Some((index, driver)) = driver_of(device) else { return DriverDevice::default() };
+        let (mut context, mut stream, mut module, mut usage) = (None, None, None, DriverUse::default());
         match Context::open(&driver, index) {
             Ok(opened) => context = Some(opened),
-            Err(error) => told.unregistered = Some(error.to_string()),
+            Err(error) => usage.unregistered = Some(error.to_string()),
         }
-        let mut streamless = told.unregistered.clone();
+        let mut streamless = usage.unregistered.clone();
         if options.needs_stream() {
             match context.as_ref().map(Stream::new) {
                 Some(Ok(made)) => stream = Some(made),
@@ -108,7 +108,7 @@ impl Card {
             }
         }
         if options.user_stream && stream.is_none() {
-            told.untimed.clone_from(&streamless);
+            usage.untimed.clone_from(&streamless);
         }
         if options.own_kernels {
             let loaded = match &stream {
@@ -119,22 +119,22 @@ impl Card {
             };
             match loaded {
                 Ok(loaded) => module = Some(loaded),
-                Err(reason) => told.unlaunched = Some(reason),
+                Err(reason) => usage.unlaunched = Some(reason),
             }
         }
         let times = options.user_stream;
-        Card { driver: Some(driver), context, stream, module, times, told: Some(told) }
+        DriverDevice { driver: Some(driver), context, stream, module, times, usage: Some(usage) }
     }
 
     /// Our kernels, where they advance latents and decode chunks: a thread that has entered launches them.
-    pub fn own(&self) -> Option<&Arc<Module>> {
-        self.module.as_ref().filter(|_| self.told.as_ref().is_some_and(|told| told.unlaunched.is_none()))
+    pub fn kernels(&self) -> Option<&Arc<Module>> {
+        self.module.as_ref().filter(|_| self.usage.as_ref().is_some_and(|usage| usage.unlaunched.is_none()))
     }
 
     /// What `own_kernels` has come to: `Err` has the reason why they are not launched.
     pub fn launches(&mut self, outcome: Result<(), String>) {
-        let Some(told) = &mut self.told else { return };
-        (told.launched, told.unlaunched) = (outcome.is_ok(), outcome.err());
+        let Some(usage) = &mut self.usage else { return };
+        (usage.launched, usage.unlaunched) = (outcome.is_ok(), outcome.err());
     }
 
     /// The stream of its runs. A session that is told of it keeps it.
@@ -144,29 +144,29 @@ impl Card {
 
     /// Registers a tensor of the host. What the driver refuses is copied through its buffer, as before.
     pub fn register(&mut self, tensor: &mut Tensor) {
-        let (Some(context), Some(told)) = (&self.context, &mut self.told) else { return };
+        let (Some(context), Some(usage)) = (&self.context, &mut self.usage) else { return };
         match tensor.register(context) {
-            Ok(bytes) => told.registered_bytes += bytes,
-            Err(error) => told.unregistered = Some(error.to_string()),
+            Ok(bytes) => usage.registered_bytes += bytes,
+            Err(error) => usage.unregistered = Some(error.to_string()),
         }
     }
 
     /// The same of a block.
     pub fn register_block<T: Plain>(&mut self, block: &mut Block<T>) {
-        let (Some(context), Some(told)) = (&self.context, &mut self.told) else { return };
+        let (Some(context), Some(usage)) = (&self.context, &mut self.usage) else { return };
         match context.register_block(block) {
-            Ok(()) => told.registered_bytes += block.registered_bytes(),
-            Err(error) => told.unregistered = Some(error.to_string()),
+            Ok(()) => usage.registered_bytes += block.registered_bytes(),
+            Err(error) => usage.unregistered = Some(error.to_string()),
         }
     }
 
     /// Times for so many runs of a graph; None where the device does not time them.
     pub fn laps(&mut self, runs: usize) -> Option<Laps> {
-        let (Some(stream), Some(told), true) = (&self.stream, &mut self.told, self.times) else { return None };
+        let (Some(stream), Some(usage), true) = (&self.stream, &mut self.usage, self.times) else { return None };
         let made = Laps::new(stream, runs);
         match &made {
-            Ok(_) => told.timed = true,
-            Err(error) => told.untimed = Some(error.to_string()),
+            Ok(_) => usage.timed = true,
+            Err(error) => usage.untimed = Some(error.to_string()),
         }
         made.ok()
     }
@@ -183,7 +183,7 @@ impl Card {
     }
 
     /// What it has come to.
-    pub fn told(&self) -> Option<&CardUse> {
-        self.told.as_ref()
+    pub fn usage(&self) -> Option<&DriverUse> {
+        self.usage.as_ref()
     }
 }

@@ -126,7 +126,7 @@ impl Graph {
         };
         for &extent in variants {
             // SAFETY: the caller's.
-            unsafe { graph.grow(extent, mirrors) }?;
+            unsafe { graph.add_variant(extent, mirrors) }?;
         }
         if graph.session.is_captured() {
             if let Some(why) = mirrors.refused() {
@@ -145,14 +145,14 @@ impl Graph {
     ///
     /// # Safety
     /// As `bind`.
-    pub unsafe fn grow(&mut self, extent: Extent, mirrors: &mut Mirrors) -> Result<(), String> {
+    pub unsafe fn add_variant(&mut self, extent: Extent, mirrors: &mut Mirrors) -> Result<(), String> {
         let (ports, most, variant) = (std::mem::take(&mut self.ports), self.most, self.feeds.len());
         let mut bind = |graph: &mut Graph| {
             let memory = PortMemory::of(&graph.session, graph.reach)?;
             let mut binding = VariantBinding::new(graph, mirrors, &memory, (variant, extent, most))?;
-            for (ports, given) in ports.iter().zip([true, false]) {
+            for (ports, is_input) in ports.iter().zip([true, false]) {
                 // SAFETY: the caller's.
-                ports.iter().try_for_each(|bound| unsafe { binding.bind(bound, given) })?;
+                ports.iter().try_for_each(|bound| unsafe { binding.bind(bound, is_input) })?;
             }
             Ok(binding.feed())
         };

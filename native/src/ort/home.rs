@@ -28,23 +28,23 @@ impl Home {
     /// The memory of the WebGPU device. ONNX Runtime has one per process.
     pub const WEBGPU: Home = Home { name: c"WebGPU_Buf", id: 0, turns: Turns::One };
 
-    /// Names of the inputs (`given`) or outputs of a session that do not lie in this memory. They are read and written where they are: a
+    /// Names of the inputs (`is_input`) or outputs of a session that do not lie in this memory. They are read and written where they are: a
     /// tensor of this memory would be copied when it is bound.
-    pub fn elsewhere(self, session: &Session, given: bool) -> Result<HashSet<String>, String> {
-        let ports = if given { session.inputs() } else { session.outputs() };
-        let held = self.holds(session, given)?;
-        Ok(ports.iter().zip(held).filter(|(_, held)| !held).map(|(port, _)| port.name().to_string()).collect())
+    pub fn elsewhere(self, session: &Session, is_input: bool) -> Result<HashSet<String>, String> {
+        let ports = if is_input { session.inputs() } else { session.outputs() };
+        let is_here = self.are_here(session, is_input)?;
+        Ok(ports.iter().zip(is_here).filter(|(_, is_here)| !is_here).map(|(port, _)| port.name().to_string()).collect())
     }
 
     /// Which of them lie here, by their number.
-    fn holds(self, session: &Session, given: bool) -> Result<Vec<bool>, String> {
+    fn are_here(self, session: &Session, is_input: bool) -> Result<Vec<bool>, String> {
         let api = ort::api();
-        let ports = if given { session.inputs().len() } else { session.outputs().len() };
+        let ports = if is_input { session.inputs().len() } else { session.outputs().len() };
         let mut places: Vec<*const OrtMemoryInfo> = vec![null(); ports];
-        let ask = if given { api.SessionGetMemoryInfoForInputs } else { api.SessionGetMemoryInfoForOutputs };
+        let ask = if is_input { api.SessionGetMemoryInfoForInputs } else { api.SessionGetMemoryInfoForOutputs };
         // SAFETY: a live session, and as many places as it has ports.
         check(unsafe { ask(session.ptr(), places.as_mut_ptr(), ports) })?;
-        let held = |place: &*const OrtMemoryInfo| {
+        let is_here = |place: &*const OrtMemoryInfo| {
             let mut name = null();
             // SAFETY: the session's own object, and a C string that lives with it.
             unsafe {
@@ -52,7 +52,7 @@ impl Home {
                 Ok(CStr::from_ptr(name) == self.name)
             }
         };
-        places.iter().map(held).collect()
+        places.iter().map(is_here).collect()
     }
 
     /// What a value in this memory is described with.

@@ -4,17 +4,17 @@ use crate::bundle::weights::External;
 use crate::ort::environment::check;
 use crate::ort::home::Home;
 use crate::ort::value::Value;
-use crate::ort::weight_store::Held;
+use crate::ort::weight_store::DeviceWeights;
 use ort::sys::OrtSessionOptions;
 use std::ffi::CString;
 use std::path::Path;
 
 /// Tensors over mapped memory or that of a device, by their names in one graph. They are needed until its session is made.
-pub struct Given(Vec<(CString, Value, usize)>);
+pub struct Initializers(Vec<(CString, Value, usize)>);
 
-impl Held {
+impl DeviceWeights {
     /// The tensors of the graph at `path` that lie in the files, as ONNX Runtime takes them.
-    pub fn of_graph(&self, path: &Path) -> Result<Given, String> {
+    pub fn of_graph(&self, path: &Path) -> Result<Initializers, String> {
         let host = Home::HOST.info()?;
         let value = |tensor: &External| {
             let name =
@@ -27,13 +27,13 @@ impl Held {
             // the session runs. ONNX Runtime only reads initializers.
             Ok((name, unsafe { Value::at(info, start, *bytes, (dims, *kind)) }?, *bytes))
         };
-        let told = |error: String| format!("{}: {error}", path.display());
+        let in_file = |error: String| format!("{}: {error}", path.display());
         let tensors = self.weights.of_graph(path)?;
-        Ok(Given(tensors.iter().map(value).collect::<Result<_, _>>().map_err(told)?))
+        Ok(Initializers(tensors.iter().map(value).collect::<Result<_, _>>().map_err(in_file)?))
     }
 }
 
-impl Given {
+impl Initializers {
     /// Makes a session use these tensors where they lie. Those that ONNX Runtime folds into others it reads from the file beside the
     /// graph once more.
     ///

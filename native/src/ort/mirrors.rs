@@ -37,7 +37,7 @@ pub(super) struct Origin {
 /// The copies of host tensors in the memory of one device, which the graphs of a network share: what two of them read is copied once.
 #[derive(Default)]
 pub struct Mirrors {
-    held: Vec<Mirror>,
+    copies: Vec<Mirror>,
     /// That of the runs: what changes is copied in it, and the host waits for nothing.
     stream: Option<Arc<Stream>>,
     /// Why nothing can be written into the device's memory. What changes is bound again then, which copies it for each graph.
@@ -61,7 +61,7 @@ unsafe impl Send for Mirrors {}
 impl Mirrors {
     /// The host has new values in all that changes.
     pub fn renew(&mut self) {
-        self.held.iter_mut().for_each(|mirror| mirror.due |= !mirror.fixed);
+        self.copies.iter_mut().for_each(|mirror| mirror.due |= !mirror.fixed);
     }
 
     /// Copies what changes in the stream of the runs from here on. Nobody writes to the host's tensors before the stream is through with
@@ -72,7 +72,7 @@ impl Mirrors {
 
     /// Bytes of the device's memory.
     pub fn bytes(&self) -> usize {
-        self.held.iter().map(|mirror| mirror.block.bytes()).sum()
+        self.copies.iter().map(|mirror| mirror.block.bytes()).sum()
     }
 
     /// Why inputs are bound again for each run; None where they are written.
@@ -87,20 +87,20 @@ impl Mirrors {
         fixed: bool,
         make: impl FnOnce() -> Result<DeviceBlock, String>,
     ) -> Result<(usize, *mut c_void), String> {
-        let found = self.held.iter().position(|mirror| mirror.origin == origin);
+        let found = self.copies.iter().position(|mirror| mirror.origin == origin);
         let at = match found {
             Some(at) => at,
             None => {
-                self.held.push(Mirror { origin, block: make()?, fixed, kept: 0, due: true });
-                self.held.len() - 1
+                self.copies.push(Mirror { origin, block: make()?, fixed, kept: 0, due: true });
+                self.copies.len() - 1
             }
         };
-        Ok((at, self.held[at].block.address()))
+        Ok((at, self.copies[at].block.address()))
     }
 
     /// Whether values can be written into the device's memory, tried with the first input of all.
     pub(super) fn try_once(&mut self, pair: &Pair) -> bool {
-        if self.held.len() == 1 && self.refused.is_none() {
+        if self.copies.len() == 1 && self.refused.is_none() {
             self.refused = copy(&[pair.host], &mut [pair.device.cast_const()]).err();
         }
         self.refused.is_none()
@@ -141,7 +141,7 @@ impl Input {
         match (&self.transfer, changed) {
             (_, Changed::Step) => self.steps,
             (Transfer::Written(pair), Changed::All) => {
-                let Mirror { fixed, kept, due, .. } = mirrors.held[pair.mirror];
+                let Mirror { fixed, kept, due, .. } = mirrors.copies[pair.mirror];
                 if fixed { kept < pair.bytes } else { due }
             }
             (_, Changed::All) => true,
@@ -150,7 +150,7 @@ impl Input {
 
     /// It is written once, not for each observation.
     fn is_fixed(&self, mirrors: &Mirrors) -> bool {
-        matches!(&self.transfer, Transfer::Written(pair) if mirrors.held[pair.mirror].fixed)
+        matches!(&self.transfer, Transfer::Written(pair) if mirrors.copies[pair.mirror].fixed)
     }
 }
 
@@ -225,15 +225,17 @@ impl Feed {
             match &mut input.transfer {
                 Transfer::Rehearsed(shadow) => match &mirrors.stream {
                     // SAFETY: the shadow is as large as what it stands for.
-                    Some(stream) => unsafe { put(stream, shadow.address(), shadow.host.cast(), input.bytes) }?,
+                    Some(stream) => {
+                        unsafe { copy_in_stream(stream, shadow.address(), shadow.host.cast(), input.bytes) }?
+                    }
                     None => shadow.renew(),
                 },
                 Transfer::Written(pair) => {
-                    let mirror = &mut mirrors.held[pair.mirror];
+                    let mirror = &mut mirrors.copies[pair.mirror];
                     (mirror.due, mirror.kept) = (false, mirror.kept.max(pair.bytes));
                     if let Some(stream) = &mirrors.stream {
                         // SAFETY: the mirror holds what the largest run has.
-                        unsafe { put(stream, mirror.block.address(), pair.start, pair.bytes) }?;
+                        unsafe { copy_in_stream(stream, mirror.block.address(), pair.start, pair.bytes) }?;
                         continue;
                     }
                     self.from.push(pair.host);
@@ -259,7 +261,7 @@ impl Feed {
         self.from.clear();
         self.to.clear();
         for pair in &self.outputs {
-            mirrors.held[pair.mirror].due = false;
+            mirrors.copies[pair.mirror].due = false;
             self.from.push(pair.device.cast_const());
             self.to.push(pair.host);
         }
@@ -275,7 +277,7 @@ impl Feed {
             Transfer::Written(pair) => Some(pair),
             _ => None,
         });
-        written.chain(&self.outputs).for_each(|pair| mirrors.held[pair.mirror].due = false);
+        written.chain(&self.outputs).for_each(|pair| mirrors.copies[pair.mirror].due = false);
         (sent, self.returned + self.outputs.iter().map(|pair| pair.bytes).sum::<usize>())
     }
 }
@@ -284,7 +286,7 @@ impl Feed {
 ///
 /// # Safety
 /// `bytes` at both memory, which live until the stream is through with them; those of the host do not change until then.
-unsafe fn put(stream: &Stream, to: *mut c_void, from: *const c_void, bytes: usize) -> Result<(), String> {
+unsafe fn copy_in_stream(stream: &Stream, to: *mut c_void, from: *const c_void, bytes: usize) -> Result<(), String> {
     // SAFETY: the caller's.
     unsafe { stream.copy_in(to as u64, from, bytes) }.map_err(|error| error.to_string())
 }

@@ -3,9 +3,9 @@
 mod error_text;
 mod logged;
 mod on_stream;
-mod own;
 mod preload;
 mod registered;
+mod small_graphs;
 mod with_weights;
 
 use self::error_text::plain;
@@ -19,7 +19,7 @@ use crate::ort::session::Loaded;
 use crate::ort::session::Opened;
 use crate::ort::turn::Turns;
 use crate::ort::webgpu;
-use crate::ort::weight_store::Held;
+use crate::ort::weight_store::DeviceWeights;
 use ort::AsPointer;
 use ort::logging::LogLevel;
 use ort::session::Session;
@@ -43,9 +43,9 @@ impl Threads {
     /// operator, so that one without a core of its own holds up all. Of two cores it gets one: with both it takes two thirds of the
     /// time when nothing else runs, and twice the time when something does. The operators of a step are so short that a second
     /// thread would save a sixth of the time and cost a third more of the processor's.
-    pub fn new(given: Option<u32>, replicas: usize) -> Threads {
-        if let Some(given) = given {
-            return Threads { reader: given.max(1), step: given.max(1) };
+    pub fn new(initializers: Option<u32>, replicas: usize) -> Threads {
+        if let Some(initializers) = initializers {
+            return Threads { reader: initializers.max(1), step: initializers.max(1) };
         }
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         Threads { reader: Threads::of_reader(cores, replicas), step: 1 }
@@ -152,25 +152,25 @@ impl Runtime {
         (path, made): (&Path, Option<&[u8]>),
         threads: u32,
         providers: &Providers,
-        held: &Held,
+        weights: &DeviceWeights,
     ) -> Result<Loaded, String> {
         let captures = providers.chain.iter().any(Provider::captures);
         // Their weights are the same.
-        let given = if held.weights.is_empty() { None } else { Some(held.of_graph(path)?) };
+        let initializers = if weights.weights.is_empty() { None } else { Some(weights.of_graph(path)?) };
         let refused = Refused::default();
         let commit = |mut builder: SessionBuilder| {
-            if let Some(given) = &given {
-                builder = with_weights(builder, given)?;
+            if let Some(initializers) = &initializers {
+                builder = with_weights(builder, initializers)?;
                 builder = match &providers.chain[..] {
                     [] => frugal(builder)?,
-                    _ => refused.told_by(builder, providers.stream.clone())?,
+                    _ => refused.log_to(builder, providers.stream.clone())?,
                 };
             }
             match made {
                 None => builder.commit_from_file(path),
                 Some(model) => {
                     // A weight that is folded into another is read from the file once more.
-                    if let (Some(_), Some(folder)) = (&given, path.parent()) {
+                    if let (Some(_), Some(folder)) = (&initializers, path.parent()) {
                         builder = builder.with_config_entry(WEIGHTS_BESIDE, folder.to_string_lossy())?;
                     }
                     builder.commit_from_memory(model)
@@ -191,8 +191,8 @@ impl Runtime {
                 Beside::Light => webgpu::admit(opened.get())?,
             }
         }
-        let own_bytes = given.map_or(0, |given| refused.own_bytes(&given, held, providers));
-        Ok(Loaded::new(opened, is_captured, held.clone(), own_bytes))
+        let own_bytes = initializers.map_or(0, |initializers| refused.own_bytes(&initializers, weights, providers));
+        Ok(Loaded::new(opened, is_captured, weights.clone(), own_bytes))
     }
 
     fn opened(
@@ -206,7 +206,7 @@ impl Runtime {
         let turn = providers.turns.wait();
         let session = self.builder(threads, providers).and_then(commit);
         drop(turn);
-        session.map(|session| Opened::new(session, providers.turns)).map_err(|error| told(&error))
+        session.map(|session| Opened::new(session, providers.turns)).map_err(|error| message(&error))
     }
 
     /// Options of a session, apart from those of a file.
@@ -282,7 +282,7 @@ fn has_vnni() -> bool {
 }
 
 /// A failure, and what ONNX Runtime has logged of it.
-fn told(error: &ort::Error) -> String {
+fn message(error: &ort::Error) -> String {
     let (said, logged) = (plain(&error.to_string()), plain(&logged::last()));
     if logged.is_empty() || said.contains(&logged) { said } else { format!("{said}; {logged}") }
 }

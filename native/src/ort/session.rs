@@ -1,7 +1,7 @@
 //! A session that is closed in its turn.
 
 use crate::ort::turn::Turns;
-use crate::ort::weight_store::{Held, Store};
+use crate::ort::weight_store::{DeviceWeights, Store};
 use ort::session::Session;
 use std::sync::{Arc, Weak};
 
@@ -36,14 +36,14 @@ pub struct Loaded {
     session: Opened,
     is_captured: bool,
     own_bytes: usize,
-    held: Held,
+    weights: DeviceWeights,
 }
 
 impl Loaded {
     /// `session` was made with these weights, or without any, of which it has copied `own_bytes`. `is_captured`: its runs are captured
     /// once and replayed.
-    pub fn new(session: Opened, is_captured: bool, held: Held, own_bytes: usize) -> Loaded {
-        Loaded { session, is_captured, own_bytes, held }
+    pub fn new(session: Opened, is_captured: bool, weights: DeviceWeights, own_bytes: usize) -> Loaded {
+        Loaded { session, is_captured, own_bytes, weights }
     }
 
     /// Whether its provider keeps the kernels of a run, and launches them as one from then on.
@@ -78,7 +78,7 @@ impl Tally {
     /// Counts a session of one replica.
     pub fn add(&mut self, session: &Loaded) {
         self.own_bytes += session.own_bytes;
-        if let Held { store: Some(store), .. } = &session.held
+        if let DeviceWeights { store: Some(store), .. } = &session.weights
             && !self.seen.iter().any(|seen| seen.as_ptr() == Arc::as_ptr(store))
         {
             self.seen.push(Arc::downgrade(store));

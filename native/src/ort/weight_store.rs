@@ -28,7 +28,7 @@ pub struct Store {
 
 /// The weights of a bundle as the sessions of one device get them.
 #[derive(Clone)]
-pub struct Held {
+pub struct DeviceWeights {
     /// The files.
     pub weights: Arc<Weights>,
     /// What of them lies in the device's memory for all sessions; None: a session copies what its device cannot read in the file.

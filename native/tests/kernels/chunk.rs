@@ -319,7 +319,7 @@ fn check(
         states: state_memory.address(),
         prefixes: prefix_memory.address(),
         // A bundle whose chunks continue none has none to tell.
-        held: if room > 0 { held_memory.address() } else { 0 },
+        prefix_rows: if room > 0 { held_memory.address() } else { 0 },
         values: value_memory.address(),
         verdicts: verdict_memory.address(),
         chunks: TURNS as u32,

@@ -107,7 +107,7 @@ fn check(stage: &Stage, kernel: &Kernel, pair: (Number, Number), case: &Case, th
         branch: (case.velocity.len() / case.branches) as u64,
         dt: case.dt,
         guide: case.guide,
-        held: held.as_ref().map_or(0, Memory::address),
+        prefix_values: held.as_ref().map_or(0, Memory::address),
         row: case.row as u64,
     };
     // SAFETY: the tensors are as large as the step says.
@@ -132,7 +132,7 @@ fn loads(stage: &Stage) {
                 branch,
                 dt: 1.0,
                 guide: None,
-                held: 0,
+                prefix_values: 0,
                 row: count,
             };
             // SAFETY: the tensors are as large as the step says.
@@ -149,7 +149,7 @@ fn unaligned(stage: &Stage) {
     let kernel = Kernel::find(&stage.module, Version::V2, (Number::F32, Number::F32)).expect("the kernel");
     let memory = stage.device.copy_of(&[0_f32; 64]).expect("memory");
     let (latent, velocity) = (memory.address(), memory.address() + 128);
-    let whole = Step { latent, velocity, count: 8, branch: 8, dt: 0.0, guide: Some(1.0), held: 0, row: 1 };
+    let whole = Step { latent, velocity, count: 8, branch: 8, dt: 0.0, guide: Some(1.0), prefix_values: 0, row: 1 };
     // SAFETY: 64 values hold them all.
     let launch = |step: &Step| unsafe { kernel.launch(step, 32) };
     assert_eq!(launch(&whole), Ok(()));
@@ -162,7 +162,7 @@ fn unaligned(stage: &Stage) {
 }
 
 fn moved(_: &Stage) {
-    let step = Step { latent: 0, velocity: 0, count: 100, branch: 100, dt: 0.0, guide: None, held: 0, row: 1 };
+    let step = Step { latent: 0, velocity: 0, count: 100, branch: 100, dt: 0.0, guide: None, prefix_values: 0, row: 1 };
     assert_eq!(bytes(&step, (Number::F32, Number::F32)), 1200);
     assert_eq!(bytes(&Step { guide: Some(2.0), ..step }, (Number::F32, Number::Bf16)), 1200);
 }

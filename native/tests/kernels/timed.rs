@@ -165,7 +165,8 @@ impl Updates {
         all.map(|(version, count)| {
             let kernel = Update::find(&stage.module, version, pair).expect("the kernel");
             let (latent, velocity) = (self.latent.address(), self.velocity.address());
-            let step = Step { latent, velocity, count, branch: count, dt: -0.1, guide: None, held: 0, row: count };
+            let step =
+                Step { latent, velocity, count, branch: count, dt: -0.1, guide: None, prefix_values: 0, row: count };
             Timed {
                 name: format!("flow {version:?} f32, {count} values"),
                 bytes: update_bytes(&step, pair),
@@ -211,7 +212,7 @@ impl Chunks {
                 latents: self.latents.address(),
                 states: self.states.address(),
                 prefixes: 0,
-                held: 0,
+                prefix_values: 0,
                 values: self.values.address(),
                 verdicts: self.verdicts.address(),
                 chunks,

@@ -13,7 +13,7 @@ mod time;
 mod unused_inputs;
 
 pub use time::{Time, TimeShape};
-pub use unused_inputs::unread;
+pub use unused_inputs::unused_inputs;
 
 use self::node::{Made, Node};
 use super::wire::{Field, Fields, Value, bytes, text};

@@ -73,7 +73,7 @@ impl Form {
 
 /// What a scan finds; kept from body to body, so that it allocates only while it grows.
 #[derive(Default)]
-pub struct Found {
+pub struct ScanResult {
     /// JSON in UTF-8.
     pub skeleton: Vec<u8>,
     /// The strings behind the placeholders.
@@ -88,7 +88,7 @@ pub struct Found {
     pub keys: bool,
 }
 
-impl Found {
+impl ScanResult {
     /// Empty, with the memory of `keep` bytes at most in each part.
     pub fn clear(&mut self, keep: usize) {
         self.skeleton.clear();
@@ -106,7 +106,7 @@ impl Found {
 }
 
 /// Scans `body`.
-pub fn scan(body: &[u8], rules: Rules, found: &mut Found) -> Result<(), Fault> {
+pub fn scan(body: &[u8], rules: Rules, found: &mut ScanResult) -> Result<(), Fault> {
     // As a decoder of UTF-8 does, which takes one byte order mark.
     let at = if body.starts_with(&[0xEF, 0xBB, 0xBF]) { 3 } else { 0 };
     match str::from_utf8(body) {
@@ -126,7 +126,7 @@ struct Scan<'a> {
     at: usize,
     values: usize,
     rules: Rules,
-    found: &'a mut Found,
+    found: &'a mut ScanResult,
 }
 
 impl Scan<'_> {
@@ -278,7 +278,7 @@ impl Scan<'_> {
             image_len: 0,
         };
         let stands = place(Form::Raw, start, end - start);
-        let Found { narrow, wide, .. } = &mut *self.found;
+        let ScanResult { narrow, wide, .. } = &mut *self.found;
         if !self.rules.texts {
             if text::begins_with(raw.as_bytes(), JPEG_URL) {
                 return self.jpeg(raw, saved > 0, stands);

@@ -1,6 +1,6 @@
 //! Decodes a pending frame: JPEG → RGB → resized, normalised tensor in the frame's slot.
 
-use super::{FrameData, FrameSlots, FrameSpec, Told};
+use super::{FrameData, FrameSlots, FrameSpec, Listener};
 use crate::core::layout::JPEG_EDGE_MAX;
 use crate::core::memory::Block;
 use crate::core::status::Status;
@@ -41,7 +41,7 @@ impl Worker {
     }
 
     /// Decodes the pending frame of `ticket`, unless it was dropped. Whether it came out right, who has decoded it, and who is told.
-    pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> (Status, By, Told) {
+    pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> (Status, By, Listener) {
         let pending = slots.slot(ticket).filter(|slot| slot.state.is_pending(ticket));
         let Some(slot) = pending else { return (Status::Cancelled, By::Host, slots.give_up(ticket)) };
         let mut data = lock(&slot.data);

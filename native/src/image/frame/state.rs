@@ -22,7 +22,7 @@ const AWAITED: u8 = 7;
 
 /// Who is told that a decode has ended, and how it did.
 #[derive(Debug, PartialEq)]
-pub enum Told<S> {
+pub enum Listener<S> {
     /// Whoever asks later.
     Nobody,
     /// The caller, by the frame's completion.
@@ -141,20 +141,20 @@ impl<S: Copy> State<S> {
     }
 
     /// Its decode has ended, `well` or not, or does not begin. Says who is told.
-    pub fn ended(&self, ticket: Ticket, well: bool, status: S, spent_us: u32) -> Told<S> {
+    pub fn ended(&self, ticket: Ticket, well: bool, status: S, spent_us: u32) -> Listener<S> {
         *lock(&self.last) = Some(Ended { frame: ticket, status, spent_us });
         let next = if well { READY } else { FAILED };
         // In the order in which the caller can change the state meanwhile.
         if self.turn(ticket, PENDING, next) {
-            return Told::Nobody;
+            return Listener::Nobody;
         }
         if self.turn(ticket, WATCHED, next) {
-            return Told::Caller(status);
+            return Listener::Caller(status);
         }
         if self.turn(ticket, AWAITED, CLAIMED) {
-            return Told::Run(lock(&self.run).0);
+            return Listener::Run(lock(&self.run).0);
         }
-        if self.turn(ticket, DROPPED, FREE) { Told::Dropped } else { Told::Nobody }
+        if self.turn(ticket, DROPPED, FREE) { Listener::Dropped } else { Listener::Nobody }
     }
 
     /// Frees a pending frame whose decode was not queued.

@@ -17,18 +17,18 @@ impl Played {
     }
 }
 
-impl Works for Played {
+impl HostedModel for Played {
     fn lose(&self, replica: usize, reason: &str) {
         lock(&self.told)[replica].get_or_insert(reason.into());
     }
     fn leave(&self, replica: usize) {
         lock(&self.told)[replica].get_or_insert("left".into());
     }
-    fn works(&self, replica: usize) -> bool {
+    fn accepts_work(&self, replica: usize) -> bool {
         lock(&self.told)[replica].is_none()
     }
     fn is_out(&self, replica: usize) -> bool {
-        !self.works(replica)
+        !self.accepts_work(replica)
     }
     fn load(&self, _replica: usize) -> Load {
         Load { runs: 0, slots: 4, slots_held: 1 }
@@ -44,7 +44,7 @@ impl Works for Played {
 /// A model with a replica on each of these.
 fn placed(devices: &Devices, on: &[&str]) -> Arc<Played> {
     let model = Played::with(on.len());
-    let weak: Weak<dyn Works> = Arc::downgrade(&(model.clone() as Arc<dyn Works>));
+    let weak: Weak<dyn HostedModel> = Arc::downgrade(&(model.clone() as Arc<dyn HostedModel>));
     on.iter().enumerate().for_each(|(replica, name)| devices.named(name).join(weak.clone(), replica));
     model
 }
@@ -122,7 +122,7 @@ fn the_figures_of_a_device_are_those_of_its_replicas() {
     let devices = Devices::default();
     let model = placed(&devices, &["cuda:0", "cpu", "cuda:0"]);
     model.lose(2, "its thread ended");
-    let [gpu, cpu] = &devices.figures(|lane| 10 + lane)[..] else { panic!("two devices") };
+    let [gpu, cpu] = &devices.figures(|queue| 10 + queue)[..] else { panic!("two devices") };
     assert_eq!((gpu.device.as_str(), gpu.health, gpu.replicas, gpu.replicas_out), ("cuda:0", "ready", 2, 1));
     assert_eq!((gpu.load, gpu.frames_waiting), (Load { runs: 0, slots: 8, slots_held: 2 }, 10));
     assert_eq!((cpu.replicas, cpu.replicas_out, cpu.frames_waiting), (1, 0, 11));

@@ -23,7 +23,7 @@ pub(super) struct BatchTimes {
     pub(super) prefill: Duration,
     pub(super) denoise: Duration,
     /// Of the look at what an episode is to keep.
-    pub(super) look: Duration,
+    pub(super) finite_check: Duration,
     /// Where the device tells them.
     pub(super) device: Option<DeviceTimes>,
 }
@@ -93,7 +93,7 @@ impl Replica {
         self.failed.fill(None);
         self.prompt = 0;
         // A model with memory runs one observation at a time, on the variant of its slot's place.
-        let mut own = None;
+        let mut block = None;
         for (row, &ticket) in batch.iter().enumerate() {
             // A device that cannot move memory may be lost.
             let place = self.place(ticket)?;
@@ -104,7 +104,7 @@ impl Replica {
             // What is wrong with one observation fails that one alone. Its row then has numbers that nobody reads.
             let prepared = catch_unwind(AssertUnwindSafe(|| self.prepare(row, ticket, start, batch.len(), place)));
             match prepared {
-                Ok(Ok(at)) => own = at,
+                Ok(Ok(at)) => block = at,
                 Ok(Err(text)) => self.failed[row] = Some((Status::Model, text)),
                 Err(_) => {
                     count_panic();
@@ -115,8 +115,8 @@ impl Replica {
         for &ticket in batch {
             self.strike(ticket)?;
         }
-        let runs = &model.runs;
-        let fails_at = |ticket: Ticket| runs.job(ticket).map_or(NO_STEP, |job| job.fail_step);
+        let inferences = &model.inferences;
+        let fails_at = |ticket: Ticket| inferences.job(ticket).map_or(NO_STEP, |job| job.fail_step);
         let told = || Some((Status::Model, "the run was told to fail at this flow step".to_string()));
         let Some(network) = &mut self.network else {
             for (failed, &ticket) in self.failed.iter_mut().zip(batch) {
@@ -127,7 +127,7 @@ impl Replica {
             return Ok(Some(BatchTimes {
                 prefill: Duration::ZERO,
                 denoise: Duration::ZERO,
-                look: Duration::ZERO,
+                finite_check: Duration::ZERO,
                 device: None,
             }));
         };
@@ -135,7 +135,7 @@ impl Replica {
         if failed.iter().all(Option::is_some) || stop() {
             return Ok(None);
         }
-        let (variant, pass) = own.unwrap_or_else(|| (network.variant(batch.len(), self.prompt), NO_MEMORY));
+        let (variant, pass) = block.unwrap_or_else(|| (network.variant(batch.len(), self.prompt), NO_MEMORY));
         let before = thread_mallocs();
         network.read(pass.entry, variant)?;
         let prefilled = Instant::now();
@@ -145,25 +145,26 @@ impl Replica {
                     *failed = told();
                 }
             }
-            !stop() && batch.iter().zip(&*failed).any(|(&ticket, failed)| failed.is_none() && !runs.cancelled(ticket))
+            !stop()
+                && batch.iter().zip(&*failed).any(|(&ticket, failed)| failed.is_none() && !inferences.cancelled(ticket))
         })?;
         if let (Some(before), Some(after)) = (before, thread_mallocs()) {
-            runs.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
+            inferences.stats.runtime_allocations.store(after - before, Ordering::Relaxed);
         }
         let (prefill, denoise) = (prefilled.duration_since(start), prefilled.elapsed());
         let begun = Instant::now();
         // One at a time, in row 0. A device is asked: under the watch, and without a lock that a cancel waits for.
-        if let (true, Some((place, pass)), None) = (whole, own, &failed[0]) {
+        if let (true, Some((place, pass)), None) = (whole, block, &failed[0]) {
             failed[0] = model.episodes[self.index].unfit(place, pass)?.map(|text| (Status::Model, text));
         }
-        let look = begun.elapsed();
+        let finite_check = begun.elapsed();
         // Behind the clock's reading: it asks for what has ended.
-        Ok(whole.then(|| BatchTimes { prefill, denoise, look, device: network.device_times(pass.entry) }))
+        Ok(whole.then(|| BatchTimes { prefill, denoise, finite_check, device: network.device_times(pass.entry) }))
     }
 
     /// Sees to it that the memory of a run lies where the graphs read it; returns its place there, None for a run without memory.
     fn place(&self, ticket: Ticket) -> Result<Option<usize>, String> {
-        let slot = self.model.runs.job(ticket).and_then(|job| job.episode.as_ref().map(|(_, slot)| *slot));
+        let slot = self.model.inferences.job(ticket).and_then(|job| job.episode.as_ref().map(|(_, slot)| *slot));
         slot.map(|slot| self.model.episodes[self.index].begin(slot)).transpose()
     }
 
@@ -179,7 +180,7 @@ impl Replica {
     ) -> Result<Option<(usize, Pass)>, String> {
         let model = self.model.clone();
         // Copied out of the lock, so that a cancel does not wait while pixels are copied.
-        let mut job = model.runs.job(ticket).ok_or(ENDED)?;
+        let mut job = model.inferences.job(ticket).ok_or(ENDED)?;
         job.begun = Some(start);
         let observed = Snapshot::of(&job);
         self.prefixes[row].clear();
@@ -190,18 +191,18 @@ impl Replica {
             Fault::Panic => panic!("a run was told to panic"),
             _ => {}
         }
-        let mut own = None;
+        let mut block = None;
         if let (Some(slot), Some(place)) = (observed.slot, place) {
-            own = Some((place, model.episodes[self.index].plan(slot).ok_or("the memory slot is gone")?));
+            block = Some((place, model.episodes[self.index].plan(slot).ok_or("the memory slot is gone")?));
         }
-        let pass = own.map_or(NO_MEMORY, |(_, pass)| pass);
+        let pass = block.map_or(NO_MEMORY, |(_, pass)| pass);
         let decoded = self.feed(row, pass, &observed)?;
-        let mut job = model.runs.job(ticket).ok_or(ENDED)?;
+        let mut job = model.inferences.job(ticket).ok_or(ENDED)?;
         // Its frames are free.
         job.frames_len = 0;
         let instruction = observed.instruction.as_deref().unwrap_or(&[]);
         let state = &observed.state[..model.manifest.state.columns.len()];
-        let mut result = model.runs.result(ticket, &job);
+        let mut result = model.inferences.result(ticket, &job);
         result.prompt_tokens = model.prompt_tokens(pass, instruction.len(), Some(state)) as u32;
         result.cached_tokens = model.manifest.memory.map_or(0, |memory| pass.kept * memory.tokens) as u32;
         result.cache_reset = u32::from(pass.entry == Entry::Reset);
@@ -209,18 +210,18 @@ impl Replica {
         result.queue_us = micros(start.duration_since(observed.submitted));
         result.batch = batch as u32;
         result.replica = self.index as u32;
-        Ok(own)
+        Ok(block)
     }
 
     /// Does what a run was told to go wrong with while its replica works.
     fn strike(&self, ticket: Ticket) -> Result<(), String> {
-        let runs = &self.model.runs;
-        match runs.job(ticket).map_or(Fault::None, |job| job.fault) {
+        let inferences = &self.model.inferences;
+        match inferences.job(ticket).map_or(Fault::None, |job| job.fault) {
             Fault::Hang => loop {
                 std::thread::park();
             },
             Fault::Late => {
-                while runs.job(ticket).is_some() {
+                while inferences.job(ticket).is_some() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 Ok(())
@@ -260,8 +261,8 @@ impl Replica {
     pub(super) fn encode(&mut self, row: usize, ticket: Ticket, times: &BatchTimes) -> Result<u32, (Status, String)> {
         let model = &*self.model;
         let begun = Instant::now();
-        let job = model.runs.job(ticket).ok_or_else(|| (Status::Cancelled, ENDED.to_string()))?;
-        let mut result = model.runs.result(ticket, &job);
+        let job = model.inferences.job(ticket).ok_or_else(|| (Status::Cancelled, ENDED.to_string()))?;
+        let mut result = model.inferences.result(ticket, &job);
         let (chunk_rows, columns) = model.encoder.size();
         let values = &mut result.values[..chunk_rows * columns];
         if let Some((episodes, slot)) = &job.episode {
@@ -287,7 +288,7 @@ impl Replica {
         let device_us = |ms: Option<f32>| ms.map_or(0, |ms| (1000.0 * ms).round().max(1.0) as u32);
         result.prefill_device_us = device_us(times.device.map(|times| times.prefill_ms));
         result.denoise_device_us = device_us(times.device.map(|times| times.denoise_ms));
-        result.encode_us = micros(times.look + begun.elapsed());
+        result.encode_us = micros(times.finite_check + begun.elapsed());
         Ok(clamped)
     }
 }

@@ -46,7 +46,7 @@ impl Replica {
         crate::flow::noise::fill(latent, 0, model.noise_key, step, seed);
         model.encoder.latent_of(prefix, state, latent);
         network.tell(row, state, prefix);
-        network.hold(row, prefix.len() / manifest.action.columns.len());
+        network.set_prefix(row, prefix.len() / manifest.action.columns.len());
         if let Some(video) = network.video_latent() {
             crate::flow::noise::fill(video, actions, model.noise_key, step, seed);
         }

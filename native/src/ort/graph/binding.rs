@@ -26,7 +26,7 @@ pub(super) struct PortMemory {
 impl PortMemory {
     pub(super) fn of(session: &Loaded, reach: Reach) -> Result<PortMemory, String> {
         let home = if let Reach::Copied(home) = reach { Some(home) } else { None };
-        let beside = |given| home.map_or(Ok(HashSet::new()), |home| home.elsewhere(session.get(), given));
+        let beside = |is_input| home.map_or(Ok(HashSet::new()), |home| home.elsewhere(session.get(), is_input));
         let device = reach.home().unwrap_or(Home::HOST).info()?;
         Ok(PortMemory { host: Home::HOST.info()?, device, home, beside: [beside(true)?, beside(false)?] })
     }
@@ -66,11 +66,11 @@ impl<'a> VariantBinding<'a> {
         self.feed
     }
 
-    /// Binds one input (`given`) or output.
+    /// Binds one input (`is_input`) or output.
     ///
     /// # Safety
     /// As `Graph::bind` says.
-    pub(super) unsafe fn bind(&mut self, bound: &Bound, given: bool) -> Result<(), String> {
+    pub(super) unsafe fn bind(&mut self, bound: &Bound, is_input: bool) -> Result<(), String> {
         let Bound { port, address, on_device } = bound;
         let reach = self.graph.reach;
         let bytes = port_len(port, self.extent)? * port.dtype.bytes();
@@ -78,41 +78,43 @@ impl<'a> VariantBinding<'a> {
         let mut start = address(self.variant);
         let shadow = match reach {
             // SAFETY: the caller's.
-            Reach::Rehearsed { .. } if given && !on_device => Some(unsafe { Shadow::new(start.cast(), bytes) }?),
+            Reach::Rehearsed { .. } if is_input && !on_device => Some(unsafe { Shadow::new(start.cast(), bytes) }?),
             _ => None,
         };
         if let Some(shadow) = &shadow {
             start = shadow.address();
         }
         // SAFETY: the caller's.
-        let own = unsafe { self.value(port, if *on_device { &self.memory.device } else { &self.memory.host }, start) }?;
-        let beside = &self.memory.beside[usize::from(!given)];
+        let host =
+            unsafe { self.value(port, if *on_device { &self.memory.device } else { &self.memory.host }, start) }?;
+        let beside = &self.memory.beside[usize::from(!is_input)];
         let home = self.memory.home.filter(|_| !on_device && !beside.contains(&port.name));
         let pair = match home {
             Some(home) if self.mirrors.refused().is_none() => {
-                let result = !given && matches!(port.role, Role::Latent | Role::VideoLatent);
+                let result = !is_input && matches!(port.role, Role::Latent | Role::VideoLatent);
                 let origin = Origin { address: address(0), is_result: result };
                 let room = port_len(port, self.most)? * port.dtype.bytes();
                 let session = self.graph.session.clone();
-                let made =
-                    self.mirrors.of(origin, given && port.is_fixed(), || DeviceBlock::new(session.get(), home, room));
+                let made = self
+                    .mirrors
+                    .of(origin, is_input && port.is_fixed(), || DeviceBlock::new(session.get(), home, room));
                 let (mirror, start) = made?;
                 // SAFETY: memory of the device, for the largest run.
                 let device = unsafe { self.value(port, &self.memory.device, start) }?;
                 let _turn = reach.turns().wait();
-                let pair = Pair { mirror, host: own, device, start: address(self.variant), bytes };
+                let pair = Pair { mirror, host: host, device, start: address(self.variant), bytes };
                 self.mirrors.try_once(&pair).then_some(pair)
             }
             _ => None,
         };
         let _turn = reach.turns().wait();
-        let (api, value) = (ort::api(), pair.map_or(own, |pair| pair.device));
-        let put = if given { api.BindInput } else { api.BindOutput };
+        let (api, value) = (ort::api(), pair.map_or(host, |pair| pair.device));
+        let put = if is_input { api.BindInput } else { api.BindOutput };
         // SAFETY: live binding, name and value.
         check(unsafe { put(self.binding, name.as_ptr(), value) }).map_err(|error| format!("{name:?}: {error}"))?;
         let elsewhere = home.is_some() || shadow.is_some();
         let steps = port.steps();
-        match (given, pair, shadow) {
+        match (is_input, pair, shadow) {
             (true, Some(pair), _) => self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Written(pair) }),
             (true, None, Some(shadow)) => {
                 self.feed.inputs.push(Input { steps, bytes, transfer: Transfer::Rehearsed(shadow) })

@@ -3,7 +3,7 @@
 //! own search.
 
 use crate::core::sync::lock;
-use crate::gpu::driver::words;
+use crate::gpu::driver::loader_error;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn open(path: &Path) -> Result<(), String> {
     // SAFETY: a vendor's library that the provider opens next; its initialisers are its vendor's business.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) };
     // It stays open for the life of the process, as the provider does.
-    std::mem::forget(library.map_err(|error| words(&error))?);
+    std::mem::forget(library.map_err(|error| loader_error(&error))?);
     opened.insert(path.to_path_buf());
     Ok(())
 }

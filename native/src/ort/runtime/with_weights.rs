@@ -5,8 +5,8 @@ use crate::bundle::weights::FOLDED_BYTES_MAX;
 use crate::core::memory;
 use crate::core::sync::lock;
 use crate::gpu::stream::Stream;
-use crate::ort::initializers::Given;
-use crate::ort::weight_store::Held;
+use crate::ort::initializers::Initializers;
+use crate::ort::weight_store::DeviceWeights;
 use ort::AsPointer;
 use ort::ep;
 use ort::logging::LogLevel;
@@ -14,9 +14,9 @@ use ort::session::builder::SessionBuilder;
 use std::sync::{Arc, Mutex};
 
 /// What it reads and how it folds.
-pub(super) fn with_weights(mut builder: SessionBuilder, given: &Given) -> ort::Result<SessionBuilder> {
+pub(super) fn with_weights(mut builder: SessionBuilder, initializers: &Initializers) -> ort::Result<SessionBuilder> {
     // SAFETY: live options; `session` drops them before what is given, and makes a `Loaded` of what comes of them.
-    unsafe { given.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;
+    unsafe { initializers.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;
     Ok(builder.with_config_entry("optimization.constant_folding_max_output_size_in_bytes", FOLDED_BYTES_MAX)?)
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Refused(Arc<Mutex<Vec<String>>>);
 impl Refused {
     /// Lets a session tell of them. Its errors are kept as those of all sessions are. A session has one logger: this one keeps the
     /// stream in place of that of `keeping`.
-    pub(super) fn told_by(&self, builder: SessionBuilder, stream: Option<Arc<Stream>>) -> ort::Result<SessionBuilder> {
+    pub(super) fn log_to(&self, builder: SessionBuilder, stream: Option<Arc<Stream>>) -> ort::Result<SessionBuilder> {
         // Of a session that was tried before, with other options.
         lock(&self.0).clear();
         let names = self.0.clone();
@@ -50,11 +50,16 @@ impl Refused {
     }
 
     /// Bytes of which the session has a copy of its own, once it is made: on a device those of all that does not lie there.
-    pub(super) fn own_bytes(&self, given: &Given, held: &Held, providers: &Providers) -> usize {
-        match held.store {
-            Some(_) => given.bytes(Some(&lock(&self.0))),
+    pub(super) fn own_bytes(
+        &self,
+        initializers: &Initializers,
+        weights: &DeviceWeights,
+        providers: &Providers,
+    ) -> usize {
+        match weights.store {
+            Some(_) => initializers.bytes(Some(&lock(&self.0))),
             None if providers.chain.is_empty() => 0,
-            None => given.bytes(None),
+            None => initializers.bytes(None),
         }
     }
 }

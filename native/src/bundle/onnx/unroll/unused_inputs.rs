@@ -5,7 +5,7 @@ use crate::bundle::onnx::wire::{Field, Fields, Value};
 use std::collections::HashSet;
 
 /// Their names. `model` is a ModelProto.
-pub fn unread(model: &[u8]) -> Result<HashSet<String>, String> {
+pub fn unused_inputs(model: &[u8]) -> Result<HashSet<String>, String> {
     let mut found = HashSet::new();
     for field in Fields(model) {
         let Field { number: GRAPH, value: Value::Bytes(graph), .. } = field? else { continue };
@@ -26,7 +26,7 @@ mod tests {
     fn an_input_is_unread_if_no_node_takes_it_and_it_is_no_output() {
         let nodes = [node("sum", "Add", &["a", "b"], &["y"])];
         let model = graph_with(&["a", "b", "c", "z"], &["y", "z"], &nodes);
-        assert_eq!(unread(&model), Ok(HashSet::from(["c".to_string()])));
-        assert!(unread(b"\x3a\x05no").is_err());
+        assert_eq!(unused_inputs(&model), Ok(HashSet::from(["c".to_string()])));
+        assert!(unused_inputs(b"\x3a\x05no").is_err());
     }
 }

@@ -11,9 +11,9 @@ const RULES: Rules = Rules {
     texts: false,
 };
 
-fn scanned(text: &str, rules: Rules) -> Result<(String, Vec<BodyText>, Vec<u8>, Found), Fault> {
+fn scanned(text: &str, rules: Rules) -> Result<(String, Vec<BodyText>, Vec<u8>, ScanResult), Fault> {
     let body = text.as_bytes().to_vec();
-    let mut found = Found::default();
+    let mut found = ScanResult::default();
     scan(&body, rules, &mut found)?;
     let skeleton = String::from_utf8(found.skeleton.clone()).unwrap();
     Ok((skeleton, found.table.clone(), body, found))
@@ -74,7 +74,7 @@ fn what_is_not_utf_8_is_refused_behind_its_bounds() {
     let not_text = |start: &str| {
         let mut body = start.as_bytes().to_vec();
         body.extend(b"\"\xff\"]");
-        scan(&body, RULES, &mut Found::default()).err()
+        scan(&body, RULES, &mut ScanResult::default()).err()
     };
     assert_eq!(not_text("["), Some(Fault::Syntax));
     assert_eq!(not_text(&"[".repeat(65)), Some(Fault::Depth));

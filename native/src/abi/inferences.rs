@@ -34,9 +34,9 @@ pub unsafe extern "C" fn tendon_observe(
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, run: f64) -> i32 {
+pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, inference: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.cancel(Ticket::from_wire(run))) })
+    answer(|| unsafe { done(engine(handle)?.cancel(Ticket::from_wire(inference))) })
 }
 
 /// Cancels a run that has not started. Returns 1, and its completion says `Cancelled`; or 0 if it has started or ended.
@@ -44,9 +44,9 @@ pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, run: f64) -> i32 {
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, run: f64) -> i32 {
+pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, inference: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { Ok(i32::from(engine(handle)?.withdraw(Ticket::from_wire(run)))) })
+    answer(|| unsafe { Ok(i32::from(engine(handle)?.withdraw(Ticket::from_wire(inference)))) })
 }
 
 /// Keeps what a run with a chunk adds to its episode's memory.
@@ -54,9 +54,9 @@ pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, run: f64) -> i32
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_commit(handle: *const Engine, run: f64) -> i32 {
+pub unsafe extern "C" fn tendon_commit(handle: *const Engine, inference: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_run(Ticket::from_wire(run), true)) })
+    answer(|| unsafe { done(engine(handle)?.close_inference(Ticket::from_wire(inference), true)) })
 }
 
 /// Discards what an ended run would add to its episode's memory.
@@ -64,9 +64,9 @@ pub unsafe extern "C" fn tendon_commit(handle: *const Engine, run: f64) -> i32 {
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_abort(handle: *const Engine, run: f64) -> i32 {
+pub unsafe extern "C" fn tendon_abort(handle: *const Engine, inference: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.close_run(Ticket::from_wire(run), false)) })
+    answer(|| unsafe { done(engine(handle)?.close_inference(Ticket::from_wire(inference), false)) })
 }
 
 /// Frees the result slot of a committed or aborted run; its result may be overwritten from now on.
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn tendon_abort(handle: *const Engine, run: f64) -> i32 {
 /// # Safety
 /// Pointers as the module's rules say.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, run: f64) -> i32 {
+pub unsafe extern "C" fn tendon_slot_free(handle: *const Engine, inference: f64) -> i32 {
     // SAFETY: the caller's pointers.
-    answer(|| unsafe { done(engine(handle)?.slot_free(Ticket::from_wire(run))) })
+    answer(|| unsafe { done(engine(handle)?.slot_free(Ticket::from_wire(inference))) })
 }
