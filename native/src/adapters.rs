@@ -2,7 +2,7 @@
 //!
 //! WebGPU takes the fastest of them by itself. Asked here is only whether it could be a GPU, before `auto` tries.
 
-use crate::driver::words;
+use crate::cuda::calls::loader_words;
 use libloading::Library;
 use std::ffi::{c_char, c_void};
 use std::mem::ManuallyDrop;
@@ -82,13 +82,14 @@ impl Adapters {
 /// Type and name of each adapter.
 fn found() -> Result<Vec<(u32, String)>, String> {
     // SAFETY: the system's Vulkan loader; it and its drivers run their initialisers, as they will when WebGPU opens them.
-    let library =
-        unsafe { Library::new("libvulkan.so.1") }.map_err(|error| format!("Vulkan is missing: {}", words(&error)))?;
+    let library = unsafe { Library::new("libvulkan.so.1") }
+        .map_err(|error| format!("Vulkan is missing: {}", loader_words(&error)))?;
     // Never closed: drivers leave threads and thread-local state behind.
     let library = ManuallyDrop::new(library);
     // SAFETY: the names and types are those of Vulkan 1.0.
     let (create, enumerate, properties, destroy) = unsafe {
-        let missing = |error: libloading::Error| format!("libvulkan.so.1 is no Vulkan loader: {}", words(&error));
+        let missing =
+            |error: libloading::Error| format!("libvulkan.so.1 is no Vulkan loader: {}", loader_words(&error));
         (
             *library.get::<CreateInstance>(b"vkCreateInstance\0").map_err(missing)?,
             *library.get::<EnumerateDevices>(b"vkEnumeratePhysicalDevices\0").map_err(missing)?,

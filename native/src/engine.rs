@@ -78,15 +78,8 @@ impl Engine {
         let threads = options.decode_threads as usize;
         let pool = Pool::start(&library, threads, frames_max * MODELS_MAX, &runs, &completions).map_err(fail)?;
         let devices = Devices::default();
-        let host = Arc::new(Host {
-            runtime: runtime.to_path_buf(),
-            jpeg: library,
-            decode_threads: threads,
-            runs,
-            frames_max,
-            completions,
-            devices,
-        });
+        let host =
+            Arc::new(Host { runtime: runtime.to_path_buf(), jpeg: library, runs, frames_max, completions, devices });
         let slot = |index| ModelSlot {
             word: Word::new(Kind::Model, 0, index),
             place: Mutex::new(Place::Free),
@@ -283,8 +276,6 @@ impl Engine {
             runtime_allocations_last: runs.runtime_allocations.load(Ordering::Relaxed),
             frames_decoded: self.pool.stats.decoded.load(Ordering::Relaxed),
             frames_refused: self.pool.stats.refused.load(Ordering::Relaxed),
-            frames_by_device: self.pool.stats.by_device.load(Ordering::Relaxed),
-            frames_passed_on: self.pool.stats.passed_on.load(Ordering::Relaxed),
             chunks_run: runs.run.load(Ordering::Relaxed),
             chunks_failed: runs.failed.load(Ordering::Relaxed),
             chunks_cancelled: runs.cancelled.load(Ordering::Relaxed),

@@ -13,7 +13,7 @@
 //!    the engines that TensorRT keeps.
 //! 4. `chunk.rs`: model values → robot units, finite, inside their ranges, in the result slot that the caller reads.
 //!
-//! Beside it `cuda.rs`: our own kernels for NVIDIA GPUs, which do 1., the step of 3. and 4. there. Nothing uses them yet. Of the same
+//! Beside it `cuda.rs`: our own kernels for NVIDIA GPUs. With `own_kernels` they do the flow's update of 3. and all of 4. there. Of the same
 //! driver `card.rs`: what a replica there asks of it beside ONNX Runtime, registered memory and a stream whose events tell times.
 //! Beside it `connections.rs`: the connections of this process, for the server above.
 //! Beside it, `body.rs`: JSON bodies of requests are checked, and their images decoded from base64, before JavaScript looks at them.

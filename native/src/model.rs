@@ -1,6 +1,5 @@
 //! A loaded model: what its replicas share, and the way of an observation into their queue. `load.rs` loads it.
 
-mod decoding;
 mod load;
 mod open;
 mod place;
@@ -8,7 +7,6 @@ mod seating;
 mod start;
 mod works;
 
-pub use decoding::Decoding;
 pub use load::Host;
 pub use seating::Seated;
 
@@ -65,8 +63,6 @@ pub struct Placement {
     pub copies: Copies,
     /// What the replica with the most of these has of the NVIDIA driver; None elsewhere.
     pub card: Option<CardUse>,
-    /// What decodes its frames, where nvJPEG was asked for; None elsewhere.
-    pub frame_decoder: Option<Decoding>,
     /// What is read of its weight files in the memory of devices.
     pub weights: Tally,
 }

@@ -12,7 +12,7 @@ use crate::card::Card;
 use crate::chunk::Encoder;
 use crate::cuda::chunk::{self, Batch, Plans, Verdict};
 use crate::cuda::device::{Device, Memory};
-use crate::cuda::{Address, CudaError, Number, flow};
+use crate::cuda::{Address, CudaError, flow};
 use crate::graph::{Bound, Tensor};
 use crate::manifest::{Flow, Guided, Manifest, Port, Role};
 use crate::memory::Block;
@@ -97,9 +97,6 @@ impl Own {
         let device = module.device().clone();
         let bytes = |tensor: usize| owned[tensor].1.len * owned[tensor].1.dtype.bytes();
         let latent = |tensor: usize, velocity_tensor: usize, guide: Option<f32>| {
-            // A vector of four values is loaded at once, where each branch begins at one.
-            let branch = owned[velocity_tensor].1.len / manifest.branches();
-            let version = if branch.is_multiple_of(4) { flow::Version::V2 } else { flow::Version::V1 };
             Ok(Latent {
                 tensor,
                 velocity_tensor,
@@ -107,7 +104,7 @@ impl Own {
                 velocity: device.memory(bytes(velocity_tensor))?,
                 result: whole.then(|| device.memory(bytes(tensor))).transpose()?,
                 guide,
-                update: flow::Kernel::find(&module, version, (Number::F32, Number::F32))?,
+                update: flow::Kernel::find(&module)?,
             })
         };
         let mut latents = vec![latent(at.latent, at.velocity, manifest.guide(Guided::Action))?];
@@ -128,7 +125,7 @@ impl Own {
         let mut decoded_here = Block::locked(len).map_err(CudaError::Call)?;
         card.register_block(&mut decoded_here);
         Ok(Own {
-            decode: chunk::Kernel::find(&module, chunk::Version::V2, Number::F32)?,
+            decode: chunk::Kernel::find(&module)?,
             plans: Plans::new(&device, encoder.facts(), states as u32)?,
             decoded: device.memory(4 * len)?,
             decoded_here,

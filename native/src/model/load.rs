@@ -38,8 +38,6 @@ pub struct Host {
     pub runtime: PathBuf,
     /// libjpeg-turbo.
     pub jpeg: Arc<Library>,
-    /// Threads that decode frames.
-    pub decode_threads: usize,
     /// The engine's result slots.
     pub runs: Arc<RunSlots>,
     /// Frame slots per model.

@@ -1,7 +1,6 @@
 //! Finds the devices that a model runs on: those of its list, one for each replica, or the first single one on which every replica can be
 //! opened and computes the bundle's parity vectors.
 
-use super::decoding::Decoding;
 use super::open::{Opened, Opening};
 use super::{Model, Placement, Refused, Seated};
 use crate::card::CardUse;
@@ -14,7 +13,6 @@ use crate::model::Host;
 use crate::parity::Vectors;
 use crate::provider::{self, GpuOptions};
 use crate::rehearsal;
-use crate::replica::Examples;
 use crate::room::Room;
 use crate::runtime::{self, Device, Runtime, Threads};
 use crate::status::{Failure, Status};
@@ -59,7 +57,6 @@ struct Proved {
     names: Vec<String>,
     differences: Vec<f32>,
     found: Found,
-    decoding: Option<Decoding>,
     weights: Tally,
 }
 
@@ -122,17 +119,12 @@ impl Model {
         if wanted.device.is_echo() {
             let on_host = self.episodes.iter().try_for_each(|episodes| episodes.lie_on_host(None));
             on_host.map_err(|text| Failure::new(status_of(&text, Status::Load), text))?;
-            return match self.start((0..replicas).map(|_| None).collect(), &Examples::default(), &[], PROOF_MAX) {
-                Ok((proved, _)) => {
+            return match self.start((0..replicas).map(|_| None).collect(), None, &[], PROOF_MAX) {
+                Ok((differences, _)) => {
                     let seated = self.seat(&[], None)?;
                     let names = vec!["echo".into(); replicas];
                     let (found, weights) = Default::default();
-                    self.settle(
-                        Proved { names, differences: proved.rows, found, decoding: None, weights },
-                        seated,
-                        Vec::new(),
-                        host,
-                    )
+                    self.settle(Proved { names, differences, found, weights }, seated, Vec::new(), host)
                 }
                 Err(Unproved::Refused(_, reason) | Unproved::Closed(_, reason) | Unproved::Unstarted(reason)) => {
                     Err(fail(reason))
@@ -229,21 +221,10 @@ impl Model {
             Some(network)
         });
         let networks: Vec<Option<Network>> = networks.collect();
-        let (mut decoding, candidate) = self.decoding(runtime, wanted, devices, host);
-        let by_device = candidate.as_ref().map(|candidate| candidate.vectors.clone());
-        let examples = Examples { host: wanted.vectors.clone(), device: by_device };
-        let (proved, room) = self.start(networks, &examples, devices, proof_max(devices))?;
+        let (differences, room) = self.start(networks, wanted.vectors.as_ref(), devices, proof_max(devices))?;
         // The most of any replica: those on the CPU have none.
         let found = found.into_iter().max_by_key(|found| found.device_bytes).unwrap_or_default();
-        decoding.iter_mut().for_each(|decoding| decoding.proved(proved.by_device.as_ref()));
-        let differences = match (candidate, proved.by_device) {
-            (Some(candidate), Some(Ok(differences))) => {
-                self.frames.decode_on(candidate.device);
-                differences
-            }
-            _ => proved.rows,
-        };
-        Ok((Proved { names, differences, found, decoding, weights }, room))
+        Ok((Proved { names, differences, found, weights }, room))
     }
 
     /// Makes the replicas known to their devices; an error where one of these was closed since the load began.
@@ -254,7 +235,7 @@ impl Model {
         refused: Vec<Refused>,
         host: &Host,
     ) -> Result<(), Failure> {
-        let Proved { names, differences, found, decoding, weights } = proved;
+        let Proved { names, differences, found, weights } = proved;
         let Found { flow, flow_reason, device_bytes, copies, card } = found;
         let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
         let mut distinct: Vec<&str> = Vec::new();
@@ -285,7 +266,6 @@ impl Model {
             device_bytes,
             copies,
             card,
-            frame_decoder: decoding,
             weights,
         };
         // Set once: a model is placed once.

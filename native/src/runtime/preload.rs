@@ -2,7 +2,7 @@
 //! library names them and no folder; the loader finds by name what is open already. What is not in the folder is left to the loader's
 //! own search.
 
-use crate::driver::words;
+use crate::cuda::calls::loader_words;
 use crate::sync::lock;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ fn open(path: &Path) -> Result<(), String> {
     // SAFETY: a vendor's library that the provider opens next; its initialisers are its vendor's business.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) };
     // It stays open for the life of the process, as the provider does.
-    std::mem::forget(library.map_err(|error| words(&error))?);
+    std::mem::forget(library.map_err(|error| loader_words(&error))?);
     opened.insert(path.to_path_buf());
     Ok(())
 }
