@@ -5,15 +5,11 @@
  * Rows that the chunk continues stand at its begin as they are given; only the others are decoded and judged, the first of them against
  * the last one given.
  *
- * As native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is turned. The verdict has the first place of
+ * The reference is native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is turned. The verdict has the first place of
  * each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
  *
- * reference  `decode` below, one loop after the other
- * v1         a thread per chunk, which runs the reference: correct, and as slow as one thread is
- * v2         a block per chunk: a thread per value, one per column of velocities, one per row for rotations and poses, barriers between
- *
- * Bytes moved (native/src/cuda/chunk.rs): latent and state read, rows written and read once more for the steps. Some kilobytes: the
- * launch is what it costs. No version has run on a GPU yet.
+ * A block per chunk: a thread per value, one per column of velocities, one per row for rotations and poses, barriers between. Some
+ * kilobytes are moved: the launch is what it costs. No GPU has run it yet.
  */
 #include "rotation.h"
 
@@ -84,13 +80,12 @@ static_assert(sizeof(Scale) == 32 && sizeof(Column) == 40 && sizeof(Rotation) ==
 constexpr uint32_t COLUMNS_MAX = 64, POSES_MAX = COLUMNS_MAX / 9;
 
 /** A model's value in robot units. `before`: the column's value in the row before as that is sent; none in row 0. */
-template <typename X>
-DEVICE float unnormalised(const Plan &plan, const X *latent, uint32_t row, uint32_t at, const float *state, const float *before,
+DEVICE float unnormalised(const Plan &plan, const float *latent, uint32_t row, uint32_t at, const float *state, const float *before,
                           bool *is_finite) {
     const Column &column = plan.columns[at];
     if (column.source < 0) return 0.0f;
     const Scale &scale = plan.scales[row % plan.scale_rows * plan.count + at];
-    const float x = load(latent[row * plan.width + column.source]);
+    const float x = latent[row * plan.width + column.source];
     double base = column.relative_to < 0 ? 0.0 : static_cast<double>(state[column.relative_to]);
     if (column.velocity && before != nullptr) base = static_cast<double>(*before);
     double model = static_cast<double>(x);
@@ -140,10 +135,6 @@ DEVICE void turn_row(const Plan &plan, const Matrix *turns, const float *state, 
     }
 }
 
-DEVICE void note(uint32_t *place, uint32_t at) {
-    if (at < *place) *place = at;
-}
-
 /** The rows that one chunk continues, `[rows, columns]` in robot units, and how many there are. */
 struct Prefix {
     const float *values;
@@ -156,60 +147,8 @@ DEVICE Prefix prefix_of(const Plan &plan, const float *prefixes, const uint32_t 
     return {prefixes + static_cast<size_t>(chunk) * plan.prefix_rows * plan.count, held[chunk]};
 }
 
-/** The reference: one chunk, one loop after the other. */
-template <typename X>
-DEVICE void decode(const Plan &plan, const X *latent, const float *state, Prefix prefix, float *values, Verdict *verdict) {
-    Verdict found = {0, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE};
-    Matrix turns[POSES_MAX];
-    for (uint32_t pose = 0; pose < plan.pose_count; pose++) turns[pose] = turn_of(state + plan.poses[pose].state_rotation);
-    const uint32_t continued = prefix.rows * plan.count;
-    for (uint32_t at = 0; at < continued; at++) values[at] = prefix.values[at];
-    for (uint32_t row = prefix.rows; row < plan.rows; row++) {
-        float *to = values + row * plan.count;
-        for (uint32_t at = 0; at < plan.count; at++) {
-            bool is_finite = true;
-            to[at] = unnormalised(plan, latent, row, at, state, row == 0 ? nullptr : to + at - plan.count, &is_finite);
-            if (!is_finite) note(&found.not_finite, row * plan.count + at);
-        }
-        turn_row(plan, turns, state, to, [&](bool is_pose, uint32_t index) {
-            if (is_pose) note(&found.no_pose, row * plan.pose_count + index);
-            else note(&found.no_rotation, row * plan.rotation_count + index);
-        });
-        for (uint32_t at = 0; at < plan.count; at++) {
-            const float robot = to[at];
-            to[at] = clamped(plan.columns[at], robot);
-            if (to[at] == robot) continue;
-            found.clamped++;
-            note(&found.outside, row * plan.count + at);
-        }
-    }
-    float start[COLUMNS_MAX];
-    for (uint32_t at = 0; at < plan.count; at++) start[at] = start_of(plan.columns[at], state);
-    start_rotations(plan, start);
-    for (uint32_t at = 0; at < plan.count && continued > 0; at++) start[at] = values[continued - plan.count + at];
-    for (uint32_t at = continued; at < continued + plan.count && at < plan.rows * plan.count; at++) {
-        const Column &column = plan.columns[at - continued];
-        if (column.jump_from >= 0 && beyond(values[at], start[at - continued], column.jump_max)) note(&found.jump, at);
-    }
-    for (uint32_t at = continued > 0 ? continued : plan.count; at < plan.rows * plan.count; at++) {
-        if (beyond(values[at], values[at - plan.count], plan.columns[at % plan.count].step_max)) note(&found.step, at);
-    }
-    *verdict = found;
-}
-
-/** A thread per chunk. Grid: chunks. */
-template <typename X>
-DEVICE void chunk_v1(const Plan *plan, const X *latents, const float *states, const float *prefixes, const uint32_t *held,
-                     float *chunks, Verdict *verdicts, uint32_t batch) {
-    const uint32_t at = blockIdx.x * blockDim.x + threadIdx.x;
-    if (at >= batch) return;
-    decode(*plan, latents + static_cast<size_t>(at) * plan->rows * plan->width, states + at * plan->state_width,
-           prefix_of(*plan, prefixes, held, at), chunks + static_cast<size_t>(at) * plan->rows * plan->count, verdicts + at);
-}
-
 /** A column of velocities, one row after the other, clamped: its other passes find nothing to do. */
-template <typename X>
-DEVICE void integrate(const Plan &plan, const X *latent, uint32_t column, const float *state, Prefix prefix, float *values,
+DEVICE void integrate(const Plan &plan, const float *latent, uint32_t column, const float *state, Prefix prefix, float *values,
                       Verdict *found) {
     const float *before = prefix.rows == 0 ? nullptr : prefix.values + (prefix.rows - 1) * plan.count + column;
     for (uint32_t row = prefix.rows; row < plan.rows; row++) {
@@ -225,17 +164,16 @@ DEVICE void integrate(const Plan &plan, const X *latent, uint32_t column, const 
     }
 }
 
-/** A block per chunk, of any number of threads. Grid: chunks. */
-template <typename X>
-DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *states, const float *prefixes,
-                     const uint32_t *held, float *chunks, Verdict *verdicts, uint32_t batch) {
+/** Blocks of any number of threads. Grid: chunks. */
+extern "C" __global__ void chunk_decode(const Plan *shared_plan, const float *latents, const float *states, const float *prefixes,
+                                        const uint32_t *held, float *chunks, Verdict *verdicts, uint32_t batch) {
     __shared__ Verdict found;
     __shared__ float start[COLUMNS_MAX];
     __shared__ Matrix turns[POSES_MAX];
     const Plan plan = *shared_plan;
     const uint32_t chunk = blockIdx.x, values = plan.rows * plan.count;
     if (chunk >= batch) return;
-    const X *latent = latents + static_cast<size_t>(chunk) * plan.rows * plan.width;
+    const float *latent = latents + static_cast<size_t>(chunk) * plan.rows * plan.width;
     const float *state = states + chunk * plan.state_width;
     float *to = chunks + static_cast<size_t>(chunk) * values;
     const Prefix prefix = prefix_of(plan, prefixes, held, chunk);
@@ -285,26 +223,4 @@ DEVICE void chunk_v2(const Plan *shared_plan, const X *latents, const float *sta
     __syncthreads();
     if (threadIdx.x == 0) verdicts[chunk] = found;
 }
-
-#define CHUNK_KERNEL(version, name, X)                                                                                 \
-    extern "C" __global__ void chunk_##version##_##name(const Plan *plan, const X *latents, const float *states,       \
-                                                        const float *prefixes, const uint32_t *held, float *chunks,    \
-                                                        Verdict *verdicts, uint32_t batch) {                           \
-        chunk_##version(plan, latents, states, prefixes, held, chunks, verdicts, batch);                               \
-    }
-#define CHUNK_KERNELS(name, X)                                                                                         \
-    CHUNK_KERNEL(v1, name, X)                                                                                          \
-    CHUNK_KERNEL(v2, name, X)                                                                                          \
-    CPU_ENTRY(chunk_v1_##name)                                                                                         \
-    CPU_ENTRY_WITH_BARRIERS(chunk_v2_##name)
-FOR_EACH_NUMBER(CHUNK_KERNELS)
-
-#ifndef __CUDACC__
-
-/** The reference, in f32. */
-extern "C" void chunk_reference(const Plan *plan, const float *latent, const float *state, const float *prefix, uint32_t held,
-                                float *values, Verdict *verdict) {
-    decode(*plan, latent, state, Prefix{prefix, held}, values, verdict);
-}
-
-#endif
+CPU_ENTRY_WITH_BARRIERS(chunk_decode)

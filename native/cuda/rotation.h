@@ -3,7 +3,19 @@
  * first two columns of its matrix, in place of the form that the policy has it in.
  */
 #pragma once
-#include "number.h"
+#include "target.h"
+
+DEVICE uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+DEVICE float float_of(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
 
 /** As the wire, by rows, and quaternions with the scalar first and last (native/src/rotation.rs: `Form`). */
 enum Form : uint32_t { COLUMNS = 0, ROWS = 1, QUATERNION_WXYZ = 2, QUATERNION_XYZW = 3 };

@@ -3,18 +3,16 @@
 //! The kernels are in `native/cuda/`; `src/setup/gpu-kernels.mjs` makes one fat binary of them with the CUDA compiler. Needs the
 //! driver alone: no CUDA toolkit, no runtime library.
 //!
-//! **No GPU has run any of this yet.** What has run is everything of it on a CPU: the same kernels compiled as C++ behind a library that
-//! answers as the driver does (`native/cuda/driver.h`), loaded and launched by this code (`native/tests/kernels/`). The engine launches
-//! them where the operator asks for it (`ort/driver_device.rs`), and the parity gate judges what they give as it judges the graphs.
+//! **No GPU has run any of this yet.** All of it has run on a CPU: the same kernels compiled as C++ behind a library that answers as the
+//! driver does (`native/cuda/driver.h`), loaded and launched by this code (`native/tests/kernels/`). The engine launches them where the
+//! operator asks for it (`ort/driver_device.rs`), and the parity gate judges their values as it judges those of the graphs.
 
-mod calls;
+pub(crate) mod calls;
 pub mod chunk;
 pub mod context;
 pub mod device;
 pub mod driver;
 pub mod flow;
-pub mod frame;
-pub mod nvjpeg;
 pub mod stream;
 pub mod vulkan;
 
@@ -22,39 +20,6 @@ use std::ffi::c_void;
 
 /// An address in the memory of a device.
 pub type Address = u64;
-
-/// The type of a tensor's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Number {
-    /// 32 bits.
-    F32,
-    /// IEEE binary16.
-    F16,
-    /// The upper half of an f32.
-    Bf16,
-}
-
-impl Number {
-    /// All of them.
-    pub const ALL: [Number; 3] = [Number::F32, Number::F16, Number::Bf16];
-
-    /// In the names of kernels.
-    pub fn name(self) -> &'static str {
-        match self {
-            Number::F32 => "f32",
-            Number::F16 => "f16",
-            Number::Bf16 => "bf16",
-        }
-    }
-
-    /// Bytes of one value.
-    pub fn bytes(self) -> usize {
-        match self {
-            Number::F32 => 4,
-            Number::F16 | Number::Bf16 => 2,
-        }
-    }
-}
 
 /// What a call of the driver, or the way to it, can fail with.
 #[derive(Clone, Debug, PartialEq)]

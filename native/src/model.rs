@@ -1,7 +1,6 @@
 //! A loaded model: what its replicas share, and the way of an observation into their queue. `load.rs` loads it.
 
 pub mod decode_pool;
-mod decoding;
 mod device_view;
 pub mod devices;
 pub mod inference;
@@ -15,7 +14,6 @@ mod seating;
 mod start;
 mod watchdog;
 
-pub use decoding::Decoding;
 pub use load::Host;
 pub use seating::SessionCapacity;
 
@@ -73,8 +71,6 @@ pub struct Placement {
     pub copies: Copies,
     /// What the replica with the most of these has of the NVIDIA driver; None elsewhere.
     pub driver_device: Option<DriverUse>,
-    /// What decodes its frames, where nvJPEG was asked for; None elsewhere.
-    pub frame_decoder: Option<Decoding>,
     /// What is read of its weight files in the memory of devices.
     pub weights: Tally,
 }

@@ -182,11 +182,11 @@ fn a_size_that_differs_from_the_decoders_is_refused_before_a_pixel_is_written() 
     // Large enough for either size, so that a decoder that writes its own would do no harm here.
     let mut rgb = vec![7; 128 * 128 * 3];
     for (width, height) in [(60, 47), (61, 46), (47, 61), (128, 128), (1, 1)] {
-        let refusal = decoder.decode(&jpeg, Header { width, height, usual: true }, &mut rgb).unwrap_err();
+        let refusal = decoder.decode(&jpeg, Header { width, height }, &mut rgb).unwrap_err();
         assert_eq!(refusal, format!("its header says {width}x{height} pixels, but its decoder found 61x47"));
     }
     assert!(rgb.iter().all(|&byte| byte == 7));
-    assert_eq!(decoder.decode(&jpeg, Header { width: 61, height: 47, usual: true }, &mut rgb), Ok(()));
+    assert_eq!(decoder.decode(&jpeg, Header { width: 61, height: 47 }, &mut rgb), Ok(()));
 }
 
 #[test]

@@ -101,18 +101,8 @@ export const ModelFile = closed({
       bf16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
     }),
   ),
-  /**
-   * The same of those whose blocks have fp8 weights, with `parity/fp8-f16.json` and `parity/fp8-bf16.json`: the tolerance is above all what
-   * activations rounded to float8 change.
-   */
-  fp8: Type.Optional(
-    closed({
-      f16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
-      bf16: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
-    }),
-  ),
 });
 export type ModelFile = Static<typeof ModelFile>;
 
 /** The facts alone, as they go into the manifest. */
-export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16" | "half" | "fp8" | "unproved">;
+export type Facts = Omit<ModelFile, "architecture" | "int8" | "bf16" | "half" | "unproved">;

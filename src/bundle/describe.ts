@@ -38,7 +38,7 @@ export function attentionWords(attention: Manifest["attention"]): string | undef
   return attention && `${attention} attention`;
 }
 
-/** How weights are kept, and what else a build for GPUs has: `f32`, `int8`, `f16`, `fp8 with f16`, `bf16 with fused attention`. */
+/** How weights are kept, and what else a build for GPUs has: `f32`, `int8`, `f16`, `bf16 with fused attention`. */
 export function weightWords({
   compute,
   weights,

@@ -61,10 +61,10 @@ export const Manifest = closed({
   ...FactFields,
   /**
    * How the matrices of its blocks are kept: absent, float32; `int8` with a float32 scale for each output (quantize.ts), and activations
-   * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32 (half.ts). With `compute` they
-   * are of its type, or `fp8`, and activations are rounded to that before they are multiplied (float8.ts).
+   * are rounded to int8 before they are multiplied; `bf16`, like the table of tokens, and sums are of float32 (half.ts). Not with `compute`:
+   * they are of its type then.
    */
-  weights: Type.Optional(oneOf("int8", "bf16", "fp8")),
+  weights: Type.Optional(oneOf("int8", "bf16")),
   /**
    * Absent, the graphs compute in float32. Else in this type, of which their weights and caches are: a build for GPUs (layers.ts says what
    * stays float32).

@@ -81,7 +81,6 @@ impl Engine {
         let host = Arc::new(Host {
             runtime: runtime.to_path_buf(),
             jpeg: library,
-            decode_threads: threads,
             inferences,
             frames_max,
             completions,
@@ -283,8 +282,6 @@ impl Engine {
             runtime_allocations_last: inferences.runtime_allocations.load(Ordering::Relaxed),
             frames_decoded: self.pool.stats.decoded.load(Ordering::Relaxed),
             frames_refused: self.pool.stats.refused.load(Ordering::Relaxed),
-            frames_by_device: self.pool.stats.by_device.load(Ordering::Relaxed),
-            frames_passed_on: self.pool.stats.passed_on.load(Ordering::Relaxed),
             chunks_run: inferences.run.load(Ordering::Relaxed),
             chunks_failed: inferences.failed.load(Ordering::Relaxed),
             chunks_cancelled: inferences.cancelled.load(Ordering::Relaxed),

@@ -8,7 +8,7 @@ use crate::core::ticket::Ticket;
 use std::mem::{offset_of, size_of};
 
 /// Increased when a struct, a constant or a call changes.
-pub const ABI_VERSION: u32 = 8;
+pub const ABI_VERSION: u32 = 9;
 
 /// Frames that one observation may carry.
 pub const OBSERVATION_FRAMES_MAX: usize = 16;
@@ -155,10 +155,6 @@ abi_struct! {
         frames_decoded: u64,
         /// Frames refused.
         frames_refused: u64,
-        /// Of the decoded ones, those that a device has decoded.
-        frames_by_device: u64,
-        /// Frames that a device was given and has not decoded: libjpeg-turbo had them then.
-        frames_passed_on: u64,
         /// Runs that gave a chunk.
         chunks_run: u64,
         /// Runs that failed.

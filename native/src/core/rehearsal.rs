@@ -25,11 +25,6 @@ pub struct Rehearsal {
     pub proof_ms_max: Option<u64>,
     /// A library that plays the driver of an NVIDIA GPU (`native/cuda/driver.h`); without it none is asked.
     pub driver: Option<PathBuf>,
-    /// A library that plays nvJPEG (`native/cuda/nvjpeg_host.cpp`); without it there is none.
-    pub nvjpeg: Option<PathBuf>,
-    /// Microseconds by which libjpeg-turbo's decode of a frame is slowed where it is measured against nvJPEG. A kernel that the CPU plays
-    /// takes many times as long as libjpeg-turbo.
-    pub host_decode_us: Option<u64>,
     /// Graphs that the device runs instead of the bundle's, by their path in the bundle: a flipped weight, half precision.
     #[serde(default)]
     pub graphs: HashMap<String, PathBuf>,

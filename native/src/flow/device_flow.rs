@@ -13,7 +13,7 @@ use crate::core::memory::Block;
 use crate::flow::encoder::Encoder;
 use crate::gpu::chunk::{self, Batch, Plans, Verdict};
 use crate::gpu::device::{Device, Memory};
-use crate::gpu::{Address, CudaError, Number, flow};
+use crate::gpu::{Address, CudaError, flow};
 use crate::ort::driver_device::DriverDevice;
 use crate::ort::graph::Bound;
 use crate::ort::tensor::Tensor;
@@ -106,9 +106,6 @@ impl DeviceFlow {
         let device = module.device().clone();
         let bytes = |tensor: usize| owned[tensor].1.len * owned[tensor].1.dtype.bytes();
         let latent = |tensor: usize, velocity_tensor: usize, guide: Option<f32>| {
-            // A vector of four values is loaded at once, where each branch begins at one.
-            let branch = owned[velocity_tensor].1.len / manifest.branches();
-            let version = if branch.is_multiple_of(4) { flow::Version::V2 } else { flow::Version::V1 };
             Ok(Latent {
                 tensor,
                 velocity_tensor,
@@ -116,7 +113,7 @@ impl DeviceFlow {
                 velocity: device.memory(bytes(velocity_tensor))?,
                 result: whole.then(|| device.memory(bytes(tensor))).transpose()?,
                 guide,
-                update: flow::Kernel::find(&module, version, (Number::F32, Number::F32))?,
+                update: flow::Kernel::find(&module)?,
             })
         };
         let mut latents = vec![latent(at.latent, at.velocity, manifest.guide(Guided::Action))?];
@@ -138,7 +135,7 @@ impl DeviceFlow {
         let mut decoded_here = Block::locked(len).map_err(CudaError::Call)?;
         driver_device.register_block(&mut decoded_here);
         Ok(DeviceFlow {
-            decode: chunk::Kernel::find(&module, chunk::Version::V2, Number::F32)?,
+            decode: chunk::Kernel::find(&module)?,
             plans: Plans::new(&device, encoder.facts(), states as u32)?,
             decoded: device.memory(4 * len)?,
             decoded_here,

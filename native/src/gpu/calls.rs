@@ -45,7 +45,12 @@ macro_rules! calls {
 
 calls! {
     init = "cuInit": (c_uint);
+    version = "cuDriverGetVersion": (*mut c_int);
+    device_count = "cuDeviceGetCount": (*mut c_int);
     device_get = "cuDeviceGet": (*mut c_int, c_int);
+    device_name = "cuDeviceGetName": (*mut c_char, c_int, c_int);
+    device_attribute = "cuDeviceGetAttribute": (*mut c_int, c_int, c_int);
+    device_bytes = "cuDeviceTotalMem_v2": (*mut usize, c_int);
     context_retain = "cuDevicePrimaryCtxRetain": (*mut Handle, c_int);
     context_release = "cuDevicePrimaryCtxRelease_v2": (c_int);
     context_set = "cuCtxSetCurrent": (Handle);
@@ -76,9 +81,13 @@ calls! {
     error_name = "cuGetErrorName": (Code, *mut *const c_char);
 }
 
-/// The loader's own words stand in the source of its error.
+/// The loader's own words: `libloading` keeps them in the source of its error.
+pub fn loader_error(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 fn no_driver(error: libloading::Error) -> CudaError {
-    CudaError::NoDriver(error.source().map_or_else(|| error.to_string(), |source| source.to_string()))
+    CudaError::NoDriver(loader_error(&error))
 }
 
 impl Calls {

@@ -1,23 +1,9 @@
 //! Launches chunk decode (`native/cuda/chunk.cu`) and reads its verdict.
 
 use super::device::{Device, Function, Memory, Module};
-use super::{Address, CudaError, Number, Shape, blocks, params};
+use super::{Address, CudaError, Shape, params};
 use crate::bundle::manifest;
 use std::sync::Arc;
-
-/// Which kernel.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Version {
-    /// A thread per chunk.
-    V1,
-    /// A block per chunk.
-    V2,
-}
-
-impl Version {
-    /// All of them.
-    pub const ALL: [Version; 2] = [Version::V1, Version::V2];
-}
 
 /// `Scale` of chunk.cu: robot = model · factor + offset, of a model's value that is kept between `low` and `high`.
 #[repr(C)]
@@ -213,7 +199,6 @@ impl Facts {
 pub struct Plans {
     plan: Memory,
     facts: Facts,
-    state_width: u32,
     parts: [Memory; 4],
 }
 
@@ -242,34 +227,17 @@ impl Plans {
             pose_count: poses.len() as u32,
             prefix_rows: facts.prefix_rows,
         };
-        Ok(Plans { plan: device.copy_of(&[plan])?, facts, state_width, parts })
-    }
-
-    /// The plan on the device.
-    pub fn address(&self) -> Address {
-        self.plan.address()
+        Ok(Plans { plan: device.copy_of(&[plan])?, facts, parts })
     }
 
     /// What the plan was made of.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
-
-    /// Bytes that a chunk moves at least: latent and state read, rows written and read again, the verdict. The plan is the same for all
-    /// chunks and stays in the cache.
-    pub fn bytes(&self, number: Number) -> u64 {
-        let Facts { columns, rows, width, .. } = &self.facts;
-        let (latent, values) = (u64::from(rows * width), u64::from(*rows) * columns.len() as u64);
-        let verdict = size_of::<Verdict>() as u64;
-        latent * number.bytes() as u64 + u64::from(self.state_width) * 4 + values * 8 + verdict
-    }
 }
 
-/// The kernel that decodes latents of one type.
-pub struct Kernel {
-    version: Version,
-    function: Function,
-}
+/// The kernel: latents in f32, a block for each chunk.
+pub struct Kernel(Function);
 
 /// Where a batch is, on a device.
 #[derive(Clone, Copy, Debug)]
@@ -292,12 +260,8 @@ pub struct Batch {
 
 impl Kernel {
     /// Finds it.
-    pub fn find(module: &Arc<Module>, version: Version, number: Number) -> Result<Kernel, CudaError> {
-        let letter = match version {
-            Version::V1 => "v1",
-            Version::V2 => "v2",
-        };
-        Ok(Kernel { version, function: module.function(&format!("chunk_{letter}_{}", number.name()))? })
+    pub fn find(module: &Arc<Module>) -> Result<Kernel, CudaError> {
+        module.function("chunk_decode").map(Kernel)
     }
 
     /// Puts a batch into the stream, in blocks of `threads`.
@@ -307,14 +271,8 @@ impl Kernel {
     pub unsafe fn launch(&self, plans: &Plans, batch: &Batch, threads: u32) -> Result<(), CudaError> {
         let Batch { latents, states, prefixes, prefix_rows, values, verdicts, chunks } = *batch;
         let plan = plans.plan.address();
-        let count = match self.version {
-            Version::V1 => blocks(chunks as usize, threads as usize),
-            Version::V2 => chunks,
-        };
-        let shape = Shape { grid: [count, 1, 1], block: [threads, 1, 1] };
+        let shape = Shape { grid: [chunks, 1, 1], block: [threads, 1, 1] };
         // SAFETY: the parameters of chunk.cu, in its order; the caller vouches for the addresses.
-        unsafe {
-            self.function.launch(shape, params![plan, latents, states, prefixes, prefix_rows, values, verdicts, chunks])
-        }
+        unsafe { self.0.launch(shape, params![plan, latents, states, prefixes, prefix_rows, values, verdicts, chunks]) }
     }
 }

@@ -169,7 +169,7 @@ impl Module {
             CudaError::Call(_) => CudaError::NoKernel(name.into()),
             error => error,
         })?;
-        Ok(Function { handle, device: self.device.clone(), module: self.clone() })
+        Ok(Function { handle, module: self.clone() })
     }
 }
 
@@ -185,8 +185,6 @@ impl Drop for Module {
 /// One kernel of a loaded module.
 pub struct Function {
     handle: Handle,
-    /// Whose stream it is launched in.
-    device: Arc<Device>,
     module: Arc<Module>,
 }
 
@@ -196,17 +194,12 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    /// The same in another stream of the device.
-    pub(super) fn on(&self, device: &Arc<Device>) -> Function {
-        Function { handle: self.handle, device: device.clone(), module: self.module.clone() }
-    }
-
-    /// As `Device::launch`, in its stream.
+    /// As `Device::launch`, in the stream of its module.
     ///
     /// # Safety
     /// That of `Device::launch`.
     pub(super) unsafe fn launch(&self, shape: Shape, params: Params<'_>) -> Result<(), CudaError> {
         // SAFETY: the caller's.
-        unsafe { self.device.launch(self, shape, params) }
+        unsafe { self.module.device.launch(self, shape, params) }
     }
 }

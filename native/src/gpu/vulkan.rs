@@ -2,7 +2,7 @@
 //!
 //! WebGPU takes the fastest of them by itself. Asked here is only whether it could be a GPU, before `auto` tries.
 
-use crate::gpu::driver::loader_error;
+use crate::gpu::calls::loader_error;
 use libloading::Library;
 use std::ffi::{c_char, c_void};
 use std::mem::ManuallyDrop;

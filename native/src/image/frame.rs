@@ -1,13 +1,9 @@
 //! Frame slots: each decodes one JPEG to a normalised tensor in page-locked memory. `state.rs` has their states.
 
 mod decode;
-mod device;
-mod race;
 mod state;
 
-pub use decode::{By, Worker};
-pub use device::{OnDevice, Refusal};
-pub(crate) use race::{Apart, Times, apart, race};
+pub use decode::Worker;
 pub use state::Dropped;
 
 use crate::bundle::manifest::{Image, Manifest, Picture, Resize};
@@ -19,7 +15,7 @@ use crate::core::ticket::{Kind, Ticket};
 use crate::image::resize::{Mode, Resizer};
 use state::State;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 /// Who is told that a decode has ended.
@@ -96,11 +92,6 @@ impl FrameSpec {
         });
     }
 
-    /// Normalised value of each 8-bit value, per channel.
-    pub fn normal(&self) -> &[[f32; 256]; 3] {
-        &self.normal
-    }
-
     /// Pixels (`source` = width, height; with the resizer's slack) → resized, normalised `[3, height, width]`.
     pub fn fill(&self, resizer: &mut Resizer, rgb: &[u8], source: (usize, usize), tensor: &mut [f32]) {
         let target = (self.width, self.height);
@@ -168,8 +159,6 @@ pub struct FrameSlots {
     base: usize,
     /// By camera.
     specs: Vec<FrameSpec>,
-    /// The decoders on a device, where these were chosen at load; libjpeg-turbo decodes what they do not take.
-    device: OnceLock<OnDevice>,
     /// Whether the engine's counters know of these frames and their runs.
     pub counted: bool,
 }
@@ -194,20 +183,7 @@ impl FrameSlots {
             })
             .collect();
         let free = Mutex::new((0..count as u16).rev().collect());
-        Ok(FrameSlots { slots, free, base, specs, device: OnceLock::new(), counted })
-    }
-
-    /// No device decodes its frames from here on.
-    pub fn decode_here(&self) {
-        if let Some(device) = self.device.get() {
-            device.retire();
-        }
-    }
-
-    /// Frames are decoded by a device from here on, where one of its decoders is free.
-    pub fn decode_on(&self, device: OnDevice) {
-        // Set once: a model is placed once.
-        let _ = self.device.set(device);
+        Ok(FrameSlots { slots, free, base, specs, counted })
     }
 
     /// Copies a camera's JPEG into a free slot, which is pending from here on. None when all are taken.

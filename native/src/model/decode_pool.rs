@@ -6,7 +6,7 @@ use crate::core::sync::lock;
 use crate::core::thread;
 use crate::core::ticket::Ticket;
 use crate::image::decode_queue::DecodeQueue;
-use crate::image::frame::{By, FrameSlots, Listener, Worker};
+use crate::image::frame::{FrameSlots, Listener, Worker};
 use crate::image::jpeg::{Decoder, Library};
 use crate::model::inference::InferenceSlots;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,10 +26,6 @@ pub struct PoolStats {
     pub decoded: AtomicU64,
     /// Frames refused.
     pub refused: AtomicU64,
-    /// Of the decoded ones, those that a device has decoded.
-    pub by_device: AtomicU64,
-    /// Frames that a device was given and has not decoded: libjpeg-turbo had them then.
-    pub passed_on: AtomicU64,
 }
 
 /// The threads and their queue.
@@ -107,13 +103,7 @@ fn run(
             slots.give_up(ticket)
         } else {
             match catch_unwind(AssertUnwindSafe(|| worker.decode(&slots, ticket))) {
-                Ok((status, by, listener)) => {
-                    match by {
-                        _ if !slots.counted => 0,
-                        By::Host => 0,
-                        By::Device => stats.by_device.fetch_add(1, Ordering::Relaxed),
-                        By::HostInstead => stats.passed_on.fetch_add(1, Ordering::Relaxed),
-                    };
+                Ok((status, listener)) => {
                     match status {
                         _ if !slots.counted => 0,
                         Status::Ok => stats.decoded.fetch_add(1, Ordering::Relaxed),

@@ -65,12 +65,6 @@ impl HostedModel for Model {
 
     fn leave(&self, replica: usize) {
         self.leave_queue(replica);
-        // Frames are decoded on the first NVIDIA GPU of the model (`decoding.rs`).
-        let devices = self.placement.get().map_or(&[][..], |placement| &placement.devices);
-        let decodes = devices.iter().find(|name| name.starts_with("cuda") || name.starts_with("tensorrt"));
-        if decodes.is_some() && decodes == devices.get(replica) {
-            self.frames.decode_here();
-        }
         if !self.episodes.is_empty() {
             self.queue(replica).close();
         }

@@ -39,8 +39,6 @@ pub struct Host {
     pub runtime: PathBuf,
     /// libjpeg-turbo.
     pub jpeg: Arc<Library>,
-    /// Threads that decode frames.
-    pub decode_threads: usize,
     /// The engine's result slots.
     pub inferences: Arc<InferenceSlots>,
     /// Frame slots per model.

@@ -200,8 +200,7 @@ impl Model {
         provider::fits(device, options)?;
         let beside = match device {
             Device::WebGpu(_) => Beside::Light,
-            _ if options.shapes_on_cpu => Beside::Shapes,
-            _ => Beside::Nothing,
+            _ => Beside::Shapes,
         };
         let turns = Reach::of(device).turns();
         if rehearsal::of(&device.name()).is_some() {

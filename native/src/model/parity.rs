@@ -9,7 +9,6 @@ use crate::image::frame::{FrameSpec, Worker};
 use serde::Deserialize;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// `parity/chunk.json`; `src/bundle/manifest.ts` has the full format.
 #[derive(Deserialize)]
@@ -32,8 +31,6 @@ struct Observation {
 
 /// One observation, ready to be run.
 pub struct Vector {
-    /// The files of its frames, each with its camera, in wire order.
-    files: Vec<(usize, Arc<[u8]>)>,
     /// Tensors of its frames, in wire order, as the graphs take them.
     pub frames: Vec<Block<u8>>,
     /// State in robot units.
@@ -81,13 +78,13 @@ impl Vectors {
         let file: File = serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
         let folder = name.rfind('/').map_or("", |end| &name[..=end]);
         let specs = FrameSpec::of(manifest);
-        let mut decode = |camera: usize, frame: &String| -> Result<(Arc<[u8]>, Block<u8>), String> {
+        let mut decode = |camera: usize, frame: &String| -> Result<Block<u8>, String> {
             let spec = &specs[camera];
             let name = format!("{folder}{frame}");
             let jpeg = std::fs::read(path(&name)?).map_err(|error| format!("{name}: {error}"))?;
             let mut tensor = Block::lazy(spec.bytes())?;
             worker.frame(spec, &jpeg, &mut tensor).map_err(|reason| format!("{name} is no good frame: {reason}"))?;
-            Ok((jpeg.into(), tensor))
+            Ok(tensor)
         };
         let (rows, columns) = (manifest.action.rows, manifest.action.columns.len());
         let mut episode = Vec::with_capacity(file.observations.len());
@@ -103,14 +100,10 @@ impl Vectors {
             if !fits {
                 return Err(format!("{name}: observation {index} has not the model's frames, state, rows or columns"));
             }
-            let (mut files, mut tensors) = (Vec::with_capacity(frames.len()), Vec::with_capacity(frames.len()));
-            for (index, frame) in frames.iter().enumerate() {
-                let (jpeg, tensor) = decode(index / per_camera, frame)?;
-                files.push((index / per_camera, jpeg));
-                tensors.push(tensor);
-            }
+            let frames = frames.iter().enumerate().map(|(index, frame)| decode(index / per_camera, frame));
+            let frames = frames.collect::<Result<_, _>>()?;
             let (prefix, rows) = (prefix.concat(), actions.concat());
-            episode.push(Vector { files, frames: tensors, state, prefix, step, cache_reset, rows });
+            episode.push(Vector { frames, state, prefix, step, cache_reset, rows });
         }
         if episode.is_empty() {
             return Err(format!("{name} has no observation"));
@@ -121,46 +114,6 @@ impl Vectors {
             episode,
             tolerance: manifest.parity.tolerance,
             columns: manifest.action.columns.iter().map(|column| column.name.clone()).collect(),
-        })
-    }
-
-    /// The files of one vector's frames, each with its camera, in wire order.
-    pub fn files_of(&self, index: usize) -> impl Iterator<Item = (usize, &[u8])> {
-        self.episode[index].files.iter().map(|(camera, jpeg)| (*camera, &**jpeg))
-    }
-
-    /// The files of all frames, likewise.
-    pub fn files(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        (0..self.episode.len()).flat_map(|index| self.files_of(index))
-    }
-
-    /// The same vectors with frames that another decoder has decoded; `specs` by camera.
-    pub fn decoded_by(
-        &self,
-        specs: &[FrameSpec],
-        mut decode: impl FnMut(usize, &[u8], &mut Block<u8>) -> Result<(), String>,
-    ) -> Result<Vectors, String> {
-        let mut decoded = |(camera, jpeg): (usize, &[u8])| -> Result<Block<u8>, String> {
-            let mut tensor = Block::lazy(specs[camera].bytes())?;
-            decode(camera, jpeg, &mut tensor).map(|()| tensor)
-        };
-        let episode = self.episode.iter().enumerate().map(|(index, vector)| -> Result<Vector, String> {
-            let Vector { files, state, prefix, rows, step, cache_reset, .. } = vector;
-            Ok(Vector {
-                frames: self.files_of(index).map(&mut decoded).collect::<Result<_, _>>()?,
-                files: files.clone(),
-                state: state.clone(),
-                prefix: prefix.clone(),
-                step: *step,
-                cache_reset: *cache_reset,
-                rows: rows.clone(),
-            })
-        });
-        Ok(Vectors {
-            instruction: self.instruction.clone(),
-            episode: episode.collect::<Result<_, _>>()?,
-            columns: self.columns.clone(),
-            ..*self
         })
     }
 
@@ -222,7 +175,6 @@ mod tests {
 
     fn vectors(tolerance: f32) -> Vectors {
         let vector = || Vector {
-            files: Vec::new(),
             frames: Vec::new(),
             state: Vec::new(),
             prefix: Vec::new(),

@@ -1,7 +1,6 @@
 //! Finds the devices that a model runs on: those of its list, one for each replica, or the first single one on which every replica can be
 //! opened and computes the bundle's parity vectors.
 
-use super::decoding::Decoding;
 use super::open::{Opened, Opening};
 use super::{Model, Placement, Refused, SessionCapacity};
 use crate::bundle::weights::Weights;
@@ -16,7 +15,6 @@ use crate::model::Host;
 use crate::model::devices::{Hardware, HostedModel};
 use crate::model::parity::Vectors;
 use crate::model::plan::Wish;
-use crate::model::replica::Examples;
 use crate::ort::driver_device::DriverUse;
 use crate::ort::graph::Copies;
 use crate::ort::provider::{self, GpuOptions};
@@ -63,7 +61,6 @@ struct Proved {
     names: Vec<String>,
     differences: Vec<f32>,
     facts: NetworkFacts,
-    decoding: Option<Decoding>,
     weights: Tally,
 }
 
@@ -132,17 +129,12 @@ impl Model {
         if wanted.device.is_echo() {
             let on_host = self.episodes.iter().try_for_each(|episodes| episodes.lie_on_host(None));
             on_host.map_err(|text| Failure::new(status_of(&text, Status::Load), text))?;
-            return match self.start((0..replicas).map(|_| None).collect(), &Examples::default(), &[], PROOF_MAX) {
-                Ok((proved, _)) => {
+            return match self.start((0..replicas).map(|_| None).collect(), None, &[], PROOF_MAX) {
+                Ok((differences, _)) => {
                     let session_capacity = self.seat(&[], None)?;
                     let names = vec!["echo".into(); replicas];
                     let (facts, weights) = Default::default();
-                    self.settle(
-                        Proved { names, differences: proved.rows, facts, decoding: None, weights },
-                        session_capacity,
-                        Vec::new(),
-                        host,
-                    )
+                    self.settle(Proved { names, differences, facts, weights }, session_capacity, Vec::new(), host)
                 }
                 Err(Unproved::Refused(_, reason) | Unproved::Closed(_, reason) | Unproved::Unstarted(reason)) => {
                     Err(fail(reason))
@@ -239,21 +231,10 @@ impl Model {
             Some(network)
         });
         let networks: Vec<Option<Network>> = networks.collect();
-        let (mut decoding, candidate) = self.decoding(runtime, wanted, devices, host);
-        let by_device = candidate.as_ref().map(|candidate| candidate.vectors.clone());
-        let examples = Examples { host: wanted.vectors.clone(), device: by_device };
-        let (proved, room) = self.start(networks, &examples, devices, proof_max(devices))?;
+        let (differences, room) = self.start(networks, wanted.vectors.as_ref(), devices, proof_max(devices))?;
         // The most of any replica: those on the CPU have none.
         let facts = facts.into_iter().max_by_key(|facts| facts.device_bytes).unwrap_or_default();
-        decoding.iter_mut().for_each(|decoding| decoding.proved(proved.by_device.as_ref()));
-        let differences = match (candidate, proved.by_device) {
-            (Some(candidate), Some(Ok(differences))) => {
-                self.frames.decode_on(candidate.device);
-                differences
-            }
-            _ => proved.rows,
-        };
-        Ok((Proved { names, differences, facts, decoding, weights }, room))
+        Ok((Proved { names, differences, facts, weights }, room))
     }
 
     /// Makes the replicas known to their devices; an error where one of these was closed since the load began.
@@ -264,7 +245,7 @@ impl Model {
         refused: Vec<Refused>,
         host: &Host,
     ) -> Result<(), Failure> {
-        let Proved { names, differences, facts, decoding, weights } = proved;
+        let Proved { names, differences, facts, weights } = proved;
         let NetworkFacts { flow, flow_reason, device_bytes, copies, driver_device } = facts;
         let slots = self.episodes.iter().map(|episodes| episodes.len()).sum();
         let mut distinct: Vec<&str> = Vec::new();
@@ -295,7 +276,6 @@ impl Model {
             device_bytes,
             copies,
             driver_device,
-            frame_decoder: decoding,
             weights,
         };
         // Set once: a model is placed once.

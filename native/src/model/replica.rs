@@ -17,43 +17,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 
-/// What the parity vectors came to, or why the device is refused.
-pub type Proof = Result<Proved, String>;
+/// The largest difference of each parity vector, or why the device is refused.
+pub type Proof = Result<Vec<f32>, String>;
 
-/// Parity vectors to prove a replica with, which needs a network for that.
-#[derive(Clone, Default)]
-pub struct Examples {
-    /// Their frames decoded by libjpeg-turbo. None on `echo`.
-    pub host: Option<Arc<Vectors>>,
-    /// Their frames decoded by a device, where that is asked for.
-    pub device: Option<Arc<Vectors>>,
-}
-
-/// The largest difference of each parity vector.
-#[derive(Default)]
-pub struct Proved {
-    /// With frames of libjpeg-turbo.
-    pub rows: Vec<f32>,
-    /// With frames that a device has decoded, or why it must not decode them.
-    pub by_device: Option<Result<Vec<f32>, String>>,
-}
-
-impl Proved {
-    /// With those of another replica: the larger of both, and what the first has refused.
-    pub fn join(&mut self, other: Proved) {
-        larger(&mut self.rows, other.rows);
-        self.by_device = match (self.by_device.take(), other.by_device) {
-            (Some(Ok(mut one)), Some(Ok(other))) => {
-                larger(&mut one, other);
-                Some(Ok(one))
-            }
-            (Some(Err(reason)), _) | (_, Some(Err(reason))) => Some(Err(reason)),
-            (one, other) => one.or(other),
-        };
-    }
-}
-
-fn larger(one: &mut Vec<f32>, other: Vec<f32>) {
+/// The differences of two replicas: the larger of both.
+pub fn larger(one: &mut Vec<f32>, other: Vec<f32>) {
     one.resize(other.len(), 0.0);
     one.iter_mut().zip(other).for_each(|(one, other)| *one = one.max(other));
 }
@@ -95,13 +63,18 @@ impl Replica {
         Replica { model, index, network, taken, gone, prefixes, failed: vec![None; most], prompt: 0, most }
     }
 
-    /// Runs the vectors, reports their differences, waits until it may serve, then works until the model is closed or the replica
+    /// Runs the vectors (none on `echo`), reports their differences, waits until it may serve, then works until the model is closed or the replica
     /// is out. It ends at once when it may not serve: its device, or that of another replica, was refused.
-    pub fn work(mut self, examples: Examples, proved: &mpsc::Sender<(usize, Proof)>, orders: &mpsc::Receiver<Order>) {
+    pub fn work(
+        mut self,
+        vectors: Option<Arc<Vectors>>,
+        proved: &mpsc::Sender<(usize, Proof)>,
+        orders: &mpsc::Receiver<Order>,
+    ) {
         let model = self.model.clone();
         let mut presence = Presence { model: &model, replica: self.index, ready: false };
         // Dropped with the closure: the frames of an episode may be many.
-        let prove = || self.prove(examples);
+        let prove = || self.prove(vectors);
         let proof = catch_unwind(AssertUnwindSafe(prove)).unwrap_or_else(|_| Err("the first run panicked".into()));
         // Cannot fail: the loader waits for this message.
         let _ = proved.send((self.index, proof));

@@ -3,15 +3,12 @@
 //! - The tensors of the host that the device copies from and to are registered with the driver, which then copies them without a buffer of
 //!   its own between. Frames are registered where the device reads them, in the inputs of the graphs: the frame slots, which are many more,
 //!   are read by the host alone.
-//! - With `user_stream` all runs of the replica are in one stream of its own, which ONNX Runtime is told of (`user_compute_stream`), and
-//!   each run is between two events of it: their times are the device's.
+//! - All runs of the replica are in one stream of its own, which ONNX Runtime is told of (`user_compute_stream`), and each run is between
+//!   two events of it: their times are the device's.
 //! - With `own_kernels` our kernels are loaded (`native/cuda/`) and launched in that stream.
 //!
-//! Frames that the device decodes have streams of their own (`frame/device.rs`).
-//!
-//! Off by default: the replica then runs as ONNX Runtime arranges it by itself, and its times are the host's. A driver that refuses any of
-//! this refuses no model; the placement says what is not there and why. **No GPU has run this yet**: it was tested against the driver that
-//! the CPU plays (`native/cuda/driver_host.h`).
+//! A driver that refuses any of this refuses no model: the placement says what is not there and why. **No GPU has run this yet**: it was
+//! tested against the driver that the CPU plays (`native/cuda/driver_host.h`).
 
 use crate::core::device::Device;
 use crate::core::memory::{Block, Plain};
@@ -34,7 +31,7 @@ pub struct DriverUse {
     pub unregistered: Option<String>,
     /// The device times the runs.
     pub timed: bool,
-    /// Why it does not, though `user_stream` asks for it.
+    /// Why it does not.
     pub untimed: Option<String>,
     /// Our kernels advance its latents and decode its chunks.
     pub launched: bool,
@@ -68,7 +65,7 @@ pub fn relax_thread(device: Device) {
 }
 
 /// The device code of this build. A driver that the CPU plays has the kernels in itself, and looks at the first bytes alone.
-pub fn image(device: Device, options: &GpuOptions) -> Result<Vec<u8>, String> {
+fn image(device: Device, options: &GpuOptions) -> Result<Vec<u8>, String> {
     match (rehearsal::of(&device.name()), &options.kernels) {
         (Some(_), _) => Ok(device::FAT_BINARY.to_vec()),
         (None, Some(path)) => std::fs::read(path).map_err(|error| format!("{}: {error}", path.display())),
@@ -84,8 +81,6 @@ pub struct DriverDevice {
     stream: Option<Arc<Stream>>,
     /// Our kernels, for work in the stream.
     module: Option<Arc<Module>>,
-    /// The runs are timed.
-    times: bool,
     /// None where no driver is asked.
     usage: Option<DriverUse>,
 }
@@ -94,36 +89,22 @@ impl DriverDevice {
     /// For a replica on the device, with what the options ask for; nothing of it on one that is no NVIDIA GPU.
     pub fn of(device: Device, options: &GpuOptions) -> DriverDevice {
         let Some((index, driver)) = driver_of(device) else { return DriverDevice::default() };
-        let (mut context, mut stream, mut module, mut usage) = (None, None, None, DriverUse::default());
-        match Context::open(&driver, index) {
-            Ok(opened) => context = Some(opened),
-            Err(error) => usage.unregistered = Some(error.to_string()),
-        }
-        let mut streamless = usage.unregistered.clone();
-        if options.needs_stream() {
-            match context.as_ref().map(Stream::new) {
-                Some(Ok(made)) => stream = Some(made),
-                Some(Err(error)) => streamless = Some(error.to_string()),
-                None => {}
-            }
-        }
-        if options.user_stream && stream.is_none() {
-            usage.untimed.clone_from(&streamless);
-        }
+        let (mut module, mut usage) = (None, DriverUse::default());
+        let context = Context::open(&driver, index).map_err(|error| error.to_string());
+        usage.unregistered = context.as_ref().err().cloned();
+        let stream = context.clone().and_then(|context| Stream::new(&context).map_err(|error| error.to_string()));
+        usage.untimed = stream.as_ref().err().cloned();
         if options.own_kernels {
-            let loaded = match &stream {
-                None => Err(streamless.unwrap_or_default()),
-                Some(stream) => image(device, options).and_then(|image| {
-                    Module::load(&device::Device::on(stream.clone()), &image).map_err(|error| error.to_string())
-                }),
-            };
+            let loaded = stream.clone().and_then(|stream| {
+                let image = image(device, options)?;
+                Module::load(&device::Device::on(stream), &image).map_err(|error| error.to_string())
+            });
             match loaded {
                 Ok(loaded) => module = Some(loaded),
                 Err(reason) => usage.unlaunched = Some(reason),
             }
         }
-        let times = options.user_stream;
-        DriverDevice { driver: Some(driver), context, stream, module, times, usage: Some(usage) }
+        DriverDevice { driver: Some(driver), context: context.ok(), stream: stream.ok(), module, usage: Some(usage) }
     }
 
     /// Our kernels, where they advance latents and decode chunks: a thread that has entered launches them.
@@ -162,7 +143,7 @@ impl DriverDevice {
 
     /// Times for so many runs of a graph; None where the device does not time them.
     pub fn laps(&mut self, runs: usize) -> Option<Laps> {
-        let (Some(stream), Some(usage), true) = (&self.stream, &mut self.usage, self.times) else { return None };
+        let (Some(stream), Some(usage)) = (&self.stream, &mut self.usage) else { return None };
         let made = Laps::new(stream, runs);
         match &made {
             Ok(_) => usage.timed = true,

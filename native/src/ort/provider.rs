@@ -12,66 +12,28 @@ use std::path::{Path, PathBuf};
 pub struct GpuOptions {
     /// What TensorRT may compute in, where the graph has f32.
     pub precision: Precision,
-    /// Products of f32 may be computed with ten bits of mantissa.
-    pub tf32: bool,
     /// A graph's kernels are captured once and launched as one.
     pub cuda_graph: bool,
-    /// On NVIDIA GPUs the runs of a replica are in one stream of its own, whose events tell what the device was at (`ort/driver_device.rs`).
-    pub user_stream: bool,
     /// On NVIDIA GPUs kernels of our own advance latents and decode chunks, in the stream of the replica (`flow/device_flow.rs`).
     pub own_kernels: bool,
-    /// What decodes frames.
-    pub jpeg: Jpeg,
     /// The device code of this build, a fat binary; None: it has none.
     pub kernels: Option<PathBuf>,
     /// Bytes that one graph's arena may take on the device, 1 at least; None: as many as there are.
     pub arena_bytes_max: Option<u64>,
-    /// By how much an arena grows.
-    pub arena_extend: ArenaExtend,
     /// Folder below which TensorRT keeps the engines that it has built; None: it builds them at every start.
     pub engine_cache: Option<PathBuf>,
-    /// What TensorRT cannot run is run by CUDA; false: such a graph is refused.
-    pub cuda_behind: bool,
-    /// Nodes that compute shapes may run on the CPU; false: a graph that has such nodes is refused.
-    pub shapes_on_cpu: bool,
 }
 
 impl Default for GpuOptions {
     fn default() -> GpuOptions {
         GpuOptions {
             precision: Precision::F32,
-            tf32: false,
             cuda_graph: false,
-            user_stream: false,
             own_kernels: false,
-            jpeg: Jpeg::Cpu,
             kernels: None,
             arena_bytes_max: None,
-            arena_extend: ArenaExtend::SameAsRequested,
             engine_cache: None,
-            cuda_behind: true,
-            shapes_on_cpu: true,
         }
-    }
-}
-
-/// What decodes frames.
-#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum Jpeg {
-    /// libjpeg-turbo.
-    Cpu,
-    /// nvJPEG, on the device of a replica.
-    #[serde(rename = "nvjpeg")]
-    Device,
-    /// Whichever was faster at load.
-    Auto,
-}
-
-impl GpuOptions {
-    /// Whether a replica needs a stream of its own.
-    pub fn needs_stream(&self) -> bool {
-        self.user_stream || self.own_kernels
     }
 }
 
@@ -85,16 +47,6 @@ pub enum Precision {
     F16,
     /// Half precision: bfloat16.
     Bf16,
-}
-
-/// By how much an arena grows.
-#[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum ArenaExtend {
-    /// Twice as much each time: fewer allocations, up to half of it unused.
-    NextPowerOfTwo,
-    /// What is asked for: all is allocated at load, so that more calls cost nothing later.
-    SameAsRequested,
 }
 
 /// An execution provider, and its options in the words of ONNX Runtime.
@@ -177,10 +129,8 @@ pub fn chain(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Ve
     match device {
         Device::Cpu => Vec::new(),
         Device::Cuda(id) => vec![cuda(id, options)],
-        Device::TensorRt(id) => {
-            let behind = options.cuda_behind.then(|| cuda(id, options));
-            [Some(tensorrt(id, options, engines)), behind].into_iter().flatten().collect()
-        }
+        // CUDA runs what TensorRT cannot.
+        Device::TensorRt(id) => vec![tensorrt(id, options, engines), cuda(id, options)],
         Device::WebGpu(id) => vec![webgpu(id, options)],
     }
 }
@@ -192,15 +142,11 @@ fn flag(on: bool) -> String {
 fn cuda(id: i32, options: &GpuOptions) -> Provider {
     let mut pairs = vec![
         ("device_id", id.to_string()),
-        ("use_tf32", flag(options.tf32)),
+        // Products of f32 keep their 23 bits of mantissa.
+        ("use_tf32", flag(false)),
         ("enable_cuda_graph", flag(options.cuda_graph)),
-        (
-            "arena_extend_strategy",
-            match options.arena_extend {
-                ArenaExtend::NextPowerOfTwo => "kNextPowerOfTwo".into(),
-                ArenaExtend::SameAsRequested => "kSameAsRequested".into(),
-            },
-        ),
+        // All memory is allocated at load: more calls cost nothing later.
+        ("arena_extend_strategy", "kSameAsRequested".into()),
     ];
     if let Some(bytes) = options.arena_bytes_max {
         pairs.push(("gpu_mem_limit", bytes.to_string()));
@@ -263,13 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn tensorrt_has_cuda_behind_it_with_options_of_its_own_unless_that_is_refused() {
+    fn tensorrt_has_cuda_behind_it_with_options_of_its_own() {
         let options = GpuOptions {
             precision: Precision::F16,
-            tf32: true,
             cuda_graph: true,
             arena_bytes_max: Some(2 << 30),
-            arena_extend: ArenaExtend::NextPowerOfTwo,
             ..GpuOptions::default()
         };
         let [first, behind] = &told(Device::TensorRt(2), &options, Some(Path::new("/c/e")))[..] else {
@@ -282,15 +226,13 @@ mod tests {
         );
         assert_eq!(
             behind,
-            "Cuda device_id=2 use_tf32=1 enable_cuda_graph=1 arena_extend_strategy=kNextPowerOfTwo gpu_mem_limit=2147483648"
+            "Cuda device_id=2 use_tf32=0 enable_cuda_graph=1 arena_extend_strategy=kSameAsRequested gpu_mem_limit=2147483648"
         );
-        let alone = GpuOptions { cuda_behind: false, precision: Precision::Bf16, ..GpuOptions::default() };
+        let plain = GpuOptions { precision: Precision::Bf16, ..GpuOptions::default() };
         assert_eq!(
-            told(Device::TensorRt(0), &alone, None),
-            [
-                "TensorRt device_id=0 trt_fp16_enable=0 trt_bf16_enable=1 trt_cuda_graph_enable=0 trt_engine_cache_enable=0 \
-              trt_timing_cache_enable=0"
-            ]
+            told(Device::TensorRt(0), &plain, None)[0],
+            "TensorRt device_id=0 trt_fp16_enable=0 trt_bf16_enable=1 trt_cuda_graph_enable=0 trt_engine_cache_enable=0 \
+             trt_timing_cache_enable=0"
         );
     }
 
@@ -334,9 +276,7 @@ mod tests {
     fn a_load_plan_says_what_differs_and_nothing_that_is_not_known() {
         let read = serde_json::from_str::<GpuOptions>;
         assert_eq!(read("{}").expect("a plan"), GpuOptions::default());
-        let given =
-            r#"{"precision":"bf16","arena_extend":"next_power_of_two","arena_bytes_max":1,"engine_cache":"/c"}"#;
-        let options = read(given).expect("a plan");
+        let options = read(r#"{"precision":"bf16","arena_bytes_max":1,"engine_cache":"/c"}"#).expect("a plan");
         assert_eq!((options.precision, options.arena_bytes_max), (Precision::Bf16, Some(1)));
         assert_eq!(options.engine_cache.as_deref(), Some(Path::new("/c")));
         assert!(read(r#"{"precision":"f8"}"#).is_err());

@@ -1,6 +1,5 @@
 /** The report of `tendon bench gpu`: a block for each bundle and device, with what was measured and what was not, and why. */
 import { deviceWeightWords } from "../../engine/device-weights.ts";
-import { frameDecoderWords } from "../../engine/frame-decoder.ts";
 import { type Align, table } from "../../std/text-table.ts";
 import { html } from "../../web/markup.ts";
 import type { Origin } from "../origin.ts";
@@ -15,10 +14,9 @@ const QUESTION = "Where does the time of a chunk go on this device, and how near
 
 const MEANING = [
   "Times: the wall clock of the thread that runs the graphs; each run returns when the device has ended it. Device prefill, device denoise: from the begin",
-  "to the end of each run by events in the stream of the replica (user_stream); what the device waits for there while ONNX Runtime launches is in it, copies",
+  "to the end of each run by events in the stream of the replica; what the device waits for there while ONNX Runtime launches is in it, copies",
   "are not. Host: model without both, copies included. Decode: processor time of the",
-  "host for the frames of one observation, before the rest begins; of frames that nvJPEG decodes the time until",
-  "their tensors are back. Prefill: tensors filled and copied to the device, then the graph. Denoise: all",
+  "host for the frames of one observation, before the rest begins. Prefill: tensors filled and copied to the device, then the graph. Denoise: all",
   "flow steps. Encode: rows into robot units. Model: from the begin of prefill to the rows. Copy: what goes to the device and back is part of prefill",
   "and denoise, and has no time of its own; its bytes are counted. Batch: so many observations ran together, and each number is of the whole batch.",
   "Robots fed: those whose chunks the device computes as fast as they are played. Allocations: of the native library on the host, for each chunk.",
@@ -58,13 +56,12 @@ export function gpuReport(from: Origin, measurements: readonly GpuMeasurement[])
 
 function jsonOf(one: GpuMeasurement): object {
   const { model, device, robots, reference, weights, gpu, refused, card, roofCard, unknown } = one;
-  const { cardUnknown, parity, sessions, socket, torch, frameDecoder, driver } = one;
+  const { cardUnknown, parity, sessions, socket, torch, driver } = one;
   return {
     ...{ model, device, robots, reference, weights, gpu, refused, card, roof_card: roofCard, unknown },
     ...{
       card_unknown: cardUnknown ?? null,
       parity: parity ?? null,
-      frame_decoder: frameDecoder ?? null,
       driver: driver ?? null,
     },
     figures: figures
@@ -124,8 +121,7 @@ function sessionNote({ sessions: { counts, refused, end } }: GpuMeasurement): st
 
 /** Why an NVIDIA GPU has no times of its own. */
 function eventNote({ driver }: GpuMeasurement): string | undefined {
-  if (driver === undefined || driver.timed) return undefined;
-  return `No device times: ${driver.untimed ?? "user_stream is false"}.`;
+  return driver?.untimed === undefined ? undefined : `No device times: ${driver.untimed}.`;
 }
 
 function roofNote({ card, cardUnknown, roofCard, unknown, device }: GpuMeasurement): string {
@@ -165,7 +161,7 @@ function parityWords({ parity }: GpuMeasurement): string {
 }
 
 function factsOf(one: GpuMeasurement): string {
-  const { weights, steps, flow, loadMs, deviceBytes, copies, deviceWeights, driver, frameDecoder, gpu, refused } = one;
+  const { weights, steps, flow, loadMs, deviceBytes, copies, deviceWeights, driver, gpu, refused } = one;
   const device =
     deviceBytes === 0 ? "no tensor of it stays on a device" : `${kilobytes(deviceBytes)} of tensors stay on it`;
   const held = deviceWeightWords(deviceWeights);
@@ -175,14 +171,13 @@ function factsOf(one: GpuMeasurement): string {
     moved === 0
       ? "nothing is copied"
       : `${kilobytes(copies.toDevice)} to it and ${kilobytes(copies.fromDevice)} back a chunk`;
-  const options = `precision ${gpu.precision}, tf32 ${gpu.tf32}, cuda_graph ${gpu.cudaGraph}, user_stream ${gpu.userStream}, own_kernels ${gpu.ownKernels}, jpeg ${gpu.jpeg}`;
+  const options = `precision ${gpu.precision}, cuda_graph ${gpu.cudaGraph}, own_kernels ${gpu.ownKernels}`;
   const others = refused.map(({ device, reason }) => ` Refused before it: ${device} (${reason}).`).join("");
   const direct =
     driver === undefined
       ? ""
       : `, ${kilobytes(driver.registeredBytes)} of the host's registered${driver.unregistered === undefined ? "" : ` and no more: ${driver.unregistered}`}`;
-  const decoded = frameDecoder === undefined ? "" : `; ${frameDecoderWords(frameDecoder)}`;
-  return `${weights} weights, ${steps} steps ${FLOWS[flow]}, loaded and computed in ${(loadMs / 1000).toFixed(1)} s; ${parityWords(one)}; ${kept}${device}, ${copied}${direct}${decoded}; ${options}.${others}`;
+  return `${weights} weights, ${steps} steps ${FLOWS[flow]}, loaded and computed in ${(loadMs / 1000).toFixed(1)} s; ${parityWords(one)}; ${kept}${device}, ${copied}${direct}; ${options}.${others}`;
 }
 
 function kilobytes(bytes: number): string {

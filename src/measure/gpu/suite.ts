@@ -82,8 +82,6 @@ export interface GpuMeasurement extends Measurement {
   readonly copies: Model["copies"];
   /** What it has of an NVIDIA driver. */
   readonly driver: Model["card"];
-  /** What decodes its frames, where nvJPEG was asked for. */
-  readonly frameDecoder: Model["frameDecoder"];
   readonly deviceWeights: Model["deviceWeights"];
   readonly gpu: ReturnType<typeof gpuOptions>;
   readonly card: CardState | undefined;
@@ -162,7 +160,7 @@ async function withoutService(
     const work = await worksOf(bundle, textTokens(model, present(episode[0], "an observation of the bundle")));
     const batches = await batchesOf({ plan, engine, model, episode, id: found?.id, work, roofCard });
     const parity = parityOf(given, bundle, model);
-    const { refused, deviceBytes, copies, flow, card: driver, deviceWeights, frameDecoder } = model;
+    const { refused, deviceBytes, copies, flow, card: driver, deviceWeights } = model;
     await model.unload();
     if (batches instanceof Problem) return batches;
     const sessions = await sessionFigures(plan, engine, { ...options, device: model.device }, episode);
@@ -180,7 +178,6 @@ async function withoutService(
         deviceBytes,
         copies,
         driver,
-        frameDecoder,
         deviceWeights,
       },
       ...{ cardUnknown: found?.why },
@@ -258,7 +255,7 @@ async function batchesOf(loaded: Loaded): Promise<Batch[] | Problem> {
     const seconds = (systemClock.monotonicMs() - before) / 1000;
     const drawn = await sample?.stop();
     if (rounds instanceof Problem) return rounds;
-    const computed = computedBy(model.device, gpuOptions(plan.gpu));
+    const computed = computedBy(model.device, gpuOptions(plan.gpu).precision);
     const [reader, denoise] = work(size);
     const roof = {
       prefill: roofOf(reader, 1, roofCard, computed),

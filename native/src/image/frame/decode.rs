@@ -11,17 +11,6 @@ use crate::image::resize::{Resizer, SLACK};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// What has decoded a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// libjpeg-turbo.
-    Host,
-    /// nvJPEG.
-    Device,
-    /// libjpeg-turbo, since nvJPEG has refused it.
-    HostInstead,
-}
-
 /// What a decode thread owns.
 pub struct Worker {
     decoder: Decoder,
@@ -40,26 +29,15 @@ impl Worker {
         Ok(Worker { decoder, resizer: Resizer::new(), rgb: Block::lazy(edge * edge * 3 + SLACK)? })
     }
 
-    /// Decodes the pending frame of `ticket`, unless it was dropped. Whether it came out right, who has decoded it, and who is told.
-    pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> (Status, By, Listener) {
+    /// Decodes the pending frame of `ticket`, unless it was dropped. Whether it came out right, and who is told.
+    pub fn decode(&mut self, slots: &FrameSlots, ticket: Ticket) -> (Status, Listener) {
         let pending = slots.slot(ticket).filter(|slot| slot.state.is_pending(ticket));
-        let Some(slot) = pending else { return (Status::Cancelled, By::Host, slots.give_up(ticket)) };
+        let Some(slot) = pending else { return (Status::Cancelled, slots.give_up(ticket)) };
         let mut data = lock(&slot.data);
         let FrameData { jpeg, jpeg_len, tensor, done, .. } = &mut *data;
         let (camera, jpeg) = (slot.camera.load(Ordering::Relaxed), &jpeg[..*jpeg_len]);
         let begun = Instant::now();
-        let by = match slots.device.get() {
-            // A file that is none is refused below, with its reason.
-            Some(device) => {
-                jpeg::inspect(jpeg).map_or(By::Host, |header| match device.decode(camera, jpeg, header, tensor) {
-                    Some(Ok(())) => By::Device,
-                    Some(Err(_)) => By::HostInstead,
-                    None => By::Host,
-                })
-            }
-            None => By::Host,
-        };
-        let decoded = if by == By::Device { Ok(()) } else { self.frame(&slots.specs[camera], jpeg, tensor) };
+        let decoded = self.frame(&slots.specs[camera], jpeg, tensor);
         let status = match decoded {
             Ok(()) => Status::Ok,
             Err(reason) => {
@@ -71,7 +49,7 @@ impl Worker {
         let spent_us = done.duration_since(begun).as_micros() as u32;
         // A run reads what it is told of.
         drop(data);
-        (status, by, slots.ended(ticket, status, spent_us))
+        (status, slots.ended(ticket, status, spent_us))
     }
 
     /// JPEG → RGB → resized, as the graphs take it: `spec.bytes()`. The error is a sentence part.
@@ -85,7 +63,7 @@ impl Worker {
     }
 
     fn resized(&mut self, jpeg: &[u8], write: impl FnOnce(&mut Resizer, &[u8], (usize, usize))) -> Result<(), String> {
-        let Header { width, height, .. } = self.pixels(jpeg)?;
+        let Header { width, height } = self.pixels(jpeg)?;
         let source = (width as usize, height as usize);
         let rgb = &self.rgb[..source.0 * source.1 * 3 + SLACK];
         write(&mut self.resizer, rgb, source);

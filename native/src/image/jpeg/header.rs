@@ -24,9 +24,6 @@ pub struct Header {
     pub width: u32,
     /// Pixels, 1 to `JPEG_EDGE_MAX`.
     pub height: u32,
-    /// As cameras send it: baseline, in one scan with its tables, YCbCr by every decoder's rules. Of other files decoders may differ in
-    /// more than rounding.
-    pub usual: bool,
 }
 
 const START: u8 = 0xD8;
@@ -40,8 +37,7 @@ pub fn inspect(jpeg: &[u8]) -> Result<Header, String> {
     }
     let mut header: Option<Header> = None;
     let mut scans = 0;
-    let (mut progressive, mut baseline, mut adobe) = (false, false, false);
-    let (mut quantised, mut coded, mut all_in_one) = (false, false, false);
+    let mut progressive = false;
     let mut at = 2;
     loop {
         let marker = next_marker(jpeg, &mut at).ok_or_else(truncated)?;
@@ -58,7 +54,7 @@ pub fn inspect(jpeg: &[u8]) -> Result<Header, String> {
                     return Err("it has two frame headers".into());
                 }
                 header = Some(frame_header(segment)?);
-                (baseline, progressive) = (marker == 0xC0, marker == 0xC2);
+                progressive = marker == 0xC2;
             }
             0xC3 | 0xC5..=0xC7 | 0xCB | 0xCD..=0xCF => {
                 return Err("it uses lossless or hierarchical coding, which is not supported".into());
@@ -68,19 +64,12 @@ pub fn inspect(jpeg: &[u8]) -> Result<Header, String> {
                 if header.is_none() {
                     return Err("a scan comes before the frame header".into());
                 }
-                // Three components, all of each, and tables that came before.
-                let whole = segment.first() == Some(&3) && segment.ends_with(&[0, 63, 0]);
-                all_in_one = whole && quantised && coded;
                 scans += 1;
                 if scans > SCANS_MAX {
                     return Err(format!("it has more than {SCANS_MAX} scans"));
                 }
                 skip_entropy_data(jpeg, &mut at)?;
             }
-            0xC4 => coded = true,
-            0xDB => quantised = true,
-            // It may say that the colours are others.
-            0xEE => adobe = true,
             _ => {}
         }
     }
@@ -88,7 +77,7 @@ pub fn inspect(jpeg: &[u8]) -> Result<Header, String> {
     if scans == 0 {
         return Err("it has no scan".into());
     }
-    let Header { width, height, usual } = header;
+    let Header { width, height } = header;
     let cost = u64::from(width) * u64::from(height) * (BUFFERED_SCANS + u64::from(scans));
     if (progressive || scans > 1) && cost > SCANNED_PIXELS_MAX {
         let kind = if progressive { "progressive" } else { "sequential" };
@@ -96,8 +85,7 @@ pub fn inspect(jpeg: &[u8]) -> Result<Header, String> {
             "it is {kind} with {scans} scans, too many for {width}x{height} pixels; send a baseline file"
         ));
     }
-    let usual = usual && baseline && scans == 1 && all_in_one && !adobe;
-    Ok(Header { width, height, usual })
+    Ok(header)
 }
 
 fn truncated() -> String {
@@ -151,16 +139,10 @@ fn frame_header(segment: &[u8]) -> Result<Header, String> {
         return Err(format!("its size is {width}x{height} pixels, expected at most {JPEG_EDGE_MAX} on each edge"));
     }
     match components {
-        // Components of these names are no YCbCr.
-        1 | 3 => Ok(Header { width, height, usual: components == 3 && !names_rgb(segment) }),
+        1 | 3 => Ok(Header { width, height }),
         4 => Err("it has four colour components (CMYK), expected grayscale or YCbCr".into()),
         other => Err(format!("it has {other} colour components, expected 1 or 3")),
     }
-}
-
-/// Whether the components of a frame header are named R, G and B.
-fn names_rgb(segment: &[u8]) -> bool {
-    segment[6..].iter().step_by(3).take(3).eq(b"RGB")
 }
 
 /// Skips a scan's entropy-coded data: up to the next marker that is neither a stuffed zero nor a restart.
@@ -194,19 +176,7 @@ mod tests {
 
     #[test]
     fn a_whole_file_gives_its_size() {
-        assert_eq!(inspect(&tiny(8, 360, 640, 3)), Ok(Header { width: 640, height: 360, usual: false }));
-    }
-
-    #[test]
-    fn a_file_is_usual_as_cameras_send_it() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../test/vectors/jpeg");
-        let usual = |file: &str| inspect(&std::fs::read(folder.join(file)).expect(file)).expect(file).usual;
-        for file in ["420.jpg", "422-mid.jpg", "444.jpg", "420-frame.jpg", "restart.jpg", "exif-rotated.jpg"] {
-            assert!(usual(file), "{file}");
-        }
-        for file in ["adobe-rgb.jpg", "gray.jpg", "progressive-420.jpg", "bad-no-tables.jpg"] {
-            assert!(!usual(file), "{file}");
-        }
+        assert_eq!(inspect(&tiny(8, 360, 640, 3)), Ok(Header { width: 640, height: 360 }));
     }
 
     #[test]

@@ -2,30 +2,23 @@
 
 use super::compute::rows_of;
 use super::fill::Inputs;
-use super::{Examples, Proved, Replica};
-use crate::core::fault::status_of;
+use super::{Proof, Replica};
 use crate::core::layout::STATE_VALUES_MAX;
-use crate::core::status::Status;
 use crate::episode::{Entry, Pass, ProofSlot};
 use crate::flow::Network;
 use crate::gpu::chunk::Refusal;
 use crate::model::NO_MEMORY;
 use crate::model::parity::{Difference, Vector, Vectors};
+use std::sync::Arc;
 
 impl Replica {
-    /// Proves the network with frames of libjpeg-turbo, which refuse the device where its rows are wrong, then with those of a device's
-    /// decoder, which refuse that alone; the error is a sentence.
-    pub(super) fn prove(&mut self, Examples { host, device }: Examples) -> Result<Proved, String> {
-        let Some(vectors) = host else { return Ok(Proved::default()) };
+    /// Runs the network on the bundle's parity vectors; the error is a sentence.
+    pub(super) fn prove(&mut self, vectors: Option<Arc<Vectors>>) -> Proof {
+        let Some(vectors) = vectors else { return Ok(Vec::new()) };
         // This thread runs it from here on.
         self.network.iter().for_each(Network::enter);
         self.warm_up()?;
-        let rows = self.episode(&vectors)?;
-        let by_device = device.map(|vectors| self.episode(&vectors));
-        match by_device {
-            Some(Err(reason)) if status_of(&reason, Status::Model) == Status::DeviceLost => Err(reason),
-            by_device => Ok(Proved { rows, by_device }),
-        }
+        self.episode(&vectors)
     }
 
     /// The largest difference of each parity vector; the error is a sentence. Nothing of it stays in the memory.

@@ -3,7 +3,7 @@
 //! own search.
 
 use crate::core::sync::lock;
-use crate::gpu::driver::loader_error;
+use crate::gpu::calls::loader_error;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

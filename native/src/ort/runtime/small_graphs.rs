@@ -17,8 +17,8 @@ impl Runtime {
     /// A session of a graph without weights on the device, nothing of it on the CPU.
     pub fn alone(&self, device: Device, graph: &[u8]) -> Result<Opened, String> {
         // TensorRT by itself: it is not there because CUDA is.
-        let alone = GpuOptions { cuda_behind: false, ..GpuOptions::default() };
-        let chain = provider::chain(device, &alone, None);
+        let mut chain = provider::chain(device, &GpuOptions::default(), None);
+        chain.truncate(1);
         let providers = Providers { chain, beside: Beside::Nothing, turns: Reach::of(device).turns(), stream: None };
         self.opened(1, &providers, |mut builder| builder.commit_from_memory(graph))
     }
