@@ -5,8 +5,8 @@
  * Rows that the chunk continues stand at its begin as they are given; only the others are decoded and judged, the first of them against
  * the last one given.
  *
- * The reference is native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is turned. The verdict has the first place of
- * each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
+ * The reference is native/src/chunk.rs: sums in f64, each value rounded to f32 once, and once more where it is part of a rotation.
+ * The verdict has the first place of each kind, so that the host refuses a chunk for the reason that the CPU would (native/src/cuda/chunk.rs).
  *
  * A block per chunk: a thread per value, one per row for rotations, barriers between. Some kilobytes are moved: the launch is what it
  * costs. No GPU has run it yet.

@@ -8,12 +8,6 @@ DEVICE uint32_t bits_of(float value) {
     return bits;
 }
 
-DEVICE float float_of(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 DEVICE double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 DEVICE bool finite(float value) { return (bits_of(value) & 0x7f800000u) != 0x7f800000u; }

@@ -167,13 +167,7 @@ impl Encoder {
     }
 
     /// The numbers of one row, unnormalised and absolute; rotations are still the model's. The error is the column that has none.
-    fn numbers<'a>(
-        &'a self,
-        from: &[f32],
-        scales: &[Scale],
-        state: &[f32],
-        to: &mut [f32],
-    ) -> Result<(), &'a Column> {
+    fn numbers<'a>(&'a self, from: &[f32], scales: &[Scale], state: &[f32], to: &mut [f32]) -> Result<(), &'a Column> {
         for (((column, scale), value), &x) in self.columns.iter().zip(scales).zip(to).zip(from) {
             let base = column.relative_to.map_or(0.0, |index| f64::from(state[index]));
             *value = (scale.robot(x) + base) as f32;

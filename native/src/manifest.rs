@@ -6,7 +6,7 @@ mod motion;
 mod norm;
 mod picture;
 
-pub use graphs::{Counts, Dim, Dtype, Extent, Graph, Graphs, Picture, Port, Role};
+pub use graphs::{Dim, Dtype, Extent, Graph, Graphs, Picture, Port, Role};
 pub use norm::{Clip, ColumnStats, Norm, NormStats, Normalisation, Scale, Statistic};
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
@@ -282,7 +282,7 @@ impl Manifest {
 
     /// The sizes of a run of `batch` rows whose prompts are padded to `prompt` tokens.
     pub fn extent(&self, batch: usize, prompt: usize) -> Extent {
-        let images: usize = self.prefix_views().map(|(tokens, _)| self.frames.later * tokens).sum();
+        let images = self.prefix_views() * self.frames.later * self.image.tokens;
         Extent { batch, prompt, prefix: images + prompt }
     }
 
@@ -338,7 +338,7 @@ impl Manifest {
         if self.flow.shift < 1.0 {
             return Err(format!("the flow shift is {}, expected at least 1", self.flow.shift));
         }
-        self.check_pictures()?;
+        self.check_picture()?;
         self.check_motion()
     }
 }

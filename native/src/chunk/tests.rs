@@ -94,15 +94,7 @@ fn a_rotation_is_compared_with_the_states_as_directions() {
     };
     let columns = (0..6).map(column).collect();
     let scales = vec![scale(1.0, 0.0); 6];
-    let encoder = Encoder {
-        columns,
-        scales,
-        rows: 1,
-        width: 6,
-        prefix_rows: 0,
-        clamp: true,
-        rotations: vec![0],
-    };
+    let encoder = Encoder { columns, scales, rows: 1, width: 6, prefix_rows: 0, clamp: true, rotations: vec![0] };
     let latent = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
     assert_eq!(encoder.encode(&latent, &[3.0, 0.0, 0.0, 1.0, 0.5, 0.0], &mut [0.0; 6]), Ok(0));
     assert!(encoder.encode(&latent, &[0.0, 3.0, 0.0, 0.5, 0.0, 0.0], &mut [0.0; 6]).is_err());
