@@ -29,7 +29,7 @@ use self::device_flow::{DeviceFlow, Parts};
 use self::inputs::Inputs;
 use self::pictures::{Pictures, blacken};
 use self::resident::{latents_reside, residents};
-use self::roles::{NO_PORTS, Owner, Roles, State, bound};
+use self::roles::{NO_PORTS, Owner, Roles, bound};
 use crate::bundle::manifest::{Extent, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
 use crate::episode::{DeviceRows, Entry, Episodes, Pass};
 use crate::flow::encoder::Encoder;
@@ -68,8 +68,6 @@ pub struct Network {
     guide_action: Option<f32>,
     /// Latents of the rows that a chunk continues, as they were before the loop; empty on a model whose chunks continue none.
     prefix_latents: Vec<f32>,
-    /// One state, out of which tensors of some of its columns are written.
-    state: Vec<f32>,
     /// Latents on the device, where our kernels move them.
     device_flow: Option<DeviceFlow>,
     /// Both keep the memory alive that the graphs are bound to.
@@ -220,7 +218,6 @@ impl Network {
             video,
             guide_action: manifest.guide(Guided::Action),
             prefix_latents: vec![0.0; prefix_latents],
-            state: vec![0.0; manifest.state.width],
             rows: episodes.as_ref().and_then(|episodes| episodes.device()),
             device_flow,
             _episodes: episodes,
@@ -271,7 +268,7 @@ impl Network {
 
     /// Holds the first `count` rows of the latent of row `row` in place from here on, and tells the denoise graph of them.
     pub fn set_prefix(&mut self, row: usize, count: usize) {
-        self.inputs.set_prefix(&mut self.tensors, row, count);
+        self.inputs.set_prefix(row, count);
         let len = self.prefix_len(row);
         let begin = row * self.latent(row).len();
         if let Some(device_flow) = &mut self.device_flow {
@@ -295,17 +292,9 @@ impl Network {
     /// Writes row `row` of every state tensor.
     pub fn state(&mut self, row: usize, mut write: impl FnMut(&mut [f32])) {
         let rows = self.rows_max();
-        let Network { at, tensors, state, .. } = self;
-        for State { at, columns } in &at.states {
-            let values = part(tensors[*at].floats(), row, rows);
-            let Some(columns) = columns else {
-                write(values);
-                continue;
-            };
-            write(state);
-            for (value, &column) in values.iter_mut().zip(columns) {
-                *value = state[column];
-            }
+        let Network { at, tensors, .. } = self;
+        for &at in &at.states {
+            write(part(tensors[at].floats(), row, rows));
         }
     }
 

@@ -22,8 +22,8 @@ impl Whole {
         let step = &manifest.graphs.denoise;
         let input = |role: Role| step.inputs.iter().find(|port| port.role == role);
         let output = |role: Role| step.outputs.iter().find(|port| port.role == role);
-        let time_value = step.inputs.iter().filter(|port| tells(port.role));
-        let times = time_value.map(|port| step_times(manifest, port)).collect::<Result<Vec<_>, _>>()?;
+        let ports = step.inputs.iter().filter(|port| port.role == Role::Time);
+        let times = ports.map(|port| step_times(manifest, port)).collect::<Result<Vec<_>, _>>()?;
         let latent = input(Role::Latent).ok_or("it has no latent")?;
         let mut latents = vec![moved(manifest, latent, output(Role::Velocity), Guided::Action)?];
         if let Some(video) = input(Role::VideoLatent) {
@@ -36,11 +36,6 @@ impl Whole {
         let last = Port { name: result(&latent.name, steps.len()), ..latent.clone() };
         Ok(Whole { model, spec: GraphSpec { file: step.file.clone(), inputs, outputs: vec![last] } })
     }
-}
-
-/// Whether an input says what differs from step to step, or from row to row.
-fn tells(role: Role) -> bool {
-    matches!(role, Role::Time | Role::ActionPrefixMask | Role::ActionPrefixLength)
 }
 
 /// The time of every step, to the bit as a run of the steps one by one writes it to the input.
