@@ -1,5 +1,5 @@
 //! The C ABI: the only place that reads pointers of the caller. The calls of a frame are in `abi/frames.rs`,
-//! those of a run in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
+//! those of an inference in `abi/runs.rs`, those of requests' bodies in `abi/body.rs`, what the devices say in `abi/devices.rs`.
 //!
 //! Rules for all calls, unless a call says otherwise:
 //! - They return at once. Each accepted `tendon_load`, `tendon_unload` and `tendon_observe` ends in one completion
@@ -43,7 +43,6 @@ fn answer(call: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     caught(call).unwrap_or_else(|status| status as i32)
 }
 
-/// As `answer`, of a call that gives a ticket.
 fn ticketed(call: impl FnOnce() -> Result<Ticket, Failure>) -> f64 {
     caught(call).map_or_else(|status| f64::from(status as i32), Ticket::to_wire)
 }
@@ -197,7 +196,7 @@ pub unsafe extern "C" fn tendon_load(handle: *const Engine, plan: *const u8, pla
     ticketed(|| unsafe { engine(handle)?.load(text(plan, plan_len)?.into()) })
 }
 
-/// Unloads a model: queued runs are cancelled, running ones stopped. The ticket is invalid at once; the completion comes when
+/// Unloads a model: queued inferences are cancelled, running ones stopped. The ticket is invalid at once; the completion comes when
 /// its memory is free.
 ///
 /// # Safety
@@ -257,7 +256,7 @@ pub unsafe extern "C" fn tendon_instruction_max(handle: *const Engine, model: f6
     })
 }
 
-/// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while a run that
+/// Empties the memory slot of an ended episode. `Misuse` on a model without episode memory, and while an inference that
 /// is neither committed nor aborted has the slot.
 ///
 /// # Safety
@@ -268,7 +267,7 @@ pub unsafe extern "C" fn tendon_session_drop(handle: *const Engine, model: f64, 
     answer(|| unsafe { done(engine(handle)?.session_drop(Ticket::from_wire(model), slot)) })
 }
 
-/// Writes the content of a memory slot, as length and digest, to `to`: for tests. `Misuse` while a run has the slot.
+/// Writes the content of a memory slot, as length and digest, to `to`: for tests. `Misuse` while an inference has the slot.
 ///
 /// # Safety
 /// Pointers as the module's rules say; `to` is writable.
@@ -285,7 +284,7 @@ pub unsafe extern "C" fn tendon_memory(handle: *const Engine, model: f64, slot: 
 }
 
 /// Address of result slot `index`, fixed until `tendon_close`; null for an index out of range. Read it between the
-/// run's completion and `tendon_slot_free`.
+/// inference's completion and `tendon_slot_free`.
 ///
 /// # Safety
 /// Pointers as the module's rules say.

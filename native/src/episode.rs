@@ -1,13 +1,13 @@
 //! Episode memory of one replica: one slot per session, addressed by index.
 //!
 //! Every cache of the graphs has committed rows and staged rows in each place, bound once: in the memory of the replica's device, on a CPU
-//! in that of the host. A run reads its slot's committed rows and writes its new block to the slot's staged rows; `settle` keeps or
-//! discards the block. A kept block is copied when the slot is used next, so that no caller waits for the copy. A run that fails, is
+//! in that of the host. An inference reads its slot's committed rows and writes its new block to the slot's staged rows; `settle` keeps or
+//! discards the block. A kept block is copied when the slot is used next, so that no caller waits for the copy. An inference that fails, is
 //! cancelled or is discarded changes nothing.
 //!
-//! There may be more slots than places. A run whose slot has no place takes a free one, or that of the slot that was not used for the
-//! longest, whose rows are parked in host memory; they are brought back, to any place, when a run of theirs begins. All of this is done by
-//! the replica's thread between two runs, so that no other thread waits for a copy, and a run cannot meet rows that move.
+//! There may be more slots than places. An inference whose slot has no place takes a free one, or that of the slot that was not used for the
+//! longest, whose rows are parked in host memory; they are brought back, to any place, when an inference of theirs begins. All of this is done by
+//! the replica's thread between two inferences, so that no other thread waits for a copy, and an inference cannot meet rows that move.
 
 mod accounting;
 mod device;
@@ -47,12 +47,10 @@ use std::time::Instant;
 
 /// Places at most, if the configuration does not set their number: each has bindings of its own.
 const PLACES_MAX: usize = 64;
-/// Slots at most.
 const SLOTS_MOST: usize = 1 << 16;
 /// More than this is a mistake in the configuration.
 const MEMORY_BYTES_MOST: usize = 1 << 40;
 
-/// What the configuration says of the sessions of one replica.
 #[derive(Clone, Copy)]
 pub struct SessionLimits {
     /// Places; None: as many as the memory can.
@@ -70,42 +68,34 @@ pub struct Seating {
     pub parked: usize,
 }
 
-/// How a run reads and writes its slot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Pass {
     /// The graph that reads the frames.
     pub entry: Entry,
-    /// Latent frames that the run reads.
+    /// Latent frames that the inference reads.
     pub kept: usize,
-    /// Latent frames that it writes.
     pub written: usize,
 }
 
-/// How an observation is read.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Entry {
-    /// Prefill, on an empty memory.
     First,
-    /// Extend.
     Later,
     /// Prefill on the last of the frames; the block replaces the memory.
     Reset,
 }
 
-/// The slots of one replica.
 pub struct Episodes {
     rows: Rows,
     limits: SessionLimits,
     /// Why its rows lie on the host though its replica computes on a device.
     refusal: Mutex<Option<String>>,
     seats: Mutex<Seats>,
-    /// Slots that sessions may have.
     count: AtomicUsize,
     /// Host memory for parked rows, used only where it was written.
     blocks: OnceLock<Vec<Block<u8>>>,
     /// Bytes of this machine that were promised to sessions.
     account: MemoryAccount,
-    /// Counters.
     pub moves: Moves,
 }
 
@@ -155,7 +145,6 @@ impl Episodes {
         }
         lock(&self.seats).lay_out(places, parked);
         self.count.store(places + parked, Ordering::Release);
-        // What lies on a device is used already.
         let on_host = if self.is_on_device() { parked } else { places + parked };
         self.account.promise(on_host * slot_bytes, self.blocks.get().map_or(0, Vec::len));
         Ok(Seating { places, parked })
@@ -166,7 +155,6 @@ impl Episodes {
         self.rows.layout.slot_bytes()
     }
 
-    /// Number of slots.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
@@ -184,13 +172,13 @@ impl Episodes {
         })
     }
 
-    /// Reserves the slot for a run. False while another one has it.
+    /// Reserves the slot for an inference. False while another one has it.
     pub fn take(&self, slot: usize) -> bool {
         !std::mem::replace(&mut lock(&self.seats).slots[slot].taken, true)
     }
 
     /// Sees to it that the slot's rows are in a place, a kept block among them; returns the place. Called by the thread of the replica
-    /// alone, before a run of the slot reads them.
+    /// alone, before an inference of the slot reads them.
     pub fn begin(&self, slot: usize) -> Result<usize, String> {
         let mut seats = lock(&self.seats);
         seats.touch(slot);
@@ -204,7 +192,7 @@ impl Episodes {
         Ok(place)
     }
 
-    /// Copies a kept block of a slot that a run has. What cannot be copied is still to be.
+    /// Copies a kept block of a slot that an inference has. What cannot be copied is still to be.
     fn apply_write(&self, slot: usize, place: usize, pending: Option<Write>) -> Result<(), String> {
         let Some(write) = pending else { return Ok(()) };
         self.append_block(place, write).inspect_err(|_| {
@@ -216,7 +204,6 @@ impl Episodes {
         })
     }
 
-    /// As `begin`, of a slot that has no place.
     fn enter(&self, slot: usize) -> Result<usize, String> {
         let begun = Instant::now();
         let mut moved = false;
@@ -296,14 +283,14 @@ impl Episodes {
         let state = &mut seats.slots[slot];
         let staged = state.staged.take();
         if let (true, Some(write)) = (keep, staged) {
-            // The run has begun, so nothing was pending.
+            // The inference has begun, so nothing was pending.
             state.pending = Some(write);
             state.frames = write.from + write.frames;
         }
         state.taken = false;
     }
 
-    /// Empties the slot; its place, or its parked block, is free at once. False while a run has it.
+    /// Empties the slot; its place, or its parked block, is free at once. False while an inference has it.
     pub fn forget(&self, slot: usize) -> bool {
         let mut seats = lock(&self.seats);
         let free = !seats.slots[slot].taken;
@@ -313,7 +300,6 @@ impl Episodes {
         free
     }
 
-    /// What its slots hold.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         for slot in &lock(&self.seats).slots {

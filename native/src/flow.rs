@@ -86,15 +86,11 @@ struct Video {
 /// One of each graph: its file, or its session, which replicas may share.
 #[derive(Clone)]
 pub struct Graphs<T> {
-    /// Of `prefill.onnx`.
     pub prefill: T,
-    /// Of `extend.onnx`, on a model with memory.
     pub extend: Option<T>,
-    /// Of `denoise.onnx`.
     pub denoise: T,
 }
 
-/// Files of the graphs.
 pub type Files = Graphs<PathBuf>;
 
 impl Files {
@@ -227,7 +223,6 @@ impl Network {
         Ok(network)
     }
 
-    /// Rows of its largest run.
     pub fn rows_max(&self) -> usize {
         self.variants.last().map_or(1, |extent| extent.batch)
     }

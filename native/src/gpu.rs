@@ -65,10 +65,8 @@ macro_rules! params {
 }
 use params;
 
-/// How many threads and blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shape {
-    /// Blocks along x, y, z.
     pub grid: [u32; 3],
     /// Threads of a block along x, y, z.
     pub block: [u32; 3],
@@ -79,5 +77,4 @@ fn blocks(count: usize, size: usize) -> u32 {
     u32::try_from(count.div_ceil(size).max(1)).expect("a grid that a device takes")
 }
 
-/// Where a launch's parameters are.
 type Params<'a> = &'a mut [*mut c_void];

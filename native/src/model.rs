@@ -48,15 +48,12 @@ use std::time::{Duration, Instant};
 pub struct Placement {
     /// Name of the device, for example `cpu` or `echo`; of several their names, with commas.
     pub device: String,
-    /// Name of each replica's device.
     pub devices: Vec<String>,
     /// Devices tried before, each with the reason why it was refused.
     pub refused: Vec<Refused>,
-    /// Replicas that run.
     pub replicas: usize,
     /// Session slots over all replicas; 0 on a model without memory.
     pub slots: usize,
-    /// What they take, and what there was.
     #[serde(flatten)]
     pub session_capacity: SessionCapacity,
     /// The largest difference of each parity vector over all replicas, in robot units; none on `echo`.
@@ -78,9 +75,7 @@ pub struct Placement {
 /// A device that could not be used.
 #[derive(serde::Serialize, Clone)]
 pub struct Refused {
-    /// Name of the device.
     pub device: String,
-    /// One sentence.
     pub reason: String,
 }
 
@@ -90,35 +85,27 @@ pub struct Model {
     pub manifest: Manifest,
     /// Slots for frames; they say whether the engine's counters know of the model.
     pub frames: Arc<FrameSlots>,
-    /// Tokens of instruction and state.
     pub prompt: Prompt,
-    /// Latent to rows.
     pub encoder: Encoder,
-    /// Key of the noise.
     pub noise_key: [u32; 2],
-    /// Queued runs: one queue for all replicas, or one per replica on a model with memory.
+    /// Queued inferences: one queue for all replicas, or one per replica on a model with memory.
     queues: Vec<Queue<Ticket>>,
     /// Memory of each replica; none on a model without it.
     pub episodes: Vec<Arc<Episodes>>,
     /// Tokens of the state tensor: 1 if a graph has one.
     state_tokens: usize,
-    /// One per replica.
     pub running: Vec<Running<Terminator>>,
     /// A batch that takes longer takes its replica out.
     pub inference_max: Duration,
-    /// The threads of the replicas.
     pub crew: Crew,
     /// The engine's ticket of this model.
     pub ticket: Ticket,
-    /// The engine's result slots.
     pub inferences: Arc<InferenceSlots>,
-    /// Told of every run that ends.
     pub completions: Arc<Completions>,
-    /// Set when the model is unloaded: queued runs are cancelled.
+    /// Set when the model is unloaded: queued inferences are cancelled.
     pub closing: AtomicBool,
     /// Where it runs; set once a device has been proved.
     pub placement: OnceLock<Placement>,
-    /// Of each replica; set with the placement.
     hardware: OnceLock<Vec<Arc<Hardware>>>,
     /// Queues of these in the decode pool, each once.
     decode_queues: OnceLock<Vec<usize>>,
@@ -149,7 +136,6 @@ struct Lost {
 }
 
 impl Model {
-    /// Where it runs and which replicas are out, as JSON.
     pub fn placement(&self) -> String {
         let lost = (self.running.iter().enumerate())
             .filter_map(|(replica, running)| Some(self.lost_replica(replica, running.lost()?.to_string())));
@@ -175,12 +161,12 @@ impl Model {
         Some((&self.episodes[replica], slot))
     }
 
-    /// The queue that a replica takes its runs from.
+    /// The queue that a replica takes its inferences from.
     pub fn queue(&self, replica: usize) -> &Queue<Ticket> {
         &self.queues[replica % self.queues.len()]
     }
 
-    /// Prompt tokens of a run with an instruction of `text` tokens: image, text and state tokens.
+    /// Prompt tokens of an inference with an instruction of `text` tokens: image, text and state tokens.
     pub fn prompt_tokens(&self, pass: Pass, text: usize, state: Option<&[f32]>) -> usize {
         let images = match &self.manifest.memory {
             Some(memory) => (pass.kept + pass.written) * memory.tokens,
@@ -212,7 +198,7 @@ impl Model {
         Ok(self.prompt_tokens(pass, text.len(), state))
     }
 
-    /// Queues one observation. `self` is an `Arc` because the run keeps the model alive.
+    /// Queues one observation. `self` is an `Arc` because the inference keeps the model alive.
     pub fn observe(self: &Arc<Model>, request: &ObserveRequest, instruction: &str) -> Result<Ticket, Failure> {
         let misuse = |text: String| Failure::new(Status::Misuse, text);
         let home = match (request.slot, self.manifest.memory.is_some()) {
@@ -258,7 +244,7 @@ impl Model {
         let instruction = self.prompt.instruction(instruction).ok_or_else(too_long)?;
         let episode = home.map(|(replica, slot)| (self.episodes[replica].clone(), slot));
         if episode.as_ref().is_some_and(|(episodes, slot)| !episodes.take(*slot)) {
-            return Err(misuse("another run has the slot".into()));
+            return Err(misuse("another inference has the slot".into()));
         }
         let opened = self.inferences.open(|job| {
             job.model = Some(self.clone());
@@ -306,35 +292,35 @@ impl Model {
         self.encoder.prefix_rows(prefix).map(|_| prefix)
     }
 
-    /// Puts a run whose frames are decoded into its replica's queue. Otherwise why it cannot run.
+    /// Puts an inference whose frames are decoded into its replica's queue. Otherwise why it cannot run.
     pub fn enqueue(&self, job: &Job, ticket: Ticket) -> Result<(), (Status, &'static str)> {
         let replica = job
             .episode
             .as_ref()
             .and_then(|(episodes, _)| self.episodes.iter().position(|own| Arc::ptr_eq(own, episodes)));
-        // A queue has room for every run that there can be; it is closed with its model, or with its last replica.
+        // A queue has room for every inference that there can be; it is closed with its model, or with its last replica.
         self.queue(replica.unwrap_or(0)).push(job.turn, ticket).map_err(|_| {
             if self.closing.load(Ordering::Acquire) {
                 (Status::Cancelled, "the model is being unloaded")
             } else {
-                (Status::Lost, "the replica of the run is out")
+                (Status::Lost, "the replica of the inference is out")
             }
         })
     }
 
-    /// Takes a run out of its queue. False if a replica has taken it.
+    /// Takes an inference out of its queue. False if a replica has taken it.
     pub fn unqueue(&self, ticket: Ticket) -> bool {
         self.queues.iter().any(|queue| queue.remove(|&waiting| waiting == ticket).is_some())
     }
 
-    /// Stops the batch of a run if all its runs are cancelled.
+    /// Stops the batch of an inference if all its inferences are cancelled.
     pub fn stop_if_all_cancelled(&self, ticket: Ticket) {
         for running in &self.running {
             running.stop_if_all(ticket, |other| self.inferences.cancelled(other));
         }
     }
 
-    /// Frees the frames that a run has not read, ends it and calls its completion; does nothing if it has ended.
+    /// Frees the frames that an inference has not read, ends it and calls its completion; does nothing if it has ended.
     pub fn end(&self, ticket: Ticket, outcome: Result<u32, (Status, &str)>) {
         let Some((frames, count)) = self.inferences.job(ticket).map(|job| (job.frames, job.frames_len)) else { return };
         frames[..count].iter().for_each(|&frame| self.frames.finish(frame));

@@ -42,7 +42,7 @@ export const KIND = {
   model: 2,
 } as const;
 
-/** What goes wrong with a run on purpose. */
+/** What goes wrong with an inference on purpose. */
 export const FAULT = {
   none: 0,
   hang: 1,

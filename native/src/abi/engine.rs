@@ -48,7 +48,6 @@ pub struct Engine {
     host: Arc<Host>,
     pool: Pool,
     models: Arc<[ModelSlot; MODELS_MAX]>,
-    /// A call is under way.
     in_call: AtomicBool,
     /// Threads of loads and unloads, running or ended.
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -118,12 +117,10 @@ impl Engine {
         }
     }
 
-    /// Where the model runs, as JSON.
     pub fn placement(&self, ticket: Ticket) -> Answer<String> {
         Ok(self.model(ticket)?.placement())
     }
 
-    /// What each device holds and how it is, as JSON.
     pub fn device_figures(&self) -> String {
         let figures = self.host.devices.figures(|queue| self.pool.waiting(queue));
         serde_json::to_string(&figures).expect("plain strings")
@@ -134,7 +131,6 @@ impl Engine {
         self.host.devices.drain(device).map_err(|text| Failure::new(Status::Misuse, text))
     }
 
-    /// Tokens of an observation.
     pub fn measure(&self, request: &ObserveRequest, instruction: &str) -> Answer<u32> {
         Ok(self.model(Ticket::from_wire(request.model))?.measure(request, instruction)? as u32)
     }
@@ -166,7 +162,7 @@ impl Engine {
     pub fn frame_drop(&self, model: Ticket, frame: Ticket) -> Answer<i32> {
         let dropped = self.model(model)?.frames.drop_frame(frame);
         dropped.map_or_else(
-            || misuse("stale frame, or it belongs to a run"),
+            || misuse("stale frame, or it belongs to an inference"),
             |dropped| Ok(i32::from(dropped == Dropped::Later)),
         )
     }
@@ -175,7 +171,7 @@ impl Engine {
     pub fn frame_watch(&self, model: Ticket, frame: Ticket) -> Answer<i32> {
         match self.model(model)?.frames.watch(frame) {
             Some(status) => Ok(status.map_or(1, |status| status as i32)),
-            None => misuse("stale frame, or it was dropped or belongs to a run"),
+            None => misuse("stale frame, or it was dropped or belongs to an inference"),
         }
     }
 
@@ -184,12 +180,11 @@ impl Engine {
         Ok(self.model(model)?.frames.spent_us(frame))
     }
 
-    /// Queues a run.
     pub fn observe(&self, request: &ObserveRequest, instruction: &str) -> Answer<Ticket> {
         self.model(Ticket::from_wire(request.model))?.observe(request, instruction)
     }
 
-    /// Asks a run to stop; a queued one is cancelled at once.
+    /// Asks an inference to stop; a queued one is cancelled at once.
     pub fn cancel(&self, inference: Ticket) -> Answer<()> {
         if !self.host.inferences.cancel(inference) {
             return misuse("stale run");
@@ -198,40 +193,37 @@ impl Engine {
         Ok(())
     }
 
-    /// Cancels a run that has not started; true if it had not.
+    /// Cancels an inference that has not started; true if it had not.
     pub fn withdraw(&self, inference: Ticket) -> bool {
         self.host.inferences.take_back(inference)
     }
 
-    /// Keeps or discards what the run would add to episode memory, if the model has such memory.
+    /// Keeps or discards what the inference would add to episode memory, if the model has such memory.
     pub fn close_inference(&self, inference: Ticket, keep: bool) -> Answer<()> {
         if self.host.inferences.close(inference, keep) {
             return Ok(());
         }
-        misuse("the run is stale, not done, closed already, or failed and so cannot be kept")
+        misuse("the inference is stale, not done, closed already, or failed and so cannot be kept")
     }
 
-    /// Frees a closed run's slot.
     pub fn slot_free(&self, inference: Ticket) -> Answer<()> {
-        if self.host.inferences.free(inference) { Ok(()) } else { misuse("the run is stale or not closed") }
+        if self.host.inferences.free(inference) { Ok(()) } else { misuse("the inference is stale or not closed") }
     }
 
-    /// Empties an episode's memory slot.
     pub fn session_drop(&self, model: Ticket, slot: u32) -> Answer<()> {
         let model = self.model(model)?;
         let Some((episodes, slot)) = model.episode(slot) else { return misuse("the model has no such slot") };
-        if episodes.forget(slot) { Ok(()) } else { misuse("a run has the slot") }
+        if episodes.forget(slot) { Ok(()) } else { misuse("an inference has the slot") }
     }
 
     /// Latent frames that a slot's memory holds, and a digest of their values.
     pub fn memory(&self, model: Ticket, slot: u32) -> Answer<MemoryState> {
         let model = self.model(model)?;
         let Some((episodes, slot)) = model.episode(slot) else { return misuse("the model has no such slot") };
-        let Some((frames, digest)) = episodes.content(slot) else { return misuse("a run has the slot") };
+        let Some((frames, digest)) = episodes.content(slot) else { return misuse("an inference has the slot") };
         Ok(MemoryState { digest, frames: frames as u32, reserved: 0 })
     }
 
-    /// Address of a result.
     pub fn result(&self, index: u32) -> Option<*const crate::core::layout::ChunkResult> {
         self.host.inferences.address(index as usize)
     }
@@ -254,7 +246,6 @@ impl Engine {
         frames.ok().and_then(|frames| frames.error(ticket).map(|text| copy(&text, to))).unwrap_or(0)
     }
 
-    /// The counters now.
     pub fn stats(&self) -> Stats {
         let inferences = &self.host.inferences.stats;
         let (tensor_bytes, locked_bytes) = memory::totals();

@@ -1,4 +1,4 @@
-//! The calls of a run: observe, cancel, withdraw, commit, abort, slot_free. The rules of `abi.rs` apply.
+//! The calls of an inference: observe, cancel, withdraw, commit, abort, slot_free. The rules of `abi.rs` apply.
 
 use super::{answer, done, engine, text, ticketed};
 use crate::abi::engine::Engine;
@@ -6,9 +6,9 @@ use crate::core::layout::ObserveRequest;
 use crate::core::status::{Failure, Status};
 use crate::core::ticket::Ticket;
 
-/// Queues one run, which starts once its frames are decoded. Returns the run's ticket; its remainder by `TICKET_INDEX_COUNT` is the index for
-/// `tendon_result`. The frames belong to the run from here on; with a failure they stay with the caller. A frame that cannot be
-/// decoded ends the run with `Image`, or with `Decoder`; `bad_frame` of its result is the first one, whose reason is the run's text.
+/// Queues one inference, which starts once its frames are decoded. Returns the inference's ticket; its remainder by `TICKET_INDEX_COUNT` is the index for
+/// `tendon_result`. The frames belong to the inference from here on; with a failure they stay with the caller. A frame that cannot be
+/// decoded ends the inference with `Image`, or with `Decoder`; `bad_frame` of its result is the first one, whose reason is the inference's text.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -28,8 +28,8 @@ pub unsafe extern "C" fn tendon_observe(
     })
 }
 
-/// Asks a run to stop: a queued one is not started, a running one ends before its next flow step, a finished one stays as it
-/// is. The completion says `Cancelled`, or how the run had ended before.
+/// Asks an inference to stop: a queued one is not started, a running one ends before its next flow step, a finished one stays as it
+/// is. The completion says `Cancelled`, or how the inference had ended before.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn tendon_cancel(handle: *const Engine, inference: f64) ->
     answer(|| unsafe { done(engine(handle)?.cancel(Ticket::from_wire(inference))) })
 }
 
-/// Cancels a run that has not started. Returns 1, and its completion says `Cancelled`; or 0 if it has started or ended.
+/// Cancels an inference that has not started. Returns 1, and its completion says `Cancelled`; or 0 if it has started or ended.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -49,7 +49,7 @@ pub unsafe extern "C" fn tendon_withdraw(handle: *const Engine, inference: f64) 
     answer(|| unsafe { Ok(i32::from(engine(handle)?.withdraw(Ticket::from_wire(inference)))) })
 }
 
-/// Keeps what a run with a chunk adds to its episode's memory.
+/// Keeps what an inference with a chunk adds to its episode's memory.
 ///
 /// # Safety
 /// Pointers as the module's rules say.
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn tendon_commit(handle: *const Engine, inference: f64) ->
     answer(|| unsafe { done(engine(handle)?.close_inference(Ticket::from_wire(inference), true)) })
 }
 
-/// Discards what an ended run would add to its episode's memory.
+/// Discards what an ended inference would add to its episode's memory.
 ///
 /// # Safety
 /// Pointers as the module's rules say.

@@ -33,7 +33,7 @@ pub fn typescript() -> String {
     for (name, value) in crate::core::ticket::Kind::NAMES {
         text += &format!("  {name}: {},\n", *value as u32);
     }
-    text += "} as const;\n\n/** What goes wrong with a run on purpose. */\nexport const FAULT = {\n";
+    text += "} as const;\n\n/** What goes wrong with an inference on purpose. */\nexport const FAULT = {\n";
     for (name, value) in crate::core::fault::Fault::NAMES {
         text += &format!("  {name}: {},\n", *value as u32);
     }

@@ -21,7 +21,6 @@ pub const COLUMNS_MAX: usize = 64;
 
 /// See `src/bundle/manifest.ts` for each field.
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Manifest {
     pub export_id: String,
     pub cameras: Vec<String>,
@@ -46,9 +45,7 @@ pub struct Manifest {
     pub files: Vec<Listed>,
 }
 
-/// A file of the bundle.
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Listed {
     pub path: String,
     pub size: u64,
@@ -57,21 +54,18 @@ pub struct Listed {
 
 /// The vectors that a device must compute before it serves.
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Parity {
     pub file: String,
     pub tolerance: f32,
 }
 
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Frames {
     pub first: usize,
     pub later: usize,
 }
 
 #[derive(Deserialize, Clone, Copy)]
-#[allow(missing_docs)]
 pub struct Image {
     pub width: usize,
     pub height: usize,
@@ -84,7 +78,6 @@ pub struct Image {
 
 #[derive(Deserialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Resize {
     Pad,
     Stretch,
@@ -92,14 +85,12 @@ pub enum Resize {
 }
 
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct State {
     pub columns: Vec<StateColumn>,
     pub width: usize,
 }
 
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct StateColumn {
     pub name: String,
     #[serde(flatten)]
@@ -107,7 +98,6 @@ pub struct StateColumn {
 }
 
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Prompt {
     pub tokens_max: usize,
     #[serde(default)]
@@ -118,7 +108,6 @@ pub struct Prompt {
 
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum PromptPart {
     Token { id: u32 },
     Instruction,
@@ -127,7 +116,6 @@ pub enum PromptPart {
 }
 
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Action {
     pub rows: usize,
     pub width: usize,
@@ -141,14 +129,12 @@ pub struct Action {
 
 #[derive(Deserialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum OutOfRange {
     Clamp,
     Fail,
 }
 
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct ActionColumn {
     pub name: String,
     #[serde(flatten)]
@@ -161,7 +147,6 @@ pub struct ActionColumn {
 }
 
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Flow {
     pub t_start: f64,
     pub t_end: f64,
@@ -185,7 +170,6 @@ impl Flow {
 
 /// Two branches: row 0 with the instruction, row 1 without it.
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Guidance {
     pub scale: f64,
     pub apply: Vec<Guided>,
@@ -193,7 +177,6 @@ pub struct Guidance {
 
 #[derive(Deserialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Guided {
     Video,
     Action,
@@ -201,7 +184,6 @@ pub enum Guided {
 
 /// An episode's memory, in latent frames of `tokens` tokens each.
 #[derive(Deserialize, Clone, Copy)]
-#[allow(missing_docs)]
 pub struct MemoryFacts {
     pub window: usize,
     pub tokens: usize,
@@ -239,7 +221,6 @@ impl Manifest {
         Extent { batch, prompt, prefix: images + prompt }
     }
 
-    /// How the graphs take a frame.
     pub fn picture(&self) -> Picture {
         let images = self.graphs.prefill.inputs.iter().find(|port| port.role == Role::Images);
         images.map_or(Picture::Normalised, Picture::of)

@@ -72,7 +72,6 @@ pub fn ints(name: &str, values: &[i64]) -> Vec<u8> {
     tensor(name, I64, Some(values.len() as u8), &raw)
 }
 
-/// Types of TensorProto.
 pub const F32: u8 = 1;
 const U8: u8 = 2;
 /// 32-bit integers.

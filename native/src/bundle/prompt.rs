@@ -27,7 +27,6 @@ enum Part {
     StateText(Numbers),
 }
 
-/// The prompt of one model.
 pub struct Prompt {
     tokenizer: Tokenizer,
     parts: Vec<Part>,
@@ -37,7 +36,6 @@ pub struct Prompt {
     text_tokens_max: usize,
     /// No text of more bytes can fit.
     text_bytes_max: usize,
-    /// Of each column of the state.
     columns: Vec<StateColumn>,
     /// The tokens of no instruction, for the unconditional branch.
     empty: Arc<[u32]>,
@@ -130,7 +128,6 @@ impl Prompt {
         Some(tokens)
     }
 
-    /// The tokens of no instruction.
     pub fn empty(&self) -> &[u32] {
         &self.empty
     }

@@ -45,7 +45,6 @@ pub fn of(path: &Path) -> Result<HashSet<String>, String> {
     read(BufReader::new(File::open(path).map_err(told)?)).map_err(told).map(|graph| graph.shapes())
 }
 
-/// As `of`, of a graph in memory.
 pub fn of_bytes(model: &[u8]) -> Result<HashSet<String>, String> {
     read(Cursor::new(model)).map_err(|error| error.to_string()).map(|graph| graph.shapes())
 }
@@ -103,7 +102,6 @@ struct Field {
 enum Value {
     /// So many bytes, not read yet.
     Bytes(u64),
-    /// Passed over.
     Other,
 }
 

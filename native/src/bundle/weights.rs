@@ -33,7 +33,6 @@ use std::ptr::null_mut;
 /// times and positions give is smaller than this and is folded.
 pub const FOLDED_BYTES_MAX: &str = "1048576";
 
-/// What a mapping is made of.
 const PAGE: usize = 4096;
 
 /// The mapped weight files of one bundle, in the order of its manifest.
@@ -41,7 +40,6 @@ pub struct Weights(Vec<Mapped>);
 
 /// A whole file, mapped for reading.
 struct Mapped {
-    /// As the graphs name it.
     name: String,
     /// Its SHA-256, as the manifest lists it.
     sha256: String,
@@ -67,12 +65,10 @@ impl Weights {
         Ok(Weights(mapped.collect::<Result<_, _>>()?))
     }
 
-    /// Of graphs that keep all weights themselves.
     pub fn none() -> Weights {
         Weights(Vec::new())
     }
 
-    /// There is no file.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -119,7 +115,6 @@ impl Mapped {
             return Err(format!("{shown} has {} bytes, expected {size}: fetch the bundle again", found.len()));
         }
         let bytes = usize::try_from(size).map_err(|_| format!("{shown} is larger than memory can be"))?;
-        // A mapping of no bytes does not exist.
         if bytes == 0 {
             return Err(format!("{shown} is empty"));
         }

@@ -5,25 +5,21 @@ use crate::core::ticket::Ticket;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Stops a run from another thread.
+/// Stops an inference from another thread.
 pub trait Stop {
-    /// Ends the run that goes on now, or the next one that begins.
+    /// Ends the inference that goes on now, or the next one that begins.
     fn set(&self);
-    /// Allows the next run.
     fn unset(&self);
 }
 
 struct Inner {
-    /// Runs that may be stopped.
     batch: Vec<Ticket>,
-    /// Runs that were taken from the queue and have not ended.
+    /// Inferences that were taken from the queue and have not ended.
     owed: Vec<Ticket>,
     since: Option<Instant>,
-    /// Why the replica is out.
     lost: Option<Arc<str>>,
 }
 
-/// Of one replica.
 pub struct Running<S> {
     inner: Mutex<Inner>,
     /// None on `echo`.
@@ -37,7 +33,7 @@ impl<S: Stop> Running<S> {
         Running { inner: Mutex::new(Inner { batch, owed, since: None, lost: None }), stop }
     }
 
-    /// What stops its runs; None on `echo`.
+    /// What stops its inferences; None on `echo`.
     pub fn stopper(&self) -> Option<&Arc<S>> {
         self.stop.as_ref()
     }
@@ -45,7 +41,7 @@ impl<S: Stop> Running<S> {
     /// Begins a batch with those of `taken` that are not cancelled; the others go to `gone`. False if none is left. All of them
     /// are gone once the replica is out: nobody watches it any more.
     ///
-    /// One step under the lock: a cancel comes before it, and the run is among the gone, or after it, and stops the batch.
+    /// One step under the lock: a cancel comes before it, and the inference is among the gone, or after it, and stops the batch.
     pub fn begin(&self, taken: &mut Vec<Ticket>, gone: &mut Vec<Ticket>, cancelled: impl Fn(Ticket) -> bool) -> bool {
         gone.clear();
         let mut inner = lock(&self.inner);
@@ -64,7 +60,7 @@ impl<S: Stop> Running<S> {
     }
 
     /// The batch has been computed: nobody stops it any more, so that a late cancel cannot stop the next one. False once the
-    /// replica is out: its runs have been ended by others then.
+    /// replica is out: its inferences have been ended by others then.
     pub fn computed(&self) -> bool {
         let mut inner = lock(&self.inner);
         inner.batch.clear();
@@ -89,7 +85,7 @@ impl<S: Stop> Running<S> {
         inner.since = inner.since.map(|since| since.max((since + paused).min(now)));
     }
 
-    /// Stops the batch if it has this run and all its runs are cancelled.
+    /// Stops the batch if it has this inference and all its inferences are cancelled.
     pub fn stop_if_all(&self, ticket: Ticket, cancelled: impl Fn(Ticket) -> bool) {
         let inner = lock(&self.inner);
         if inner.batch.contains(&ticket)
@@ -100,7 +96,6 @@ impl<S: Stop> Running<S> {
         }
     }
 
-    /// Stops what runs now.
     pub fn stop(&self) {
         let inner = lock(&self.inner);
         if let (false, Some(stop)) = (inner.batch.is_empty(), &self.stop) {
@@ -115,7 +110,7 @@ impl<S: Stop> Running<S> {
         if ran <= most {
             return None;
         }
-        let reason = format!("a run had not ended after {} ms", ran.as_millis());
+        let reason = format!("an inference had not ended after {} ms", ran.as_millis());
         inner.lose(reason)
     }
 
@@ -129,7 +124,6 @@ impl<S: Stop> Running<S> {
         lock(&self.inner).owed.len()
     }
 
-    /// Why the replica is out.
     pub fn lost(&self) -> Option<Arc<str>> {
         lock(&self.inner).lost.clone()
     }
@@ -196,7 +190,7 @@ mod tests {
         assert!(running.begin(&mut taken, &mut Vec::new(), |_| false));
         assert_eq!(running.lose_overdue(Instant::now(), most), None, "it has just begun");
         assert_eq!(running.lose_overdue(later(), most), Some(tickets));
-        assert!(running.lost().is_some_and(|reason| reason.starts_with("a run had not ended after 1")));
+        assert!(running.lost().is_some_and(|reason| reason.starts_with("an inference had not ended after 1")));
         assert_eq!((running.lose("again".into()), running.computed()), (None, false));
     }
 

@@ -8,11 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Called from any native thread with a ticket and a result code. The caller keeps it valid until `tendon_close` returns.
 pub type Completion = extern "C" fn(ticket: f64, status: i32);
 
-/// Where completions go.
 pub struct Completions(Mutex<Option<Completion>>);
 
 impl Completions {
-    /// Open.
     pub fn new(completion: Completion) -> Completions {
         Completions(Mutex::new(Some(completion)))
     }

@@ -1,15 +1,10 @@
 //! The devices that a model may run on, and their names in the configuration.
 
-/// Where a model may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// The CPU provider, the reference.
     Cpu,
-    /// CUDA provider on a device.
     Cuda(i32),
-    /// TensorRT provider on a device.
     TensorRt(i32),
-    /// WebGPU provider on a device.
     WebGpu(i32),
 }
 
@@ -38,7 +33,6 @@ impl Device {
         if let Device::Cuda(index) | Device::TensorRt(index) = self { Some(index) } else { None }
     }
 
-    /// Its name in the configuration.
     pub fn name(self) -> String {
         match self {
             Device::Cpu => "cpu".into(),

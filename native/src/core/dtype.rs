@@ -4,10 +4,8 @@ use serde::Deserialize;
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Dtype {
     F32,
-    /// IEEE half precision.
     F16,
     /// The upper half of an F32.
     Bf16,
@@ -18,7 +16,6 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// Bytes of one value.
     pub fn bytes(self) -> usize {
         match self {
             Dtype::F32 | Dtype::I32 => 4,

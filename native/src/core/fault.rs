@@ -1,8 +1,8 @@
-//! What goes wrong on purpose, for drills and tests, and how the failure of a device is told from that of a run or of a bundle.
+//! What goes wrong on purpose, for drills and tests, and how the failure of a device is told from that of an inference or of a bundle.
 
 use crate::core::status::Status;
 
-/// What goes wrong with a run.
+/// What goes wrong with an inference.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -10,7 +10,7 @@ pub enum Fault {
     None = 0,
     /// Its replica hangs until the process ends.
     Hang = 1,
-    /// Its replica hangs until others have ended the run, then goes on.
+    /// Its replica hangs until others have ended the inference, then goes on.
     Late = 2,
     /// The thread of its replica ends.
     Die = 3,
@@ -18,7 +18,7 @@ pub enum Fault {
     Device = 4,
     /// Native code panics.
     Panic = 5,
-    /// A frame of the run cannot be read.
+    /// A frame of the inference cannot be read.
     Feed = 6,
     /// Its device has no memory left for it.
     Memory = 7,
@@ -57,7 +57,7 @@ pub const CUDA_STICKY: &[u32] = &[214, 220, 700, 702, 709, 710, 714, 715, 716, 7
 /// Words of an error that mean the same where there is no number.
 const LOST: &[&str] = &["device lost", "device is lost", "devicelost", "device removed"];
 
-/// Whether an error of the runtime says that its device has failed, and not this run alone.
+/// Whether an error of the runtime says that its device has failed, and not this inference alone.
 pub fn is_device_failure(text: &str) -> bool {
     let number = |rest: &str| rest.trim_start().split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok();
     let lower = text.to_ascii_lowercase();
@@ -89,7 +89,7 @@ const NO_MEMORY: &[&str] = &[
 const NO_GRAPH: &[&str] =
     &["load model from", "protobuf parsing failed", "invalid model", "not a registered function/op"];
 
-/// What an error of the runtime says about the future: of the device before that of the run, since a device that is lost also has no
+/// What an error of the runtime says about the future: of the device before that of the inference, since a device that is lost also has no
 /// memory to give. `otherwise`: of any other error.
 pub fn status_of(text: &str, otherwise: Status) -> Status {
     let lower = text.to_ascii_lowercase();

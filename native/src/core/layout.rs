@@ -28,7 +28,7 @@ pub const JPEG_EDGE_MAX: u32 = 4096;
 pub const ERROR_TEXT_BYTES: usize = 512;
 /// "No memory slot" in `ObserveRequest.slot`.
 pub const NO_SLOT: u32 = u32::MAX;
-/// "The run does not fail on purpose" in `ObserveRequest.fail_step`.
+/// "The inference does not fail on purpose" in `ObserveRequest.fail_step`.
 pub const NO_STEP: u32 = u32::MAX;
 
 /// A field of an ABI struct: name, offset in bytes, TypeScript reader.
@@ -115,7 +115,7 @@ abi_struct! {
     ObserveRequest {
         /// Model ticket.
         model: f64,
-        /// Frame tickets, camera-major, oldest first. They belong to the run once the call has succeeded.
+        /// Frame tickets, camera-major, oldest first. They belong to the inference once the call has succeeded.
         frames: [f64; 16],
         /// Memory slot, or `NO_SLOT`.
         slot: u32,
@@ -125,11 +125,11 @@ abi_struct! {
         seed_low: u32,
         /// High half.
         seed_high: u32,
-        /// A number per account: queued runs of different numbers alternate.
+        /// A number per account: queued inferences of different numbers alternate.
         turn: u32,
-        /// The run fails before this flow step, or `NO_STEP`: for drills and tests.
+        /// The inference fails before this flow step, or `NO_STEP`: for drills and tests.
         fail_step: u32,
-        /// What goes wrong with the run on purpose: a `Fault`, for drills and tests.
+        /// What goes wrong with the inference on purpose: a `Fault`, for drills and tests.
         fault: u32,
         /// Number of frames.
         frames_len: u32,
@@ -155,11 +155,11 @@ abi_struct! {
         frames_decoded: u64,
         /// Frames refused.
         frames_refused: u64,
-        /// Runs that gave a chunk.
+        /// Inferences that gave a chunk.
         chunks_run: u64,
-        /// Runs that failed.
+        /// Inferences that failed.
         chunks_failed: u64,
-        /// Runs that were cancelled.
+        /// Inferences that were cancelled.
         chunks_cancelled: u64,
         /// Values clamped.
         values_clamped: u64,

@@ -56,7 +56,6 @@ pub struct Block<T: Plain> {
     bytes: usize,
     /// Made by `locked`: counts as tensor memory.
     tensor: bool,
-    /// The lock was granted.
     locked: bool,
     /// The driver of a GPU copies from and to it by itself.
     registered: Option<Box<dyn Registration>>,
@@ -152,7 +151,6 @@ impl<T: Plain> Block<T> {
         Ok(())
     }
 
-    /// Its bytes that a driver knows: all or none.
     pub fn registered_bytes(&self) -> usize {
         if self.registered.is_some() { self.bytes } else { 0 }
     }

@@ -13,9 +13,7 @@ struct Entry<T> {
     item: T,
 }
 
-/// What waits, without the lock around it.
 pub struct Waiting<T> {
-    /// In the order of arrival.
     items: VecDeque<Entry<T>>,
     /// The round that is being served, and the turns that were served in it.
     round: u64,
@@ -28,7 +26,6 @@ struct Inner<T> {
     closed: bool,
 }
 
-/// Many producers, many consumers.
 pub struct Queue<T> {
     inner: Mutex<Inner<T>>,
     changed: Condvar,
@@ -116,7 +113,6 @@ impl<T> Waiting<T> {
         Waiting { items: VecDeque::with_capacity(bound), round: 0, served: Vec::with_capacity(bound), bound }
     }
 
-    /// Items.
     pub fn len(&self) -> usize {
         self.items.len()
     }

@@ -18,7 +18,6 @@ pub struct Rehearsal {
     /// Inputs are copied when they are bound, as a GPU does it; true: what changed is not bound again.
     #[serde(default)]
     pub stale: bool,
-    /// No run ends.
     #[serde(default)]
     pub hangs: bool,
     /// Milliseconds that its first runs may take, instead of those of the product.

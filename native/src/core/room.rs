@@ -18,7 +18,6 @@ const PARKED: u64 = 8;
 /// Bytes that sessions were promised and do not use yet. What they use is measured as no longer free.
 pub struct Promises(Mutex<usize>);
 
-/// Of all models, of this machine's memory.
 pub static PROMISED: Promises = Promises::new();
 
 impl Promises {
@@ -27,7 +26,6 @@ impl Promises {
         Promises(Mutex::new(0))
     }
 
-    /// Bytes.
     pub fn bytes(&self) -> usize {
         *lock(&self.0)
     }
@@ -39,10 +37,8 @@ impl Promises {
     }
 }
 
-/// Memory for sessions.
 #[derive(Serialize, Clone, Debug, PartialEq)]
 pub struct Room {
-    /// What was measured: `machine`, `cgroup`, `gpu`; `unknown` where nothing was.
     pub of: &'static str,
     /// Bytes that were free.
     pub free: u64,
@@ -51,12 +47,10 @@ pub struct Room {
 }
 
 impl Room {
-    /// Where nothing was measured.
     pub fn unknown() -> Room {
         Room { of: "unknown", free: UNKNOWN_BYTES, reserve: 0 }
     }
 
-    /// What sessions may use.
     pub fn bytes(&self) -> u64 {
         self.free.saturating_sub(self.reserve)
     }
@@ -74,12 +68,10 @@ pub fn fit(bytes: u64, slot_bytes: usize, most: usize) -> usize {
     usize::try_from(bytes / slot_bytes.max(1) as u64).unwrap_or(usize::MAX).clamp(1, most)
 }
 
-/// What may be parked where the configuration says nothing.
 pub fn parked() -> u64 {
     host().free / PARKED
 }
 
-/// As `/proc` and `/sys` below `root` tell it.
 fn host_at(root: &Path) -> Option<Room> {
     let meminfo = std::fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let kib = |name: &str| field(&meminfo, name).map(|kib| kib << 10);
@@ -102,7 +94,6 @@ struct Group {
 }
 
 impl Group {
-    /// Of a line `number:controllers:path` of `/proc/self/cgroup`.
     fn of(root: &Path, line: &str) -> Option<Group> {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?.trim_start_matches('/'));
@@ -148,7 +139,6 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// A root with these files.
     fn root(name: &str, files: &[(&str, &str)]) -> PathBuf {
         let root = std::env::temp_dir().join(format!("tendon-room-{name}-{}", std::process::id()));
         let meminfo = ("proc/meminfo", "MemTotal:       33554432 kB\nMemFree: 1 kB\nMemAvailable:   20971520 kB\n");

@@ -25,7 +25,7 @@ pub enum Status {
     Load = -7,
     /// A panic was caught: our own bug.
     Panic = -8,
-    /// The replica of the run is out: it hung, its thread ended or its device failed. Nothing of the run is kept.
+    /// The replica of the inference is out: it hung, its thread ended or its device failed. Nothing of the inference is kept.
     Lost = -9,
     /// Not of a call: told with a model's ticket, whenever one of its replicas is out.
     ReplicaOut = -10,
@@ -37,7 +37,7 @@ pub enum Status {
     Values = -13,
     /// The decoder of a frame panicked: our own bug.
     Decoder = -14,
-    /// The device, or the host, has no memory left for the model or the run.
+    /// The device, or the host, has no memory left for the model or the inference.
     OutOfMemory = -15,
     /// The device has failed: nothing runs on it any more.
     DeviceLost = -16,

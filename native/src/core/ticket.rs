@@ -3,20 +3,16 @@
 use crate::core::sync::AtomicU64;
 use std::sync::atomic::Ordering;
 
-/// What a ticket addresses.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A frame slot of a model.
     Frame = 0,
-    /// A result slot.
     Chunk = 1,
-    /// A loaded model.
     Model = 2,
 }
 
 impl Kind {
-    /// Names for the generated file.
     pub const NAMES: &[(&str, Kind)] = &[("frame", Kind::Frame), ("chunk", Kind::Chunk), ("model", Kind::Model)];
 }
 
@@ -48,12 +44,10 @@ impl Ticket {
         (self.0 >> Self::KIND_SHIFT == kind as u64).then_some((self.0 % Self::INDEX_COUNT) as usize)
     }
 
-    /// The generation.
     pub fn generation(self) -> u64 {
         self.0 >> Self::GENERATION_SHIFT & Self::GENERATION_MAX
     }
 
-    /// As it crosses the ABI.
     pub fn to_wire(self) -> f64 {
         self.0 as f64
     }
@@ -65,7 +59,6 @@ impl Ticket {
     }
 }
 
-/// Of a slot that nobody uses.
 pub const FREE: u8 = 0;
 
 /// Ticket and state of a slot in one word: a change of state names the ticket, so a stale caller, or a thread that wakes up

@@ -11,7 +11,6 @@ use crate::core::room::Promises;
 use crate::core::sync::lock;
 use std::sync::Mutex;
 
-/// Of one replica.
 pub(super) struct MemoryAccount {
     inner: Mutex<Inner>,
     promises: &'static Promises,
@@ -29,7 +28,6 @@ struct Inner {
 }
 
 impl MemoryAccount {
-    /// Nothing is promised yet.
     pub(super) fn new(places: usize, promises: &'static Promises) -> MemoryAccount {
         MemoryAccount { inner: Mutex::new(Inner { places: vec![0; places], ..Inner::default() }), promises }
     }
@@ -50,7 +48,6 @@ impl MemoryAccount {
         self.keep(&mut inner);
     }
 
-    /// The same of a block.
     pub(super) fn block(&self, block: usize, bytes: usize) {
         let mut inner = lock(&self.inner);
         let Inner { blocks, written_bytes, .. } = &mut *inner;
@@ -119,7 +116,7 @@ mod tests {
         run(&mut episodes, 0, 1.0, true);
         assert_eq!(promises.bytes(), 0, "nothing was promised yet, as while a model is proved");
         episodes.account.promise(3 * slot, 3);
-        assert_eq!(promises.bytes(), 3 * slot - 2 * frame, "what a run has staged");
+        assert_eq!(promises.bytes(), 3 * slot - 2 * frame, "what an inference has staged");
         // The block of 1 frame is committed when the next run begins; then one of 2.
         run(&mut episodes, 0, 2.0, true);
         assert_eq!(promises.bytes(), 3 * slot - 3 * frame);
@@ -149,7 +146,7 @@ mod tests {
         assert!(episodes.forget(0) && episodes.forget(1));
         assert_eq!(promises.bytes(), written_bytes);
         episodes.give_back();
-        // The block had one frame, the place that and what two runs have staged.
+        // The block had one frame, the place that and what two inferences have staged.
         assert_eq!(promises.bytes(), 2 * slot - 3 * 48);
         assert_eq!(written_bytes, promises.bytes() - 48);
     }

@@ -2,7 +2,7 @@
 //! observation.
 //!
 //! An address there may be a handle, so that each cache of each place has blocks of its own, and what the host would do with pointers is
-//! done by a graph (`bundle/onnx/copy_rows.rs`). The committed block has one row more than the window: the staged rows that a run has not written go
+//! done by a graph (`bundle/onnx/copy_rows.rs`). The committed block has one row more than the window: the staged rows that an inference has not written go
 //! there. A place that is parked is copied whole.
 
 use super::finite_check::FiniteCheck;
@@ -36,27 +36,23 @@ struct State {
     program: Program,
     finite_check: FiniteCheck,
     places: Vec<Place>,
-    /// Of these, those that graphs are bound to.
     offered: usize,
-    /// For each block that a run can write, where its rows go.
+    /// For each block that an inference can write, where its rows go.
     writes: Vec<(Write, Vec<(CString, Value)>)>,
     _numbers: Vec<DeviceBlock>,
 }
 
 struct Place {
     binding: usize,
-    /// Of the look at its staged rows.
     finite_check: usize,
     /// No committed row was written since it was zeroed.
     is_clean: bool,
     caches: Vec<PlaceCache>,
 }
 
-/// A cache of one place.
 struct PlaceCache {
     committed: DeviceBlock,
     staged: DeviceBlock,
-    /// Both as words, without the row that nobody reads.
     committed_words: Value,
     staged_words: Value,
 }
@@ -87,7 +83,6 @@ impl DeviceRows {
         Ok(rows)
     }
 
-    /// Number of places for sessions.
     pub fn places(&self) -> usize {
         lock(&self.state).offered
     }
@@ -178,7 +173,7 @@ impl DeviceRows {
             outputs.push((name(&kept), 2 * index));
             caches.push(PlaceCache { committed, staged, committed_words, staged_words });
         }
-        // The input of the numbers is bound for each run.
+        // The input of the numbers is bound for each inference.
         let outputs: Vec<(CString, &Value)> = outputs.into_iter().map(|(name, at)| (name, &inputs[at].1)).collect();
         let inputs: Vec<(CString, &Value)> = inputs.iter().map(|(name, value)| (name.clone(), value)).collect();
         // SAFETY: the place is kept as long as the program.
@@ -209,12 +204,12 @@ impl DeviceRows {
         state.places.truncate(offered);
     }
 
-    /// Why the staged rows are not to be kept: they are not finite. They are zeroed then: a run may write fewer than the one before it.
+    /// Why the staged rows are not to be kept: they are not finite. They are zeroed then: an inference may write fewer than the one before it.
     /// Called by the place's only user.
     pub(super) fn unfit(&self, place: usize) -> Result<Option<String>, String> {
         let State { places, finite_check, .. } = &mut *lock(&self.state);
         let place = &places[place];
-        // SAFETY: the run that wrote the rows has ended, and the caller has the place alone.
+        // SAFETY: the inference that wrote the rows has ended, and the caller has the place alone.
         if unsafe { finite_check.is_finite(place.finite_check) }? {
             return Ok(None);
         }
@@ -375,7 +370,6 @@ pub(super) fn parked_leads(layout: &Layout, mut each: impl FnMut(&Cache, usize, 
     }
 }
 
-/// Of a value of a graph of the engine's own.
 pub(super) fn name(text: &str) -> CString {
     CString::new(text).expect("names of the engine's own have no zero byte")
 }

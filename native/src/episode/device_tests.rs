@@ -25,7 +25,6 @@ fn program(model: &[u8]) -> Result<Program, String> {
         .map_err(|error| error.to_string())
 }
 
-/// As `with_capacity`, on the device.
 fn there(places: usize, parked: usize) -> Episodes {
     lying(Dtype::F32, places, parked, |episodes| {
         episodes.lie_on(Memory::HOST, program).unwrap();
@@ -37,13 +36,13 @@ fn there(places: usize, parked: usize) -> Episodes {
     })
 }
 
-/// The replica's part of a run that has its slot: it writes `value` everywhere it may.
+/// The replica's part of an inference that has its slot: it writes `value` everywhere it may.
 fn begun(episodes: &Episodes, slot: usize, value: f32) -> Pass {
     let place = episodes.begin(slot).unwrap();
     let pass = episodes.plan(slot).unwrap();
     let staged = (episodes.address("k", Role::Block).unwrap().of)(place);
     let given = [value; STAGED / 4];
-    // SAFETY: the staged rows of the place that this run has.
+    // SAFETY: the staged rows of the place that this inference has.
     unsafe {
         let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
         transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();
@@ -92,7 +91,7 @@ fn an_episode_parked_between_every_two_steps_equals_one_that_never_was() {
     assert_eq!(shared.usage().parked_bytes, 2 * 2 * 10 * 3 * 4);
 }
 
-/// A block of a run that fails is not kept, and its values that are not finite are in no later run, a shorter one among them.
+/// A block of an inference that fails is not kept, and its values that are not finite are in no later run, a shorter one among them.
 #[test]
 fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
@@ -106,7 +105,7 @@ fn rows_that_are_not_finite_are_found_there_and_nothing_of_them_is_kept() {
         for at in [0, 5, STAGED / 4 - 1] {
             let mut given = [2.0; STAGED / 4];
             given[at] = bad;
-            // SAFETY: the staged rows of the place that this run has.
+            // SAFETY: the staged rows of the place that this inference has.
             unsafe {
                 let over = |start| Value::over(Memory::HOST, Turns::Free, start, Dtype::F32, &[given.len()]).unwrap();
                 transfer(Turns::Free, &[(&over(given.as_ptr().cast_mut().cast()), &over(staged))]).unwrap();

@@ -27,7 +27,7 @@ impl Hasher for Fnv {
 }
 
 impl Episodes {
-    /// Latent frames of a slot, and a digest of their values that is the same wherever they lie; None while a run has it, or they move, or where a
+    /// Latent frames of a slot, and a digest of their values that is the same wherever they lie; None while an inference has it, or they move, or where a
     /// device does not give them.
     /// The replica waits meanwhile if it needs a slot: for tests.
     pub fn content(&self, slot: usize) -> Option<(usize, u64)> {

@@ -12,8 +12,8 @@ use crate::core::sync::lock;
 const STRIDE: usize = 4096;
 
 impl Episodes {
-    /// Why what a run has staged in a place is not to be kept, None if it is. The error is a sentence: the device cannot tell. Called by
-    /// the replica's thread as a part of the run, which may wait for the device: others may end the run meanwhile, and nobody else moves
+    /// Why what an inference has staged in a place is not to be kept, None if it is. The error is a sentence: the device cannot tell. Called by
+    /// the replica's thread as a part of the inference, which may wait for the device: others may end the inference meanwhile, and nobody else moves
     /// rows.
     pub fn unfit(&self, place: usize, pass: Pass) -> Result<Option<String>, String> {
         self.rows.unfit(place, pass.written)

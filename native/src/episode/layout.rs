@@ -15,7 +15,6 @@ pub(super) struct Cache {
     pub(super) dtype: Dtype,
 }
 
-/// All caches of a model.
 pub(super) struct Layout {
     pub(super) facts: MemoryFacts,
     pub(super) caches: Vec<Cache>,
@@ -28,7 +27,7 @@ pub(super) struct Write {
     pub(super) frames: usize,
 }
 
-/// Latent frames that a parked block holds: committed ones, then staged ones of a run that is not settled.
+/// Latent frames that a parked block holds: committed ones, then staged ones of an inference that is not settled.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Kept {
     pub(super) committed: usize,
@@ -67,12 +66,11 @@ impl Layout {
         self.bytes(self.facts.window + self.facts.first.max(self.facts.later))
     }
 
-    /// Tokens of a whole window.
     pub(super) fn window_tokens(&self) -> usize {
         self.facts.window * self.facts.tokens
     }
 
-    /// Every block that a run can write: the first one, and those behind it until the window is full.
+    /// Every block that an inference can write: the first one, and those behind it until the window is full.
     pub(super) fn writes(&self) -> Vec<Write> {
         let MemoryFacts { window, first, later, .. } = self.facts;
         let behind = (first..).step_by(later.max(1)).take_while(|from| from + later <= window);

@@ -37,7 +37,7 @@ fn the_session_that_was_idle_for_the_longest_leaves_and_one_with_a_run_does_not(
         Home::Parked { .. } => "parked",
         Home::Nowhere => "nowhere",
     };
-    // Slot 2 was used first, but a run has it: slot 0 goes.
+    // Slot 2 was used first, but an inference has it: slot 0 goes.
     assert!(episodes.take(2));
     run(&mut episodes, 3, 3.0, true);
     let all: Vec<_> = (0..4).map(|slot| where_is(&episodes, slot)).collect();

@@ -7,7 +7,7 @@ use super::Episodes;
 pub struct ProofSlot<'a>(&'a Episodes);
 
 impl<'a> ProofSlot<'a> {
-    /// None while a run has it.
+    /// None while an inference has it.
     pub fn of(episodes: &'a Episodes) -> Option<ProofSlot<'a>> {
         episodes.forget(0).then_some(ProofSlot(episodes))
     }

@@ -15,9 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// All rows of one replica. They lie on the host until they are told to lie on a device.
 pub(super) struct Rows {
     pub(super) layout: Arc<Layout>,
-    /// Places on the host.
     mapped: usize,
-    /// Made when it is needed.
     pub(super) host: OnceLock<HostRows>,
     device: Mutex<Option<Arc<DeviceRows>>>,
 }
@@ -47,7 +45,6 @@ impl Rows {
         *lock(&self.device) = Some(rows);
     }
 
-    /// Where they lie, if that is a device.
     pub(super) fn device(&self) -> Option<Arc<DeviceRows>> {
         lock(&self.device).clone()
     }

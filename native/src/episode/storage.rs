@@ -13,11 +13,9 @@ use std::sync::Arc;
 
 /// Where the committed or the staged rows of a cache lie.
 pub struct Address {
-    /// Of the rows of a place.
     pub of: Box<dyn Fn(usize) -> *mut c_void>,
     /// Bytes of one place, and the type of their values.
     pub bytes: usize,
-    /// As it says.
     pub dtype: Dtype,
     /// They lie in the device's memory.
     pub on_device: bool,
@@ -49,7 +47,6 @@ impl Episodes {
         self.rows.device()
     }
 
-    /// Whether they lie on a device.
     pub fn is_on_device(&self) -> bool {
         self.device().is_some()
     }
@@ -69,7 +66,6 @@ impl Episodes {
         self.limits.places.unwrap_or(PLACES_MAX)
     }
 
-    /// Whether the configuration names how many places there are.
     pub fn places_are_named(&self) -> bool {
         self.limits.places.is_some()
     }

@@ -10,7 +10,6 @@ fn episodes(places: usize) -> Episodes {
     with_capacity(places, 0)
 }
 
-/// The same, and room for so many parked sessions.
 pub(super) fn with_capacity(places: usize, parked: usize) -> Episodes {
     let episodes = of_type(Dtype::F32, places, parked);
     assert_eq!((episodes.slot_bytes(), episodes.len()), (2 * 2 * 7 * 3 * 4, places + parked));
@@ -21,7 +20,6 @@ fn of_type(dtype: Dtype, places: usize, parked: usize) -> Episodes {
     lying(dtype, places, parked, |episodes| episodes.lie_on_host(None).unwrap())
 }
 
-/// The same, where `lie` says.
 pub(super) fn lying(dtype: Dtype, places: usize, parked: usize, lie: impl FnOnce(&Episodes)) -> Episodes {
     let facts = MemoryFacts { window: 5, tokens: 2, first: 1, later: 2 };
     let cache = Cache { name: "k".into(), leads: 2, width: 3, dtype };
@@ -39,7 +37,7 @@ fn rows(episodes: &mut Episodes) -> &mut HostCache {
     &mut episodes.rows.host.get_mut().expect("rows on the host").0[0]
 }
 
-/// The end of a run that has its slot.
+/// The end of an inference that has its slot.
 pub(super) fn stage(episodes: &Episodes, slot: usize, pass: Pass) -> Result<(), String> {
     let Home::Place(place) = lock(&episodes.seats).slots[slot].home else { panic!("it has no place") };
     episodes.unfit(place, pass)?.map_or(Ok(()), Err)?;
@@ -47,20 +45,20 @@ pub(super) fn stage(episodes: &Episodes, slot: usize, pass: Pass) -> Result<(), 
     Ok(())
 }
 
-/// A run that writes `value` everywhere it may.
+/// An inference that writes `value` everywhere it may.
 pub(super) fn run(episodes: &mut Episodes, slot: usize, value: f32, keep: bool) -> Pass {
     let pass = computed(episodes, slot, value);
     episodes.settle(slot, keep);
     pass
 }
 
-/// A run that is not settled yet.
+/// An inference that is not settled yet.
 pub(super) fn computed(episodes: &mut Episodes, slot: usize, value: f32) -> Pass {
     assert!(episodes.take(slot));
     begun(episodes, slot, value)
 }
 
-/// The replica's part of a run that has its slot.
+/// The replica's part of an inference that has its slot.
 pub(super) fn begun(episodes: &mut Episodes, slot: usize, value: f32) -> Pass {
     let place = episodes.begin(slot).unwrap();
     let pass = episodes.plan(slot).unwrap();
@@ -125,7 +123,6 @@ fn values_of_two_bytes_take_half_of_the_memory_and_are_kept_whole() {
     for _ in 0..2 {
         assert!(half.take(1));
         place = half.begin(1).unwrap();
-        // Each token has bytes of its own.
         for (at, byte) in rows(&mut half).staged[place * 48..][..48].iter_mut().enumerate() {
             *byte = at as u8;
         }
@@ -153,18 +150,17 @@ fn rows_that_are_not_finite_are_never_committed() {
         assert!(episodes.take(0));
         let place = episodes.begin(0).unwrap();
         let pass = episodes.plan(0).unwrap();
-        // The last value of the second lead of those that the run has written.
+        // The last value of the second lead of those that the inference has written.
         let (lead, last) = (4 * 3 * 4, (pass.written * 2 * 3 - 1) * 4);
         let staged = &mut rows(&mut episodes).staged[place * 2 * lead..][..2 * lead];
         staged.fill(0);
         staged[lead + last..][..4].copy_from_slice(&bad.to_ne_bytes());
         assert_eq!(stage(&episodes, 0, pass), Err("the rows of k for its memory are not finite".into()));
-        // Also if somebody would keep it.
         episodes.settle(0, true);
         assert_eq!(episodes.content(0), before);
         assert!(episodes.forget(0));
     }
-    // What is behind the rows that count is the next run's.
+    // What is behind the rows that count is the next inference's.
     assert!(episodes.take(0));
     let place = episodes.begin(0).unwrap();
     let pass = episodes.plan(0).unwrap();

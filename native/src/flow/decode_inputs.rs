@@ -8,18 +8,14 @@ use std::sync::Arc;
 /// Each part begins at a multiple of this, so that any type may be read there.
 const ALIGNMENT: usize = 256;
 
-/// The block, in parts.
 pub(super) struct DecodeInputs {
-    /// All parts.
     pub(super) host: Block<u8>,
-    /// The same.
     pub(super) device: Memory,
     /// Where each begins: states `[batch, state values]` f32, prefixes `[batch, values of a prefix]` f32, held rows and held values
     /// `[batch]` u32, and the table of times.
     parts: [usize; 5],
     states: usize,
     prefix: usize,
-    /// Columns of a row.
     columns: usize,
 }
 
@@ -60,12 +56,10 @@ impl DecodeInputs {
         self.write(PREFIX_ROWS, row, std::iter::once((prefix.len() / self.columns) as u32));
     }
 
-    /// How many values of its latent row `row` holds.
     pub(super) fn set_prefix(&mut self, row: usize, values: usize) {
         self.write(PREFIX_VALUES, row, std::iter::once(values as u32));
     }
 
-    /// The table of times.
     pub(super) fn table(&mut self) -> &mut [u8] {
         &mut self.host[self.parts[TABLE]..]
     }
@@ -81,12 +75,10 @@ impl DecodeInputs {
         self.device.address() + self.parts[part] as Address
     }
 
-    /// On the device.
     pub(super) fn states(&self) -> Address {
         self.address(STATES)
     }
 
-    /// On the device.
     pub(super) fn prefixes(&self) -> Address {
         self.address(PREFIXES)
     }
@@ -101,7 +93,6 @@ impl DecodeInputs {
         if self.prefix == 0 { 0 } else { self.address(PREFIX_VALUES) }
     }
 
-    /// On the device.
     pub(super) fn table_address(&self) -> Address {
         self.address(TABLE)
     }

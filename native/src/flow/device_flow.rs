@@ -22,10 +22,8 @@ use std::sync::Arc;
 
 /// Threads of a block. A chunk is some thousand values: a few blocks hold it.
 const THREADS: u32 = 128;
-/// Words of a verdict.
 const VERDICT: usize = size_of::<Verdict>() / 4;
 
-/// A latent on the device.
 struct Latent {
     /// The tensor of the host that its noise is written to, and that of its velocity, by their number.
     tensor: usize,
@@ -47,7 +45,6 @@ struct TimeInput {
 /// A network's latents on its device.
 pub(super) struct DeviceFlow {
     device: Arc<Device>,
-    /// That of the action first.
     latents: Vec<Latent>,
     times: Vec<TimeInput>,
     decode_inputs: DecodeInputs,
@@ -55,9 +52,7 @@ pub(super) struct DeviceFlow {
     plans: Plans,
     /// A verdict for each row of the batch, then `[batch, rows, columns]` f32: a run with fewer rows copies less.
     decoded: Memory,
-    /// The same for the host.
     decoded_here: Block<f32>,
-    /// Values of one chunk.
     chunk: usize,
     branches: usize,
     batch: usize,
@@ -72,7 +67,6 @@ pub(super) struct Parts<'a> {
     pub(super) owned: &'a [(Owner, Tensor)],
     pub(super) at: &'a Roles,
     pub(super) video: Option<&'a Video>,
-    /// Rows of the largest run.
     pub(super) batch: usize,
     /// The denoise graph has all steps in it.
     pub(super) whole: bool,
@@ -274,7 +268,6 @@ impl DeviceFlow {
     pub(super) fn advance(&self, rows: usize, dt: f32) -> Result<(), CudaError> {
         for (index, Latent { values, velocity, guide, update, .. }) in self.latents.iter().enumerate() {
             let (all, count) = ((values.bytes() / 4) as u64, (self.noise_bytes(index, rows) / 4) as u64);
-            // Of predicted frames none are held.
             let prefix = if index == 0 { self.decode_inputs.prefix_values() } else { 0 };
             let (latent, velocity_at) = (values.address(), velocity.address());
             let branch = (velocity.bytes() / 4 / self.branches) as u64;

@@ -11,7 +11,6 @@ use crate::ort::terminator::Terminator;
 pub struct DeviceTimes {
     /// The run of prefill or extend.
     pub prefill_ms: f32,
-    /// All runs of the denoise graph.
     pub denoise_ms: f32,
 }
 
@@ -45,7 +44,6 @@ impl Network {
         self.driver_device.enter();
     }
 
-    /// What it has of the driver.
     pub fn driver_use(&self) -> Option<&DriverUse> {
         self.driver_device.usage()
     }

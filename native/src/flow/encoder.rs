@@ -14,7 +14,6 @@ struct Column {
     max: f32,
     /// The state value that row 0 may differ from by `max_jump` at most.
     jump: Option<(usize, f64)>,
-    /// The most between two rows.
     max_step: Option<f64>,
 }
 
@@ -71,12 +70,10 @@ impl Encoder {
         Ok(Encoder { columns, scales, rows, width, prefix_rows, clamp, rotations })
     }
 
-    /// Rows and values per row.
     pub fn size(&self) -> (usize, usize) {
         (self.rows, self.columns.len())
     }
 
-    /// What it is made of, for a device.
     pub fn facts(&self) -> cuda::Facts {
         let place = |index: Option<usize>| index.map_or(-1, |index| index as i32);
         let count = self.columns.len();

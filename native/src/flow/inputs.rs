@@ -6,7 +6,6 @@ use crate::bundle::manifest::{Manifest, Port, Role};
 use crate::core::dtype::Dtype;
 use crate::ort::tensor::Tensor;
 
-/// What an input is written with.
 enum Source {
     Tokens,
     TokenMask,
@@ -30,7 +29,6 @@ struct Input {
     source: Source,
 }
 
-/// All of them.
 pub(super) struct Inputs {
     inputs: Vec<Input>,
     /// Rows of the largest run, and branches of each.
@@ -117,7 +115,6 @@ impl Inputs {
         count
     }
 
-    /// How many rows the chunk of row `row` continues.
     pub(super) fn prefix_rows(&self, row: usize) -> usize {
         self.prefix_rows[row]
     }

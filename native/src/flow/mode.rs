@@ -6,21 +6,18 @@ use crate::ort::graph::Copies;
 use crate::ort::mirrors::Changed;
 use crate::ort::tensor::Tensor;
 
-/// How the steps of a flow are run.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowMode {
     /// One by one, by the host.
     #[default]
     Steps,
-    /// As one graph.
     Whole,
     /// As one graph, whose kernels the device keeps and launches as one.
     Captured,
 }
 
 impl Network {
-    /// How it runs a flow.
     pub fn mode(&self) -> FlowMode {
         match (self.whole, self.denoise.is_captured()) {
             (false, _) => FlowMode::Steps,

@@ -10,7 +10,6 @@ pub(super) struct Pictures {
     pub(super) tensor: usize,
     /// Place of its first byte in a row.
     pub(super) first: usize,
-    /// Of one frame.
     pub(super) bytes: usize,
 }
 

@@ -15,7 +15,6 @@ pub(super) enum Owner {
     Denoise,
 }
 
-/// Indices into the tensors.
 pub(super) struct Roles {
     pub(super) prefill: Vec<Pictures>,
     pub(super) extend: Option<Vec<Pictures>>,
@@ -24,7 +23,6 @@ pub(super) struct Roles {
     pub(super) velocity: usize,
 }
 
-/// No ports.
 pub(super) static NO_PORTS: Vec<Port> = Vec::new();
 
 /// The memory of one port: a tensor of its graph, an output of prefill, or a place's rows. To be used no longer than those live.
@@ -69,7 +67,6 @@ fn role(owned: &[(Owner, Tensor)], owner: Owner, role: Role, expected: (Dtype, u
 impl Roles {
     pub(super) fn find(manifest: &Manifest, batch: usize, owned: &[(Owner, Tensor)]) -> Result<Roles, String> {
         let branches = manifest.branches();
-        // A flow step sees what prefill made of them.
         let image = |(owner, tensor): &&(Owner, Tensor)| *owner == Owner::Denoise && tensor.role == Role::Images;
         if let Some((_, tensor)) = owned.iter().find(image) {
             return Err(format!("the flow step takes pictures, as {}", tensor.name));

@@ -10,7 +10,6 @@ use std::path::Path;
 
 /// The graph, and what it is bound to: all that a step reads but the time, and the latent that the rows are read from.
 pub struct Whole {
-    /// A ModelProto.
     pub model: Vec<u8>,
     /// Its inputs and outputs. The output has the role of the latent.
     pub spec: GraphSpec,
@@ -43,7 +42,6 @@ fn step_times<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, Strin
     let shape = match (port.role, &port.shape[..]) {
         (Role::Time, []) => TimeShape::Scalar,
         (Role::Time, [Dim::Fixed(1)]) => TimeShape::One,
-        // Its runs have one row each.
         (Role::Time, [Dim::Batch]) if manifest.batch == 1 => TimeShape::One,
         (Role::Time, [Dim::Batch]) => TimeShape::Rows,
         _ => return Err("it is told more of a step than a time that all rows have".into()),

@@ -21,7 +21,6 @@ const BAD_MODULE: [Code; 4] = [200, 209, 218, 222];
 
 macro_rules! calls {
     ($($(#[$about:meta])* $field:ident = $symbol:literal: ($($arg:ty),*);)*) => {
-        /// Each as `cuda.h` has it.
         pub struct Calls {
             $($(#[$about])* pub $field: unsafe extern "C" fn($($arg),*) -> Code,)*
             /// Never closed: a driver that has started has threads of its own.
@@ -110,7 +109,6 @@ impl Calls {
         })
     }
 
-    /// Whether the code says that there is no such device.
     pub fn is_no_device(code: Code) -> bool {
         NO_DEVICE.contains(&code)
     }

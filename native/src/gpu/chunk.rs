@@ -8,7 +8,6 @@ use std::sync::Arc;
 /// `Scale` of chunk.cu: robot = model · factor + offset, of a model's value that is kept between `low` and `high`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub struct Scale {
     pub factor: f64,
     pub offset: f64,
@@ -31,9 +30,7 @@ pub struct Column {
     pub jump_max: f64,
     /// The most between two rows; infinite without a limit.
     pub step_max: f64,
-    /// The range.
     pub min: f32,
-    /// The range.
     pub max: f32,
     /// State value that the column is relative to; -1: none.
     pub relative_to: i32,
@@ -41,14 +38,12 @@ pub struct Column {
     pub jump_from: i32,
 }
 
-/// No place in a verdict.
 pub const NOWHERE: u32 = u32::MAX;
 
 /// `Verdict` of chunk.cu: the first place, `row × columns + column`, of each kind; `NOWHERE` if there is none.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// Values that were clamped.
     pub clamped: u32,
     /// A value that is no finite number.
     pub not_finite: u32,
@@ -63,7 +58,6 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// From its words, in their order.
     pub fn of(mut words: impl Iterator<Item = u32>) -> Verdict {
         let mut next = || words.next().expect("a whole verdict");
         let [clamped, not_finite, no_rotation] = [next(), next(), next()];
@@ -103,13 +97,10 @@ const _: () = assert!(size_of::<Verdict>() == 24 && size_of::<Plan>() == 56, "as
 pub struct Facts {
     /// Of one row where all rows are alike, else of each, `[rows, columns]`.
     pub scales: Vec<Scale>,
-    /// Columns of a row.
     pub columns: Vec<Column>,
     /// First columns of the rotations of a row.
     pub rotations: Vec<u32>,
-    /// Rows of a chunk.
     pub rows: u32,
-    /// Values of a latent row.
     pub width: u32,
     /// Rows that a chunk may continue.
     pub prefix_rows: u32,
@@ -120,15 +111,11 @@ pub struct Facts {
 /// Why a chunk is refused, and where. `Encoder::encode` on the same latent says it in words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Refusal {
-    /// Row, column.
     NotFinite(u32, u32),
-    /// Row, index of the rotation.
     NoRotation(u32, u32),
-    /// Row, column.
     Outside(u32, u32),
     /// The first row behind those that the chunk continues, column.
     Jump(u32, u32),
-    /// The later row, column.
     Step(u32, u32),
 }
 
@@ -169,7 +156,6 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Bytes of the device's memory.
     pub fn memory_bytes(&self) -> usize {
         self.plan.bytes() + self.parts.iter().map(Memory::bytes).sum::<usize>()
     }
@@ -193,7 +179,6 @@ impl Plans {
         Ok(Plans { plan: device.copy_of(&[plan])?, facts, parts })
     }
 
-    /// What the plan was made of.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -202,7 +187,6 @@ impl Plans {
 /// The kernel: latents in f32, a block for each chunk.
 pub struct Kernel(Function);
 
-/// Where a batch is, on a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch {
     /// `[chunks, rows, width]`.
@@ -222,7 +206,6 @@ pub struct Batch {
 }
 
 impl Kernel {
-    /// Finds it.
     pub fn find(module: &Arc<Module>) -> Result<Kernel, CudaError> {
         module.function("chunk_decode").map(Kernel)
     }

@@ -22,12 +22,10 @@ impl Device {
         Ok(Device::on(Stream::new(&context)?))
     }
 
-    /// The device of a stream.
     pub fn on(stream: Arc<Stream>) -> Arc<Device> {
         Arc::new(Device { stream })
     }
 
-    /// Its stream.
     pub fn stream(&self) -> &Arc<Stream> {
         &self.stream
     }
@@ -82,7 +80,6 @@ impl Device {
     }
 }
 
-/// Memory of a device.
 pub struct Memory {
     device: Arc<Device>,
     address: Address,
@@ -90,17 +87,14 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Its first byte.
     pub fn address(&self) -> Address {
         self.address
     }
 
-    /// Its size.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Its first `len` values, after all work of the stream.
     pub fn read<T: Copy + Default>(&self, len: usize) -> Result<Vec<T>, CudaError> {
         let mut values = vec![T::default(); len];
         let bytes = size_of_val(&values[..]);
@@ -156,7 +150,6 @@ impl Module {
         &self.device
     }
 
-    /// The kernel of that name.
     pub fn function(self: &Arc<Self>, name: &str) -> Result<Function, CudaError> {
         let text = CString::new(name).map_err(|_| CudaError::NoKernel(name.into()))?;
         let mut handle = std::ptr::null_mut();

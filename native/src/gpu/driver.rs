@@ -9,51 +9,37 @@ use std::path::Path;
 /// What CUDA 13, which the provider libraries are built for, needs of a driver: the number of `cuDriverGetVersion`.
 pub const VERSION_MIN: i32 = 13_000;
 
-/// The state of the driver.
 #[derive(Serialize, Debug, PartialEq)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Driver {
     /// `libcuda.so.1` cannot be opened.
     Absent {
-        /// The loader's words.
         reason: String,
     },
-    /// It serves an older CUDA than `VERSION_MIN`.
     Old {
-        /// The CUDA that it serves.
         version: String,
-        /// The CUDA that is needed.
         needed: String,
     },
-    /// It is there, and has no device for this process.
     NoDevice {
-        /// The CUDA that it serves.
         version: String,
     },
     /// It is there and does not start.
     Failed {
-        /// The CUDA that it serves.
         version: String,
         /// The call that failed, and the driver's own name of the failure.
         reason: String,
     },
-    /// It has devices.
     Ready {
-        /// The CUDA that it serves.
         version: String,
-        /// In the order of their numbers.
         devices: Vec<Gpu>,
     },
 }
 
-/// One GPU.
 #[derive(Serialize, Clone, Debug, PartialEq)]
 pub struct Gpu {
-    /// The vendor's name of it.
     pub name: String,
     /// Architecture, for example `sm_90`.
     pub arch: String,
-    /// Bytes of its memory.
     pub bytes: u64,
 }
 

@@ -11,13 +11,10 @@ pub struct Step {
     pub latent: Address,
     /// `[branches, branch]`, the first with the instruction.
     pub velocity: Address,
-    /// Values that are advanced.
     pub count: u64,
     /// Values from one branch to the next.
     pub branch: u64,
-    /// Next time less this one.
     pub dt: f32,
-    /// With guidance its scale.
     pub guide: Option<f32>,
     /// How many values each row of the batch holds as they are, from its first one on, `[rows]` u32; 0: nowhere, none does.
     pub prefix_values: Address,
@@ -29,7 +26,6 @@ pub struct Step {
 pub struct Kernel(Function);
 
 impl Kernel {
-    /// Finds it.
     pub fn find(module: &Arc<Module>) -> Result<Kernel, CudaError> {
         module.function("flow_update").map(Kernel)
     }

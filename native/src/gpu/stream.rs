@@ -22,7 +22,6 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// In a context, for any thread.
     pub fn new(context: &Arc<Context>) -> Result<Arc<Stream>, CudaError> {
         let mut handle = null_mut();
         context.within(|calls| {
@@ -37,7 +36,6 @@ impl Stream {
         self.handle as usize
     }
 
-    /// Its context.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
@@ -101,7 +99,6 @@ impl Drop for Stream {
 /// The thread that uses it has entered the stream's context.
 pub struct Laps {
     stream: Arc<Stream>,
-    /// Begin and end of each.
     events: Vec<[Handle; 2]>,
     begun: usize,
     ended: usize,
@@ -113,7 +110,6 @@ pub struct Laps {
 unsafe impl Send for Laps {}
 
 impl Laps {
-    /// For as many runs as that.
     pub fn new(stream: &Arc<Stream>, runs: usize) -> Result<Laps, CudaError> {
         let events = Vec::with_capacity(runs);
         let mut laps = Laps { stream: stream.clone(), events, begun: 0, ended: 0, unknown: false };
@@ -135,7 +131,6 @@ impl Laps {
         Ok(laps)
     }
 
-    /// Forgets what was measured.
     pub fn clear(&mut self) {
         (self.begun, self.ended, self.unknown) = (0, 0, false);
     }
@@ -148,7 +143,6 @@ impl Laps {
         }
     }
 
-    /// All work of the run is in the stream.
     pub fn end(&mut self) {
         if !self.unknown && self.ended < self.begun && self.record(self.ended, 1) {
             self.ended += 1;

@@ -14,22 +14,18 @@ use std::sync::OnceLock;
 pub enum Adapters {
     /// At least one is a GPU: its name.
     Gpu(String),
-    /// All compute on the CPU: the name of the first.
     Software(String),
     /// Vulkan has none, or is not installed: a sentence.
     None(String),
 }
 
-/// VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO.
 const INSTANCE_CREATE_INFO: i32 = 1;
-/// VK_PHYSICAL_DEVICE_TYPE_CPU.
 const TYPE_CPU: u32 = 4;
 /// More adapters than a machine has; those beyond are not looked at.
 const ADAPTERS_MAX: usize = 32;
 /// Bytes of a name, its end included: VK_MAX_PHYSICAL_DEVICE_NAME_SIZE.
 const NAME_BYTES: usize = 256;
 
-/// VkInstanceCreateInfo: nothing is asked for.
 #[repr(C)]
 struct InstanceCreateInfo {
     kind: i32,
@@ -66,7 +62,6 @@ impl Adapters {
         LOOKED.get_or_init(|| found().map_or_else(Adapters::None, Adapters::of))
     }
 
-    /// From the type and the name of each adapter.
     fn of(all: Vec<(u32, String)>) -> Adapters {
         let gpu = all.iter().position(|&(kind, _)| kind != TYPE_CPU);
         match (gpu, all) {

@@ -58,7 +58,6 @@ struct Table {
 /// The bodies of one process and the threads that scan them.
 pub struct Bodies {
     table: Arc<Mutex<Table>>,
-    /// For small bodies, and for large ones.
     queues: [Arc<Queue<Work>>; 2],
     threads: Vec<JoinHandle<()>>,
 }

@@ -18,7 +18,6 @@ const SCAN_INTERVAL: Duration = Duration::from_millis(100);
 /// Notes that wait for the event loop: a loop that takes none accepts no connections either.
 const NOTES_MAX: usize = 65_536;
 
-/// A running watch.
 pub struct Watch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -31,13 +30,11 @@ struct Shared {
     stop: Condvar,
 }
 
-/// What was last seen under a descriptor.
 #[derive(Clone, Copy)]
 struct Seen {
     /// 0: no socket.
     cookie: u64,
     received: u64,
-    /// Of the last look that met it.
     scan: u32,
     /// On the port that is watched.
     ours: bool,
@@ -70,7 +67,6 @@ impl Watch {
         count
     }
 
-    /// Ends the thread.
     pub fn close(mut self) {
         *lock(&self.shared.stopped) = true;
         self.shared.stop.notify_all();

@@ -19,7 +19,6 @@ struct Inner<T> {
     closed: bool,
 }
 
-/// Many producers, many consumers.
 pub struct DecodeQueue<T> {
     inner: Mutex<Inner<T>>,
     changed: Condvar,

@@ -18,10 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Who is told that a decode has ended.
 pub type Listener = state::Listener<Status>;
 
-/// How an image becomes the model's tensor.
 pub struct FrameSpec {
     width: usize,
     height: usize,
@@ -32,12 +30,10 @@ pub struct FrameSpec {
 }
 
 impl FrameSpec {
-    /// As the graphs of a manifest take it.
     pub fn of(manifest: &Manifest) -> FrameSpec {
         FrameSpec::new(&manifest.image).taken_as(manifest.picture())
     }
 
-    /// Normalised by the engine.
     pub fn new(image: &Image) -> FrameSpec {
         let mode = match image.resize {
             Resize::Pad => Mode::Pad(image.place.unwrap_or_default()),
@@ -51,17 +47,14 @@ impl FrameSpec {
         FrameSpec { width: image.width, height: image.height, mode, picture: Picture::Normalised, normal }
     }
 
-    /// The same as graphs take it that want such pictures.
     pub fn taken_as(self, picture: Picture) -> FrameSpec {
         FrameSpec { picture, ..self }
     }
 
-    /// Values of one tensor.
     pub fn values(&self) -> usize {
         3 * self.width * self.height
     }
 
-    /// Bytes of one tensor.
     pub fn bytes(&self) -> usize {
         self.values() * self.picture.dtype().bytes()
     }
@@ -122,9 +115,7 @@ pub struct FrameData {
     jpeg_len: usize,
     /// The frame as the graphs take it.
     tensor: Block<u8>,
-    /// When the frame was put.
     pub put: Instant,
-    /// When its decode ended.
     pub done: Instant,
 }
 
@@ -203,7 +194,7 @@ impl FrameSlots {
         lock(&self.free).push(index as u16);
     }
 
-    /// Frees the slot, now or when its decode ends. None for a stale ticket, and for a frame that was dropped or belongs to a run.
+    /// Frees the slot, now or when its decode ends. None for a stale ticket, and for a frame that was dropped or belongs to an inference.
     pub fn drop_frame(&self, ticket: Ticket) -> Option<Dropped> {
         let dropped = self.slot(ticket)?.state.drop_frame(ticket)?;
         if dropped == Dropped::Free {
@@ -212,7 +203,6 @@ impl FrameSlots {
         Some(dropped)
     }
 
-    /// As `State::watch`.
     pub fn watch(&self, ticket: Ticket) -> Option<Option<Status>> {
         self.slot(ticket)?.state.watch(ticket)
     }
@@ -224,17 +214,15 @@ impl FrameSlots {
         }
     }
 
-    /// As `State::is_claimable`.
     pub fn is_claimable(&self, ticket: Ticket) -> bool {
         self.slot(ticket).is_some_and(|slot| slot.state.is_claimable(ticket))
     }
 
-    /// As `State::claim`.
     pub fn claim(&self, ticket: Ticket, run: Ticket, place: usize) -> bool {
         self.slot(ticket).expect("a claimable frame").state.claim(ticket, run, place)
     }
 
-    /// The run that awaits a frame.
+    /// The inference that awaits a frame.
     pub fn awaited_by(&self, ticket: Ticket) -> Option<Ticket> {
         self.slot(ticket)?.state.awaited_by(ticket)
     }
@@ -261,7 +249,7 @@ impl FrameSlots {
         listener
     }
 
-    /// How the decode of a run's frame went: its place in the run, its status, and the microseconds that it took.
+    /// How the decode of an inference's frame went: its place in the inference, its status, and the microseconds that it took.
     pub fn of_inference(&self, ticket: Ticket) -> Option<(usize, Status, u32)> {
         let state = &self.slot(ticket)?.state;
         state.last(ticket).map(|last| (state.place(), last.status, last.spent_us))
@@ -274,7 +262,7 @@ impl FrameSlots {
         slot.state.is_claimed(ticket).then_some(data)
     }
 
-    /// Frees a claimed frame after the run has read it; a second call does nothing.
+    /// Frees a claimed frame after the inference has read it; a second call does nothing.
     pub fn finish(&self, ticket: Ticket) {
         if self.slot(ticket).is_some_and(|slot| slot.state.finish(ticket)) {
             self.freed(ticket);
@@ -294,7 +282,6 @@ impl FrameSlots {
         last.map_or(0, |last| last.spent_us.min(i32::MAX as u32) as i32)
     }
 
-    /// Free slots now.
     pub fn free(&self) -> usize {
         lock(&self.free).len()
     }

@@ -26,10 +26,8 @@ const STEP: usize = 4;
 /// Bytes that a step may read after the last pixel it needs; pixel buffers are this much longer.
 pub const SLACK: usize = 64;
 
-/// How an image is fitted into `width` × `height`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Both edges to size.
     Stretch,
     /// The whole image on black, at `Place`.
     Pad(Place),
@@ -37,7 +35,6 @@ pub enum Mode {
     Crop,
 }
 
-/// Width and height.
 type Size = (usize, usize);
 
 /// A resizer for one thread: weights of the last size, and rows between the passes.
@@ -50,7 +47,6 @@ pub struct Resizer {
     /// Source rows after the horizontal pass, `count × 3` bytes each.
     rows: Vec<u8>,
     sums: Vec<i32>,
-    /// One finished row.
     line: Vec<u8>,
 }
 

@@ -19,21 +19,16 @@ struct Work {
     ticket: Ticket,
 }
 
-/// Counters of the pool.
 #[derive(Default)]
 pub struct PoolStats {
-    /// Frames decoded.
     pub decoded: AtomicU64,
-    /// Frames refused.
     pub refused: AtomicU64,
 }
 
-/// The threads and their queue.
 pub struct Pool {
     queues: Arc<DecodeQueue<Work>>,
     closing: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Counters.
     pub stats: Arc<PoolStats>,
 }
 
@@ -82,7 +77,6 @@ impl Pool {
     }
 }
 
-/// Who is told of decodes.
 struct Receivers {
     inferences: Arc<InferenceSlots>,
     completions: Arc<Completions>,

@@ -7,7 +7,7 @@ use crate::ort::driver_device;
 use std::sync::atomic::Ordering;
 
 impl Model {
-    /// A run met an error after which its device computes nothing any more. A processor is no such device: there the replica alone is out.
+    /// An inference met an error after which its device computes nothing any more. A processor is no such device: there the replica alone is out.
     pub fn device_failed(&self, replica: usize, text: &str) {
         match self.hardware.get().map(|hardware| &hardware[replica]) {
             Some(hardware) if hardware.can_fail() => hardware.lose(&format!("device lost: {text}")),
@@ -34,7 +34,6 @@ impl Model {
         }
     }
 
-    /// Whether a replica is to end.
     pub fn is_leaving(&self, replica: usize) -> bool {
         self.leaving[replica].load(Ordering::Acquire)
     }
@@ -45,7 +44,6 @@ impl Model {
         drained.map_or_else(|| "its thread ended".into(), |hardware| hardware[replica].drained())
     }
 
-    /// What is told of a replica that is out.
     pub(super) fn lost_replica(&self, replica: usize, reason: String) -> Lost {
         let hardware = self.hardware.get().map(|hardware| &hardware[replica]);
         let device = self.placement.get().map(|placement| placement.devices[replica].clone());

@@ -13,49 +13,36 @@ pub trait HostedModel: Send + Sync {
     fn lose(&self, replica: usize, reason: &str);
     /// Lets a replica end what it has and take no more.
     fn leave(&self, replica: usize);
-    /// Whether a replica takes work, and goes on to.
     fn accepts_work(&self, replica: usize) -> bool;
-    /// Whether a replica takes no more work and has none.
     fn is_out(&self, replica: usize) -> bool;
-    /// What a replica holds now.
     fn load(&self, replica: usize) -> Load;
-    /// Replicas of the model.
     fn replicas(&self) -> usize;
-    /// Whether counters know of it.
     fn counted(&self) -> bool;
 }
 
-/// What a replica, or all of a device, hold now.
 #[derive(Serialize, Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Runs that are computed.
     pub runs: usize,
-    /// Session slots.
     pub slots: usize,
     /// Of these, those whose memory is not empty.
     pub slots_held: usize,
 }
 
-/// Whether a device takes work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Health {
     Ready,
     /// No more than what its replicas have.
     Draining,
-    /// It has failed: why.
     Lost(Arc<str>),
 }
 
-/// What a device holds and how it is.
 #[derive(Serialize, Debug, PartialEq)]
 pub struct Figures {
     device: String,
     /// `ready`, `draining`, `drained` or `lost`.
     health: &'static str,
-    /// Why it is lost.
     reason: Option<String>,
     replicas: usize,
-    /// Of these, those that take no more work.
     replicas_out: usize,
     #[serde(flatten)]
     load: Load,
@@ -69,16 +56,13 @@ struct Inner {
     crew: Vec<(Weak<dyn HostedModel>, usize)>,
 }
 
-/// One device.
 pub struct Hardware {
     /// As the configuration names it; of a GPU with two providers the name with CUDA.
     name: String,
-    /// Of its frames in the decode pool.
     queue: usize,
     inner: Mutex<Inner>,
 }
 
-/// All devices that a model was ever placed on.
 #[derive(Default)]
 pub struct Devices(Mutex<Vec<Arc<Hardware>>>);
 
@@ -102,7 +86,6 @@ impl Devices {
         known.ok_or_else(|| format!("no model runs on a device '{name}'"))?.drain()
     }
 
-    /// Of every device with replicas. `frames_waiting`: by lane.
     pub fn figures(&self, frames_waiting: impl Fn(usize) -> usize) -> Vec<Figures> {
         let all = lock(&self.0).clone();
         let figures = all.iter().map(|hardware| hardware.figures(frames_waiting(hardware.queue)));
@@ -111,7 +94,6 @@ impl Devices {
 }
 
 impl Hardware {
-    /// Of its frames in the decode pool.
     pub fn queue(&self) -> usize {
         self.queue
     }
@@ -142,10 +124,8 @@ impl Hardware {
         }
     }
 
-    /// It has failed: all of its replicas are out.
     pub fn lose(&self, reason: &str) {
         let mut inner = lock(&self.inner);
-        // What was met first is the reason of all.
         let reason = match &inner.health {
             Health::Lost(first) => first.clone(),
             _ => reason.into(),

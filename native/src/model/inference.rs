@@ -1,8 +1,8 @@
-//! Result slots: one run each, from `observe` until its caller has read the result and committed or aborted it.
+//! Result slots: one inference each, from `observe` until its caller has read the result and committed or aborted it.
 //!
-//! A slot is free → queued (and running) → done → closed (committed or aborted) → free. A run whose frames are still at the decoders
-//! goes into its model's queue with the last of them. Each run gets exactly one completion: that
-//! of whoever turns it from queued to done. A run is written to under the lock of its job, while it is queued: a thread that
+//! A slot is free → queued (and running) → done → closed (committed or aborted) → free. An inference whose frames are still at the decoders
+//! goes into its model's queue with the last of them. Each inference gets exactly one completion: that
+//! of whoever turns it from queued to done. An inference is written to under the lock of its job, while it is queued: a thread that
 //! hung until others have ended its run finds that it is not, whoever uses the slot by then.
 
 use crate::core::fault::Fault;
@@ -21,37 +21,28 @@ const QUEUED: u8 = 1;
 const DONE: u8 = 2;
 const CLOSED: u8 = 3;
 
-/// What a replica needs to know of one observation.
 pub struct Job {
     /// The model that runs it; None in a free slot.
     pub model: Option<Arc<Model>>,
     /// Frame tickets, `frames_len` of them, claimed.
     pub frames: [Ticket; OBSERVATION_FRAMES_MAX],
-    /// Number of frames.
     pub frames_len: usize,
     /// The model's state vector in robot units.
     pub state: [f32; STATE_VALUES_MAX],
     /// Rows that the chunk continues, in robot units: the first `prefix_len` values.
     pub prefix: Box<[f32]>,
-    /// Values of these rows.
     pub prefix_len: usize,
-    /// The instruction's tokens.
     pub instruction: Option<Arc<[u32]>>,
     /// Zero-based chunk index in the session.
     pub step: u32,
-    /// Seed of the noise.
     pub seed: u64,
     /// The flow step that it fails before, or `NO_STEP`.
     pub fail_step: u32,
-    /// What goes wrong with it on purpose.
     pub fault: Fault,
-    /// The episode's memory and its slot there, reserved for the run until it is closed.
+    /// The episode's memory and its slot there, reserved for the inference until it is closed.
     pub episode: Option<(Arc<Episodes>, usize)>,
-    /// When it was submitted.
     pub submitted: Instant,
-    /// When a replica began to work on it.
     pub begun: Option<Instant>,
-    /// Its turn in the queue.
     pub turn: u32,
     /// Frames whose decode it waits for, and 1 while they are being claimed.
     pub awaited: usize,
@@ -79,7 +70,7 @@ impl Job {
 struct Slot {
     word: Word,
     cancelled: AtomicBool,
-    /// The run ended with a chunk.
+    /// The inference ended with a chunk.
     whole: AtomicBool,
     job: Mutex<Job>,
     /// Boxed: the caller reads it at a fixed address.
@@ -87,16 +78,11 @@ struct Slot {
     error: Mutex<ErrorText>,
 }
 
-/// Counters of all runs.
 #[derive(Default)]
 pub struct InferenceStats {
-    /// Runs that gave a chunk.
     pub run: AtomicU64,
-    /// Runs that failed.
     pub failed: AtomicU64,
-    /// Runs that were cancelled.
     pub cancelled: AtomicU64,
-    /// Values clamped.
     pub clamped: AtomicU64,
     /// ONNX Runtime's allocations in the last batch.
     pub runtime_allocations: AtomicU64,
@@ -118,7 +104,6 @@ impl InferenceStats {
 pub struct InferenceSlots {
     slots: Vec<Slot>,
     free: Mutex<Vec<u16>>,
-    /// Counters.
     pub stats: InferenceStats,
 }
 
@@ -178,13 +163,13 @@ impl InferenceSlots {
         Some(ticket)
     }
 
-    /// The slot of a run that is queued, running or waiting to be read and freed.
+    /// The slot of an inference that is queued, running or waiting to be read and freed.
     fn slot(&self, ticket: Ticket) -> Option<&Slot> {
         let slot = self.slots.get(ticket.index(Kind::Chunk)?)?;
         slot.word.state(ticket).map(|_| slot)
     }
 
-    /// Cancels a run that no replica has taken yet. False if one has taken it, or if it has ended. A run whose frames are at the decoders
+    /// Cancels an inference that no replica has taken yet. False if one has taken it, or if it has ended. An inference whose frames are at the decoders
     /// ends with the last of them.
     pub fn take_back(&self, ticket: Ticket) -> bool {
         let Some(slot) = self.slot(ticket) else { return false };
@@ -198,18 +183,17 @@ impl InferenceSlots {
         let waited = model.unqueue(ticket);
         drop(job);
         if waited {
-            model.end(ticket, Err((Status::Cancelled, "the run was taken back before it began")));
+            model.end(ticket, Err((Status::Cancelled, "the inference was taken back before it began")));
         }
         waited
     }
 
-    /// The decode of a frame that the run awaited has ended: the last of them starts it.
+    /// The decode of a frame that the inference awaited has ended: the last of them starts it.
     pub fn arrived(&self, ticket: Ticket, frames: &FrameSlots, frame: Ticket) {
         let Some((place, status, spent_us)) = frames.of_inference(frame) else { return };
         self.advance(ticket, |job| job.count(place, status, spent_us));
     }
 
-    /// Its frames have all been claimed.
     pub fn claimed(&self, ticket: Ticket) {
         self.advance(ticket, |_| {});
     }
@@ -223,7 +207,7 @@ impl InferenceSlots {
         }
         let Some(model) = job.model.clone() else { return };
         let refused = if self.cancelled_now(ticket) {
-            Some((Status::Cancelled, "the run was cancelled before it began"))
+            Some((Status::Cancelled, "the inference was cancelled before it began"))
         } else if let Some((_, status)) = job.bad {
             Some((status, ""))
         } else {
@@ -243,7 +227,7 @@ impl InferenceSlots {
         self.slot(ticket).is_none_or(|slot| slot.cancelled.load(Ordering::Acquire))
     }
 
-    /// Asks the run to stop. True for a live ticket, whatever its state.
+    /// Asks the inference to stop. True for a live ticket, whatever its state.
     pub fn cancel(&self, ticket: Ticket) -> bool {
         let Some(slot) = self.slot(ticket) else { return false };
         slot.cancelled.store(true, Ordering::Release);
@@ -254,25 +238,24 @@ impl InferenceSlots {
         true
     }
 
-    /// Whether the run was asked to stop, or has ended.
     pub fn cancelled(&self, ticket: Ticket) -> bool {
         self.slot(ticket)
             .is_none_or(|slot| slot.cancelled.load(Ordering::Acquire) || slot.word.state(ticket) != Some(QUEUED))
     }
 
-    /// The job of a run that has not ended, and does not end while this is held.
+    /// The job of an inference that has not ended, and does not end while this is held.
     pub fn job(&self, ticket: Ticket) -> Option<MutexGuard<'_, Job>> {
         let slot = self.slot(ticket)?;
         let job = lock(&slot.job);
         (slot.word.state(ticket) == Some(QUEUED)).then_some(job)
     }
 
-    /// The result that a replica fills in, while it holds the run's job.
+    /// The result that a replica fills in, while it holds the inference's job.
     pub fn result(&self, ticket: Ticket, _job: &Job) -> MutexGuard<'_, Box<ChunkResult>> {
-        lock(&self.slots[ticket.index(Kind::Chunk).expect("a run's ticket")].result)
+        lock(&self.slots[ticket.index(Kind::Chunk).expect("an inference's ticket")].result)
     }
 
-    /// Ends a run. False if it has ended before: whoever gets true, and nobody else, calls its completion.
+    /// Ends an inference. False if it has ended before: whoever gets true, and nobody else, calls its completion.
     pub fn finish(&self, ticket: Ticket, outcome: &Result<u32, (Status, &str)>) -> bool {
         let Some(slot) = self.slot(ticket) else { return false };
         let mut job = lock(&slot.job);
@@ -294,11 +277,11 @@ impl InferenceSlots {
         slot.whole.store(outcome.is_ok(), Ordering::Release);
         job.model = None;
         job.instruction = None;
-        // A run leaves this state here alone, under the lock of its job.
+        // An inference leaves this state here alone, under the lock of its job.
         slot.word.turn(ticket, QUEUED, DONE)
     }
 
-    /// Commits (`keep`) or aborts: done → closed. False for any other state, and for the commit of a run that failed.
+    /// Commits (`keep`) or aborts: done → closed. False for any other state, and for the commit of an inference that failed.
     pub fn close(&self, ticket: Ticket, keep: bool) -> bool {
         let Some(slot) = self.slot(ticket) else { return false };
         if keep && !slot.whole.load(Ordering::Acquire) || !slot.word.turn(ticket, DONE, CLOSED) {
@@ -324,17 +307,15 @@ impl InferenceSlots {
         freed
     }
 
-    /// The text of a failed run.
+    /// The text of a failed inference.
     pub fn error(&self, ticket: Ticket) -> Option<MutexGuard<'_, ErrorText>> {
         self.slot(ticket).map(|slot| lock(&slot.error))
     }
 
-    /// Free slots now.
     pub fn free_count(&self) -> usize {
         lock(&self.free).len()
     }
 
-    /// Number of slots.
     pub fn len(&self) -> usize {
         self.slots.len()
     }

@@ -33,19 +33,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// What loading needs of the engine.
 pub struct Host {
-    /// Path of ONNX Runtime.
     pub runtime: PathBuf,
-    /// libjpeg-turbo.
     pub jpeg: Arc<Library>,
-    /// The engine's result slots.
     pub inferences: Arc<InferenceSlots>,
-    /// Frame slots per model.
     pub frames_max: usize,
-    /// Told of everything that ends.
     pub completions: Arc<Completions>,
-    /// The devices of all models.
     pub devices: Devices,
 }
 

@@ -22,11 +22,8 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// With what networks are opened.
 pub(super) struct Opening<'a> {
-    /// ONNX Runtime.
     pub(super) runtime: &'a Runtime,
-    /// What to run.
     pub(super) wanted: &'a Target<'a>,
     /// Why flows are not run as one graph. None: they are, where that can be made.
     pub(super) apart: Option<&'a str>,
@@ -47,7 +44,6 @@ pub(super) struct Copied {
 /// nothing waits between them.
 pub(super) type Opened = (Network, Option<String>);
 
-/// What the replicas of one device have in common.
 struct Site {
     device: Device,
     reach: Reach,
@@ -56,7 +52,6 @@ struct Site {
     /// All steps of a flow as one graph, where they are run so; where they could be, why they are not.
     whole: Option<Whole>,
     apart: Option<String>,
-    /// What their sessions read of the weight files.
     device_weights: DeviceWeights,
     /// None where each replica opens its own.
     sessions: Option<Graphs<Arc<Loaded>>>,
@@ -248,7 +243,6 @@ fn device_weights(
     let made = match first.kind {
         Kind::TensorRt => Err("TensorRT builds them into its engines".into()),
         Kind::Cuda => Store::of(&weights, &graphs, home, || runtime.alone(device, &onnx::bytes_through())),
-        // It has no kernels for bytes.
         Kind::WebGpu => Store::of(&weights, &graphs, home, || runtime.alone(device, &onnx::one_relu())),
     };
     match made {

@@ -33,25 +33,17 @@ struct Observation {
 pub struct Vector {
     /// Tensors of its frames, in wire order, as the graphs take them.
     pub frames: Vec<Block<u8>>,
-    /// State in robot units.
     pub state: Vec<f32>,
     /// Rows that its chunk continues, in robot units, row-major.
     pub prefix: Vec<f32>,
-    /// Step of the noise.
     pub step: u32,
-    /// The memory's window starts anew.
     pub cache_reset: bool,
-    /// Expected rows, row-major.
     rows: Vec<f32>,
 }
 
-/// The vectors of a bundle.
 pub struct Vectors {
-    /// The episode's instruction.
     pub instruction: String,
-    /// Seed of the noise.
     pub seed: u64,
-    /// In the order of the episode.
     pub episode: Vec<Vector>,
     tolerance: f32,
     columns: Vec<String>,
@@ -60,7 +52,6 @@ pub struct Vectors {
 /// The largest difference of one vector, and where it was.
 #[derive(Clone, Copy, Default)]
 pub struct Difference {
-    /// In the column's unit.
     pub size: f32,
     row: usize,
     column: usize,
@@ -115,7 +106,6 @@ impl Vectors {
         })
     }
 
-    /// How far `values` are from the rows of vector `index`.
     pub fn difference(&self, index: usize, values: &[f32]) -> Difference {
         let columns = self.columns.len();
         let mut worst = Difference::default();
@@ -130,7 +120,6 @@ impl Vectors {
         worst
     }
 
-    /// Whether it is within the bundle's tolerance.
     pub fn admits(&self, difference: Difference) -> bool {
         difference.size <= self.tolerance
     }

@@ -40,23 +40,16 @@ pub(super) enum Unproved {
     Closed(usize, String),
 }
 
-/// What to run, and where.
 pub(super) struct Target<'a> {
-    /// Files of the graphs.
     pub(super) files: Files,
-    /// What the graphs keep outside of them.
     pub(super) weights: Arc<Weights>,
-    /// The words of the configuration.
     pub(super) device: &'a Wish,
-    /// Threads inside one run.
     pub(super) threads: Threads,
-    /// How it runs on a GPU.
     pub(super) gpu: GpuOptions,
     /// What every replica must compute; none on `echo`.
     pub(super) vectors: Option<Arc<Vectors>>,
 }
 
-/// Where its replicas run, if they are proved there.
 struct Proved {
     names: Vec<String>,
     differences: Vec<f32>,
@@ -88,7 +81,6 @@ impl NetworkFacts {
 }
 
 impl Wish {
-    /// Whether it is the device that runs no model.
     pub(super) fn is_echo(&self) -> bool {
         matches!(self, Wish::One(word) if word == "echo")
     }
@@ -278,7 +270,6 @@ impl Model {
             driver_device,
             weights,
         };
-        // Set once: a model is placed once.
         let _ = self.placement.set(placement);
         let _ = self.decode_queues.set(queues);
         let _ = self.hardware.set(hardware.clone());
@@ -297,13 +288,11 @@ fn tell_if_lost(host: &Host, device: Device, status: Status, reason: &str) {
     }
 }
 
-/// How long the first runs there may take.
 fn proof_max(devices: &[Device]) -> Duration {
     let rehearsed = devices.iter().find_map(|device| rehearsal::of(&device.name())?.proof_ms_max);
     rehearsed.map_or(PROOF_MAX, Duration::from_millis)
 }
 
-/// What an operator can do when nothing is right.
 fn advice(status: Status) -> &'static str {
     match status {
         Status::OutOfMemory => "lower its replicas, its slots or arena_mib_max, or name another device",

@@ -8,15 +8,13 @@ use std::collections::HashMap;
 /// The argument of `tendon_load`, as JSON.
 #[derive(Deserialize)]
 pub struct LoadPlan {
-    /// The manifest.
     pub manifest: Manifest,
     /// Absolute path of each file, by its path in the bundle.
     pub files: HashMap<String, String>,
-    /// Where its replicas run.
     pub device: Wish,
     /// Replicas, at least 1.
     pub replicas: u32,
-    /// Threads inside one run, at least 1; None: as many as the machine has for it.
+    /// Threads inside one inference, at least 1; None: as many as the machine has for it.
     pub threads: Option<u32>,
     /// Sessions per replica of a model with memory that lie where the graphs read them; None: as many as the memory of the device can.
     pub slots: Option<usize>,
@@ -33,11 +31,9 @@ pub struct LoadPlan {
     pub gpu: GpuOptions,
 }
 
-/// Where replicas run, in the words of the configuration.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub enum Wish {
-    /// All on one: `auto`, `cpu`, `cuda:N`, `tensorrt:N`, `webgpu:N` or `echo`.
     One(String),
     /// A device for each replica, neither `auto` nor `echo`.
     Each(Vec<String>),

@@ -1,4 +1,4 @@
-//! A replica: one thread that alone owns its network. It takes all queued runs as one batch, without waiting for more, so that a
+//! A replica: one thread that alone owns its network. It takes all queued inferences as one batch, without waiting for more, so that a
 //! single robot never waits for a timer.
 
 mod compute;
@@ -26,22 +26,18 @@ pub fn larger(one: &mut Vec<f32>, other: Vec<f32>) {
     one.iter_mut().zip(other).for_each(|(one, other)| *one = one.max(other));
 }
 
-/// What a replica does that has proved its network.
 pub enum Order {
     /// It makes so many places for sessions in its device's memory, and tells how many there are, and why there are no more.
     Places(usize, mpsc::Sender<(usize, Option<String>)>),
-    /// It takes runs.
     Serve,
 }
 
-/// State of the thread.
 pub struct Replica {
     model: Arc<Model>,
     index: usize,
     /// None on `echo`.
     network: Option<Network>,
     taken: Vec<Ticket>,
-    /// Of these, those that were cancelled before they began.
     gone: Vec<Ticket>,
     /// Of each row of the batch the rows that its chunk continues, in robot units.
     prefixes: Vec<Vec<f32>>,
@@ -49,7 +45,7 @@ pub struct Replica {
     failed: Vec<Option<(Status, String)>>,
     /// Tokens of the batch's longest prompt.
     prompt: usize,
-    /// Runs that it takes at once.
+    /// Inferences that it takes at once.
     most: usize,
 }
 
@@ -99,7 +95,7 @@ impl Replica {
         }
     }
 
-    /// Runs a batch and completes each of its runs exactly once. False once the replica is out.
+    /// Runs a batch and completes each of its inferences exactly once. False once the replica is out.
     fn run(&mut self, taken: &mut Vec<Ticket>) -> bool {
         let model = self.model.clone();
         let running = &model.running[self.index];
@@ -108,9 +104,9 @@ impl Replica {
         let begun = running.begin(taken, &mut self.gone, cancelled);
         let out = !begun && running.lost().is_some();
         let refused = if out {
-            (Status::Lost, "the replica of the run is out")
+            (Status::Lost, "the replica of the inference is out")
         } else {
-            (Status::Cancelled, "the run was cancelled before it began")
+            (Status::Cancelled, "the inference was cancelled before it began")
         };
         for &ticket in &self.gone {
             model.end(ticket, Err(refused));
@@ -120,14 +116,12 @@ impl Replica {
         }
         let batch = taken.as_slice();
         if batch.iter().any(|&ticket| model.inferences.job(ticket).is_some_and(|job| job.fault == Fault::Die)) {
-            // Without the panic hook, whose backtrace takes long.
-            std::panic::resume_unwind(Box::new("a run was told to end its replica's thread"));
+            std::panic::resume_unwind(Box::new("an inference was told to end its replica's thread"));
         }
         let stop = || batch.iter().all(|&ticket| cancelled(ticket));
         let outcome = catch_unwind(AssertUnwindSafe(|| self.compute(batch, stop)));
-        // Read once, before the first run ends.
         let stopped = stop();
-        // Of a run that failed, without those that others are to blame for.
+        // Of an inference that failed, without those that others are to blame for.
         let failed = if let Ok(Err(text)) = &outcome { status_of(text, Status::Model) } else { Status::Model };
         if let (Ok(Err(text)), Status::DeviceLost, false) = (&outcome, failed, stopped) {
             model.device_failed(self.index, text);
@@ -147,11 +141,11 @@ impl Replica {
                         Err((Status::Panic, "encoding panicked".into()))
                     })
                 }
-                (Ok(Ok(_)), None) => Err((Status::Cancelled, "the run was cancelled".into())),
-                (Ok(Err(_)), None) if stopped => Err((Status::Cancelled, "the run was cancelled".into())),
+                (Ok(Ok(_)), None) => Err((Status::Cancelled, "the inference was cancelled".into())),
+                (Ok(Err(_)), None) if stopped => Err((Status::Cancelled, "the inference was cancelled".into())),
                 (Ok(Err(text)), None) if failed == Status::OutOfMemory => Err((failed, text.clone())),
                 (Ok(Err(text)), None) => Err((Status::Model, text.clone())),
-                (Err(_), None) => Err((Status::Panic, "the run panicked".into())),
+                (Err(_), None) => Err((Status::Panic, "the inference panicked".into())),
             };
             model.end(
                 ticket,

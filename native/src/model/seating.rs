@@ -13,12 +13,10 @@ use serde::Serialize;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-/// What the sessions of a model take.
 #[derive(Serialize, Clone, Default)]
 pub struct SessionCapacity {
     /// Of the slots, those whose memory lies where the graphs read it; the others can be parked in host memory.
     pub places: usize,
-    /// Of these, those in the memory of a device.
     pub places_on_device: usize,
     /// Why those of a replica on a device lie in host memory, of the first such replica: each of its observations copies them.
     pub host_memory_because: Option<String>,
@@ -82,7 +80,6 @@ impl Model {
     fn seats_of(&self, devices: &[Device], measured: Option<Room>) -> Result<SessionCapacity, String> {
         let Some(first) = self.episodes.first() else { return Ok(SessionCapacity::default()) };
         let _turn = lock(&ONE_AT_A_TIME);
-        // Those on a device have their places.
         let (share, room) = self.share(devices, false);
         // Each replica has as many, also where they were mapped while memory came and went.
         let mapped = self.episodes.iter().map(|episodes| episodes.places()).min().unwrap_or(1);
@@ -138,7 +135,7 @@ fn room_of(device: Option<Device>, there: bool) -> Room {
             Some(Device::WebGpu(_)) => Some(Room::unknown()),
             _ => None,
         };
-    // Rows on the host go to the GPU for each run. An unknown device's memory may be the host's.
+    // Rows on the host go to the GPU for each inference. An unknown device's memory may be the host's.
     let alone = there && matches!(device, Some(Device::Cuda(_) | Device::TensorRt(_)));
     gpu.filter(|gpu| alone || gpu.bytes() < host.bytes()).unwrap_or(host)
 }

@@ -82,7 +82,6 @@ impl Model {
                     };
                     outcome = Err(Unproved::Hangs(first, beside));
                 }
-                // All have ended.
                 Err(RecvTimeoutError::Disconnected) => unproved.clear(),
             }
         }

@@ -2,7 +2,7 @@
 //! device fails, takes itself out in the same way.
 //!
 //! A replica that is out takes no more work. Its runs end with `Status::Lost`, those that wait for its memory too; a thread that
-//! still hangs is left behind, and finds its runs ended should it ever go on.
+//! still hangs is left behind, and finds its inferences ended should it ever go on.
 
 use crate::core::status::Status;
 use crate::core::sync::{Condvar, Mutex, lock};
@@ -19,17 +19,14 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Before its threads start.
     pub fn new(replicas: usize) -> Crew {
         Crew { working: Mutex::new(vec![false; replicas]), changed: Condvar::new() }
     }
 
-    /// A replica's thread was started.
     pub fn started(&self, replica: usize) {
         lock(&self.working)[replica] = true;
     }
 
-    /// It has ended.
     pub fn ended(&self, replica: usize) {
         lock(&self.working)[replica] = false;
         self.changed.notify_all();
@@ -38,9 +35,7 @@ impl Crew {
 
 /// Held by a replica's thread: however it ends, it is known.
 pub struct Presence<'a> {
-    /// Its model.
     pub model: &'a Model,
-    /// Its number.
     pub replica: usize,
     /// It has said that it is ready, and is not supposed to end before the model is closed.
     pub ready: bool,
@@ -67,11 +62,11 @@ impl Model {
     fn clear_out(&self, replica: usize, owed: Vec<Ticket>) {
         // First, so that the caller knows why the runs fail.
         self.completions.tell(self.ticket, Status::ReplicaOut);
-        let lost = || Err((Status::Lost, "the replica of the run is out"));
+        let lost = || Err((Status::Lost, "the replica of the inference is out"));
         for ticket in owed {
             self.end(ticket, lost());
         }
-        // One queue for all replicas is served by those that are left: one that waits there, on a device that another run has found lost,
+        // One queue for all replicas is served by those that are left: one that waits there, on a device that another inference has found lost,
         // must take nothing more.
         self.leave_queue(replica);
         if !self.episodes.is_empty() || self.is_lost() {
@@ -86,7 +81,6 @@ impl Model {
         self.crew.changed.notify_all();
     }
 
-    /// Whether no replica is left.
     pub fn is_lost(&self) -> bool {
         self.running.iter().all(|running| running.lost().is_some())
     }

@@ -22,7 +22,6 @@ const CPU: &str = "CPUExecutionProvider";
 pub struct OnCpu {
     /// Its operator, with the domain before it unless that is ONNX's own.
     pub operator: String,
-    /// Its name in the graph.
     pub name: String,
 }
 

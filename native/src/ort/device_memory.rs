@@ -109,7 +109,6 @@ impl DeviceBlock {
         self.start
     }
 
-    /// Its size.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

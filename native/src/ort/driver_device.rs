@@ -22,16 +22,13 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a replica has of the driver, for the placement.
 #[derive(Serialize, Clone, Default, Debug, PartialEq)]
 pub struct DriverUse {
     /// Bytes of host memory that the driver copies from and to by itself.
     pub registered_bytes: usize,
     /// Why it does not so for all that the device reads.
     pub unregistered: Option<String>,
-    /// The device times the runs.
     pub timed: bool,
-    /// Why it does not.
     pub untimed: Option<String>,
     /// Our kernels advance its latents and decode its chunks.
     pub launched: bool,
@@ -132,7 +129,6 @@ impl DriverDevice {
         }
     }
 
-    /// The same of a block.
     pub fn register_block<T: Plain>(&mut self, block: &mut Block<T>) {
         let (Some(context), Some(usage)) = (&self.context, &mut self.usage) else { return };
         match context.register_block(block) {
@@ -163,7 +159,6 @@ impl DriverDevice {
         }
     }
 
-    /// What it has come to.
     pub fn usage(&self) -> Option<&DriverUse> {
         self.usage.as_ref()
     }

@@ -12,15 +12,12 @@ use std::mem::ManuallyDrop;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What an engine depends on.
 pub struct Key<'a> {
     /// Architecture of the GPU, for example `sm_90`.
     pub arch: &'a str,
     /// Version of TensorRT, for example `10.16.1`.
     pub tensorrt: &'a str,
-    /// What it may compute in.
     pub precision: Precision,
-    /// Digest of the bundle, hexadecimal.
     pub bundle: &'a str,
 }
 

@@ -26,7 +26,6 @@ pub unsafe fn set(environment: *mut OrtEnv) {
     ENVIRONMENT.store(environment, Ordering::Release);
 }
 
-/// Element type of ONNX Runtime.
 pub fn element(dtype: Dtype) -> sys::ONNXTensorElementDataType {
     use sys::ONNXTensorElementDataType as Type;
     match dtype {

@@ -24,17 +24,14 @@ pub struct Bound {
     pub port: Port,
     /// Address of its first value, for each variant of the binding.
     pub address: Box<dyn Fn(usize) -> *mut c_void>,
-    /// It is memory of the device, in which it stays.
     pub on_device: bool,
 }
 
 impl Bound {
-    /// Of one address for all variants.
     pub fn fixed(port: &Port, address: *mut c_void, on_device: bool) -> Bound {
         Bound { port: port.clone(), address: Box::new(move |_| address), on_device }
     }
 
-    /// Each variant has memory of the device of its own.
     fn is_apart(&self) -> bool {
         self.on_device && matches!(self.port.role, Role::Memory | Role::Block)
     }
@@ -43,9 +40,7 @@ impl Bound {
 /// Bytes between the host and its device.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Copies {
-    /// Inputs that are bound again.
     pub to_device: usize,
-    /// Outputs that the host reads.
     pub from_device: usize,
 }
 
@@ -70,23 +65,16 @@ pub struct Graph {
     /// What it writes is read in the stream of its runs, and by the host only behind a wait for that.
     followed: bool,
     options: Arc<Terminator>,
-    /// Its inputs and outputs, for variants to come.
     ports: [Vec<Bound>; 2],
-    /// Of the largest run.
     most: Extent,
     /// Replicas on a CPU share it.
     session: Arc<Loaded>,
 }
 
-/// What one graph is bound with.
 pub struct Binding<'a> {
-    /// How its device reads.
     pub reach: Reach,
-    /// Of its replica.
     pub options: &'a Arc<Terminator>,
-    /// What its runs differ in, the largest last.
     pub variants: &'a [Extent],
-    /// What it shares with the other graphs of its network.
     pub mirrors: &'a mut Mirrors,
 }
 
@@ -227,7 +215,6 @@ impl Graph {
         self.laps.as_mut()?.take_ms()
     }
 
-    /// Whether the device keeps the kernels of its runs.
     pub fn is_captured(&self) -> bool {
         !self.captures.is_empty()
     }

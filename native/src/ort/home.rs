@@ -10,12 +10,9 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
-/// Which memory a provider computes in.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Home {
-    /// Its name in ONNX Runtime.
     pub name: &'static CStr,
-    /// The device's number there.
     pub id: i32,
     /// How many threads may use the provider at once.
     pub turns: Turns,
@@ -36,7 +33,6 @@ impl Home {
         Ok(ports.iter().zip(is_here).filter(|(_, is_here)| !is_here).map(|(port, _)| port.name().to_string()).collect())
     }
 
-    /// Which of them lie here, by their number.
     fn are_here(self, session: &Session, is_input: bool) -> Result<Vec<bool>, String> {
         let api = ort::api();
         let ports = if is_input { session.inputs().len() } else { session.outputs().len() };
@@ -55,7 +51,6 @@ impl Home {
         places.iter().map(is_here).collect()
     }
 
-    /// What a value in this memory is described with.
     pub fn info(self) -> Result<Info, String> {
         let mut info = null_mut();
         let (kind, class) = (sys::OrtAllocatorType::OrtDeviceAllocator, sys::OrtMemType::OrtMemTypeDefault);
@@ -65,7 +60,6 @@ impl Home {
     }
 }
 
-/// An owned description of memory.
 pub struct Info(*mut OrtMemoryInfo);
 
 // SAFETY: it is read alone, and has no tie to a thread.
@@ -74,7 +68,6 @@ unsafe impl Send for Info {}
 unsafe impl Sync for Info {}
 
 impl Info {
-    /// Valid as long as this.
     pub fn pointer(&self) -> *mut OrtMemoryInfo {
         self.0
     }
@@ -97,16 +90,10 @@ pub enum Reach {
     /// fails, but the rows have nothing to do with the frames.
     Copied(Home),
     /// The CPU plays such a device, for a test (`rehearsal.rs`).
-    Rehearsed {
-        /// Nothing is bound again.
-        stale: bool,
-        /// No run ends.
-        hangs: bool,
-    },
+    Rehearsed { stale: bool, hangs: bool },
 }
 
 impl Reach {
-    /// How a device reads what it is bound to.
     pub fn of(device: Device) -> Reach {
         match device {
             Device::Cpu => Reach::InPlace,
@@ -124,7 +111,6 @@ impl Reach {
         }
     }
 
-    /// Whether its sessions may be used side by side.
     pub fn turns(self) -> Turns {
         self.home().map_or(Turns::Free, |home| home.turns)
     }

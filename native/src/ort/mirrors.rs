@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// Which inputs differ from those of the graph's last run on this variant.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Changed {
-    /// Any of them.
     All,
     /// Only those of a flow step: latents and time.
     Step,
@@ -70,7 +69,6 @@ impl Mirrors {
         self.stream = Some(stream);
     }
 
-    /// Bytes of the device's memory.
     pub fn bytes(&self) -> usize {
         self.copies.iter().map(|mirror| mirror.block.bytes()).sum()
     }
@@ -113,26 +111,21 @@ pub(super) struct Pair {
     pub(super) mirror: usize,
     pub(super) host: *const OrtValue,
     pub(super) device: *mut OrtValue,
-    /// Where the host has it.
     pub(super) start: *const c_void,
     pub(super) bytes: usize,
 }
 
 /// An input that the device has a copy of.
 pub(super) struct Input {
-    /// It changes with every flow step.
     pub(super) steps: bool,
     pub(super) bytes: usize,
     pub(super) transfer: Transfer,
 }
 
-/// How it gets there.
 pub(super) enum Transfer {
     /// It is bound again: ONNX Runtime copies what it is bound to.
     Bound(CString, *mut OrtValue),
-    /// It is written into the device's memory.
     Written(Pair),
-    /// The CPU plays the device.
     Rehearsed(Shadow),
 }
 
@@ -200,7 +193,6 @@ impl Feed {
         self.to.reserve(most);
     }
 
-    /// Whether the host reads nothing of what a run writes.
     pub(super) fn returns_nothing(&self) -> bool {
         self.outputs.is_empty() && self.returned == 0
     }

@@ -22,12 +22,10 @@ pub struct Program {
 unsafe impl Send for Program {}
 
 impl Program {
-    /// Without bindings.
     pub fn new(session: Opened, turns: Turns) -> Program {
         Program { bindings: Vec::new(), turns, session }
     }
 
-    /// Memory of its device.
     pub fn block(&self, home: Home, bytes: usize) -> Result<DeviceBlock, String> {
         DeviceBlock::new(self.session.get(), home, bytes)
     }

@@ -41,9 +41,7 @@ impl Default for GpuOptions {
 #[derive(Deserialize, Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// As the graph has it.
     F32,
-    /// Half precision: IEEE.
     F16,
     /// Half precision: bfloat16.
     Bf16,
@@ -52,15 +50,12 @@ pub enum Precision {
 /// An execution provider, and its options in the words of ONNX Runtime.
 #[derive(Debug, PartialEq)]
 pub struct Provider {
-    /// Which one.
     pub kind: Kind,
-    /// Keys and values.
     pub pairs: Vec<(&'static str, String)>,
 }
 
 /// The providers that are asked by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Kind {
     Cuda,
     TensorRt,
@@ -71,12 +66,10 @@ pub enum Kind {
 const CAPTURE: [&str; 3] = ["enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture"];
 
 impl Provider {
-    /// Whether it captures a graph's kernels.
     pub fn captures(&self) -> bool {
         self.pairs.iter().any(|(key, value)| CAPTURE.contains(key) && *value == flag(true))
     }
 
-    /// The same without that.
     pub fn without_capture(&self) -> Provider {
         let pairs = self.pairs.iter().filter(|(key, _)| !CAPTURE.contains(key)).cloned().collect();
         Provider { kind: self.kind, pairs }
@@ -188,7 +181,6 @@ fn webgpu(id: i32, options: &GpuOptions) -> Provider {
 mod tests {
     use super::*;
 
-    /// What a provider is told, as one line.
     fn told(device: Device, options: &GpuOptions, engines: Option<&Path>) -> Vec<String> {
         let line = |Provider { kind, pairs }: Provider| {
             let pairs: Vec<String> = pairs.iter().map(|(key, value)| format!("{key}={value}")).collect();

@@ -30,9 +30,7 @@ use std::sync::{Arc, OnceLock};
 /// Threads inside one run of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threads {
-    /// Of prefill and extend.
     pub reader: u32,
-    /// Of a flow step.
     pub step: u32,
 }
 
@@ -88,15 +86,11 @@ pub fn open(path: &Path) -> Result<&'static Runtime, String> {
     RUNTIME.get_or_init(|| Runtime::new(path)).as_ref().map_err(Clone::clone)
 }
 
-/// What a session may run on.
 pub struct Providers {
     /// The preferred one first; none: the CPU.
     pub chain: Vec<Provider>,
-    /// What the CPU may compute beside them.
     pub beside: Beside,
-    /// Whether their sessions may be used side by side.
     pub turns: Turns,
-    /// All their work is in it; their sessions keep it.
     pub stream: Option<Arc<Stream>>,
 }
 
@@ -107,7 +101,6 @@ impl Providers {
         self.chain.is_empty()
     }
 
-    /// The same, but for the capture of a graph's kernels.
     fn without_capture(&self) -> Providers {
         let chain = self.chain.iter().map(Provider::without_capture).collect();
         Providers { chain, beside: self.beside, turns: self.turns, stream: self.stream.clone() }
@@ -119,7 +112,6 @@ impl Providers {
 pub enum Beside {
     /// None.
     Nothing,
-    /// Those that compute shapes (`bundle/shapes.rs`).
     Shapes,
     /// Small ones outside of the layers, for which WebGPU has no kernels (`ort/webgpu.rs`).
     Light,
@@ -254,7 +246,6 @@ impl Runtime {
                 self.needs("libonnxruntime_providers_tensorrt.so")?;
                 preload::cuda(&self.folder)?;
                 preload::tensorrt(&self.folder)?;
-                // It computes in CUDA's memory.
                 self.register_cuda();
                 Ok(())
             }

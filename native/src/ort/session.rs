@@ -13,7 +13,6 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Of a session that was opened in its turn.
     pub fn new(session: Session, turns: Turns) -> Opened {
         Opened { session: Some(session), turns }
     }
@@ -69,7 +68,6 @@ pub struct Tally {
     pub own_bytes: usize,
     /// Why they have; none where that is no more than what their graphs compute on the CPU.
     pub reason: Option<String>,
-    /// Those that are counted.
     #[serde(skip)]
     seen: Vec<Weak<Store>>,
 }

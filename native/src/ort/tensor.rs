@@ -12,7 +12,6 @@ use std::sync::Arc;
 /// Values of one tensor; more is a mistake in a manifest.
 const VALUES_MAX: usize = 1 << 32;
 
-/// Where a tensor's values lie, for the largest run.
 pub enum Storage {
     /// 32-bit floats in page-locked memory.
     F32(Block<f32>),
@@ -34,13 +33,10 @@ pub enum Storage {
 pub struct Tensor {
     /// The name in the graph that owns it.
     pub name: String,
-    /// What it is.
     pub role: Role,
-    /// The type of its values.
     pub dtype: Dtype,
     /// Number of values, for the largest run.
     pub len: usize,
-    /// Where they lie.
     pub storage: Storage,
 }
 
@@ -70,7 +66,6 @@ impl Tensor {
         Ok(Tensor { name: port.name.clone(), role: port.role, dtype: port.dtype, len, storage })
     }
 
-    /// Its first value, for `Graph::bind`.
     pub fn address(&self) -> *mut c_void {
         match &self.storage {
             Storage::F32(block) => block.address().cast(),
@@ -97,12 +92,10 @@ impl Tensor {
         }
     }
 
-    /// Bytes of the device's memory.
     pub fn device_bytes(&self) -> usize {
         if let Storage::Device(block) = &self.storage { block.bytes() } else { 0 }
     }
 
-    /// Whether it lies on the device.
     pub fn is_on_device(&self) -> bool {
         matches!(self.storage, Storage::Device(_))
     }

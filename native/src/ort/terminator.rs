@@ -16,7 +16,6 @@ unsafe impl Send for Terminator {}
 unsafe impl Sync for Terminator {}
 
 impl Terminator {
-    /// Fresh run options.
     pub fn new() -> Result<Arc<Terminator>, String> {
         let mut options = null_mut();
         // SAFETY: an out pointer for one object, released in Drop.
@@ -41,7 +40,6 @@ impl Stop for Terminator {
         let _ = check(unsafe { (ort::api().RunOptionsSetTerminate)(self.0) });
     }
 
-    /// Allows the next run.
     fn unset(&self) {
         // SAFETY: live options. A failure would end the next run with an error that is reported.
         let _ = check(unsafe { (ort::api().RunOptionsUnsetTerminate)(self.0) });

@@ -12,7 +12,6 @@ static TURN: Mutex<()> = Mutex::new(());
 /// Whether the sessions of a provider may be used side by side.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Turns {
-    /// They may.
     Free,
     /// One at a time, over all of them.
     One,

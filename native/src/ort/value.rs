@@ -43,7 +43,6 @@ impl Value {
         Ok(value)
     }
 
-    /// Bytes of it.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -64,7 +63,6 @@ impl Value {
         Ok(Value { raw, turns: Turns::Free, start, bytes, is_on_host: false })
     }
 
-    /// Valid as long as this.
     pub fn pointer(&self) -> *mut OrtValue {
         self.raw
     }

@@ -22,14 +22,12 @@ pub struct Store {
     blocks: Mutex<HashMap<Place, DeviceBlock>>,
     home: Home,
     info: Info,
-    /// Of no model: its provider gives the memory out.
     session: Opened,
 }
 
 /// The weights of a bundle as the sessions of one device get them.
 #[derive(Clone)]
 pub struct DeviceWeights {
-    /// The files.
     pub weights: Arc<Weights>,
     /// What of them lies in the device's memory for all sessions; None: a session copies what its device cannot read in the file.
     pub store: Option<Arc<Store>>,
@@ -104,7 +102,6 @@ impl Store {
         blocks.get(&(file, tensor.offset, tensor.bytes)).map(|block| (&self.info, block.address()))
     }
 
-    /// All that is there.
     pub fn bytes(&self) -> usize {
         lock(&self.blocks).values().map(DeviceBlock::bytes).sum()
     }

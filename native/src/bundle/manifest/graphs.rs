@@ -4,7 +4,6 @@ use crate::core::dtype::Dtype;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Graphs {
     pub prefill: Graph,
     pub extend: Option<Graph>,
@@ -12,7 +11,6 @@ pub struct Graphs {
 }
 
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct Graph {
     pub file: String,
     pub inputs: Vec<Port>,
@@ -21,7 +19,6 @@ pub struct Graph {
 
 /// An input or output of a graph.
 #[derive(Deserialize, Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Port {
     pub name: String,
     pub role: Role,
@@ -38,12 +35,10 @@ impl Port {
         self.cameras.as_deref().unwrap_or(cameras)
     }
 
-    /// It is the same in every run.
     pub fn is_fixed(&self) -> bool {
         self.role == Role::ImageMask
     }
 
-    /// It changes with every flow step.
     pub fn steps(&self) -> bool {
         matches!(self.role, Role::Latent | Role::VideoLatent | Role::Time)
     }
@@ -51,7 +46,6 @@ impl Port {
 
 #[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Role {
     Images,
     Tokens,
@@ -70,7 +64,6 @@ pub enum Role {
     VideoVelocity,
 }
 
-/// How a graph takes a frame.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Picture {
     /// f32 `[3, height, width]`, normalised.
@@ -91,7 +84,6 @@ impl Picture {
         }
     }
 
-    /// The type of its values.
     pub fn dtype(self) -> Dtype {
         if self == Picture::Normalised { Dtype::F32 } else { Dtype::U8 }
     }
@@ -100,18 +92,15 @@ impl Picture {
 /// The sizes that a run chooses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {
-    /// Rows.
     pub batch: usize,
     /// Tokens that a prompt is padded to.
     pub prompt: usize,
-    /// Those and the tokens of all images.
     pub prefix: usize,
 }
 
 /// A fixed size, or the word of one that a run chooses.
 #[derive(Deserialize, Clone, Copy, PartialEq, Debug)]
 #[serde(from = "RawDim")]
-#[allow(missing_docs)]
 pub enum Dim {
     Batch,
     Prompt,
@@ -120,7 +109,6 @@ pub enum Dim {
 }
 
 impl Dim {
-    /// The size in a run.
     pub fn size(self, extent: Extent) -> usize {
         match self {
             Dim::Batch => extent.batch,

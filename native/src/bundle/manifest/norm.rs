@@ -4,7 +4,6 @@ use serde::Deserialize;
 
 #[derive(Deserialize, Clone, Copy, PartialEq)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Norm {
     Quantile,
     MinMax,
@@ -12,9 +11,7 @@ pub enum Norm {
     None,
 }
 
-/// What a column's manifest says of it.
 #[derive(Deserialize, Clone, Copy)]
-#[allow(missing_docs)]
 pub struct Normalisation {
     pub norm: Norm,
     /// Added to what is divided by; None: `EPSILON`.
@@ -24,7 +21,6 @@ pub struct Normalisation {
 }
 
 #[derive(Deserialize, Clone, Copy)]
-#[allow(missing_docs)]
 pub struct Clip {
     pub min: f64,
     pub max: f64,
@@ -35,7 +31,6 @@ const EPSILON: f64 = 1e-6;
 
 /// `norm.json`.
 #[derive(Deserialize)]
-#[allow(missing_docs)]
 pub struct NormStats {
     pub state: ColumnStats,
     pub action: ColumnStats,
@@ -44,7 +39,6 @@ pub struct NormStats {
 /// Statistics; one that no column uses may be absent.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-#[allow(missing_docs)]
 pub struct ColumnStats {
     pub q01: Statistic,
     pub q99: Statistic,
@@ -57,7 +51,6 @@ pub struct ColumnStats {
 /// One value per column, or such a list for each row of a chunk.
 #[derive(Deserialize)]
 #[serde(untagged)]
-#[allow(missing_docs)]
 pub enum Statistic {
     Columns(Vec<f64>),
     Rows(Vec<Vec<f64>>),

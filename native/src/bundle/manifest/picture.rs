@@ -3,14 +3,12 @@
 use super::{Image, Manifest, Resize, Role};
 use serde::Deserialize;
 
-/// Where the whole image stands on black.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Bars on both sides; the odd pixel is right or below (openpi's `resize_with_pad`).
     #[default]
     Centre,
-    /// Bars right or below.
     TopLeft,
     /// Bars left or above (`resize_with_pad` of LeRobot's SmolVLA).
     BottomRight,

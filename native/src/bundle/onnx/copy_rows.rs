@@ -32,7 +32,6 @@ pub fn to(leads: usize) -> String {
     format!("to{leads}")
 }
 
-/// For caches with these leads, as ModelProto.
 pub fn model(leads: &[usize]) -> Vec<u8> {
     let (mut inputs, mut outputs, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
     for (index, &leads) in leads.iter().enumerate() {

@@ -5,7 +5,6 @@
 use super::{F32, attribute, node, typed};
 use crate::core::dtype::Dtype;
 
-/// Types of TensorProto.
 const F16: u8 = 10;
 const BF16: u8 = 16;
 

@@ -24,9 +24,7 @@ use std::collections::HashSet;
 pub struct Loop<'a> {
     /// The inputs that are the time.
     pub times: &'a [Time<'a>],
-    /// How much later the next step is, for each step.
     pub steps: &'a [f32],
-    /// What changes from step to step.
     pub latents: &'a [Latent<'a>],
 }
 
@@ -40,7 +38,6 @@ impl<'a> Loop<'a> {
 
 /// A latent and how it is moved.
 pub struct Latent<'a> {
-    /// Name of the input.
     pub name: &'a str,
     /// Name of its velocity, an output of the step: of the latent's shape; with `branches`, of as many rows, the latent having one.
     pub velocity: &'a str,
@@ -48,7 +45,6 @@ pub struct Latent<'a> {
     pub branches: usize,
     /// How far beyond the velocity without instruction it goes; None: the first branch counts alone.
     pub guide: Option<f32>,
-    /// What it is after the last step is an output.
     pub read: bool,
 }
 
@@ -62,10 +58,8 @@ const NODES_MAX: usize = 200_000;
 const RANDOM: [&str; 6] =
     ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
 
-/// Of ModelProto.
 const GRAPH: u64 = 7;
 const OPSET: u64 = 8;
-/// Of GraphProto.
 const NODE: u64 = 1;
 const INPUT: u64 = 11;
 const OUTPUT: u64 = 12;
@@ -92,12 +86,10 @@ fn branch_sizes() -> String {
     at(&format!("{MARK}branches"), 0)
 }
 
-/// A value of a step.
 fn at(name: &str, step: usize) -> String {
     format!("{name}{MARK}{step}")
 }
 
-/// The guide of a latent.
 fn guide_of(latent: &str) -> String {
     format!("{latent}.guide{MARK}")
 }
@@ -238,7 +230,6 @@ impl<'a> Graph<'a> {
         Ok(graph)
     }
 
-    /// All nodes of the whole flow, in order.
     fn made(&self, flow: &Loop<'_>, changing: &HashSet<&str>) -> Vec<Made> {
         let changes = |node: &Node<'_>| node.inputs.iter().any(|name| changing.contains(name));
         let (each, once): (Vec<&Node<'_>>, Vec<&Node<'_>>) = self.nodes.iter().partition(|node| changes(node));

@@ -3,24 +3,18 @@
 /// The fields of a message, in order.
 pub struct Fields<'a>(pub &'a [u8]);
 
-/// What a field holds.
 #[derive(Clone, Copy)]
 pub enum Value<'a> {
-    /// A number of variable length.
     Number(u64),
     /// A text, bytes, or another message.
     Bytes(&'a [u8]),
-    /// Four or eight bytes.
     Fixed,
 }
 
 /// A field, and all of its bytes, with which it can be written again as it was.
 pub struct Field<'a> {
-    /// Its number in the message.
     pub number: u64,
-    /// What it holds.
     pub value: Value<'a>,
-    /// Key and value.
     pub whole: &'a [u8],
 }
 
@@ -79,7 +73,6 @@ fn taken<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8], String> {
     Ok(taken)
 }
 
-/// The text of a field.
 pub fn text(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes).map_err(|_| broken())
 }

@@ -10,13 +10,9 @@ use ort::sys::ONNXTensorElementDataType as Type;
 /// A tensor whose values lie in a weight file.
 #[derive(Debug, PartialEq)]
 pub struct External {
-    /// Its name in the graph.
     pub name: String,
-    /// Type of its values.
     pub kind: Type,
-    /// Its shape.
     pub dims: Vec<i64>,
-    /// Name of the file.
     pub file: String,
     /// First byte of its values in the file.
     pub offset: usize,
@@ -42,7 +38,6 @@ pub fn externals(model: &[u8]) -> Result<Vec<External>, String> {
 
 const GRAPH: u64 = 7;
 const INITIALIZER: u64 = 5;
-/// Of TensorProto.
 const DIMS: u64 = 1;
 const DATA_TYPE: u64 = 2;
 const NAME: u64 = 8;

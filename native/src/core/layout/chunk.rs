@@ -1,10 +1,10 @@
-//! What a run gives back.
+//! What an inference gives back.
 
 use super::{CHUNK_VALUES_MAX, Field, Struct};
 use std::mem::{offset_of, size_of};
 
 abi_struct! {
-    /// The result of one run. Written before its completion is called, unchanged until `tendon_slot_free`.
+    /// The result of one inference. Written before its completion is called, unchanged until `tendon_slot_free`.
     ChunkResult {
         /// Rows of the chunk.
         rows: u32,
@@ -34,11 +34,11 @@ abi_struct! {
         encode_us: u32,
         /// Observations that ran in the same batch, this one included.
         batch: u32,
-        /// What the decodes of its frames took, microseconds; also of a run that failed.
+        /// What the decodes of its frames took, microseconds; also of an inference that failed.
         frames_us: u32,
-        /// Of a run that ended with `Image` or `Decoder`: the place of the first frame that could not be decoded.
+        /// Of an inference that ended with `Image` or `Decoder`: the place of the first frame that could not be decoded.
         bad_frame: u32,
-        /// Start on a replica → end, however it ended; 0 of a run that did not start.
+        /// Start on a replica → end, however it ended; 0 of an inference that did not start.
         model_us: u32,
         /// The replica that ran it; `tendon_placement` has its device.
         replica: u32,

@@ -20,7 +20,6 @@ pub fn decode_in_place(text: &mut [u8]) -> Option<usize> {
         return None;
     }
     text[used..].fill(0);
-    // What the padding discards must be zero.
     let stray = match padding {
         0 => 0,
         1 => text[used - 1] & 0b11,
@@ -133,7 +132,6 @@ mod tests {
                 text[at] = byte;
                 let padded = byte == b'=' && at == 255;
                 let good = ALPHABET.contains(&byte) || padded;
-                // One padding character needs two zero bits before it.
                 let good =
                     good && !(padded && ALPHABET.iter().position(|one| *one == whole[254]).unwrap_or(0) & 3 != 0);
                 assert_eq!(decode_in_place(&mut text).is_some(), good, "{byte} at {at}");

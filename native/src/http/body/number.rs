@@ -48,7 +48,6 @@ mod tests {
         for bad in ["", "-", "1.", ".5", "1e", "1e+", "+1", "-x"] {
             assert_eq!(end(bad.as_bytes(), 0), None, "{bad}");
         }
-        // What stands behind it is not its matter.
         assert_eq!(end(b"012", 0), Some(1));
     }
 

@@ -9,25 +9,20 @@ use super::text::{self, Extent};
 use super::{base64, number};
 use crate::core::layout::BodyText;
 
-/// First byte of a placeholder.
 const TAG: u8 = 0x7F;
 const JPEG_URL: &[u8] = b"data:image/jpeg;base64,";
 
-/// What is wrong with a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Not JSON, or not UTF-8.
     Syntax,
-    /// Nested too deep.
     Depth,
-    /// Too many values.
     Values,
 }
 
 /// Bounds of a body, and what is wanted of its strings.
 #[derive(Clone, Copy)]
 pub struct Rules {
-    /// Levels of arrays and objects.
     pub depth_max: usize,
     /// Arrays, objects and scalars; keys are none.
     pub values_max: usize,
@@ -41,7 +36,6 @@ pub struct Rules {
     pub texts: bool,
 }
 
-/// How a string of the table is given.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -60,7 +54,6 @@ pub enum Form {
 }
 
 impl Form {
-    /// Names for the generated file.
     pub const NAMES: &[(&str, Form)] = &[
         ("raw", Form::Raw),
         ("narrow", Form::Narrow),
@@ -76,15 +69,11 @@ impl Form {
 pub struct ScanResult {
     /// JSON in UTF-8.
     pub skeleton: Vec<u8>,
-    /// The strings behind the placeholders.
     pub table: Vec<BodyText>,
     /// Texts of units up to 0xFF.
     pub narrow: Vec<u8>,
-    /// Texts of any units.
     pub wide: Vec<u16>,
-    /// Files of images.
     pub images: Vec<u8>,
-    /// Whether a key is a placeholder.
     pub keys: bool,
 }
 
@@ -121,7 +110,6 @@ pub fn scan(body: &[u8], rules: Rules, found: &mut ScanResult) -> Result<(), Fau
 
 struct Scan<'a> {
     text: &'a str,
-    /// Its bytes.
     body: &'a [u8],
     at: usize,
     values: usize,
@@ -131,7 +119,6 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     fn run(mut self) -> Result<(), Fault> {
-        // Of each open container, whether it is an object.
         let mut open: Vec<bool> = Vec::with_capacity(self.rules.depth_max);
         loop {
             let byte = self.next()?;
@@ -201,7 +188,6 @@ impl Scan<'_> {
         self.body.get(self.at).copied().ok_or(Fault::Syntax)
     }
 
-    /// Takes the next byte over.
     fn put(&mut self, byte: u8) {
         self.found.skeleton.push(byte);
         self.at += 1;

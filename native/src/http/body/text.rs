@@ -29,7 +29,6 @@ const PLAIN_RUN: usize = 16;
 /// Where a string ends, and how many units its escapes save.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Extent {
-    /// Index of the closing quote.
     pub end: usize,
     /// Bytes of its escapes less the UTF-16 units that they stand for.
     pub saved: usize,
@@ -127,7 +126,6 @@ pub fn each_unit(raw: &str, mut take: impl FnMut(u16) -> bool) -> bool {
     true
 }
 
-/// Whether `String.prototype.trim` leaves nothing of it.
 pub fn is_blank(raw: &str) -> bool {
     each_unit(
         raw,
@@ -162,7 +160,6 @@ pub fn append_plain(raw: &[u8], bytes_max: usize, to: &mut Vec<u8>) -> bool {
         return false;
     }
     let end = to.len() + bytes_max;
-    // Of a pair, the first half.
     let mut high = None;
     let text = str::from_utf8(raw).unwrap_or("");
     let plain = each_unit(text, |unit| {
@@ -179,7 +176,6 @@ pub fn append_plain(raw: &[u8], bytes_max: usize, to: &mut Vec<u8>) -> bool {
     plain && high.is_none()
 }
 
-/// Whether the string begins with this ASCII text.
 pub fn begins_with(raw: &[u8], text: &[u8]) -> bool {
     let mut at = 0;
     text.iter().all(|&expected| {

@@ -10,7 +10,6 @@ use crate::image::jpeg::{self, Decoder, Header};
 use crate::image::resize::{Resizer, SLACK};
 use std::time::Instant;
 
-/// What a decode thread owns.
 pub struct Worker {
     decoder: Decoder,
     resizer: Resizer,
@@ -45,7 +44,6 @@ impl Worker {
         };
         *done = Instant::now();
         let spent_us = done.duration_since(begun).as_micros() as u32;
-        // A run reads what it is told of.
         drop(data);
         (status, slots.ended(ticket, status, spent_us))
     }
@@ -78,7 +76,6 @@ impl Worker {
         Ok(header)
     }
 
-    /// The pixel memory.
     pub fn rgb(&self) -> &[u8] {
         &self.rgb
     }

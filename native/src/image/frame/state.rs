@@ -1,7 +1,7 @@
-//! The state of a frame slot, which its caller, a decode thread and a run change side by side.
+//! The state of a frame slot, which its caller, a decode thread and an inference change side by side.
 //!
-//! A frame is free → pending (queued or decoding) → ready or failed → free. A run claims its frames whatever they are: one that is
-//! still pending is awaited, and the run is told when its decode has ended. A drop while it is pending takes effect when the decode
+//! A frame is free → pending (queued or decoding) → ready or failed → free. An inference claims its frames whatever they are: one that is
+//! still pending is awaited, and the inference is told when its decode has ended. A drop while it is pending takes effect when the decode
 //! thread is done with it. Only a frame that was asked for (watched), or dropped while it was pending, has a completion of its own,
 //! so that a chunk wakes its caller once, and not once per frame.
 
@@ -13,52 +13,42 @@ const READY: u8 = 2;
 const FAILED: u8 = 3;
 /// Nobody wants it; its decode has not ended.
 const DROPPED: u8 = 4;
-/// Taken over by a run, its decode has ended.
+/// Taken over by an inference, its decode has ended.
 const CLAIMED: u8 = 5;
 /// Pending, and its completion was asked for.
 const WATCHED: u8 = 6;
-/// Pending, and taken over by a run.
+/// Pending, and taken over by an inference.
 const AWAITED: u8 = 7;
 
 /// Who is told that a decode has ended, and how it did.
 #[derive(Debug, PartialEq)]
 pub enum Listener<S> {
-    /// Whoever asks later.
     Nobody,
     /// The caller, by the frame's completion.
     Caller(S),
-    /// The run that awaits it.
     Run(Ticket),
     /// The caller: the frame was dropped meanwhile, and its slot is free now.
     Dropped,
 }
 
-/// What a drop has done.
 #[derive(Debug, PartialEq)]
 pub enum Dropped {
-    /// The slot is free.
     Free,
-    /// It is when its completion comes.
     Later,
 }
 
-/// How the decode of a frame ended.
 #[derive(Clone, Copy)]
 pub struct Ended<S> {
-    /// Whose decode that was.
     frame: Ticket,
-    /// The result.
     pub status: S,
     /// What it took, microseconds.
     pub spent_us: u32,
 }
 
-/// Of one slot; `S` is the result of a decode.
 pub struct State<S> {
     word: Word,
-    /// The last decode.
     last: Mutex<Option<Ended<S>>>,
-    /// The run that takes the frame, and the frame's place in it. Written before the frame is awaited.
+    /// The inference that takes the frame, and the frame's place in it. Written before the frame is awaited.
     run: Mutex<(Ticket, usize)>,
 }
 
@@ -82,7 +72,6 @@ impl<S: Copy> State<S> {
         self.word.open(ticket, PENDING);
     }
 
-    /// Whether the ticket is that of the slot's user.
     pub fn is_of(&self, ticket: Ticket) -> bool {
         self.word.state(ticket).is_some()
     }
@@ -92,27 +81,25 @@ impl<S: Copy> State<S> {
         matches!(self.word.state(ticket), Some(PENDING | WATCHED | AWAITED))
     }
 
-    /// Whether a run has it, decoded.
     pub fn is_claimed(&self, ticket: Ticket) -> bool {
         self.word.state(ticket) == Some(CLAIMED)
     }
 
-    /// Whether a run may claim it: it is not stale, dropped, watched or a run's. Stays true until the caller's next call.
+    /// Whether an inference may claim it: it is not stale, dropped, watched or an inference's. Stays true until the caller's next call.
     pub fn is_claimable(&self, ticket: Ticket) -> bool {
         matches!(self.word.state(ticket), Some(PENDING | READY | FAILED))
     }
 
-    /// Frees it. None for a stale ticket, and for a frame that was dropped or belongs to a run.
+    /// Frees it. None for a stale ticket, and for a frame that was dropped or belongs to an inference.
     pub fn drop_frame(&self, ticket: Ticket) -> Option<Dropped> {
         if self.turn(ticket, PENDING, DROPPED) || self.turn(ticket, WATCHED, DROPPED) {
             return Some(Dropped::Later);
         }
-        // Its decode may have ended meanwhile, once.
         (self.turn(ticket, READY, FREE) || self.turn(ticket, FAILED, FREE)).then_some(Dropped::Free)
     }
 
     /// Asks for its completion. The result if its decode has ended; None inside if the completion comes. None for a stale ticket, and
-    /// for a frame that was dropped or belongs to a run.
+    /// for a frame that was dropped or belongs to an inference.
     pub fn watch(&self, ticket: Ticket) -> Option<Option<S>> {
         if self.turn(ticket, PENDING, WATCHED) {
             return Some(None);
@@ -124,7 +111,7 @@ impl<S: Copy> State<S> {
         }
     }
 
-    /// Takes a claimable frame for a run, as its frame number `place`. True if it is awaited; false if its decode has ended.
+    /// Takes a claimable frame for an inference, as its frame number `place`. True if it is awaited; false if its decode has ended.
     pub fn claim(&self, ticket: Ticket, run: Ticket, place: usize) -> bool {
         *lock(&self.run) = (run, place);
         if self.turn(ticket, PENDING, AWAITED) {
@@ -135,7 +122,6 @@ impl<S: Copy> State<S> {
         false
     }
 
-    /// The run that awaits it.
     pub fn awaited_by(&self, ticket: Ticket) -> Option<Ticket> {
         (self.word.state(ticket) == Some(AWAITED)).then(|| lock(&self.run).0)
     }
@@ -167,7 +153,7 @@ impl<S: Copy> State<S> {
         self.turn(ticket, CLAIMED, FREE)
     }
 
-    /// The frame's place in the run that has it.
+    /// The frame's place in the inference that has it.
     pub fn place(&self) -> usize {
         lock(&self.run).1
     }

@@ -69,7 +69,6 @@ pub struct Decoder {
     library: Arc<Library>,
 }
 
-/// A live decompressor.
 struct Decompressor<'a> {
     library: &'a Library,
     handle: Handle,

@@ -13,7 +13,6 @@ pub struct Axis {
     pub from: usize,
     /// Pixels wanted.
     pub count: usize,
-    /// Their place in the target.
     pub offset: usize,
 }
 

@@ -18,21 +18,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How a batch's native part ended, and its times.
 pub(super) struct BatchTimes {
     pub(super) prefill: Duration,
     pub(super) denoise: Duration,
-    /// Of the look at what an episode is to keep.
     pub(super) finite_check: Duration,
-    /// Where the device tells them.
     pub(super) device: Option<DeviceTimes>,
 }
 
-/// The part of a job that a run needs, copied out of its lock.
+/// The part of a job that an inference needs, copied out of its lock.
 struct Snapshot {
     frames: [Ticket; OBSERVATION_FRAMES_MAX],
     frames_len: usize,
-    /// Its memory slot on this replica.
     slot: Option<usize>,
     state: [f32; STATE_VALUES_MAX],
     instruction: Option<Arc<[u32]>>,
@@ -42,8 +38,7 @@ struct Snapshot {
     fault: Fault,
 }
 
-/// Of a run that others have ended: nobody reads this.
-const ENDED: &str = "the run has ended";
+const ENDED: &str = "the inference has ended";
 
 impl Snapshot {
     fn of(job: &Job) -> Snapshot {
@@ -95,7 +90,6 @@ impl Replica {
         // A model with memory runs one observation at a time, on the variant of its slot's place.
         let mut block = None;
         for (row, &ticket) in batch.iter().enumerate() {
-            // A device that cannot move memory may be lost.
             let place = self.place(ticket)?;
             if place.is_some() {
                 // The wait for its memory is part of the wait for the model.
@@ -117,7 +111,7 @@ impl Replica {
         }
         let inferences = &model.inferences;
         let fails_at = |ticket: Ticket| inferences.job(ticket).map_or(NO_STEP, |job| job.fail_step);
-        let told = || Some((Status::Model, "the run was told to fail at this flow step".to_string()));
+        let told = || Some((Status::Model, "the inference was told to fail at this flow step".to_string()));
         let Some(network) = &mut self.network else {
             for (failed, &ticket) in self.failed.iter_mut().zip(batch) {
                 if failed.is_none() && fails_at(ticket) < model.manifest.flow.steps {
@@ -162,13 +156,13 @@ impl Replica {
         Ok(whole.then(|| BatchTimes { prefill, denoise, finite_check, device: network.device_times(pass.entry) }))
     }
 
-    /// Sees to it that the memory of a run lies where the graphs read it; returns its place there, None for a run without memory.
+    /// Sees to it that the memory of an inference lies where the graphs read it; returns its place there, None for an inference without memory.
     fn place(&self, ticket: Ticket) -> Result<Option<usize>, String> {
         let slot = self.model.inferences.job(ticket).and_then(|job| job.episode.as_ref().map(|(_, slot)| *slot));
         slot.map(|slot| self.model.episodes[self.index].begin(slot)).transpose()
     }
 
-    /// Reads one observation into row `row`, and notes what is known of its run. Returns the variant and the pass of a run with
+    /// Reads one observation into row `row`, and notes what is known of its run. Returns the variant and the pass of an inference with
     /// episode memory.
     fn prepare(
         &mut self,
@@ -187,8 +181,8 @@ impl Replica {
         self.prefixes[row].extend_from_slice(job.prefix());
         drop(job);
         match observed.fault {
-            Fault::Feed => return Err("a frame of the run is gone, as it was told".into()),
-            Fault::Panic => panic!("a run was told to panic"),
+            Fault::Feed => return Err("a frame of the inference is gone, as it was told".into()),
+            Fault::Panic => panic!("an inference was told to panic"),
             _ => {}
         }
         let mut block = None;
@@ -198,7 +192,6 @@ impl Replica {
         let pass = block.map_or(NO_MEMORY, |(_, pass)| pass);
         let decoded = self.feed(row, pass, &observed)?;
         let mut job = model.inferences.job(ticket).ok_or(ENDED)?;
-        // Its frames are free.
         job.frames_len = 0;
         let instruction = observed.instruction.as_deref().unwrap_or(&[]);
         let state = &observed.state[..model.manifest.state.columns.len()];
@@ -213,7 +206,7 @@ impl Replica {
         Ok(block)
     }
 
-    /// Does what a run was told to go wrong with while its replica works.
+    /// Does what an inference was told to go wrong with while its replica works.
     fn strike(&self, ticket: Ticket) -> Result<(), String> {
         let inferences = &self.model.inferences;
         match inferences.job(ticket).map_or(Fault::None, |job| job.fault) {
@@ -240,7 +233,7 @@ impl Replica {
         let frames = &frames[..*frames_len];
         let mut decoded: Option<Instant> = None;
         for (index, &ticket) in frames.iter().enumerate() {
-            let frame = model.frames.claimed(ticket).ok_or("a frame of the run is gone")?;
+            let frame = model.frames.claimed(ticket).ok_or("a frame of the inference is gone")?;
             decoded = decoded.max(Some(frame.done));
             self.picture(row, pass, (index, frames.len()), frame.tensor());
             drop(frame);
@@ -256,7 +249,7 @@ impl Replica {
         decoded.ok_or_else(|| "an observation has no frames".into())
     }
 
-    /// The rows of one run, in robot units, into its result; returns how many values were clamped.
+    /// The rows of one inference, in robot units, into its result; returns how many values were clamped.
     pub(super) fn encode(&mut self, row: usize, ticket: Ticket, times: &BatchTimes) -> Result<u32, (Status, String)> {
         let model = &*self.model;
         let begun = Instant::now();
@@ -265,7 +258,7 @@ impl Replica {
         let (chunk_rows, columns) = model.encoder.size();
         let values = &mut result.values[..chunk_rows * columns];
         if let Some((episodes, slot)) = &job.episode {
-            // The block that the run has written may be kept.
+            // The block that the inference has written may be kept.
             let gone = || (Status::Model, "the memory slot is gone".to_string());
             let pass = episodes.plan(*slot).ok_or_else(gone)?;
             episodes.stage(*slot, pass);

@@ -1,15 +1,13 @@
-//! Writes one observation into the bound tensors: a run's, or that of a parity vector.
+//! Writes one observation into the bound tensors: an inference's, or that of a parity vector.
 
 use super::Replica;
 use crate::episode::{Entry, Pass};
 
-/// What a run computes from, apart from its frames.
 pub(super) struct Inputs<'a> {
     /// The model's state vector in robot units.
     pub(super) state: &'a [f32],
     /// The rows that the chunk continues, in robot units.
     pub(super) prefix: &'a [f32],
-    /// The instruction's tokens.
     pub(super) instruction: &'a [u32],
     /// Step and seed of the noise.
     pub(super) step: u32,

@@ -103,7 +103,7 @@ impl Replica {
         )
     }
 
-    /// The rows of a run against those of the vector.
+    /// The rows of an inference against those of the vector.
     fn compare(&mut self, vectors: &Vectors, index: usize, row: usize) -> Result<Difference, String> {
         let Replica { model, network, .. } = self;
         let network = network.as_mut().ok_or("it has no network")?;
@@ -130,7 +130,7 @@ impl Replica {
         Ok(difference)
     }
 
-    /// One run per shape, so that the runtime plans shapes and allocates memory before the first observation.
+    /// One inference per shape, so that the runtime plans shapes and allocates memory before the first observation.
     fn warm_up(&mut self) -> Result<(), String> {
         let Replica { model, network, .. } = self;
         let Some(network) = network else { return Ok(()) };

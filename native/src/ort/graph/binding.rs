@@ -40,7 +40,6 @@ pub(super) struct VariantBinding<'a> {
     binding: *mut OrtIoBinding,
     variant: usize,
     extent: Extent,
-    /// Of the largest run.
     most: Extent,
     feed: Feed,
 }
@@ -60,7 +59,6 @@ impl<'a> VariantBinding<'a> {
         Ok(VariantBinding { graph, mirrors, memory, binding, variant, extent, most, feed: Feed::default() })
     }
 
-    /// What the variant's runs copy.
     pub(super) fn feed(mut self) -> Feed {
         self.feed.reserve();
         self.feed

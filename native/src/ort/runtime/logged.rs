@@ -12,7 +12,6 @@ pub(super) fn keep(message: &str) {
     LOGGED.with_borrow_mut(|logged| message.clone_into(logged));
 }
 
-/// Before something that may fail.
 pub(super) fn forget() {
     LOGGED.with_borrow_mut(String::clear);
 }

@@ -8,7 +8,6 @@ use ort::session::builder::SessionBuilder;
 use std::sync::Arc;
 
 impl Providers {
-    /// The same with all work in the stream.
     pub fn on_stream(mut self, stream: Option<&Arc<Stream>>) -> Providers {
         if let Some(stream) = stream {
             self.chain =

@@ -24,12 +24,10 @@ const TENSORRT: [&str; 2] = ["libnvinfer.so.10", "libnvonnxparser.so.10"];
 
 static OPENED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// What the CUDA provider needs.
 pub fn cuda(folder: &Path) -> Result<(), String> {
     CUDA.iter().try_for_each(|file| open(&folder.join(file)))
 }
 
-/// What the TensorRT provider needs beside that.
 pub fn tensorrt(folder: &Path) -> Result<(), String> {
     TENSORRT.iter().try_for_each(|file| open(&folder.join(file)))
 }

@@ -6,7 +6,6 @@
 use super::Runtime;
 use std::sync::OnceLock;
 
-/// File of the CUDA provider.
 pub(super) const LIBRARY: &str = "libonnxruntime_providers_cuda.so";
 
 /// A name of ours for it.
@@ -20,7 +19,6 @@ impl Runtime {
         REGISTERED.get_or_init(|| {
             let file = self.folder.join(LIBRARY);
             if file.exists() {
-                // A failure is told by what is copied otherwise.
                 let _ = self.environment.register_ep_library(NAME, file);
             }
         });

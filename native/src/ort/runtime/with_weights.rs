@@ -13,7 +13,6 @@ use ort::logging::LogLevel;
 use ort::session::builder::SessionBuilder;
 use std::sync::{Arc, Mutex};
 
-/// What it reads and how it folds.
 pub(super) fn with_weights(mut builder: SessionBuilder, initializers: &Initializers) -> ort::Result<SessionBuilder> {
     // SAFETY: live options; `session` drops them before what is given, and makes a `Loaded` of what comes of them.
     unsafe { initializers.add_to(builder.ptr_mut()) }.map_err(ort::Error::new)?;

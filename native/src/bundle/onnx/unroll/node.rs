@@ -6,9 +6,7 @@ use super::super::wire::{Field, Fields, Value, bytes, text};
 /// Graphs inside of graphs; more of them are no graph that anybody has made.
 const DEPTH_MAX: usize = 8;
 
-/// Of NodeProto.
 const ATTRIBUTE: u64 = 5;
-/// Of AttributeProto: a graph, and graphs.
 const GRAPHS: [u64; 2] = [6, 11];
 
 /// A node of a step graph.
@@ -97,7 +95,6 @@ fn read_by<'a>(attribute: &'a [u8], depth: usize, names: &mut Vec<&'a str>) -> R
 
 /// A node of the whole flow.
 pub(super) struct Made {
-    /// Those of its own graphs among them.
     pub(super) inputs: Vec<String>,
     pub(super) outputs: Vec<String>,
     pub(super) bytes: Vec<u8>,
@@ -106,7 +103,6 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// One of our own.
     pub(super) fn new(name: &str, operator: &str, inputs: &[&str], outputs: &[&str]) -> Made {
         let all = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         let (bytes, is_needed) = (written(name, operator, inputs, outputs), false);

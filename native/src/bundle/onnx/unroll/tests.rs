@@ -173,7 +173,6 @@ fn a_graph_of_its_own_that_reads_what_does_not_change_is_no_hindrance() {
     let nodes = [node("seen", "Neg", &["c"], &["seen"]), branching, node("add", "Add", &["x", "y"], &["v"])];
     let latents = [latent("x", "v", true)];
     let whole = whole(&graph_with(&["x", "t", "c", "flag"], &["v"], &nodes), &latents).expect("unrolled");
-    // What the inner graph reads is kept.
     assert_eq!(names(&whole)[..2], ["seen", "if"]);
 }
 

@@ -6,17 +6,14 @@ use crate::bundle::onnx::{attribute, tensor};
 
 /// An input that is the time.
 pub struct Time<'a> {
-    /// Its name.
     pub name: &'a str,
     /// The type of its values, as in TensorProto: f32, i32 or i64.
     pub kind: u8,
-    /// Its dimensions.
     pub shape: TimeShape,
     /// What it is told in each step: one value of that type, little-endian.
     pub values: Vec<Vec<u8>>,
 }
 
-/// The dimensions of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeShape {
     /// [].
@@ -65,7 +62,6 @@ pub(super) fn rows(flow: &Loop<'_>) -> Option<Made> {
 }
 
 impl Loop<'_> {
-    /// Whether a time has a value for each row.
     pub(super) fn has_rows(&self) -> bool {
         self.times.iter().any(|time| time.shape == TimeShape::Rows)
     }
