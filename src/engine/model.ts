@@ -41,7 +41,7 @@ interface Placement
   readonly flow_reason: string | null;
   readonly device_bytes: number;
   readonly copies: { readonly to_device: number; readonly from_device: number };
-  readonly card: {
+  readonly driver_device: {
     readonly registered_bytes: number;
     readonly unregistered: string | null;
     readonly timed: boolean;
@@ -98,7 +98,7 @@ export class NativeModel implements Model {
     this.flowReason = placement.flow_reason;
     this.deviceBytes = placement.device_bytes;
     this.copies = { toDevice: placement.copies.to_device, fromDevice: placement.copies.from_device };
-    const { card } = placement;
+    const { driver_device: card } = placement;
     this.card = card
       ? {
           registeredBytes: card.registered_bytes,
