@@ -6,11 +6,12 @@
  * and one robot asks them in turns: A B B A A B B A, so that a machine that gets slower does so for both. The client is this
  * checkout's for both. Processor time is that of the service's process; a thread that waits costs nothing.
  */
-import { Problem } from "../src/error/problem.ts";
+
 import { origin } from "../src/measure/origin.ts";
 import { type ProcessorTime, processorTime, since } from "../src/measure/process.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { percentile } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { RandomStream } from "../src/std/random.ts";
 import { table } from "../src/std/text-table.ts";
 import { type Pair, type Ratio, type Rounds, ratioOf } from "./ab/interval.ts";

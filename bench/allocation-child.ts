@@ -3,8 +3,8 @@
  * Prints one JSON object: heap allocations of our library and of ONNX Runtime, one number per chunk after warm-up.
  */
 import { print } from "../src/cli/frame/print.ts";
-import { Problem } from "../src/error/problem.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { Problem } from "../src/std/problem.ts";
 import { oneChunk, openModel } from "./engine.ts";
 
 const WARMUP_CHUNKS = 20;

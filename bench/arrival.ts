@@ -10,10 +10,10 @@
  * The robot sends again as soon as it has its chunk, so caches and cores are warm. The proof `episodes` has 64 robots at 30 Hz.
  */
 import type { Service } from "../src/client/http.ts";
-import { Problem } from "../src/error/problem.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { startServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 import { FRAMES_SENT, type FramesSent, SocketTurns } from "./socket-turns.ts";

@@ -1,7 +1,7 @@
 /** `at-once-child.ts KIND serve FLAGS…` is `tendon serve` with one of the stores of at-once-store.ts in place of its ledger. */
 import { given } from "../src/cli/frame/command.ts";
 import { serve, serveWith } from "../src/cli/serve.ts";
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 import { openInstead } from "./at-once-store.ts";
 
 const [kind, , ...flags] = process.argv.slice(2);

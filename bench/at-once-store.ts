@@ -6,10 +6,10 @@
 import { fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
-import { Problem } from "../src/error/problem.ts";
+import type { KeyRecord } from "../src/account/store/accounts-records.ts";
 import type { Store } from "../src/service/domains.ts";
 import { openStore } from "../src/service/store.ts";
-import type { KeyRecord } from "../src/store/accounts/records.ts";
+import { Problem } from "../src/std/problem.ts";
 import { StoreDown } from "../src/store/store.ts";
 
 export const AT_ONCE = {

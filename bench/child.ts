@@ -4,7 +4,7 @@ import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parseJson } from "../src/client/json.ts";
 import { childEnvironment } from "../src/config/environment.ts";
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 
 interface Command {
   /** For problems. */

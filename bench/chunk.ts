@@ -1,10 +1,11 @@
 /** Where does the time of a chunk go, at 1 robot and at 8, without a model (echo) and with the bundle on the CPU? */
-import { Problem } from "../src/error/problem.ts";
+
 import { COLUMNS } from "../src/measure/chunk/load.ts";
 import { chunkReport } from "../src/measure/chunk/report.ts";
 import { runChunkSuite } from "../src/measure/chunk/suite.ts";
 import { origin } from "../src/measure/origin.ts";
 import { summary } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import type { Figure, Proof } from "./proof.ts";
 
 const SIZES = {

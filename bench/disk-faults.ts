@@ -1,5 +1,5 @@
 /** Does the store keep its promises on a disk that loses, tears and refuses what is written? See test/program/disk. */
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 import { crashRounds } from "../test/program/disk/crash.ts";
 import { DISK_ABSENT } from "../test/program/disk/disk.ts";
 import { failingRounds, MODES } from "../test/program/disk/failing.ts";

@@ -2,9 +2,9 @@
 import { installedBundles } from "../src/bundle/read.ts";
 import type { ChunkResult, Engine, Frame, Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
-import { Failure } from "../src/error/core.ts";
-import { Problem } from "../src/error/problem.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL } from "../src/measure/sample/observation.ts";
+import { Failure } from "../src/std/failure.ts";
+import { Problem } from "../src/std/problem.ts";
 
 export interface OpenModel {
   readonly engine: Engine;

@@ -8,11 +8,12 @@
  * Two arms: robots that begin at random moments of a chunk's time, which is judged, and robots that all begin within one period, the
  * worst that can happen, which is reported only. Memory: socket-memory.ts, each part in a service of its own.
  */
-import { Problem } from "../src/error/problem.ts";
+
 import { type LoopFigures, PERIOD_MS } from "../src/measure/episode/loop-robot.ts";
 import { loopSummary } from "../src/measure/episode/report.ts";
 import { CHUNK_MS, driveEpisodes, measureEpisodes } from "../src/measure/episode/suite.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
+import { Problem } from "../src/std/problem.ts";
 import { type MeasuredServer, startServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof, type Size } from "./proof.ts";
 import { memoryIdle, memoryInUse } from "./socket-memory.ts";

@@ -1,6 +1,6 @@
 /** Does anything that a stranger sends break what reads it? See test/fuzz and native/fuzz. */
 import { availableParallelism } from "node:os";
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 import { buildNative, hasCompiler, NATIVE_TARGETS } from "../test/fuzz/native.ts";
 import { type Report, runAll } from "../test/fuzz/run.ts";
 import { TARGETS } from "../test/fuzz/targets.ts";

@@ -9,9 +9,9 @@ import { join } from "node:path";
 import type { ModelFile } from "../src/bundle/architecture.ts";
 import { buildGraphs } from "../src/bundle/families.ts";
 import { DEFAULT_BUILD } from "../src/bundle/weights.ts";
-import { Problem } from "../src/error/problem.ts";
 import { runGpuSuite } from "../src/measure/gpu/suite.ts";
 import { median } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
 const ROOT = join(import.meta.dir, "..");

@@ -2,8 +2,9 @@
  * Does a service's memory grow under load? Readings: five per tenth of the load, after a full collection; the median of the third
  * tenth is compared with that of the last, so that warm-up is left out and one odd reading does not count.
  */
-import { Problem } from "../src/error/problem.ts";
+
 import { median } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import type { MeasuredServer } from "./measured-server.ts";
 import type { Figure } from "./proof.ts";
 

@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { childEnvironment } from "../src/config/environment.ts";
-import { Problem } from "../src/error/problem.ts";
 import { type Child, firstLine, startChild } from "../src/measure/child.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
 import { openStore } from "../src/service/store.ts";
 import { present } from "../src/std/assert.ts";
+import { Problem } from "../src/std/problem.ts";
 import { otherKey } from "./neighbor.ts";
 import type { Figure, Size } from "./proof.ts";
 

@@ -2,10 +2,11 @@
  * How long do hostile bodies hold the event loop? A 1 ms timer in the server's process says how late it came. And does a robot feel a
  * crowd that pays nothing (hostile-crowd.ts)?
  */
-import { Problem } from "../src/error/problem.ts";
+
 import { LIMITS } from "../src/limits.ts";
 import type { Child } from "../src/measure/child.ts";
 import { SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
+import { Problem } from "../src/std/problem.ts";
 import { crowd } from "./hostile-crowd.ts";
 import { type Late, type MeasuredServer, startServer } from "./measured-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";

@@ -12,11 +12,11 @@ import { readBundle } from "../src/bundle/read.ts";
 import type { Precision } from "../src/bundle/weights.ts";
 import type { Engine, Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
-import { Failure } from "../src/error/core.ts";
-import { Problem } from "../src/error/problem.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
 import { percentile } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
+import { Failure } from "../src/std/failure.ts";
+import { Problem } from "../src/std/problem.ts";
 import { oneChunk } from "./engine.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 

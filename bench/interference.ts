@@ -8,11 +8,11 @@
  * above that is the effect of the ledger.
  */
 import { availableParallelism } from "node:os";
-import { Problem } from "../src/error/problem.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
 import { present } from "../src/std/assert.ts";
+import { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";
 import { absentText, type Ledger, type Measured, measuredLedgers } from "./ledger.ts";
 import { type Neighbor, startNeighbor } from "./neighbor.ts";

@@ -1,6 +1,7 @@
 /** Is every answer that a client has read there again after kill -9? See test/program/kill.ts. */
-import { Problem } from "../src/error/problem.ts";
+
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";
 import { killRounds } from "../test/program/kill.ts";
 import { type Figure, figureLines, type Proof } from "./proof.ts";

@@ -3,10 +3,10 @@
  * PostgreSQL server of our own on the same disk with the settings that it comes with.
  */
 import { join } from "node:path";
-import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
 import type { Store } from "../src/service/domains.ts";
 import { openStore } from "../src/service/store.ts";
+import { Problem } from "../src/std/problem.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
 
 const LEDGERS = ["SQLite", "PostgreSQL"] as const;

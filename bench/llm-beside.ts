@@ -8,11 +8,11 @@
  */
 import { join } from "node:path";
 import { childEnvironment } from "../src/config/environment.ts";
-import { Problem } from "../src/error/problem.ts";
 import { firstLine } from "../src/measure/child.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median, type Summary, summary } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";
 import { type Setup, STREAM_ID, setUp } from "./llm/setup.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";

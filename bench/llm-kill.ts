@@ -1,5 +1,5 @@
 /** Is every response there again after kill -9, and none sent or charged twice? See test/program/llm-kill.ts. */
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 import { type LlmKilled, llmKillRounds } from "../test/program/llm-kill.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";

@@ -9,9 +9,9 @@
  */
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { Problem } from "../src/error/problem.ts";
 import { residentBytes } from "../src/measure/process.ts";
 import { median, summary } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";
 import { processorSeconds } from "./llm/process.ts";
 import { type Setup, setUp } from "./llm/setup.ts";

@@ -1,8 +1,8 @@
 /** The measured process of bench/loop.ts: `bun bench/loop-child.ts DEVICE CHUNKS`, one JSON object to standard output. */
 import { readFile } from "node:fs/promises";
 import { print } from "../src/cli/frame/print.ts";
-import { Problem } from "../src/error/problem.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
+import { Problem } from "../src/std/problem.ts";
 import { type Timed, timeForeignCalls, timeOne } from "./timed-ffi.ts";
 
 const WARMUP_CHUNKS = 20;

@@ -7,8 +7,8 @@
  * after the other, two decode threads and one replica on this machine's cores.
  */
 import { Type } from "@sinclair/typebox";
-import { Problem } from "../src/error/problem.ts";
 import { percentile } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { reportOf } from "./child.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 

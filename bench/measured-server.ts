@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
 import { type Summary, summary } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 
 /** The questions, each with what server-child.ts answers. */
 const Memory = Type.Object({ rss_bytes: Type.Integer() });

@@ -9,10 +9,10 @@
  */
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
-import { Problem } from "../src/error/problem.ts";
 import { driveChunks } from "../src/measure/chunk/load.ts";
 import { sampleFrames } from "../src/measure/sample/drawing.ts";
 import { median } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { reportOf } from "./child.ts";
 import { growth } from "./growth.ts";
 import { startServer } from "./measured-server.ts";

@@ -1,5 +1,5 @@
 /** Is money taken once, whatever is killed or stopped? See test/program/outage.ts. */
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 import { paidKillRounds, stopRounds, type Tally } from "../test/program/outage.ts";
 import { smallFrames } from "../test/program/payers.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";

@@ -9,7 +9,7 @@
  */
 import { join } from "node:path";
 import { childEnvironment } from "../src/config/environment.ts";
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
 const NATIVE = join(import.meta.dir, "../native");

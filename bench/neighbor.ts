@@ -4,11 +4,11 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { keyDigest, keyPublicId, makeKey } from "../src/account/key.ts";
 import { childEnvironment } from "../src/config/environment.ts";
-import { Problem } from "../src/error/problem.ts";
 import { smallRequest } from "../src/measure/sample/small-request.ts";
 import { monthOf } from "../src/std/calendar.ts";
 import { systemClock } from "../src/std/clock.ts";
 import { makeId } from "../src/std/ids.ts";
+import { Problem } from "../src/std/problem.ts";
 import type { Measured } from "./ledger.ts";
 
 /** Nano-dollars. A chunk costs nothing here, but an account without credit may not ask for one. */

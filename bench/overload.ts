@@ -15,12 +15,12 @@
 import { join } from "node:path";
 import { Value } from "@sinclair/typebox/value";
 import { childEnvironment } from "../src/config/environment.ts";
-import { Problem } from "../src/error/problem.ts";
 import { type Child, startChild } from "../src/measure/child.ts";
 import { smallRequest } from "../src/measure/sample/small-request.ts";
 import { median, summary } from "../src/measure/stats.ts";
 import { openStore } from "../src/service/store.ts";
 import { present } from "../src/std/assert.ts";
+import { Problem } from "../src/std/problem.ts";
 import { otherKey } from "./neighbor.ts";
 import { Became, type Load } from "./overload-messages.ts";
 import { type Figure, judged, type Outcome, type Proof } from "./proof.ts";

@@ -13,9 +13,9 @@ import sharp from "sharp";
 import { readBundle } from "../src/bundle/read.ts";
 import { type Bundle, type Engine, LOAD_MS_MAX, type Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
-import { Failure } from "../src/error/core.ts";
-import { Problem } from "../src/error/problem.ts";
 import { present } from "../src/std/assert.ts";
+import { Failure } from "../src/std/failure.ts";
+import { Problem } from "../src/std/problem.ts";
 import { MIB } from "./growth.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 

@@ -1,5 +1,5 @@
 /** What a proof is: a question, an answer in figures, and whether the figures are good enough. */
-import type { Problem } from "../src/error/problem.ts";
+import type { Problem } from "../src/std/problem.ts";
 import { table } from "../src/std/text-table.ts";
 
 /** `small` runs inside `bun test` so that a proof cannot rot, and judges nothing by the clock; `full` is the proof. */

@@ -1,5 +1,5 @@
 /** Is all that was acknowledged there whole after kill -9, and nothing else? See test/program/runs-kill.ts. */
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 import { type RunsKilled, runsKillRounds } from "../test/program/runs-kill.ts";
 import { POSTGRES, PostgresServer } from "../test/store/postgres-server.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";

@@ -1,5 +1,5 @@
 /** How fast do uploads come onto the disk, and does a robot feel them? See bench/runs/throughput.ts and bench/runs/beside.ts. */
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 import { judged, type Proof } from "./proof.ts";
 import { beside } from "./runs/beside.ts";
 import { throughput } from "./runs/throughput.ts";

@@ -5,7 +5,7 @@
  */
 import { given } from "../src/cli/frame/command.ts";
 import { serve } from "../src/cli/serve.ts";
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 import { recordStarts } from "./start-times.ts";
 import { threadUs } from "./timed-ffi.ts";
 

@@ -7,11 +7,12 @@
  * Idle: a socket has an open session and waits for its first frame. Its cost is the growth of resident memory by a batch of
  * sockets. A second batch opens beside the first: free heap that the start of the process left is used up by then.
  */
-import { Problem } from "../src/error/problem.ts";
+
 import type { Connection } from "../src/measure/episode/loop-robot.ts";
 import { openSessions, withRobots } from "../src/measure/episode/robot-sockets.ts";
 import type { Scenes } from "../src/measure/sample/scenes.ts";
 import { median } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { growth, MIB } from "./growth.ts";
 import type { MeasuredServer } from "./measured-server.ts";
 import type { Figure } from "./proof.ts";

@@ -2,11 +2,11 @@
 import { frameMessage } from "../src/client/episode-messages.ts";
 import { EpisodeSocket } from "../src/client/episode-socket.ts";
 import type { Service } from "../src/client/http.ts";
-import { Problem } from "../src/error/problem.ts";
 import { CAPTURE_AHEAD_MS } from "../src/measure/episode/loop-robot.ts";
 import { repeatable } from "../src/measure/episode/robot-sockets.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../src/measure/sample/observation.ts";
 import { systemClock } from "../src/std/clock.ts";
+import { Problem } from "../src/std/problem.ts";
 
 /** How cameras send, each with its name in tables. */
 export const FRAMES_SENT = {

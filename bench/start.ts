@@ -2,9 +2,9 @@
 import { copyFile, cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Problem } from "../src/error/problem.ts";
 import { ownProgram, startChild } from "../src/measure/child.ts";
 import { median } from "../src/measure/stats.ts";
+import { Problem } from "../src/std/problem.ts";
 import { type Figure, judged, type Proof } from "./proof.ts";
 
 const EXECUTABLE = join(import.meta.dir, "../dist/tendon");

@@ -8,8 +8,8 @@ import { readBundle } from "../src/bundle/read.ts";
 import { print } from "../src/cli/frame/print.ts";
 import { LOAD_MS_MAX } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
-import { Failure } from "../src/error/core.ts";
-import { Problem } from "../src/error/problem.ts";
+import { Failure } from "../src/std/failure.ts";
+import { Problem } from "../src/std/problem.ts";
 
 async function main(dir: string, replicas: number, digests: string): Promise<Problem | undefined> {
   const begun = performance.now();

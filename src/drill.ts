@@ -2,8 +2,9 @@
  * Drills: failures that `serve --dev` causes on purpose (contract section 9): `TENDON_FAULTS=NAME[:PREFIX[@STEP]],…`. The prefix is that of
  * a robot's session id, or of the `Idempotency-Key` of a request to a language model, whose only step is 0.
  */
-import { EXIT, Problem } from "./error/problem.ts";
+
 import { nearest } from "./std/nearest.ts";
+import { EXIT, Problem } from "./std/problem.ts";
 
 /** What each drill does to a request of the robot route, or to a response of a language model. */
 const NAMES = [

@@ -3,10 +3,10 @@ import { version } from "../package.json" with { type: "json" };
 import { type Command, given } from "./cli/frame/command.ts";
 import { type CommandGroup, choose, helpOf } from "./cli/frame/group.ts";
 import { print, printNote } from "./cli/frame/print.ts";
-import { EXIT, Problem } from "./error/problem.ts";
 import { systemClock } from "./std/clock.ts";
 import { makeLog, standardError } from "./std/log.ts";
 import { nearest } from "./std/nearest.ts";
+import { EXIT, Problem } from "./std/problem.ts";
 
 /** Loaded when asked for, so that a command starts without the weight of the others. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> = {

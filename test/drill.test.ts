@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { type Drills, readDrills } from "../src/drill.ts";
-import { Problem } from "../src/error/problem.ts";
+import { Problem } from "../src/std/problem.ts";
 
 function drills(value: string): Drills {
   const read = readDrills(value);

@@ -16,10 +16,10 @@ import type {
   Observation,
   Run,
 } from "../src/engine/engine.ts";
-import { Failure } from "../src/error/core.ts";
-import type { Problem } from "../src/error/problem.ts";
-import { ROBOT } from "../src/error/robot.ts";
+import { ROBOT } from "../src/robot/errors.ts";
 import { present } from "../src/std/assert.ts";
+import { Failure } from "../src/std/failure.ts";
+import type { Problem } from "../src/std/problem.ts";
 
 /** How the fake answers; a test replaces members at any time. */
 export interface Script {

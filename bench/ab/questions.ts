@@ -1,8 +1,8 @@
 /** What is asked of both commits: how one robot is driven, and for how long. */
 import type { Service } from "../../src/client/http.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { driveChunks } from "../../src/measure/chunk/load.ts";
 import type { Scenes } from "../../src/measure/sample/scenes.ts";
+import { Problem } from "../../src/std/problem.ts";
 import type { Size } from "../proof.ts";
 import { FRAMES_SENT, type FramesSent, SocketTurns } from "../socket-turns.ts";
 

@@ -1,8 +1,8 @@
 /** A commit as a program that can be started: a worktree of its own, set up as a user would, kept for the next comparison. */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
 import type { Child, ChildOptions } from "../../src/measure/child.ts";
+import { Problem } from "../../src/std/problem.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
 

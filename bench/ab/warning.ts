@@ -3,8 +3,8 @@
  * is shared; `npm run prove ab BASE` on a quiet one tells whether it is true.
  */
 import { print } from "../../src/cli/frame/print.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { origin } from "../../src/measure/origin.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { type Compared, compare, isWorse } from "../ab.ts";
 import { ownTree, treeOf } from "./tree.ts";
 

@@ -1,8 +1,8 @@
 /** A provider and a service in front of it, each in a fresh process, with an id that streams from the provider and one that does not. */
 import { join } from "node:path";
 import { childEnvironment } from "../../src/config/environment.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { type Child, firstLine, startChild } from "../../src/measure/child.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { direct, type Target, through } from "./target.ts";
 
 /** The provider is asked for a plain answer where the client wants one: as a gateway that passes requests through. */

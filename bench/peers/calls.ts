@@ -1,6 +1,7 @@
 /** One turn of calls to a language model: the same for the provider alone, for tendon and for each gateway. */
-import { Problem } from "../../src/error/problem.ts";
+
 import { processorTime, since } from "../../src/measure/process.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { setUp } from "../llm/setup.ts";
 import { callsPerSecond, plainCalls, type Target, timedStream, wholeStreams } from "../llm/target.ts";
 import { GATEWAYS, type GatewayName, startGateway } from "./gateways.ts";

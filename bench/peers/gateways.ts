@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { direct, plainCalls, type Target } from "../llm/target.ts";
 import { folderOf, pythonOf, type SetName } from "./installed.ts";
 import { PeerProcess } from "./process.ts";

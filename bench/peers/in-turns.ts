@@ -1,6 +1,7 @@
 /** Contenders that are measured in one run: fresh processes in each round, and turns in alternating order. */
-import { Problem } from "../../src/error/problem.ts";
+
 import { median } from "../../src/measure/stats.ts";
+import { Problem } from "../../src/std/problem.ts";
 
 /** What has been started. */
 export interface Runner<T> {

@@ -2,7 +2,7 @@
 import { copyFile, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { print, printNote } from "../../src/cli/frame/print.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 import { textOf } from "../child.ts";
 import {
   folderOf,

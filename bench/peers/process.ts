@@ -1,6 +1,6 @@
 /** A process beside the driver: a peer's server, or a robot that drives one. */
 import { childEnvironment } from "../../src/config/environment.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 
 const LAST_WORDS_MAX = 2_000;
 const LINE_MS_MAX = 120_000;

@@ -12,10 +12,10 @@ import { frameMessage } from "../../src/client/episode-messages.ts";
 import { EpisodeSocket } from "../../src/client/episode-socket.ts";
 import { post, type Service } from "../../src/client/http.ts";
 import { requestBody } from "../../src/client/request.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { repeatable } from "../../src/measure/episode/robot-sockets.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../../src/measure/sample/observation.ts";
 import { scenesIn } from "../../src/measure/sample/scenes.ts";
+import { Problem } from "../../src/std/problem.ts";
 
 /** One observation; its number is its id. */
 type Observe = (sent: number) => Promise<Problem | undefined>;

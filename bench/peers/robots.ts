@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../../src/error/problem.ts";
 import { startChild } from "../../src/measure/child.ts";
 import { processorTime, since } from "../../src/measure/process.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_STATE } from "../../src/measure/sample/observation.ts";
+import { Problem } from "../../src/std/problem.ts";
 import type { Contender, Runner } from "./in-turns.ts";
 import { pythonOf } from "./installed.ts";
 import { PeerProcess } from "./process.ts";

@@ -1,6 +1,6 @@
 /** What the disk and one core can do with bytes that lie in memory: `dd` with fsync, then SHA-256, file by file. */
 import { join } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 
 /** Of one file after the other. */
 export interface PlainSeconds {

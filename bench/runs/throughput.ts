@@ -2,10 +2,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { type Child, startChild } from "../../src/measure/child.ts";
 import { median } from "../../src/measure/stats.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { processorSeconds } from "../llm/process.ts";
 import type { Figure } from "../proof.ts";
 import { type Digest, fasterDigest, plainSeconds } from "./disk.ts";

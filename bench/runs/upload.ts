@@ -1,5 +1,5 @@
 /** Uploads of the same bytes again and again, into one run of a service. */
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 
 export interface Store {
   /** `…/v1/robot/runs/ROBOT/RUN`. */

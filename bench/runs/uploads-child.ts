@@ -3,7 +3,7 @@
  * Says "open" when the first bytes have gone; to the message "stop" it answers how much it has sent since "count".
  */
 import { connect, type Socket } from "node:net";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { randomBytes } from "./throughput.ts";
 import { putFiles } from "./upload.ts";
 

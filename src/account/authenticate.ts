@@ -1,6 +1,7 @@
 /** Reads the credential of a request: whose account it is. */
-import { Failure } from "../error/core.ts";
-import { EVERY } from "../error/every-route.ts";
+
+import { EVERY } from "../std/every-route.ts";
+import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
 import { keyMatches, keyPublicId } from "./key.ts";
 import type { Keys } from "./keys.ts";

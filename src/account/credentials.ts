@@ -3,8 +3,8 @@ import { constants, type Stats } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../error/problem.ts";
 import { writePrivate } from "../std/file.ts";
+import { Problem } from "../std/problem.ts";
 
 const Credentials = Type.Object({ base_url: Type.Optional(Type.String()), api_key: Type.String() });
 export type Credentials = Static<typeof Credentials>;

@@ -1,19 +1,19 @@
 /** The account of `serve --dev`. It is made once; its key is kept in the data folder, so that every start can print it. */
 import { join } from "node:path";
-import { Failure } from "../error/core.ts";
-import { EVERY } from "../error/every-route.ts";
-import { Problem } from "../error/problem.ts";
+import type { ChargeStore } from "../charge/store/charges.ts";
 import { monthOf } from "../std/calendar.ts";
 import { type Clock, unixSeconds } from "../std/clock.ts";
+import { EVERY } from "../std/every-route.ts";
+import { Failure } from "../std/failure.ts";
 import { readText, writePrivate } from "../std/file.ts";
 import { makeId } from "../std/ids.ts";
-import type { AccountStore } from "../store/accounts/accounts.ts";
-import type { ChargeStore } from "../store/charges/charges.ts";
+import { Problem } from "../std/problem.ts";
 import { StoreDown } from "../store/store.ts";
 import { authenticate } from "./authenticate.ts";
 import { readCredentials, writeCredentials } from "./credentials.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
 import { Keys } from "./keys.ts";
+import type { AccountStore } from "./store/accounts-accounts.ts";
 
 export const DEV_EMAIL = "dev@localhost";
 const KEY_FILE = "dev-key";

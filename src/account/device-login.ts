@@ -4,13 +4,13 @@ import { randomText } from "../std/base62.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
-import type { AccountStore } from "../store/accounts/accounts.ts";
-import type { PeopleStore } from "../store/people/people.ts";
-import type { DeviceLogin, DevicePoll } from "../store/people/records.ts";
 import { StoreDown } from "../store/store.ts";
 import { keyDigest, keyPublicId, makeKey } from "./key.ts";
 import { PageRefusal, type People, type Person, unavailable } from "./people.ts";
 import { isToken, makeToken, sha256 } from "./secret.ts";
+import type { AccountStore } from "./store/accounts-accounts.ts";
+import type { PeopleStore } from "./store/people-people.ts";
+import type { DeviceLogin, DevicePoll } from "./store/people-records.ts";
 
 /** Without vowels no word comes out, and no letter looks like another one or like a digit (RFC 8628, section 6.1). */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";

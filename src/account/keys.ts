@@ -7,10 +7,10 @@
  */
 import { LIMITS } from "../limits.ts";
 import { type Clock, unixSeconds } from "../std/clock.ts";
-import type { AccountStore } from "../store/accounts/accounts.ts";
-import type { KeyRecord } from "../store/accounts/records.ts";
 import { StoreDown } from "../store/store.ts";
 import { keyPublicId } from "./key.ts";
+import type { AccountStore } from "./store/accounts-accounts.ts";
+import type { KeyRecord } from "./store/accounts-records.ts";
 
 export class Keys {
   private readonly known = new Map<string, KeyRecord>();

@@ -1,8 +1,8 @@
 /** Builds a reference bundle from `models/<name>/`, whole or not at all; the same model folder gives the same bytes. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Problem } from "../error/problem.ts";
 import { assert } from "../std/assert.ts";
+import { Problem } from "../std/problem.ts";
 import { type Facts, ModelFile } from "./architecture.ts";
 import { contradiction } from "./consistency.ts";
 import { CORPUS } from "./corpus.ts";

@@ -1,7 +1,7 @@
 /** Writes a bundle's folder whole or not at all: under another name, then renamed. */
 import { mkdir, mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import { reason } from "./schema.ts";
 
 /** Only a bundle or an empty folder is replaced. `fill` writes all files into the folder that it is given. */

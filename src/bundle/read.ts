@@ -3,7 +3,7 @@ import { readdir, realpath, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import type { Bundle } from "../engine/engine.ts";
 import { type BundlePlace, locateLibraries } from "../engine/library.ts";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import { contradiction } from "./consistency.ts";
 import { exportId } from "./digest.ts";
 import { firstRepeated } from "./fault.ts";

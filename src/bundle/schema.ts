@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
+import { Problem } from "../std/problem.ts";
 
 /** The parsed file, or the problem; `advice` ends every message. */
 export async function readJson<S extends TSchema>(

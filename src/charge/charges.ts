@@ -1,24 +1,17 @@
 /** Charges: the most that a piece of work can cost is held before it begins, and settled at its real cost or given back. */
-import { Failure } from "../error/core.ts";
-import { EVERY } from "../error/every-route.ts";
+
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import { dayOf, monthOf } from "../std/calendar.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { EVERY } from "../std/every-route.ts";
+import { Failure } from "../std/failure.ts";
 import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
-import type { ChargeStore } from "../store/charges/charges.ts";
-import type {
-  ChargeKey,
-  HoldOutcome,
-  HoldRefusal,
-  NewCharge,
-  Rates,
-  Settlement,
-  Usage,
-} from "../store/charges/records.ts";
 import { StoreDown } from "../store/store.ts";
+import type { ChargeStore } from "./store/charges.ts";
+import type { ChargeKey, HoldOutcome, HoldRefusal, NewCharge, Rates, Settlement, Usage } from "./store/records.ts";
 
 /** `expires_at` of a hold that does not end by its time: a durable record owns it, such as a job's, and ends it. */
 const NO_EXPIRY = Number.MAX_SAFE_INTEGER;

@@ -3,10 +3,11 @@
  * Of one account they may cost so many seconds a minute; above that its requests are refused before their bodies are read.
  * Each node bounds what it does itself.
  */
-import { Failure } from "../error/core.ts";
-import { EVERY } from "../error/every-route.ts";
+
 import { Allowance } from "../std/allowance.ts";
 import type { Clock } from "../std/clock.ts";
+import { EVERY } from "../std/every-route.ts";
+import { Failure } from "../std/failure.ts";
 
 /** A service in trouble is no fault of the account. */
 export function isCallersFault({ status }: Failure): boolean {

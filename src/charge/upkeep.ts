@@ -1,8 +1,8 @@
 /** Recurring work on charges: holds of nodes that died are released, old charges are summed up. */
 import type { Log } from "../std/log.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
-import type { ChargeStore } from "../store/charges/charges.ts";
 import { StoreDown } from "../store/store.ts";
+import type { ChargeStore } from "./store/charges.ts";
 
 /** Later than any hold expires but those that a record owns (`NO_EXPIRY` in charges.ts): those end with it. */
 const NEVER = Number.MAX_SAFE_INTEGER;

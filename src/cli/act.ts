@@ -5,11 +5,11 @@ import type { ActionChunk } from "../client/chunk.ts";
 import { descriptionOf } from "../client/description.ts";
 import { signedIn } from "../client/sign-in.ts";
 import { STATIONS } from "../engine/engine.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { type Column, chunkTable, columnsOfSpace } from "../measure/plot/columns.ts";
 import { plotSvg } from "../measure/plot/svg.ts";
 import { printable } from "../std/printable.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import {
   type CameraFiles,
   cameraFiles,

@@ -4,8 +4,8 @@
  */
 import { rename } from "node:fs/promises";
 import { EpisodeWriter } from "../client/episode-log/write.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import type { Report } from "../measure/report.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { DEVICE_FLAGS, deviceOf, devicePlan } from "./bench/device-flags.ts";
 import { LENGTH_FLAGS, SUITE_NAMES, SUITES, type SuiteName, type SuitePlan } from "./bench/suites.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";

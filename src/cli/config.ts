@@ -1,7 +1,7 @@
 /** `tendon config`: what `serve` would run with, as tendon.toml says it, every default written out and every secret left out. */
 import { ortFolders } from "../config/environment.ts";
 import { effectiveSettings } from "../config/serve.ts";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 

@@ -2,8 +2,8 @@
 import { changeDevice, type UsedDevice, usedDevices } from "../client/control.ts";
 import { hardwareOf } from "../config/devices.ts";
 import { serveConfig } from "../config/serve.ts";
-import { Problem } from "../error/problem.ts";
 import { sleep, systemClock } from "../std/clock.ts";
+import { Problem } from "../std/problem.ts";
 import { table } from "../std/text-table.ts";
 import { type Command, usageProblem } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";

@@ -4,8 +4,8 @@ import { countModels, ErrorReply } from "../client/http.ts";
 import { awaitKey, beginLogin, deviceName, type PendingLogin, revokeKey } from "../client/oauth.ts";
 import { hasOrigin, isFor, isLoopback, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
 import { clientConfig } from "../config/environment.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import { systemClock } from "../std/clock.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { BASE_URL_FLAG, type Command } from "./frame/command.ts";
 import { print, printJson, printNote } from "./frame/print.ts";
 

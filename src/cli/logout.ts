@@ -4,7 +4,7 @@ import { countModels, ErrorReply } from "../client/http.ts";
 import { revokeKey } from "../client/oauth.ts";
 import { hasOrigin, isFor, owner, safePrefix, serviceUrl } from "../client/sign-in.ts";
 import { clientConfig } from "../config/environment.ts";
-import { EXIT, Problem } from "../error/problem.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { BASE_URL_FLAG, type Command } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";
 

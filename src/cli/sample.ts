@@ -2,11 +2,11 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { requestBody } from "../client/request.ts";
-import { Problem } from "../error/problem.ts";
 import { sampleFrames } from "../measure/sample/drawing.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../measure/sample/observation.ts";
 import { VIEWS } from "../measure/sample/scene.ts";
 import { present } from "../std/assert.ts";
+import { Problem } from "../std/problem.ts";
 import { type Command, usageProblem } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 import { wholeNumber } from "./frame/values.ts";

@@ -1,12 +1,12 @@
 /** `tendon serve`: reads the configuration, runs the service until a signal, and says when it is ready. */
 import { DEV_EMAIL } from "../account/dev.ts";
 import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import { discard, prepare } from "../service/preparation.ts";
 import { LLM_ADVICE, planProviders } from "../service/providers.ts";
 import type { Ready } from "../service/server.ts";
 import { openStore } from "../service/store.ts";
 import { sleep, systemClock } from "../std/clock.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import type { Command, Given } from "./frame/command.ts";
 import { print, printJson } from "./frame/print.ts";
 

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { childEnvironment, keptOrtFolder } from "../config/environment.ts";
 import { PREBUILT } from "../engine/library.ts";
 import { ortFolder } from "../engine/ort-folder.ts";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import { dataFolder } from "./doctor/data-folder.ts";
 import { type Command, type Given, usageProblem } from "./frame/command.ts";
 import { answer, printNote } from "./frame/print.ts";

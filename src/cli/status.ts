@@ -2,7 +2,7 @@
 import { countModels, ErrorReply } from "../client/http.ts";
 import { type SignedIn, safePrefix, signedIn } from "../client/sign-in.ts";
 import { clientConfig } from "../config/environment.ts";
-import { EXIT, Problem } from "../error/problem.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { BASE_URL_FLAG, type Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 

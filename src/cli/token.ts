@@ -1,6 +1,6 @@
 /** `tendon token`: prints the key in use and nothing else, for `curl -H "Authorization: Bearer $(tendon token)"`. */
 import { keyInUse } from "../client/sign-in.ts";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import type { Command } from "./frame/command.ts";
 import { answer } from "./frame/print.ts";
 

@@ -1,7 +1,8 @@
 /** What a command says to the service of this machine over its control socket. */
-import { EXIT, Problem } from "../error/problem.ts";
+
 import { LIMITS } from "../limits.ts";
 import { printable } from "../std/printable.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { errorReply } from "./http.ts";
 
 /** A device in use, as the service writes it. */

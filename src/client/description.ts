@@ -1,5 +1,5 @@
 /** A robot model as the service describes it: the reply to a message without images, which costs nothing and touches no session. */
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import { contentOf } from "./chunk.ts";
 import { post, type Service } from "./http.ts";
 

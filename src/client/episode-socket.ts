@@ -2,10 +2,11 @@
  * A robot's side of an episode: one WebSocket to `/v1/responses`, one session on it. The first problem ends it, and every later
  * call returns that same problem. Nothing is sent again here: only the robot knows whether it still wants the answer.
  */
-import { EXIT, Problem } from "../error/problem.ts";
+
 import { LIMITS } from "../limits.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { type ActionChunk, chunkOfMessage } from "./chunk.ts";
 import { type Opened, type Opening, openedOf, openMessage, rowsOf } from "./episode-messages.ts";
 import { keyProblem, type Service, upgradeProblem } from "./http.ts";

@@ -1,7 +1,8 @@
 /** One HTTP call to a running service, with every way it can fail as a `Problem` and its exit code (contract section 6). */
-import { EXIT, Problem } from "../error/problem.ts";
+
 import { LIMITS } from "../limits.ts";
 import { printable } from "../std/printable.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { parseJson, textAt, valueAt } from "./json.ts";
 
 /** Where a service is and the key that is sent to it. */

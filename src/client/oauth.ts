@@ -4,10 +4,10 @@ import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { keyPublicId } from "../account/key.ts";
 import { CLIENT_ID, DEVICE_GRANT } from "../account/oauth-client.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import { errorReply, postForm } from "./http.ts";
 import { textAt } from "./json.ts";
 

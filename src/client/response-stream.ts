@@ -1,9 +1,9 @@
 /** One request for a live response, its events read as they come. */
 import { createParser } from "eventsource-parser";
-import { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 import { printable } from "../std/printable.ts";
+import { Problem } from "../std/problem.ts";
 import { NoAnswer, postAndRead, type Service } from "./http.ts";
 import { parseJson, textAt, valueAt } from "./json.ts";
 import {

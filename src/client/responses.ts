@@ -1,8 +1,8 @@
 /** A response of a language model as a client asks for it and reads it. */
 import { type Static, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../error/problem.ts";
 import { printable } from "../std/printable.ts";
+import { Problem } from "../std/problem.ts";
 import { get, post, type Service } from "./http.ts";
 import { textAt, valueAt } from "./json.ts";
 

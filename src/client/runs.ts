@@ -4,8 +4,8 @@
  */
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../error/problem.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
+import { Problem } from "../std/problem.ts";
 import { ErrorReply, NoAnswer, type Service } from "./http.ts";
 import { download, exchange, type RunRequest } from "./runs/exchange.ts";
 import { fileRoute, RUNS_ROUTE, type RunName, runRoute } from "./runs/names.ts";

@@ -3,7 +3,7 @@ import { type Credentials, readCredentials } from "../account/credentials.ts";
 import { keyPrefix, keyPublicId } from "../account/key.ts";
 import { clientConfig, type Environment } from "../config/environment.ts";
 import { DEFAULTS } from "../config/serve.ts";
-import { EXIT, Problem } from "../error/problem.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import type { Service } from "./http.ts";
 
 export interface SignedIn extends Service {

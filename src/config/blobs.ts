@@ -1,7 +1,7 @@
 /** Where the bytes of robots' runs are kept: in the data folder, or in an S3-compatible store. */
 
 import { Type } from "@sinclair/typebox";
-import { EXIT, Problem } from "../error/problem.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import type { Environment } from "./environment.ts";
 import { either, httpAddress, text } from "./fields.ts";
 

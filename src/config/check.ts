@@ -1,10 +1,10 @@
 /** Reads tendon.toml and checks configuration against its TypeBox schemas. Messages say which key, what was expected and what was given. */
 import type { StaticDecode, TObject, TSchema } from "@sinclair/typebox";
 import { Value, type ValueError, ValueErrorType } from "@sinclair/typebox/value";
-import { EXIT, Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
 import { readText } from "../std/file.ts";
 import { nearest } from "../std/nearest.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 
 /** The file's keys; none where there is no file and none was asked for. */
 export async function readToml(path: string, required: boolean): Promise<Readonly<Record<string, unknown>> | Problem> {

@@ -1,6 +1,6 @@
 /** The native library's calls, declared for bun:ffi. native/src/abi.rs says what each does and who owns each pointer. */
 import { CString, dlopen, FFIType, type Pointer } from "bun:ffi";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import { ERROR_TEXT_BYTES } from "./abi.ts";
 
 const { ptr, u32, i32, f64, function: callback } = FFIType;

@@ -3,8 +3,8 @@
  * model; the library is opened with the first body.
  */
 import { JSCallback, type Pointer, ptr } from "bun:ffi";
-import { Problem } from "../error/problem.ts";
 import { present } from "../std/assert.ts";
+import { Problem } from "../std/problem.ts";
 import { pause } from "../std/slices.ts";
 import { BodyFound, BodyRules, STATUS } from "./abi.ts";
 import { type BodyCalls, bindBodies } from "./binding.ts";

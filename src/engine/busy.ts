@@ -1,6 +1,7 @@
 /** Failures of a model that are answered in the same words wherever they are met. */
-import { Failure } from "../error/core.ts";
-import { ROBOT } from "../error/robot.ts";
+
+import { ROBOT } from "../robot/errors.ts";
+import { Failure } from "../std/failure.ts";
 
 export function busy(what: string): Failure {
   return new Failure(ROBOT.engine_unavailable, `the service is busy: ${what}; retry in a moment`, {

@@ -1,8 +1,8 @@
 /** The open engine's handle, and the completions that its native threads report. */
 import { JSCallback, type Pointer, ptr } from "bun:ffi";
-import { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { assert, present } from "../std/assert.ts";
+import { Problem } from "../std/problem.ts";
 import { ABI_VERSION, OpenOptions, STATUS } from "./abi.ts";
 import { type Calls, errorText, lastError } from "./binding.ts";
 

@@ -1,7 +1,7 @@
 /** The TCP connections that this process has accepted on a port: what Bun does not tell. native/src/http/connections.rs watches them. */
 import type { Pointer } from "bun:ffi";
-import { Problem } from "../error/problem.ts";
 import { assert } from "../std/assert.ts";
+import { Problem } from "../std/problem.ts";
 import { ConnectionNote as Layout } from "./abi.ts";
 import { bindLibrary, type Calls, lastError } from "./binding.ts";
 import { locateLibraries } from "./library.ts";

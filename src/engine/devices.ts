@@ -1,6 +1,7 @@
 /** What the devices of this machine say, for `doctor`; and those that the models of an engine run on. */
-import { Problem } from "../error/problem.ts";
+
 import { assert } from "../std/assert.ts";
+import { Problem } from "../std/problem.ts";
 import { bindLibrary, lastError } from "./binding.ts";
 import type { Channel } from "./channel.ts";
 import type { DeviceFigures } from "./engine.ts";

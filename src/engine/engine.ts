@@ -8,9 +8,9 @@
 import type { Manifest } from "../bundle/manifest.ts";
 import type { DeviceWish } from "../config/devices.ts";
 import type { GpuOptions } from "../config/gpu.ts";
-import type { Failure } from "../error/core.ts";
-import type { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import type { Failure } from "../std/failure.ts";
+import type { Problem } from "../std/problem.ts";
 
 /** A verified bundle: its manifest and an absolute path for each file that the manifest lists. */
 export interface Bundle {

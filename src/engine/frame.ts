@@ -1,8 +1,9 @@
 /** A frame over its slot in the native library. */
-import { Failure } from "../error/core.ts";
-import { EVERY } from "../error/every-route.ts";
-import { ROBOT } from "../error/robot.ts";
+
+import { ROBOT } from "../robot/errors.ts";
 import { assert, present } from "../std/assert.ts";
+import { EVERY } from "../std/every-route.ts";
+import { Failure } from "../std/failure.ts";
 import { STATUS } from "./abi.ts";
 import { busy, unloading } from "./busy.ts";
 import type { Channel } from "./channel.ts";

@@ -1,7 +1,7 @@
 /** A loaded model over the native library. */
 import type { Manifest } from "../bundle/manifest.ts";
-import type { Failure } from "../error/core.ts";
 import { assert } from "../std/assert.ts";
+import type { Failure } from "../std/failure.ts";
 import {
   CHUNK_VALUES_MAX,
   FAULT,

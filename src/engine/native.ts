@@ -6,10 +6,10 @@
  */
 import { folders } from "../config/environment.ts";
 import { gpuOptions } from "../config/gpu.ts";
-import { Failure } from "../error/core.ts";
-import { Problem } from "../error/problem.ts";
-import { ROBOT } from "../error/robot.ts";
 import { LIMITS } from "../limits.ts";
+import { ROBOT } from "../robot/errors.ts";
+import { Failure } from "../std/failure.ts";
+import { Problem } from "../std/problem.ts";
 import { STATUS, Stats } from "./abi.ts";
 import { bindLibrary, lastError, staticText } from "./binding.ts";
 import { Channel } from "./channel.ts";

@@ -4,7 +4,7 @@
  */
 import { open, readdir, realpath, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 
 const PROVIDER_FILES = {
   shared: "libonnxruntime_providers_shared.so",

@@ -1,7 +1,8 @@
 /** A run over its slot in the native library. */
-import { Failure } from "../error/core.ts";
-import { ROBOT } from "../error/robot.ts";
+
+import { ROBOT } from "../robot/errors.ts";
 import { assert } from "../std/assert.ts";
+import { Failure } from "../std/failure.ts";
 import { STATUS } from "./abi.ts";
 import { cancelled, noMemory, replicaOut } from "./busy.ts";
 import type { Channel } from "./channel.ts";

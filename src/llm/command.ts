@@ -1,5 +1,5 @@
 /** What a transport asks for, and what it gets. */
-import type { Failure } from "../error/core.ts";
+import type { Failure } from "../std/failure.ts";
 import type { EventFlow } from "./output/flow.ts";
 import type { LlmRequest } from "./request.ts";
 

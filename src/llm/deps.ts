@@ -6,10 +6,10 @@ import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { Places } from "../std/places.ts";
 import type { SeenClock } from "../std/seen-clock.ts";
-import type { LlmStore } from "../store/llm/llm.ts";
 import type { Live } from "./live.ts";
 import type { LlmId } from "./models.ts";
 import type { Provider } from "./provider/provider.ts";
+import type { LlmStore } from "./store/llm.ts";
 import type { Watchers } from "./watchers.ts";
 
 export interface LlmDeps {

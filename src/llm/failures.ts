@@ -1,8 +1,9 @@
 /** The failures of responses that are not the provider's: keys, capacity, records. */
-import { Failure } from "../error/core.ts";
-import { EVERY } from "../error/every-route.ts";
-import { LLM } from "../error/llm.ts";
+
+import { EVERY } from "../std/every-route.ts";
+import { Failure } from "../std/failure.ts";
 import type { StoreDown } from "../store/store.ts";
+import { LLM } from "./errors.ts";
 
 const KEY = { param: "Idempotency-Key" } as const;
 

@@ -2,13 +2,13 @@
  * Background jobs: queued in the store, taken by a process that has a place free, and ended exactly once. Taking a job and calling
  * the provider are one step for everybody else: a job that was taken is never run again, whatever becomes of its process.
  */
-import { Failure } from "../error/core.ts";
+
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
-import type { Job } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
@@ -19,6 +19,7 @@ import { persist, type Unconfirmed, unconfirmed } from "./persist.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
 import { type Answer, type Failed, run, stopped } from "./run.ts";
+import type { Job } from "./store/records.ts";
 import { inputTokensMax } from "./usage.ts";
 
 /** Durable when it resolves. */

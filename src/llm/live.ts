@@ -3,17 +3,16 @@
  * before it is told. Requests with its key wait for it here.
  */
 import type { Charge } from "../charge/charges.ts";
-import { Failure } from "../error/core.ts";
-import { LLM } from "../error/llm.ts";
 import { LIMITS } from "../limits.ts";
 import { present } from "../std/assert.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
-import type { StoredResponse } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand, Responded, Stored } from "./command.ts";
 import type { Caller, LlmDeps } from "./deps.ts";
+import { LLM } from "./errors.ts";
 import { notBegun, notRecorded, terminal, tooMany } from "./failures.ts";
 import { EventFlow } from "./output/flow.ts";
 import { endedObject, failedObject, newObject, type ResponseObject } from "./output/object.ts";
@@ -21,6 +20,7 @@ import { persist, type Unconfirmed, unconfirmed } from "./persist.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
 import { type Answer, type Failed, run, stopped } from "./run.ts";
+import type { StoredResponse } from "./store/records.ts";
 import { inputTokensMax } from "./usage.ts";
 
 /** The key's earlier response, which the store knows. */

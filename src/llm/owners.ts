@@ -4,11 +4,11 @@
  */
 import { LIMITS } from "../limits.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
-import type { Orphan } from "../store/llm/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { LlmDeps } from "./deps.ts";
 import { failedObject, type ResponseObject } from "./output/object.ts";
 import { stopped } from "./run.ts";
+import type { Orphan } from "./store/records.ts";
 
 type Deps = Pick<LlmDeps, "clock" | "log" | "store" | "owner" | "watchers" | "ownerEnded">;
 

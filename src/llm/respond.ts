@@ -1,7 +1,7 @@
 /** `POST /v1/responses` behind its checks: exactly one response for each key, live or as a background job. */
-import { Failure } from "../error/core.ts";
+
 import { LIMITS } from "../limits.ts";
-import type { StoredResponse } from "../store/llm/records.ts";
+import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RespondCommand, Responded } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
@@ -12,6 +12,7 @@ import { isBackground } from "./models.ts";
 import { EventFlow } from "./output/flow.ts";
 import type { ResponseObject } from "./output/object.ts";
 import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
+import type { StoredResponse } from "./store/records.ts";
 import { shownText, watch } from "./watch.ts";
 
 export async function respond(deps: LlmDeps, command: RespondCommand): Promise<Responded> {

@@ -1,8 +1,8 @@
 /** Deletes responses whose retention is over. */
 import type { Log } from "../std/log.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
-import type { LlmStore } from "../store/llm/llm.ts";
 import { StoreDown } from "../store/store.ts";
+import type { LlmStore } from "./store/llm.ts";
 
 /** Those that ended more than `days` ago, in bounded parts, between which others write. */
 export async function forgetResponses(

@@ -1,10 +1,11 @@
 /** One call to a provider, with its drills: from a request to a whole answer and its usage, or to the failure that it ended in. */
-import { Failure } from "../error/core.ts";
-import { LLM } from "../error/llm.ts";
+
 import { LIMITS } from "../limits.ts";
 import { sleep } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import type { Caller, LlmDeps } from "./deps.ts";
+import { LLM } from "./errors.ts";
 import { Draft } from "./output/draft.ts";
 import type { ItemEvent } from "./output/events.ts";
 import type { OutputItem } from "./output/items.ts";

@@ -1,16 +1,17 @@
 /** A background job as clients see it: its object as it is now, and the buffered stream that tells its end. */
-import type { Failure, Row } from "../error/core.ts";
-import { LLM } from "../error/llm.ts";
+
 import { LIMITS } from "../limits.ts";
-import type { ResponseKey, StoredResponse } from "../store/llm/records.ts";
+import type { Failure, Row } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Streamed } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
+import { LLM } from "./errors.ts";
 import { tooMany } from "./failures.ts";
 import type { ErrorEvent } from "./output/events.ts";
 import { EventFlow } from "./output/flow.ts";
 import type { ResponseObject } from "./output/object.ts";
 import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
+import type { ResponseKey, StoredResponse } from "./store/records.ts";
 
 /** The object as JSON: the stored text itself, which is megabytes at most, unless a queued job was taken meanwhile. */
 export function shownText(stored: Pick<StoredResponse, "state" | "object">): string | undefined {

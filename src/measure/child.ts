@@ -8,9 +8,9 @@ import { join } from "node:path";
 import type { Service } from "../client/http.ts";
 import { parseJson, textAt } from "../client/json.ts";
 import { childEnvironment } from "../config/environment.ts";
-import { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { systemClock } from "../std/clock.ts";
+import { Problem } from "../std/problem.ts";
 import { pinned, placement } from "./placement.ts";
 import { SAMPLE_MODEL } from "./sample/observation.ts";
 

@@ -1,7 +1,7 @@
 /** What the suites of `tendon bench` measure: services of their own or one that runs already, and what robots send to it. */
 import type { Service } from "../client/http.ts";
 import { signedIn } from "../client/sign-in.ts";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import { startChild } from "./child.ts";
 import { SAMPLE_MODEL } from "./sample/observation.ts";
 import { drawnScenes, type Scenes, scenesIn } from "./sample/scenes.ts";

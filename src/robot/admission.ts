@@ -7,10 +7,11 @@
  * observations none fits keeps its place in the round; if one lacks frame slots of its model, slots that become free are reserved for
  * it, because a stream of small observations would otherwise starve a large one.
  */
-import { Failure } from "../error/core.ts";
-import { ROBOT } from "../error/robot.ts";
+
 import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
+import { Failure } from "../std/failure.ts";
+import { ROBOT } from "./errors.ts";
 import type { RunSlots } from "./exclusive.ts";
 
 export type AdmissionLimits = Readonly<

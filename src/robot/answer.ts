@@ -2,11 +2,12 @@
  * The answer to an observation, in no transport's form: a head and the rows as float32. JSON, events, socket messages and raw
  * rows are all made from it, for a first answer and for a replay alike, so that they cannot differ.
  */
+
+import type { Usage } from "../charge/store/records.ts";
 import type { ChunkResult } from "../engine/engine.ts";
-import type { Usage } from "../store/charges/records.ts";
-import type { NeutralAnswer } from "../store/robot/records.ts";
 import type { ObserveCommand } from "./command.ts";
 import type { Ticket } from "./session/ticket.ts";
+import type { NeutralAnswer } from "./store/records.ts";
 import type { Timing } from "./timing.ts";
 
 /** As it is stored, in the words of the wire. The keys of an object are printed in this order. */

@@ -1,8 +1,8 @@
 /** The robot models of this service: which ids it answers for, and which of them are loaded. */
 import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
+import type { Rates } from "../charge/store/records.ts";
 import type { Model } from "../engine/engine.ts";
-import type { Rates } from "../store/charges/records.ts";
 import type { SessionSlots } from "./exclusive.ts";
 import { SlotPool } from "./session/slots.ts";
 

@@ -4,9 +4,10 @@
  * It counts from the observation's arrival. Whatever the chunk has come to then is taken back: its place in the queue, its frames, a
  * run that waits or that the model is at. Only a chunk whose record is being made durable is answered all the same.
  */
-import { Failure } from "../error/core.ts";
-import { ROBOT } from "../error/robot.ts";
+
 import type { Clock } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
+import { ROBOT } from "./errors.ts";
 
 export class Deadline {
   constructor(

@@ -5,11 +5,11 @@ import type { Drills } from "../drill.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
-import type { RobotStore } from "../store/robot/robot.ts";
 import type { Catalog } from "./catalog.ts";
 import type { RunSlots, Sessions } from "./exclusive.ts";
 import type { Forecast } from "./forecast.ts";
 import type { Replays } from "./replay.ts";
+import type { RobotStore } from "./store/robot.ts";
 
 export interface RobotDeps {
   readonly clock: Clock;

@@ -2,12 +2,12 @@
  * Everything that is exclusive or counted per process today. Each has a small interface here, implemented in this process's
  * memory; leases and capacity that several nodes share would take its place.
  */
-import type { Failure } from "../error/core.ts";
-import type { SessionKey } from "../store/robot/records.ts";
+import type { Failure } from "../std/failure.ts";
 import type { EarlySlots, Permit } from "./admission.ts";
 import type { ImageCounts, SessionRequest } from "./session/machine.ts";
 import type { Holder, HoldRequest, SessionName } from "./session/table.ts";
 import type { Ticket } from "./session/ticket.ts";
+import type { SessionKey } from "./store/records.ts";
 
 /** Live sessions. */
 export interface Sessions {

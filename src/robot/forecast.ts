@@ -6,9 +6,10 @@
  * comes is let in, and its answer corrects an estimate that was wrong. Old answers count less and less, and after some silence none
  * do. Goal: past capacity the work goes into chunks that are of use. Not a goal: the last per cent of capacity.
  */
-import { Failure } from "../error/core.ts";
-import { ROBOT } from "../error/robot.ts";
+
 import type { Clock } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
+import { ROBOT } from "./errors.ts";
 
 /** After the time of so many answers, */
 const HALF_LIFE_ANSWERS = 8;

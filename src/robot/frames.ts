@@ -1,8 +1,8 @@
 /** The camera frames of one observation, from their transport into the engine. */
 import type { Frame, Model } from "../engine/engine.ts";
-import { Failure } from "../error/core.ts";
-import { ROBOT } from "../error/robot.ts";
+import { Failure } from "../std/failure.ts";
 import { frameDigest } from "./digest.ts";
+import { ROBOT } from "./errors.ts";
 
 /** One camera frame as bytes of a JPEG file. */
 export interface FrameImage {

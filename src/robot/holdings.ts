@@ -5,13 +5,13 @@
 import type { Charge, Charges } from "../charge/charges.ts";
 import { isCallersFault, type Unpaid } from "../charge/unpaid.ts";
 import type { Run } from "../engine/engine.ts";
-import { Failure, type Row } from "../error/core.ts";
-import { EVERY } from "../error/every-route.ts";
-import { ROBOT } from "../error/robot.ts";
 import { present } from "../std/assert.ts";
+import { EVERY } from "../std/every-route.ts";
+import { Failure, type Row } from "../std/failure.ts";
 import type { Log } from "../std/log.ts";
 import type { Permit } from "./admission.ts";
 import type { Caller } from "./command.ts";
+import { ROBOT } from "./errors.ts";
 import type { Place } from "./forecast.ts";
 import type { ObservedFrames } from "./frames.ts";
 import type { Interruptions } from "./interruptions.ts";

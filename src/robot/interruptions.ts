@@ -2,10 +2,11 @@
  * What may end a request before its work is done: the time for its chunk, its robot's own deadline, its client leaving, the shutdown of
  * the service.
  */
-import { Failure } from "../error/core.ts";
-import { ROBOT } from "../error/robot.ts";
+
 import type { Clock } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
 import type { Deadline } from "./deadline.ts";
+import { ROBOT } from "./errors.ts";
 
 interface World {
   readonly clock: Clock;

@@ -1,9 +1,9 @@
 /** What is said where a run came to no answer that can be given: its result is not the model's, or its record is not durable. */
 import type { ChunkResult } from "../engine/engine.ts";
-import { Failure } from "../error/core.ts";
-import { EVERY } from "../error/every-route.ts";
-import { ROBOT } from "../error/robot.ts";
+import { EVERY } from "../std/every-route.ts";
+import { Failure } from "../std/failure.ts";
 import type { ObserveCommand } from "./command.ts";
+import { ROBOT } from "./errors.ts";
 
 /** A result whose shape is not that of the model's chunk must not reach a robot. */
 export function uncorrelated({ served }: ObserveCommand, { rows, columns }: ChunkResult): Failure | undefined {

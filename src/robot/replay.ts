@@ -4,12 +4,12 @@
  * Which ids run now is in memory; what was answered is in the store, written in the same step as the session's activity and
  * before the answer leaves. A process that ends in between has answered nobody, so the id is free again.
  */
-import { Failure } from "../error/core.ts";
-import { ROBOT } from "../error/robot.ts";
-import type { AnsweredObservation, NeutralAnswer, ObservationKey } from "../store/robot/records.ts";
-import type { RobotStore } from "../store/robot/robot.ts";
+import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
+import { ROBOT } from "./errors.ts";
 import type { RunningIds } from "./exclusive.ts";
+import type { AnsweredObservation, NeutralAnswer, ObservationKey } from "./store/records.ts";
+import type { RobotStore } from "./store/robot.ts";
 
 /** The answer that an earlier request with the same id and content got. */
 export interface Replay {

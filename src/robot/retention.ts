@@ -2,8 +2,8 @@
 import { LIMITS } from "../limits.ts";
 import type { Log } from "../std/log.ts";
 import type { SeenClock } from "../std/seen-clock.ts";
-import type { RobotStore } from "../store/robot/robot.ts";
 import { StoreDown } from "../store/store.ts";
+import type { RobotStore } from "./store/robot.ts";
 
 /** Stored answers ten minutes after their session ended, all other records a day after. */
 export async function forgetChunks(store: Pick<RobotStore, "chunksForget">, clock: SeenClock, log: Log): Promise<void> {

@@ -1,7 +1,7 @@
 /** A robot's state after the checks of its shape: what no arm can have, and the vector that the model reads. */
 import type { Manifest } from "../bundle/manifest.ts";
-import { Failure } from "../error/core.ts";
-import { ROBOT } from "../error/robot.ts";
+import { Failure } from "../std/failure.ts";
+import { ROBOT } from "./errors.ts";
 
 export type StateKind = Manifest["state"]["kind"];
 

@@ -3,14 +3,14 @@
  * at again before it is told. Changes nothing. What names all files is in memory meanwhile, some 500 bytes each.
  */
 import { createHash } from "node:crypto";
-import { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
 import { printable } from "../std/printable.ts";
-import type { WrongTotal } from "../store/runs/reads.ts";
-import type { RecordedFile } from "../store/runs/records.ts";
-import type { RunStore } from "../store/runs/runs.ts";
+import { Problem } from "../std/problem.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Backend, BlobFacts } from "./blob/backend.ts";
+import type { WrongTotal } from "./store/reads.ts";
+import type { RecordedFile } from "./store/records.ts";
+import type { RunStore } from "./store/runs.ts";
 
 interface Deps {
   readonly store: Pick<RunStore, "storeIdKnown" | "runTotalsWrong" | "filesAfter" | "blobsKnown">;

@@ -1,12 +1,13 @@
 /** `complete`: from then on the run is listed and readable, and its files do not change. */
-import { Failure } from "../error/core.ts";
-import { RUNS } from "../error/runs.ts";
+
 import { unixSeconds } from "../std/clock.ts";
-import type { Incomplete, ListedFile, RunKey } from "../store/runs/records.ts";
+import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
 import { contentType } from "./content-type.ts";
 import type { RunDeps } from "./deps.ts";
+import { RUNS } from "./errors.ts";
 import { completed, unavailable } from "./failures.ts";
+import type { Incomplete, ListedFile, RunKey } from "./store/records.ts";
 
 interface Complete extends RunKey {
   /** Paths are unique. */

@@ -2,11 +2,11 @@
 import type { Drills } from "../drill.ts";
 import type { Log } from "../std/log.ts";
 import type { SeenClock } from "../std/seen-clock.ts";
-import type { RunBounds } from "../store/runs/records.ts";
-import type { RunStore } from "../store/runs/runs.ts";
 import type { Blobs } from "./blob/blobs.ts";
 import type { RunPlaces } from "./gate.ts";
 import type { Meter } from "./meter.ts";
+import type { RunBounds } from "./store/records.ts";
+import type { RunStore } from "./store/runs.ts";
 
 export interface RunDeps {
   readonly clock: SeenClock;

@@ -1,9 +1,9 @@
 /** What clients are told when storage cannot do what they ask. */
-import { Failure } from "../error/core.ts";
-import { RUNS } from "../error/runs.ts";
-import type { Refusal, RunBounds } from "../store/runs/records.ts";
+import { Failure } from "../std/failure.ts";
 import type { StoreDown } from "../store/store.ts";
 import type { BlobsDown } from "./blob/blobs.ts";
+import { RUNS } from "./errors.ts";
+import type { Refusal, RunBounds } from "./store/records.ts";
 
 /** The record or the bytes cannot be reached; `reason` is for the log. */
 export function unavailable({ reason, ...down }: BlobsDown | StoreDown): Failure {

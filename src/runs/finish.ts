@@ -1,16 +1,17 @@
 /** A multipart upload becomes its file: the parts are put together, the whole is read back, and its record takes the path. */
-import { Failure } from "../error/core.ts";
-import { RUNS } from "../error/runs.ts";
+
 import { LIMITS } from "../limits.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
-import type { StoredPart, StoredUpload } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";
 import type { RunDeps } from "./deps.ts";
+import { RUNS } from "./errors.ts";
 import { mismatch, overQuota, unavailable, uploadNotFound } from "./failures.ts";
 import type { PutFile } from "./put.ts";
+import type { StoredPart, StoredUpload } from "./store/records.ts";
 import { assemblyOf, findUpload, joining, type Upload, type UploadKey } from "./uploads.ts";
 
 /** What the client says that its parts are. */

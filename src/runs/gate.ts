@@ -1,9 +1,9 @@
 /** The bound of requests that run at once: each holds memory and a place at the disk. */
-import { Failure } from "../error/core.ts";
-import { RUNS } from "../error/runs.ts";
+import { Failure } from "../std/failure.ts";
 import { Places } from "../std/places.ts";
-import type { RunKey } from "../store/runs/records.ts";
 import type { RunDeps } from "./deps.ts";
+import { RUNS } from "./errors.ts";
+import type { RunKey } from "./store/records.ts";
 
 /** Places of one kind: in all, of one account, of one run. */
 export interface PlaceBounds {

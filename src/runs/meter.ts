@@ -4,9 +4,9 @@ import { unixSeconds } from "../std/clock.ts";
 import { makeId } from "../std/ids.ts";
 import type { Log } from "../std/log.ts";
 import { type SeenClock, seenSeconds } from "../std/seen-clock.ts";
-import type { Metered } from "../store/runs/records.ts";
-import type { RunStore } from "../store/runs/runs.ts";
 import { StoreDown } from "../store/store.ts";
+import type { Metered } from "./store/records.ts";
+import type { RunStore } from "./store/runs.ts";
 
 /** What goes to the store in one step. Its number makes a repeat harmless. */
 interface Flush {

@@ -1,15 +1,16 @@
 /** A file in one request. The row with its reservation comes first, then the bytes, then the file's record (store/runs/records.ts). */
-import { Failure } from "../error/core.ts";
+
 import { monthOf } from "../std/calendar.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
-import type { FileKey } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";
 import type { RunDeps } from "./deps.ts";
 import { completed, refused, runGone, unavailable } from "./failures.ts";
 import { type Pour, receive } from "./receive.ts";
+import type { FileKey } from "./store/records.ts";
 
 interface Put extends FileKey {
   readonly size: number;

@@ -1,14 +1,15 @@
 /** Reads of completed runs: the list, a manifest, a file, and what an account uses. */
-import { Failure } from "../error/core.ts";
-import { RUNS } from "../error/runs.ts";
+
 import { monthOf } from "../std/calendar.ts";
 import { unixSeconds } from "../std/clock.ts";
-import type { ListPlace } from "../store/runs/reads.ts";
-import type { CompletedRun, FileKey, RunKey, RunUsage, StoredFile } from "../store/runs/records.ts";
+import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
 import { type BlobBody, BlobsDown } from "./blob/blobs.ts";
 import type { RunDeps } from "./deps.ts";
+import { RUNS } from "./errors.ts";
 import { fileNotFound, runNotFound, unavailable } from "./failures.ts";
+import type { ListPlace } from "./store/reads.ts";
+import type { CompletedRun, FileKey, RunKey, RunUsage, StoredFile } from "./store/records.ts";
 
 interface Listing {
   readonly accountId: string;

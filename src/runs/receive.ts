@@ -1,5 +1,5 @@
 /** A body that arrives: onto the disk of this node, with its digest, under no name that a reader knows. */
-import type { Failure } from "../error/core.ts";
+import type { Failure } from "../std/failure.ts";
 import type { Staged } from "./blob/backend.ts";
 import { BlobsDown } from "./blob/blobs.ts";
 import type { RunDeps } from "./deps.ts";

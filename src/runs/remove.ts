@@ -1,11 +1,11 @@
 /** Deletion: the record first, in one step; the sweep removes the bytes (sweep.ts). */
-import type { Failure } from "../error/core.ts";
+import type { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
-import type { FileKey, RunKey } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { RunDeps } from "./deps.ts";
 import { completed, fileNotFound, runGone, unavailable } from "./failures.ts";
+import type { FileKey, RunKey } from "./store/records.ts";
 
 type Deps = Pick<RunDeps, "store" | "clock">;
 

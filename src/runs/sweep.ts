@@ -6,10 +6,10 @@ import { LIMITS } from "../limits.ts";
 import { randomBase62 } from "../std/base62.ts";
 import { unixSeconds } from "../std/clock.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
-import type { Coming, GoneBlob } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
 import { BlobsDown } from "./blob/blobs.ts";
 import type { RunDeps } from "./deps.ts";
+import type { Coming, GoneBlob } from "./store/records.ts";
 
 type Deps = Pick<RunDeps, "store" | "blobs" | "clock" | "log" | "owner" | "live">;
 

@@ -1,18 +1,19 @@
 /** Multipart uploads: started, resumed, part by part, aborted. */
-import { Failure } from "../error/core.ts";
-import { RUNS } from "../error/runs.ts";
+
 import { LIMITS } from "../limits.ts";
 import { monthOf } from "../std/calendar.ts";
 import { unixSeconds } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds, shownSeconds } from "../std/seen-clock.ts";
-import type { FileKey, StoredPart, StoredUpload } from "../store/runs/records.ts";
 import { StoreDown } from "../store/store.ts";
 import type { Assembly, Staged } from "./blob/backend.ts";
 import { BlobsDown } from "./blob/blobs.ts";
 import type { RunDeps } from "./deps.ts";
+import { RUNS } from "./errors.ts";
 import { refused, unavailable, uploadNotFound } from "./failures.ts";
 import { type Pour, receive } from "./receive.ts";
+import type { FileKey, StoredPart, StoredUpload } from "./store/records.ts";
 
 export interface Upload {
   readonly upload: StoredUpload;

@@ -2,12 +2,12 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ServeConfig } from "../config/serve.ts";
-import { Problem } from "../error/problem.ts";
 import type { Backend } from "../runs/blob/backend.ts";
 import { Blobs, BlobsDown } from "../runs/blob/blobs.ts";
 import { backendOf } from "../runs/blob/loop.ts";
 import { randomBase62 } from "../std/base62.ts";
 import type { Log } from "../std/log.ts";
+import { Problem } from "../std/problem.ts";
 
 type Where = Pick<ServeConfig, "blobs" | "dataDir">;
 

@@ -1,19 +1,19 @@
 /** From verified bundles and the configuration to loaded models. */
 import { armWarning } from "../bundle/describe.ts";
 import type { Manifest } from "../bundle/manifest.ts";
+import type { Rates } from "../charge/store/records.ts";
 import { deviceText, placeReplicas } from "../config/devices.ts";
 import { gpuOptions } from "../config/gpu.ts";
 import { ROBOT_DEFAULT, robotRates } from "../config/robot.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import { type Bundle, type LoadOptions, type Model, runMsMaxOf } from "../engine/engine.ts";
-import { Failure } from "../error/core.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import type { Catalog } from "../robot/catalog.ts";
+import { Failure } from "../std/failure.ts";
 import { rowsText } from "../std/float32.ts";
 import type { Lifecycle } from "../std/lifecycle.ts";
 import type { Log } from "../std/log.ts";
 import { nearest } from "../std/nearest.ts";
-import type { Rates } from "../store/charges/records.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 import type { Replicas } from "./replicas.ts";
 
 /** A model to load, and its price. */

@@ -10,8 +10,8 @@ import { folders } from "../config/environment.ts";
 import type { ServeConfig } from "../config/serve.ts";
 import type { Engine } from "../engine/engine.ts";
 import { openEngine } from "../engine/native.ts";
-import { Problem } from "../error/problem.ts";
 import { LIMITS } from "../limits.ts";
+import { Problem } from "../std/problem.ts";
 import { type BegunModel, planModels } from "./models.ts";
 
 export interface Preparation {

@@ -1,11 +1,11 @@
 /** From the configuration to the providers of the language models. */
 import { llmFault } from "../config/llm.ts";
 import type { ServeConfig } from "../config/serve.ts";
-import { EXIT, Problem } from "../error/problem.ts";
 import { isLlmId, LLM_IDS, type LlmId } from "../llm/models.ts";
 import { Provider } from "../llm/provider/provider.ts";
 import type { Clock } from "../std/clock.ts";
 import { nearest } from "../std/nearest.ts";
+import { EXIT, Problem } from "../std/problem.ts";
 
 /** What can stand in the head of a request: printable ASCII without spaces. */
 const PRINTABLE = /^[!-~]+$/;

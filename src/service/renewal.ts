@@ -1,9 +1,10 @@
 /** Reads the certificate anew when its files change. A pair that is not right leaves the one in use, and is told once. */
-import { type CertificateFiles, certificateVersion, readCertificate } from "../edge/http/certificate.ts";
-import type { Listener } from "../edge/http/listen.ts";
+
 import { listenersOf } from "../engine/connections.ts";
-import { Problem } from "../error/problem.ts";
+import { type CertificateFiles, certificateVersion, readCertificate } from "../http/certificate.ts";
+import type { Listener } from "../http/listen.ts";
 import type { Log } from "../std/log.ts";
+import { Problem } from "../std/problem.ts";
 
 export class Renewal {
   private busy = false;

@@ -4,10 +4,10 @@
  */
 import { hardwareOf } from "../config/devices.ts";
 import type { DeviceFigures, Engine, LostReplica, Model } from "../engine/engine.ts";
-import { Problem } from "../error/problem.ts";
 import type { Catalog, Served } from "../robot/catalog.ts";
 import type { SessionSlots, Sessions } from "../robot/exclusive.ts";
 import type { Log } from "../std/log.ts";
+import { Problem } from "../std/problem.ts";
 
 /** A replica whose sessions have memory. */
 interface Seat {

@@ -1,6 +1,6 @@
 /** The store of this program, where the configuration says, with its domains and its threads. */
 import { join } from "node:path";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import { markFile } from "../store/postgres/mark-file.ts";
 import { lockFolder, prepareFolder } from "../store/sqlite/folder.ts";
 import { openSqliteStore } from "../store/sqlite/store.ts";

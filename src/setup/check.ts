@@ -49,7 +49,7 @@ function bunTest(...paths: string[]): Check {
 const CHECKS: readonly Check[] = [
   { name: "types", command: [tool("tsc"), "--noEmit"] },
   // For the browser: with the types of pages, and none of Bun.
-  { name: "types of the player", command: [tool("tsc"), "--noEmit", "-p", "src/web/player"] },
+  { name: "types of the player", command: [tool("tsc"), "--noEmit", "-p", "src/runs/player"] },
   { name: "format and lint", command: [tool("biome"), "ci", "--colors=off", "--error-on-warnings", "."] },
   { name: "dead code", command: [tool("knip")] },
   { name: "rustfmt", command: ["cargo", "fmt", "--all", "--check"], cwd: NATIVE },

@@ -6,7 +6,7 @@ import { readCredentials, removeCredentials, writeCredentials } from "../../src/
 import { type DevAccount, devAccount, saveDevCredentials } from "../../src/account/dev.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { temporaryFolder } from "../store/temporary.ts";

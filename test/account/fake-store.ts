@@ -1,11 +1,11 @@
 /** A store in memory: the operations on a database without a file, and switches that take it down or hold it up. */
 import { Database } from "bun:sqlite";
+import type { NewAccount } from "../../src/account/store/accounts-records.ts";
+import { ledgerCheck } from "../../src/charge/store/ledger.ts";
+import type { LedgerReport } from "../../src/charge/store/records.ts";
+import type { ChunkSettlement } from "../../src/robot/store/records.ts";
 import { DOMAINS, type Store } from "../../src/service/domains.ts";
-import type { NewAccount } from "../../src/store/accounts/records.ts";
-import { ledgerCheck } from "../../src/store/charges/ledger.ts";
-import type { LedgerReport } from "../../src/store/charges/records.ts";
 import { type Run, slicesOf } from "../../src/store/domain.ts";
-import type { ChunkSettlement } from "../../src/store/robot/records.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { onSqlite } from "../../src/store/sqlite/statements.ts";
 import { drive, rows } from "../../src/store/steps.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { type Contender, inTurns, middle, ratio } from "../../bench/peers/in-turns.ts";
 import { PeerProcess } from "../../bench/peers/process.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 
 const PLAN = { rounds: 2, turns: 2, warmup: 1 };
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { figureLines, withinLimits } from "../../bench/proof.ts";
 import { PROOFS } from "../../bench/prove.ts";
 import { machineName, mergeResults } from "../../bench/results.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { from } from "../measure/origin.ts";
 
 test("results of a proof replace its earlier ones and leave the others alone", () => {

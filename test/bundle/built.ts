@@ -7,8 +7,8 @@ import type { Manifest, Parity } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import type { Precision } from "../../src/bundle/weights.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { present } from "../../src/std/assert.ts";
+import { Problem } from "../../src/std/problem.ts";
 import type { Given } from "./reference.ts";
 
 export const MODEL_DIR = join(import.meta.dir, "../../models/molmoact2-yam");

@@ -7,7 +7,7 @@ import { buildBundle } from "../../src/bundle/build.ts";
 import { describe as describeModel, REFERENCE_WARNING, show } from "../../src/bundle/describe.ts";
 import { exportId, sha256 } from "../../src/bundle/digest.ts";
 import { readBundles } from "../../src/bundle/read.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { buildInto, emptyDir, MODEL_DIR } from "./built.ts";
 import { copy, good, manifest } from "./damaged.ts";
 

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { bundle } from "../../src/cli/bundle.ts";
 import { given } from "../../src/cli/frame/command.ts";
 import { choose } from "../../src/cli/frame/group.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
 import { present } from "../../src/std/assert.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 import { changedFile, rehearse } from "../engine/wrong-provider.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 

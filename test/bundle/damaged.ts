@@ -4,7 +4,7 @@ import { cp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { buildInto, emptyDir } from "./built.ts";
 
 export let good: string;

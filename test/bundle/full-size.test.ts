@@ -10,9 +10,9 @@ import { readBundle } from "../../src/bundle/read.ts";
 import { DEFAULT_BUILD } from "../../src/bundle/weights.ts";
 import type { Bundle, Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { emptyDir, MODEL_DIR } from "./built.ts";
 
 const FULL = join(MODEL_DIR, "../../bench/models");

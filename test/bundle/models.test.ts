@@ -4,7 +4,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ModelFile } from "../../src/bundle/architecture.ts";
 import { readJson } from "../../src/bundle/schema.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { MODEL_DIR } from "./built.ts";
 
 const JOINT = { state: "joint", cameras: ["top", "left", "right"], space: "joint_position", dim: 14 } as const;

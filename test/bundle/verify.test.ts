@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { exportId, sha256 } from "../../src/bundle/digest.ts";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { copy, edited, good, manifest, messageOf } from "./damaged.ts";
 
 describe("verify", () => {

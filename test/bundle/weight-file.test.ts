@@ -9,8 +9,8 @@ import { decodeModel, encodeModel } from "../../src/bundle/onnx-schema.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import { rounded } from "../../src/bundle/values.ts";
 import { WEIGHT_FILE } from "../../src/bundle/weight-file.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { assert, present } from "../../src/std/assert.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { buildInto, emptyDir, MODEL_DIR } from "./built.ts";
 import { messageOf } from "./damaged.ts";
 

@@ -1,9 +1,9 @@
 /** Charges: what is held, for how long, and what is settled. */
 import { expect, test } from "bun:test";
 import { type Charge, Charges, type Effect, type HoldRequest } from "../../src/charge/charges.ts";
-import { serviceMetrics } from "../../src/edge/ops/service-metrics.ts";
-import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
+import { serviceMetrics } from "../../src/service/ops/service-metrics.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeClock } from "../std/fake-clock.ts";

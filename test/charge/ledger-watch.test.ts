@@ -1,9 +1,9 @@
 /** What the operator reads when the database lost what it had confirmed: the log, `/readyz`, the metrics. */
 import { expect, test } from "bun:test";
 import { Drills } from "../../src/drill.ts";
-import { publicApp } from "../../src/edge/app.ts";
-import { opsApp } from "../../src/edge/ops/metrics.ts";
+import { publicApp } from "../../src/http/app.ts";
 import { build } from "../../src/service/build.ts";
+import { opsApp } from "../../src/service/ops/metrics.ts";
 import type { LedgerChange } from "../../src/store/store.ts";
 import { fakeStore } from "../account/fake-store.ts";
 import { FakeClock } from "../std/fake-clock.ts";

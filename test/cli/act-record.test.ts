@@ -3,7 +3,7 @@ import { readdir } from "node:fs/promises";
 import { act } from "../../src/cli/act.ts";
 import { given } from "../../src/cli/frame/command.ts";
 import { openEpisode } from "../../src/client/episode-log/read.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 import { Folder, JPEG } from "../client/episode-log/sample-run.ts";
 import { CHUNK } from "../client/sample-chunk.ts";
 

@@ -6,7 +6,7 @@ import { cameraFiles, inModelOrder, orderInDescription } from "../../src/cli/act
 import { act } from "../../src/cli/act.ts";
 import { given } from "../../src/cli/frame/command.ts";
 import { signedIn } from "../../src/client/sign-in.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 import { CHUNK } from "../client/sample-chunk.ts";
 
 const JPEG = "test/vectors/jpeg/420.jpg";

@@ -3,7 +3,7 @@ import { admin } from "../../src/cli/admin.ts";
 import { type Command, given } from "../../src/cli/frame/command.ts";
 import { choose, helpOf } from "../../src/cli/frame/group.ts";
 import { notWritten } from "../../src/cli/frame/store.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 import { StoreDown } from "../../src/store/store.ts";
 
 /** Name of the chosen command and what is left, or the message of the problem. */

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { SUITE_NAMES, SUITES } from "../../src/cli/bench/suites.ts";
 import { bench } from "../../src/cli/bench.ts";
 import { given, helpText } from "../../src/cli/frame/command.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 
 test("wrong use of bench exits with 2", async () => {
   for (const argv of [

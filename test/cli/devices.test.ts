@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { EXIT } from "../../src/error/problem.ts";
+import { EXIT } from "../../src/std/problem.ts";
 import { Place } from "../program/program.ts";
 
 const used = (device: string, health: string, changes: object = {}) => ({

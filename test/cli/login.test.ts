@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { readCredentials, writeCredentials } from "../../src/account/credentials.ts";
 import { makeKey } from "../../src/account/key.ts";
 import { deviceName } from "../../src/client/oauth.ts";
-import { EXIT } from "../../src/error/problem.ts";
+import { EXIT } from "../../src/std/problem.ts";
 import { FakeService, refuse } from "../client/fake-service.ts";
 import { Place } from "../program/program.ts";
 import { fileOf, gone, prefixOf, run, signedIn } from "./place.ts";

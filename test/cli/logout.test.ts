@@ -1,7 +1,7 @@
 /** `tendon logout` as a child process with a HOME of its own. */
 import { expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
-import { EXIT } from "../../src/error/problem.ts";
+import { EXIT } from "../../src/std/problem.ts";
 import { FakeService } from "../client/fake-service.ts";
 import { Place } from "../program/program.ts";
 import { fileOf, gone, prefixOf, run, signedIn } from "./place.ts";

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { given } from "../../src/cli/frame/command.ts";
 import { sample, sampleFiles } from "../../src/cli/sample.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 
 /** A frame takes 0.1 s to draw, more on a busy machine. */
 const DRAWING_MS_MAX = 60_000;

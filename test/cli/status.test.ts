@@ -1,7 +1,7 @@
 /** Which key is in use, as `status`, `token`, `login` and `logout` see it; run as child processes with a HOME of their own. */
 import { expect, test } from "bun:test";
 import { chmod } from "node:fs/promises";
-import { EXIT } from "../../src/error/problem.ts";
+import { EXIT } from "../../src/std/problem.ts";
 import { FakeService } from "../client/fake-service.ts";
 import { Place } from "../program/program.ts";
 import { fileOf, gone, prefixOf, run, signedIn } from "./place.ts";

@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import type { ServerWebSocket } from "bun";
 import { frameMessage } from "../../src/client/episode-messages.ts";
 import { EpisodeSocket } from "../../src/client/episode-socket.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
 import type { Clock } from "../../src/std/clock.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 
 const OPENED = {

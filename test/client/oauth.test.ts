@@ -1,8 +1,8 @@
 /** Device login as the client does it, on a clock that does not wait. */
 import { expect, test } from "bun:test";
 import { awaitKey, beginLogin, deviceName, type PendingLogin } from "../../src/client/oauth.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
 import type { Clock } from "../../src/std/clock.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 import { FakeService, refuse } from "./fake-service.ts";
 
 /** A clock whose pauses take no time; `onPause` is told how many there have been. */

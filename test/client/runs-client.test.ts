@@ -10,7 +10,7 @@ import { PACE, pauseMs } from "../../src/client/runs/patience.ts";
 import { contentDigest, digestOf } from "../../src/client/runs/piece.ts";
 import { PushRecord } from "../../src/client/runs/push-record.ts";
 import { RunsClient } from "../../src/client/runs.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { BadLink } from "./bad-link.ts";
 import { FakeRuns } from "./fake-runs.ts";

@@ -8,7 +8,7 @@ import { type Pulled, pull } from "../../src/client/runs/pull.ts";
 import { type Push, type Pushed, push } from "../../src/client/runs/push.ts";
 import type { Watcher } from "../../src/client/runs/watcher.ts";
 import { RunsClient } from "../../src/client/runs.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { BadLink } from "./bad-link.ts";
 
 /** A service with run storage, and a key for it. */

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { EXIT } from "../../src/error/problem.ts";
+import { EXIT } from "../../src/std/problem.ts";
 import { bad, good, type RunService, RunsPlace } from "./runs-place.ts";
 
 const BYTES = 6_000_000;

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rm, symlink, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { EXIT } from "../../src/error/problem.ts";
 import { present } from "../../src/std/assert.ts";
+import { EXIT } from "../../src/std/problem.ts";
 import { bad, good, type RunService, RunsPlace } from "./runs-place.ts";
 
 const MIB = 2 ** 20;

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { type Credentials, writeCredentials } from "../../src/account/credentials.ts";
 import { keyInUse, signedIn } from "../../src/client/sign-in.ts";
-import { EXIT, Problem } from "../../src/error/problem.ts";
+import { EXIT, Problem } from "../../src/std/problem.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 test("a saved key goes to the service that it is for, and from this machine to this machine", async () => {

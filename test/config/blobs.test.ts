@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { S3Options } from "../../src/config/blobs.ts";
 import type { Environment } from "../../src/config/environment.ts";
 import { serveConfig } from "../../src/config/serve.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 /** Where runs are kept by this environment and this file, or the problem's exit and message. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { clientConfig, type Environment, folders } from "../../src/config/environment.ts";
 import { ROBOT_DEFAULT } from "../../src/config/robot.ts";
 import { type ServeFlags, serveConfig } from "../../src/config/serve.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 /** The example of contract section 10. */

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { serveConfig } from "../../src/config/serve.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { Place } from "../program/program.ts";
 
 const NO_FLAGS = { dev: false, json: false };

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { ortFolders } from "../../src/config/environment.ts";
 import { gpuOptions } from "../../src/config/gpu.ts";
 import { serveConfig } from "../../src/config/serve.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { planModels } from "../../src/service/models.ts";
-import { manifest } from "../edge/manifests.ts";
-import { MODEL } from "../edge/stage.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { Place } from "../program/program.ts";
+import { manifest } from "../robot/manifests.ts";
+import { MODEL } from "../robot/stage.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 async function read(toml: string) {

@@ -11,7 +11,7 @@ const DRIVERS = [
   ["One observation over HTTP", "src/robot/attempt.ts"],
   ["One observation on a socket", "src/robot/attempt.ts"],
   ["One response of a language model", "src/llm/live.ts"],
-  ["One file of a run", "src/store/runs/files.ts"],
+  ["One file of a run", "src/runs/store/files.ts"],
 ] as const;
 const FILES_MAX = 20;
 

@@ -3,9 +3,9 @@ import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { serveConfig } from "../../src/config/serve.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { planProviders } from "../../src/service/providers.ts";
 import { systemClock } from "../../src/std/clock.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import type { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
+import type { Failure } from "../../src/std/failure.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { variant } from "../bundle/variants.ts";

@@ -6,8 +6,8 @@
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { Bundle, ChunkResult, Engine } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 import { PLAYED, PlayedDriver } from "./played-driver.ts";

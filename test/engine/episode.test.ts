@@ -1,8 +1,8 @@
 /** Episode memory on the native engine: what it keeps and discards, and that nothing else changes it. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import type { ChunkResult } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { episodeOf, type Golden } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { Opened } from "./opened.ts";

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import sharp from "sharp";
 import type { Run } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type GpuOptions, gpuOptions } from "../../src/config/gpu.ts";
 import type { Bundle, Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { ok } from "./opened.ts";
 import { rehearse } from "./wrong-provider.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { ModelFile } from "../../src/bundle/architecture.ts";
 import { HALVES, type Options } from "../../src/bundle/build.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error/core.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR } from "../bundle/built.ts";
 import { roundedEverywhereOf } from "../bundle/rounded.ts";
 import { VARIANTS, variantNames } from "../bundle/variants.ts";

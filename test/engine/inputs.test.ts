@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import type { Manifest } from "../../src/bundle/manifest.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error/core.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { episodeOf, largestDifference } from "../bundle/built.ts";
 import { variant, variantNames } from "../bundle/variants.ts";
 import { Opened, rowsOf } from "./opened.ts";

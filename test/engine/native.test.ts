@@ -1,9 +1,9 @@
 /** The native engine through its TypeScript interface: results, refusals, and that all slots are freed. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { Failure } from "../../src/error/core.ts";
-import { EVERY } from "../../src/error/every-route.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
+import { EVERY } from "../../src/std/every-route.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { largestDifference, parityOf } from "../bundle/built.ts";
 import { Reference, referenceChunk } from "../bundle/reference.ts";
 import { Opened, ok, realFrames, rowsOf } from "./opened.ts";

@@ -12,8 +12,8 @@ import type {
   Run,
 } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Failure } from "../../src/std/failure.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { bundleOf, parityOf } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 

@@ -4,7 +4,7 @@ import { rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PREBUILT } from "../../src/engine/library.ts";
 import { ortFolder } from "../../src/engine/ort-folder.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { Place } from "../program/program.ts";
 import { temporaryFolder } from "../store/temporary.ts";
 

@@ -5,8 +5,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { ChunkResult, Engine, Run } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf, type Golden } from "../bundle/built.ts";
 import type { Given } from "../bundle/reference.ts";
 import { Opened, ok } from "./opened.ts";

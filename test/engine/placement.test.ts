@@ -5,9 +5,9 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import type { Bundle, Engine, LostReplica, Model, Run } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 import { type Rehearsal, rehearse } from "./wrong-provider.ts";

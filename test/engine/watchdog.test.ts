@@ -6,8 +6,8 @@ import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import type { Fault, LostReplica, Run } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import type { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
+import type { Failure } from "../../src/std/failure.ts";
 import { bundleOf } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 

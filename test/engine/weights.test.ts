@@ -8,8 +8,8 @@ import { readBundle } from "../../src/bundle/read.ts";
 import { WEIGHT_FILE } from "../../src/bundle/weight-file.ts";
 import type { Bundle, Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, emptyDir, episodeOf, largestDifference, MODEL_DIR, parityOf } from "../bundle/built.ts";
 import { Opened, ok, rowsOf } from "./opened.ts";
 

@@ -9,8 +9,8 @@ import type { Manifest } from "../../src/bundle/manifest.ts";
 import { decodeModel, type ModelProto } from "../../src/bundle/onnx-schema.ts";
 import type { Bundle, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
 import { present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { bundleOf, episodeOf, MODEL_DIR } from "../bundle/built.ts";
 import { Opened, ok } from "./opened.ts";
 import {

@@ -1,12 +1,12 @@
 /** What a provider or a client can send without end: where it ends. */
 import { describe, expect, test } from "bun:test";
-import { readRequest } from "../../src/edge/llm/checks.ts";
-import { Failure } from "../../src/error/core.ts";
+import { readRequest } from "../../src/llm/http/checks.ts";
 import { Draft } from "../../src/llm/output/draft.ts";
 import { ChatDialect } from "../../src/llm/provider/chat.ts";
 import { Fault } from "../../src/llm/provider/fault.ts";
 import { type Dialect, Reader } from "../../src/llm/provider/reader.ts";
 import { ResponsesDialect } from "../../src/llm/provider/responses.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { ask, PROTOCOLS } from "./asking.ts";
 import { sse } from "./sse-text.ts";
 import { LIVE, LlmStage } from "./stage.ts";

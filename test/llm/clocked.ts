@@ -1,14 +1,14 @@
 /** A service whose clock a test moves, without its HTTP; its provider is real, and hangs unless it is told otherwise. */
 import { Drills } from "../../src/drill.ts";
-import { readRequest } from "../../src/edge/llm/checks.ts";
-import { Failure } from "../../src/error/core.ts";
 import type { Responded } from "../../src/llm/command.ts";
+import { readRequest } from "../../src/llm/http/checks.ts";
 import type { EventFlow } from "../../src/llm/output/flow.ts";
 import { Provider } from "../../src/llm/provider/provider.ts";
 import { respond } from "../../src/llm/respond.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import { canonicalDigest } from "../../src/std/canonical.ts";
 import { systemClock } from "../../src/std/clock.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { type FakeStore, fakeStore, funded } from "../account/fake-store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { ScriptedProvider } from "./scripted-provider.ts";

@@ -1,7 +1,7 @@
 /** `GET /v1/responses/{id}` and `GET /v1/models`, models without a provider, and who may read what. */
 import { describe, expect, test } from "bun:test";
+import type { NewAccount } from "../../src/account/store/accounts-records.ts";
 import type { Store } from "../../src/service/domains.ts";
-import type { NewAccount } from "../../src/store/accounts/records.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { fakeStore, funded } from "../account/fake-store.ts";
 import { ask, expectLedger, MANNERS, toldBy } from "./asking.ts";

@@ -3,14 +3,14 @@ import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { readTable } from "../../src/config/check.ts";
 import { type LlmConfig, LlmTable, llmConfig } from "../../src/config/llm.ts";
 import { Drills } from "../../src/drill.ts";
-import { publicApp } from "../../src/edge/app.ts";
-import { type Listener, listen } from "../../src/edge/http/listen.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { publicApp } from "../../src/http/app.ts";
+import { type Listener, listen } from "../../src/http/listen.ts";
 import { LLM_IDS, type LlmId } from "../../src/llm/models.ts";
 import { Provider } from "../../src/llm/provider/provider.ts";
 import { build, type Service } from "../../src/service/build.ts";
 import type { Store } from "../../src/service/domains.ts";
 import { systemClock } from "../../src/std/clock.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { fakeStore, funded } from "../account/fake-store.ts";
 import { ScriptedProvider } from "./scripted-provider.ts";
 

@@ -1,7 +1,7 @@
 /** Requests whose answer is not there yet, or cannot be kept: what the others of their key get, and what a shutdown leaves. */
 import { describe, expect, test } from "bun:test";
-import { Failure } from "../../src/error/core.ts";
 import type { Store } from "../../src/service/domains.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { Places } from "../../src/std/places.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { fakeStore } from "../account/fake-store.ts";

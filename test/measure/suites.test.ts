@@ -1,7 +1,6 @@
 /** Every suite of `tendon bench`, small, against a service of its own: nothing is judged by the clock. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
 import { burstReport } from "../../src/measure/burst/report.ts";
 import { runBurstSuite } from "../../src/measure/burst/suite.ts";
 import { chunkReport } from "../../src/measure/chunk/report.ts";
@@ -24,6 +23,7 @@ import { scaleReport } from "../../src/measure/scale/report.ts";
 import { doublings, runScaleSuite } from "../../src/measure/scale/suite.ts";
 import { startReport } from "../../src/measure/start/report.ts";
 import { runStartSuite } from "../../src/measure/start/suite.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { from } from "./origin.ts";
 
 const echo = { devices: ["echo"], robots: [1] };

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
 import { sampleFrames } from "../../src/measure/sample/drawing.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { ENGINES, type EngineName, type Place as Kept, place, startServer, stopServer } from "../store/engines.ts";
 import { type Ended, isClear, Place, requestOf, type Server } from "./program.ts";
 

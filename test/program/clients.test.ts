@@ -10,7 +10,7 @@ import { chunkOf, Place, type Server } from "./program.ts";
 import { footage, framesAt, observe, ROBOTS, type RobotFacts } from "./robot.ts";
 
 const CHUNKS = 50;
-const FOLDER = resolve(import.meta.dir, "../../src/edge/docs/clients");
+const FOLDER = resolve(import.meta.dir, "../../src/robot/docs/clients");
 const PYTHON = "python3";
 const WITHOUT =
   "python3 has no websockets 12 or newer; in a virtual environment whose bin is first in PATH, pip install websockets";

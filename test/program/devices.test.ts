@@ -1,7 +1,7 @@
 /** `tendon devices` and the service of the same data folder, as processes. */
 import { expect, test } from "bun:test";
 import { chmod, mkdir, stat } from "node:fs/promises";
-import { EXIT } from "../../src/error/problem.ts";
+import { EXIT } from "../../src/std/problem.ts";
 import { Place } from "./program.ts";
 
 test("the operator sees the devices of the running service; the only one is not taken from its models", async () => {

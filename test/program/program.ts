@@ -6,12 +6,12 @@ import { Database } from "bun:sqlite";
 import { chmod, copyFile, link, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { ledgerCheck } from "../../src/charge/store/ledger.ts";
 import { type ActionChunk, chunkOf as chunkIn } from "../../src/client/chunk.ts";
 import { requestBody } from "../../src/client/request.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { firstLine } from "../../src/measure/child.ts";
 import { present } from "../../src/std/assert.ts";
-import { ledgerCheck } from "../../src/store/charges/ledger.ts";
 import { onSqlite } from "../../src/store/sqlite/statements.ts";
 import { drive } from "../../src/store/steps.ts";
 

@@ -1,7 +1,7 @@
 /** A robot's loop on record, as `tendon bench episode --record` writes it. */
 import { expect, test } from "bun:test";
 import { openEpisode } from "../../src/client/episode-log/read.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { Place } from "./program.ts";
 
 test("bench episode --record writes every observation of the first robot with its chunk; chunks follow each other without a gap", async () => {

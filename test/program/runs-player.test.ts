@@ -1,13 +1,13 @@
 /**
  * A run from a folder to a picture: pushed by the command line, played by Chromium from the whole program. What the player
- * shows of each moment is tested in test/edge/pages/runs-player.test.ts.
+ * shows of each moment is tested in test/runs/pages/runs-player.test.ts.
  */
 import { expect, test } from "bun:test";
 import { mkdir } from "node:fs/promises";
 import { chromium } from "playwright-core";
 import { testRequirement } from "../../src/config/environment.ts";
-import { PlayerPage } from "../edge/pages/player-page.ts";
-import { drawVideo, episode, expectedRow, logOf } from "../web/runs/episode.ts";
+import { PlayerPage } from "../runs/pages/player-page.ts";
+import { drawVideo, episode, expectedRow, logOf } from "../runs/views/episode.ts";
 import { look } from "./looking.ts";
 import { Place } from "./program.ts";
 

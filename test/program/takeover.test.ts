@@ -3,8 +3,8 @@ import { expect, test } from "bun:test";
 import { frameMessage } from "../../src/client/episode-messages.ts";
 import { EpisodeSocket } from "../../src/client/episode-socket.ts";
 import type { Service } from "../../src/client/http.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { firstLine } from "../../src/measure/child.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { Place } from "./program.ts";
 import { footage, framesAt, observe, ROBOTS } from "./robot.ts";
 

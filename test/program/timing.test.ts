@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { frameMessage } from "../../src/client/episode-messages.ts";
 import { EpisodeSocket } from "../../src/client/episode-socket.ts";
-import { Problem } from "../../src/error/problem.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { chunkOf, Place, type Server } from "./program.ts";
 import { footage, framesAt, observe, ROBOTS } from "./robot.ts";
 

@@ -1,7 +1,7 @@
 /** `serve` with TENDON_TLS_CERT and TENDON_TLS_KEY as a process: the address it prints, clients with a private authority, a renewal, warnings. */
 import { expect, test } from "bun:test";
 import { connect } from "node:tls";
-import { makePair, replacePair } from "../edge/http/certificates.ts";
+import { makePair, replacePair } from "../http/certificates.ts";
 import { Place } from "./program.ts";
 
 function nameAt(port: number): Promise<string> {

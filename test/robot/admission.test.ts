@@ -1,9 +1,9 @@
 /** Who gets the engine's slots, and who waits for them in which order. */
 import { expect, test } from "bun:test";
-import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { Admission, type Permit } from "../../src/robot/admission.ts";
 import { assert, present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { RandomStream } from "../../src/std/random.ts";
 
 const SMALL = { ...LIMITS, framesMax: 20, chunksMax: 8, accountFramesMax: 16, accountChunksMax: 6 };

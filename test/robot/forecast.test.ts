@@ -1,7 +1,7 @@
 /** Who is refused because its chunk would come too late, and how an estimate comes about, is forgotten and heals. */
 import { describe, expect, test } from "bun:test";
-import { Failure } from "../../src/error/core.ts";
 import { type Asked, Forecast, type Place } from "../../src/robot/forecast.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { RandomStream } from "../../src/std/random.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 

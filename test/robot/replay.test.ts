@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { Failure } from "../../src/error/core.ts";
 import { LocalIds } from "../../src/robot/exclusive.ts";
 import { Replays } from "../../src/robot/replay.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { fakeStore, funded } from "../account/fake-store.ts";
 
 const id = { accountId: "a1", model: "m1", sessionId: "s", observationId: "o" };

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { rm, utimes, writeFile } from "node:fs/promises";
-import { Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
 import type { Backend } from "../../src/runs/blob/backend.ts";
 import { blobPath, folderBackend } from "../../src/runs/blob/folder.ts";
 import { s3Backend } from "../../src/runs/blob/s3.ts";
 import { checkRuns } from "../../src/runs/check.ts";
 import type { Store } from "../../src/service/domains.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { ENGINES, type Place, place, startServer, stopServer } from "../store/engines.ts";
 import { begun, blobId, nonce, random, sent, sha256, staged, stored } from "./blob/bytes.ts";

@@ -1,7 +1,7 @@
 /** What the meter counts reaches the store once, also when the store does not say that it has it. */
 import { expect, test } from "bun:test";
 import { Meter } from "../../src/runs/meter.ts";
-import type { RunStore } from "../../src/store/runs/runs.ts";
+import type { RunStore } from "../../src/runs/store/runs.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 

@@ -2,11 +2,11 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { Drills } from "../../src/drill.ts";
-import { appOf } from "../../src/edge/app.ts";
-import { health } from "../../src/edge/ops/health.ts";
+import { appOf } from "../../src/http/app.ts";
 import { Blobs, BlobsDown } from "../../src/runs/blob/blobs.ts";
 import { openBlobs } from "../../src/service/blobs.ts";
 import { build } from "../../src/service/build.ts";
+import { health } from "../../src/service/ops/health.ts";
 import { fakeStore } from "../account/fake-store.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { temporaryFolder } from "../store/temporary.ts";

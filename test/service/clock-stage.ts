@@ -1,8 +1,9 @@
 /** A service on a real store whose clock a test moves: processes that end and begin, wall clocks that jump, time that passes. */
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import type { NewAccount } from "../../src/account/store/accounts-records.ts";
 import { expireHolds } from "../../src/charge/upkeep.ts";
 import { Drills } from "../../src/drill.ts";
-import { publicApp } from "../../src/edge/app.ts";
+import { publicApp } from "../../src/http/app.ts";
 import { Provider } from "../../src/llm/provider/provider.ts";
 import { sweep } from "../../src/runs/sweep.ts";
 import { build, type Service } from "../../src/service/build.ts";
@@ -10,12 +11,11 @@ import type { Store } from "../../src/service/domains.ts";
 import { beginSeenTime, keepSeenTime } from "../../src/service/seen-time.ts";
 import { Upkeep } from "../../src/service/upkeep.ts";
 import { systemClock } from "../../src/std/clock.ts";
-import type { NewAccount } from "../../src/store/accounts/records.ts";
 import { funded } from "../account/fake-store.ts";
-import { manifest, statefulManifest } from "../edge/manifests.ts";
 import { FakeEngine } from "../fake-engine.ts";
 import { ScriptedProvider } from "../llm/scripted-provider.ts";
 import { JOB, LIVE, providerConfig } from "../llm/stage.ts";
+import { manifest, statefulManifest } from "../robot/manifests.ts";
 import { FakeClock } from "../std/fake-clock.ts";
 import { type EngineName, type Place, place } from "../store/engines.ts";
 

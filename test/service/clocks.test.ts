@@ -5,11 +5,11 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { PageRefusal } from "../../src/account/people.ts";
-import { Failure } from "../../src/error/core.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { startUpload } from "../../src/runs/uploads.ts";
-import { observation } from "../edge/stage.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { JOB, LIVE } from "../llm/stage.ts";
+import { observation } from "../robot/stage.ts";
 import { ENGINES, startServer, stopServer } from "../store/engines.ts";
 import { expectSound, money } from "../store/rows.ts";
 import { ClockStage, DAY } from "./clock-stage.ts";

@@ -2,15 +2,15 @@ import { expect, test } from "bun:test";
 import { ECHO_WARNING } from "../../src/bundle/describe.ts";
 import { ROBOT_DEFAULT, type RobotConfig } from "../../src/config/robot.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error/core.ts";
-import { Problem } from "../../src/error/problem.ts";
-import { ROBOT } from "../../src/error/robot.ts";
 import { Catalog } from "../../src/robot/catalog.ts";
+import { ROBOT } from "../../src/robot/errors.ts";
 import { type BegunModel, loadModels, type PlannedModel, planModels } from "../../src/service/models.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { Lifecycle } from "../../src/std/lifecycle.ts";
-import { cartesianManifest, manifest, statefulManifest } from "../edge/manifests.ts";
-import { CARTESIAN, MODEL, STATEFUL } from "../edge/stage.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { FakeEngine } from "../fake-engine.ts";
+import { cartesianManifest, manifest, statefulManifest } from "../robot/manifests.ts";
+import { CARTESIAN, MODEL, STATEFUL } from "../robot/stage.ts";
 
 const bundle = (facts = manifest()): Bundle => ({ manifest: facts, paths: new Map() });
 const config = (robot: Record<string, Partial<RobotConfig>>, dev = false) => ({

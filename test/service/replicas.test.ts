@@ -1,11 +1,11 @@
 /** A replica that is out takes no more work; its sessions end, `/readyz` tells, and the service ends when none is left (contract section 2). */
 import { beforeEach, expect, test } from "bun:test";
 import type { DeviceFigures } from "../../src/engine/engine.ts";
-import { Problem } from "../../src/error/problem.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { Replicas } from "../../src/service/replicas.ts";
-import { manifest, statefulManifest } from "../edge/manifests.ts";
-import { CARTESIAN, MODEL, observation, RATES, STATEFUL, type Stage, stage } from "../edge/stage.ts";
+import { Problem } from "../../src/std/problem.ts";
+import { manifest, statefulManifest } from "../robot/manifests.ts";
+import { CARTESIAN, MODEL, observation, RATES, STATEFUL, type Stage, stage } from "../robot/stage.ts";
 
 let at: Stage;
 let replicas: Replicas;

@@ -2,15 +2,15 @@
 import { expect, test } from "bun:test";
 import { Bodies } from "../../src/engine/bodies.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
-import { ROBOT } from "../../src/error/robot.ts";
+import { ROBOT } from "../../src/robot/errors.ts";
 import type { PlannedModel } from "../../src/service/models.ts";
 import { warmUp } from "../../src/service/warm-up/warm-up.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { fakeStore } from "../account/fake-store.ts";
 import { bundleOf } from "../bundle/built.ts";
-import { cartesianManifest, manifest, statefulManifest } from "../edge/manifests.ts";
 import { ok } from "../engine/opened.ts";
 import { FakeEngine } from "../fake-engine.ts";
+import { cartesianManifest, manifest, statefulManifest } from "../robot/manifests.ts";
 import { place } from "../store/engines.ts";
 
 const never = () => false;

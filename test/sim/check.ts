@@ -1,7 +1,7 @@
 /** The promises of the robot route, looked at from outside: what a history must keep, whatever happened in it. */
 import type { Model } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error/core.ts";
 import { assert, present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { rowsText } from "../../src/std/float32.ts";
 import type { Committed, GatedModel } from "./gated-model.ts";
 import type { History } from "./history.ts";

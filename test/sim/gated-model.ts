@@ -1,8 +1,8 @@
 /** A model, fake or native, whose every outcome waits for the history; it also keeps what its slots have committed. */
 import type { ChunkResult, Frame, Model, Observation, Run } from "../../src/engine/engine.ts";
-import { Failure } from "../../src/error/core.ts";
-import { ROBOT } from "../../src/error/robot.ts";
+import { ROBOT } from "../../src/robot/errors.ts";
 import { assert, present } from "../../src/std/assert.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { type Gates, inBackground } from "./gates.ts";
 
 /** A run that was committed, with the frames that it was given. */

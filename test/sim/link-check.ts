@@ -1,6 +1,7 @@
 /** What observations on sockets came to, after the end of a history. */
+
+import type { ChunkSettlement } from "../../src/robot/store/records.ts";
 import { assert } from "../../src/std/assert.ts";
-import type { ChunkSettlement } from "../../src/store/robot/records.ts";
 import type { History } from "./history.ts";
 import type { Content } from "./link.ts";
 

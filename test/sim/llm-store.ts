@@ -1,5 +1,5 @@
 /** The store of responses as a database behind a network is: what it is asked for is done late, twice, or without an answer. */
-import type { LlmStore } from "../../src/store/llm/llm.ts";
+import type { LlmStore } from "../../src/llm/store/llm.ts";
 import { StoreDown } from "../../src/store/store.ts";
 import { type Gates, inBackground } from "./gates.ts";
 

@@ -3,7 +3,7 @@ import type { Elysia } from "elysia";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { expireHolds } from "../../src/charge/upkeep.ts";
 import { Drills } from "../../src/drill.ts";
-import { publicApp } from "../../src/edge/app.ts";
+import { publicApp } from "../../src/http/app.ts";
 import { LIMITS } from "../../src/limits.ts";
 import { LLM_IDS } from "../../src/llm/models.ts";
 import { build, type Service } from "../../src/service/build.ts";

@@ -3,13 +3,13 @@
 import sharp from "sharp";
 import type { Engine, Model } from "../../src/engine/engine.ts";
 import { openEngine } from "../../src/engine/native.ts";
-import { Failure } from "../../src/error/core.ts";
-import { ROBOT } from "../../src/error/robot.ts";
+import { ROBOT } from "../../src/robot/errors.ts";
+import { Failure } from "../../src/std/failure.ts";
 import { type SEVENTH, seventhBundle } from "../bundle/seventh.ts";
-import { manifest, statefulManifest } from "../edge/manifests.ts";
-import { jpeg } from "../edge/stage.ts";
 import { ok } from "../engine/opened.ts";
 import { FakeEngine } from "../fake-engine.ts";
+import { manifest, statefulManifest } from "../robot/manifests.ts";
+import { jpeg } from "../robot/stage.ts";
 import { History, type Pictures } from "./history.ts";
 import { World } from "./world.ts";
 

@@ -16,12 +16,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
+import { ledgerCheck } from "../../src/charge/store/ledger.ts";
+import type { LedgerReport } from "../../src/charge/store/records.ts";
+import type { ChunkSettlement } from "../../src/robot/store/records.ts";
 import { DOMAINS, type Store } from "../../src/service/domains.ts";
 import { assert } from "../../src/std/assert.ts";
-import { ledgerCheck } from "../../src/store/charges/ledger.ts";
-import type { LedgerReport } from "../../src/store/charges/records.ts";
-import type { ChunkSettlement } from "../../src/store/robot/records.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { openCheckpointer, openReader } from "../../src/store/sqlite/connection.ts";
 import { DATABASE_FILE } from "../../src/store/sqlite/folder.ts";
 import { closeSqlite, onSqlite } from "../../src/store/sqlite/statements.ts";

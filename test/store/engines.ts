@@ -3,9 +3,9 @@ import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import postgres from "postgres";
 import { testRequirement } from "../../src/config/environment.ts";
-import { Problem } from "../../src/error/problem.ts";
 import type { Store } from "../../src/service/domains.ts";
 import { openStore } from "../../src/service/store.ts";
+import { Problem } from "../../src/std/problem.ts";
 import { POSTGRES, PostgresServer } from "./postgres-server.ts";
 import { temporaryFolder } from "./temporary.ts";
 

@@ -2,8 +2,8 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { Problem } from "../../src/error/problem.ts";
 import { DOMAINS } from "../../src/service/domains.ts";
+import { Problem } from "../../src/std/problem.ts";
 import type { Domains } from "../../src/store/domain.ts";
 import type { Migration } from "../../src/store/migration.ts";
 import { lookAtPostgres, openPostgresStore } from "../../src/store/postgres/store.ts";

@@ -1,8 +1,8 @@
 /** Rows that the tests of the store work with. */
 import { expect } from "bun:test";
+import type { NewCharge } from "../../src/charge/store/records.ts";
+import type { ChunkRecord, ChunkSettlement } from "../../src/robot/store/records.ts";
 import type { Store } from "../../src/service/domains.ts";
-import type { NewCharge } from "../../src/store/charges/records.ts";
-import type { ChunkRecord, ChunkSettlement } from "../../src/store/robot/records.ts";
 import { StoreDown } from "../../src/store/store.ts";
 
 export const key = {

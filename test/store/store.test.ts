@@ -3,11 +3,11 @@
  * its half is skipped and says so.
  */
 import { afterAll, beforeAll, describe } from "bun:test";
-import { accountsTests } from "./accounts/accounts.ts";
-import { moneyTests } from "./charges/money.ts";
+import { accountsTests } from "../account/store/accounts.ts";
+import { peopleTests } from "../account/store/people.ts";
+import { moneyTests } from "../charge/store/money.ts";
+import { chunksTests } from "../robot/store/chunks.ts";
 import { ENGINES, startServer, stopServer } from "./engines.ts";
-import { peopleTests } from "./people/people.ts";
-import { chunksTests } from "./robot/chunks.ts";
 
 beforeAll(startServer, 60_000);
 afterAll(stopServer);

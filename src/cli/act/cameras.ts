@@ -1,6 +1,7 @@
 /** What `tendon act` sends, from files: the frames of the `--image CAMERA=FILE` flags in the model's camera order, and the state. */
-import { EXIT, Problem } from "../../error/problem.ts";
+
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 
 export interface CameraFiles {
   readonly camera: string;

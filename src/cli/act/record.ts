@@ -3,10 +3,10 @@ import { installedManifest } from "../../bundle/read.ts";
 import type { ActionChunk } from "../../client/chunk.ts";
 import { CAMERA_NAME } from "../../client/episode-log/format.ts";
 import { EpisodeWriter } from "../../client/episode-log/write.ts";
-import { EXIT, Problem } from "../../error/problem.ts";
 import { Tape } from "../../measure/recording/tape.ts";
 import { systemClock } from "../../std/clock.ts";
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import type { CameraFiles } from "./cameras.ts";
 import type { Observation } from "./send.ts";
 

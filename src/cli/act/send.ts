@@ -5,7 +5,7 @@ import { frameMessage } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import { post, type Service } from "../../client/http.ts";
 import { type RobotRequest, requestBody } from "../../client/request.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 
 export interface Observation extends Omit<RobotRequest, "frames"> {
   /** JPEG files of each camera, oldest first, cameras in the model's order. */

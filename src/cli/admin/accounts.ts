@@ -1,13 +1,13 @@
 /** `tendon admin account create`, `list` and `set`. */
 import { readEmail } from "../../account/email.ts";
-import { EXIT, Problem } from "../../error/problem.ts";
+import type { Account } from "../../account/store/accounts-records.ts";
 import { LIMITS } from "../../limits.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
 import { usdText } from "../../std/usd.ts";
-import type { Account } from "../../store/accounts/records.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";

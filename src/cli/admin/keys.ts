@@ -1,10 +1,10 @@
 /** `tendon admin key create`, `list` and `revoke`. */
 import { keyDigest, keyNameProblem, keyPrefix, keyPublicId, makeKey, publicIdOf } from "../../account/key.ts";
-import { EXIT, Problem } from "../../error/problem.ts";
+import type { KeyRecord } from "../../account/store/accounts-records.ts";
 import { present } from "../../std/assert.ts";
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
-import type { KeyRecord } from "../../store/accounts/records.ts";
 import { StoreDown } from "../../store/store.ts";
 import { type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";

@@ -2,8 +2,8 @@
 import { Passwords } from "../../account/password.ts";
 import { makeToken, sha256 } from "../../account/secret.ts";
 import { serviceUrl } from "../../client/sign-in.ts";
-import { Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
+import { Problem } from "../../std/problem.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";

@@ -1,9 +1,10 @@
 /** `tendon admin credit`, `limit` and `ledger check`. */
-import { EXIT, Problem } from "../../error/problem.ts";
+
 import { monthOf } from "../../std/calendar.ts";
 import { systemClock } from "../../std/clock.ts";
 import { makeId } from "../../std/ids.ts";
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";

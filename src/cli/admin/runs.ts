@@ -1,9 +1,10 @@
 /** `tendon admin runs check`. */
-import { EXIT, Problem } from "../../error/problem.ts";
+
 import { LIMITS } from "../../limits.ts";
 import { type Checked, checkRuns, type WrongFile } from "../../runs/check.ts";
 import { blobBackend } from "../../service/blobs.ts";
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";

@@ -1,6 +1,6 @@
 /** The flags of `tendon bench` that say where a model runs and how: a device, and for the suite `gpu` batches, sessions, keys of `[gpu]`. */
 import type { GpuSettings } from "../../config/gpu.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { gpuKeys } from "../frame/gpu-keys.ts";
 import { boundIn, wholeNumber } from "../frame/values.ts";

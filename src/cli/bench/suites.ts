@@ -1,6 +1,5 @@
 /** The suites of `tendon bench`: what each is called, how long it measures, on what, and how its report is made. */
 import type { EpisodeWriter } from "../../client/episode-log/write.ts";
-import { Problem } from "../../error/problem.ts";
 import { burstReport } from "../../measure/burst/report.ts";
 import { runBurstSuite } from "../../measure/burst/suite.ts";
 import { chunkReport } from "../../measure/chunk/report.ts";
@@ -26,6 +25,7 @@ import { doublings, runScaleSuite } from "../../measure/scale/suite.ts";
 import { startReport } from "../../measure/start/report.ts";
 import { runStartSuite } from "../../measure/start/suite.ts";
 import type { BenchTarget } from "../../measure/target.ts";
+import { Problem } from "../../std/problem.ts";
 import type { DevicePlan } from "./device-flags.ts";
 
 /** What was asked for, with the suite's usual values where nothing was. */

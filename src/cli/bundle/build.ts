@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { buildBundle, HALVES } from "../../bundle/build.ts";
 import type { Progress } from "../../bundle/weight-file.ts";
 import { PRECISIONS } from "../../bundle/weights.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { folderOf } from "./folder.ts";

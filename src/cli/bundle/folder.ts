@@ -1,6 +1,6 @@
 /** The one folder that a command of `tendon bundle` is about. */
 import { resolve } from "node:path";
-import type { Problem } from "../../error/problem.ts";
+import type { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 
 /** Its absolute path; exit 2 where none or more are given. */

@@ -3,9 +3,9 @@ import { withTolerance } from "../../bundle/tolerance.ts";
 import { type GpuSettings, gpuOptions } from "../../config/gpu.ts";
 import { type Bundle, LOAD_MS_MAX, type Model } from "../../engine/engine.ts";
 import { openEngine } from "../../engine/native.ts";
-import { Failure } from "../../error/core.ts";
-import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Failure } from "../../std/failure.ts";
+import { Problem } from "../../std/problem.ts";
 
 /** Where they came out right, and how far they were off. */
 export interface Computed

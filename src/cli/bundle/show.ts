@@ -1,7 +1,7 @@
 /** `tendon bundle show DIR`: what a bundle is. */
 import { describe, show } from "../../bundle/describe.ts";
 import { readBundle } from "../../bundle/read.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import type { Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { folderOf } from "./folder.ts";

@@ -2,7 +2,7 @@
 import { hostMemoryNote } from "../../bundle/describe.ts";
 import { readBundle } from "../../bundle/read.ts";
 import { deviceWeightWords } from "../../engine/device-weights.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { gpuKeys } from "../frame/gpu-keys.ts";
 import { answer } from "../frame/print.ts";

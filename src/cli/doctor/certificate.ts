@@ -1,7 +1,7 @@
 /** The check of `tendon doctor` of the certificate: a right pair of files that has not expired. */
-import { type CertificateFiles, readCertificate } from "../../edge/http/certificate.ts";
-import { Problem } from "../../error/problem.ts";
+import { type CertificateFiles, readCertificate } from "../../http/certificate.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { type Check, green, red } from "./checks.ts";
 
 const NAME = "TLS";

@@ -2,10 +2,10 @@
 import { textAt, valueAt } from "../../client/json.ts";
 import type { LlmConfig } from "../../config/llm.ts";
 import type { ServeConfig } from "../../config/serve.ts";
-import { Problem } from "../../error/problem.ts";
 import { LLM_ADVICE, planProviders } from "../../service/providers.ts";
 import { systemClock } from "../../std/clock.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { type Check, green, red } from "./checks.ts";
 
 /** For connection and answer; a list of models takes a provider no time. */

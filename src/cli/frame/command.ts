@@ -1,8 +1,8 @@
 /** What a command is, and the parser of its flags. Each command is a file of `src/cli/` or, in a group, of the group's folder. */
 import { parseArgs } from "node:util";
-import { EXIT, Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 
 /** One flag: `value` is the word shown in `--help`; a flag without it is a switch. */
 interface Flag {

@@ -1,7 +1,7 @@
 /** Keys of the table `[gpu]` as a flag has them. */
 import { readTable } from "../../config/check.ts";
 import { type GpuSettings, GpuTable } from "../../config/gpu.ts";
-import type { Problem } from "../../error/problem.ts";
+import type { Problem } from "../../std/problem.ts";
 
 /** `key=value,…`: numbers, true and false as such, all else as a text. A key alone is true. */
 export function gpuKeys(words: string): GpuSettings | Problem {

@@ -1,8 +1,8 @@
 /** Commands of several words, such as `tendon admin account create`: which one is meant, and the page that lists them. */
 import { parseArgs } from "node:util";
-import { EXIT, Problem } from "../../error/problem.ts";
 import { nearest } from "../../std/nearest.ts";
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { type Command, flagLines, helpText, joinNegatives, optionsOf } from "./command.ts";
 
 export interface CommandGroup {

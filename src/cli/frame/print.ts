@@ -1,5 +1,5 @@
 /** Standard output of the commands. Whole texts, awaited, so that nothing is cut off when the process exits into a pipe. */
-import { EXIT } from "../../error/problem.ts";
+import { EXIT } from "../../std/problem.ts";
 import type { Given } from "./command.ts";
 
 /** Writes `text`, with a line break at its end if it has none. */

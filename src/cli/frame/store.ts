@@ -1,13 +1,13 @@
 /** The store that the `admin` commands open, also while a service uses it, and what they say when it does not answer. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Account } from "../../account/store/accounts-records.ts";
 import { type ServeConfig, serveConfig } from "../../config/serve.ts";
-import { Problem } from "../../error/problem.ts";
 import type { Store } from "../../service/domains.ts";
 import { openStore } from "../../service/store.ts";
 import { systemClock } from "../../std/clock.ts";
 import { printable } from "../../std/printable.ts";
-import type { Account } from "../../store/accounts/records.ts";
+import { Problem } from "../../std/problem.ts";
 import { DATABASE_FILE } from "../../store/sqlite/folder.ts";
 import { StoreDown } from "../../store/store.ts";
 import type { Command, Given } from "./command.ts";

@@ -1,6 +1,7 @@
 /** Values of flags as typed: whole numbers, bounds, amounts of US dollars. */
-import { EXIT, Problem } from "../../error/problem.ts";
+
 import { printable } from "../../std/printable.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { nanosOf } from "../../std/usd.ts";
 import { type Command, type Given, usageProblem } from "./command.ts";
 

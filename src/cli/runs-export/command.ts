@@ -1,9 +1,9 @@
 /** `tendon runs export DIR… --lerobot OUT`: recorded runs as a dataset that trainers read. */
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { resolve } from "node:path";
-import { Problem } from "../../error/problem.ts";
 import { randomBase62 } from "../../std/base62.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { type Dataset, writeDataset } from "./lerobot/dataset.ts";

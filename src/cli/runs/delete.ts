@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline/promises";
 import { type RunName, runText } from "../../client/runs/names.ts";
 import { isCode, type RunsClient } from "../../client/runs.ts";
-import { EXIT, Problem } from "../../error/problem.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { BASE_URL_FLAG, type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { bytesText, filesText } from "./amounts.ts";

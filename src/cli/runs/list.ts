@@ -1,8 +1,8 @@
 /** `tendon runs list`: completed runs, the newest first. */
 import type { ListedRun, RunList } from "../../client/runs/records.ts";
 import type { RunsClient } from "../../client/runs.ts";
-import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
 import { BASE_URL_FLAG, type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";

@@ -1,8 +1,8 @@
 /** How far a push or a pull is: one line that is drawn again and again on a terminal; elsewhere a line every few seconds. */
 import type { Watcher } from "../../client/runs/watcher.ts";
-import type { Problem } from "../../error/problem.ts";
 import type { Clock } from "../../std/clock.ts";
 import { printable } from "../../std/printable.ts";
+import type { Problem } from "../../std/problem.ts";
 import { bytesText, filesText, spanText } from "./amounts.ts";
 
 export interface ProgressOptions {

@@ -2,8 +2,8 @@
 import { runText } from "../../client/runs/names.ts";
 import { pull } from "../../client/runs/pull.ts";
 import { signedIn } from "../../client/sign-in.ts";
-import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { bytesText, filesText } from "./amounts.ts";

@@ -5,7 +5,7 @@ import type { Pushed } from "../../client/runs/push.ts";
 import { push } from "../../client/runs/push.ts";
 import { signedIn } from "../../client/sign-in.ts";
 import { folders } from "../../config/environment.ts";
-import { EXIT, Problem } from "../../error/problem.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { BASE_URL_FLAG, type Command, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { bytesText, filesText } from "./amounts.ts";

@@ -2,8 +2,8 @@
 import { nameProblem, type RunName } from "../../client/runs/names.ts";
 import { RunsClient } from "../../client/runs.ts";
 import { signedIn } from "../../client/sign-in.ts";
-import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { type Command, type Given, usageProblem } from "../frame/command.ts";
 
 /** Wrong use when one of the names cannot be that of a robot or a run. */

@@ -1,8 +1,8 @@
 /** `tendon runs show`: the manifest of a run. */
 import { runText } from "../../client/runs/names.ts";
 import type { Manifest } from "../../client/runs/records.ts";
-import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
 import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";

@@ -1,8 +1,8 @@
 /** What a push and a pull have in common: the flag of how many requests at once, the progress, and the end by Ctrl-C. */
 import { NoAnswer } from "../../client/http.ts";
 import type { Watcher } from "../../client/runs/watcher.ts";
-import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import type { Command, Given } from "../frame/command.ts";
 import { wholeNumber } from "../frame/values.ts";
 import { Progress, SILENT } from "./progress.ts";

@@ -1,6 +1,6 @@
 /** `tendon runs usage`: what the account's runs take of its quota, and this month's traffic. */
 import type { RunUsage } from "../../client/runs/records.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { table } from "../../std/text-table.ts";
 import { BASE_URL_FLAG, type Command } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";

@@ -2,8 +2,8 @@
 import { join } from "node:path";
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { parseJson } from "../json.ts";
 import { EPISODE_FILE, EpisodeHead, EpisodeObservation, isRunPath } from "./format.ts";
 

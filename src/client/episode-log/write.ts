@@ -6,8 +6,8 @@
  */
 import { access, constants, type FileHandle, mkdir, open, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { Problem } from "../../error/problem.ts";
 import { assert } from "../../std/assert.ts";
+import { Problem } from "../../std/problem.ts";
 import { CAMERA_NAME, EPISODE_FILE, type EpisodeHead, type EpisodeObservation } from "./format.ts";
 
 /** Waiting to be written. A robot sends about 0.3 MB a second, so a disk that gets so far behind does not catch up. */

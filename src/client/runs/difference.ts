@@ -1,6 +1,7 @@
 /** In what a folder differs from a completed run. */
-import { Problem } from "../../error/problem.ts";
+
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import type { RunsClient } from "../runs.ts";
 import type { LocalFile } from "./folder.ts";
 import { digestOf } from "./piece.ts";

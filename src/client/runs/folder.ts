@@ -2,9 +2,9 @@
 import type { Dirent, Stats } from "node:fs";
 import { access, constants, lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { pathProblem } from "./names.ts";
 
 export interface LocalFile {

@@ -3,8 +3,8 @@ import { createHash, type Hash } from "node:crypto";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, rename } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { blocksOf, digestOf } from "./piece.ts";
 
 export interface Target {

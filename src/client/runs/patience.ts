@@ -1,7 +1,8 @@
 /** Repeats a request that failed for a reason that passes: a broken connection, a busy or restarting service. */
-import { Problem } from "../../error/problem.ts";
+
 import { randomBase62 } from "../../std/base62.ts";
 import type { Clock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { RandomStream } from "../../std/random.ts";
 import { ErrorReply, NoAnswer } from "../http.ts";
 import { RunRefusal } from "./exchange.ts";

@@ -1,8 +1,8 @@
 /** A span of a local file: its bytes as the body of a request, and its SHA-256. Neither holds more of the file than a block. */
 import { createHash } from "node:crypto";
 import { type FileHandle, open } from "node:fs/promises";
-import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 
 export interface Piece {
   readonly file: string;

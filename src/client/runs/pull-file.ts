@@ -1,6 +1,7 @@
 /** One file of a pull: fetched from where an earlier attempt ended, checked, and only then put under its name. */
-import { Problem } from "../../error/problem.ts";
+
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { NoAnswer } from "../http.ts";
 import { isCode, type RunsClient } from "../runs.ts";
 import type { RunName } from "./names.ts";

@@ -1,8 +1,8 @@
 /** A completed run becomes a local folder. A pull that was cut is repeated with the same words and fetches the rest. */
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { Problem } from "../../error/problem.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import type { Service } from "../http.ts";
 import { RunsClient, type RunsOptions } from "../runs.ts";
 import { bytesOf } from "./folder.ts";

@@ -1,8 +1,8 @@
 /** One file of a push: whole, or in parts that go beside those of other files. */
 import { lstat } from "node:fs/promises";
-import { Problem } from "../../error/problem.ts";
 import { LIMITS } from "../../limits.ts";
 import { printable } from "../../std/printable.ts";
+import { Problem } from "../../std/problem.ts";
 import { type Cargo, isCode } from "../runs.ts";
 import type { LocalFile } from "./folder.ts";
 import type { RunName } from "./names.ts";

@@ -2,7 +2,7 @@
  * A local folder becomes a run: what the service lacks is sent, then the run is completed. A push that was cut is repeated with the
  * same words and sends the rest.
  */
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import type { Service } from "../http.ts";
 import { isCode, RunsClient, type RunsOptions } from "../runs.ts";
 import { differencesOf } from "./difference.ts";

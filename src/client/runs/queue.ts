@@ -1,5 +1,5 @@
 /** Jobs, some at once, until all are done or the first one fails. */
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 
 /** May put more jobs into the queue. */
 export type Job = () => Promise<Problem | undefined>;

@@ -1,5 +1,5 @@
 /** What a push or a pull tells whoever shows it. All of it is for people: nothing depends on it. */
-import type { Problem } from "../../error/problem.ts";
+import type { Problem } from "../../std/problem.ts";
 
 export interface Watcher {
   /** What lies ahead; `skipped` are hidden files, which are no part of a run. */

@@ -1,5 +1,5 @@
 /** The response object of the public Responses API: complete, every key present, null where there is nothing. */
-import type { Failure } from "../../error/core.ts";
+import type { Failure } from "../../std/failure.ts";
 import { isBackground } from "../models.ts";
 import type { LlmRequest } from "../request.ts";
 import type { LlmUsage } from "../usage.ts";

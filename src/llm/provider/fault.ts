@@ -1,7 +1,8 @@
 /** Why a provider gave no answer, and what a client is told about it: one table of statuses, and no text that could be a secret. */
-import { Failure } from "../../error/core.ts";
-import { LLM } from "../../error/llm.ts";
+
 import { LIMITS } from "../../limits.ts";
+import { Failure } from "../../std/failure.ts";
+import { LLM } from "../errors.ts";
 
 /**
  * - `unavailable`: no connection, a time-out, or a status that may be another one next time.

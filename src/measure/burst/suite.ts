@@ -3,8 +3,9 @@
  *
  * Each has its session already, as robots of a cell that a bell starts. Outside of the window: opening the sessions, and the silence.
  */
-import { Problem } from "../../error/problem.ts";
+
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { atOnce, type BurstFigures } from "../load/at-once.ts";
 import { Robots } from "../load/robots.ts";
 import { type BenchTarget, type Measurement, measureEach, scenesFor } from "../target.ts";

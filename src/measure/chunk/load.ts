@@ -8,8 +8,8 @@ import { CHAT_ROUTE, isReference } from "../../client/description.ts";
 import { post, type Service } from "../../client/http.ts";
 import { requestBody } from "../../client/request.ts";
 import { STATIONS } from "../../engine/engine.ts";
-import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
 import type { Scenes } from "../sample/scenes.ts";
 

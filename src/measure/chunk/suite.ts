@@ -1,6 +1,7 @@
 /** `tendon bench chunk`: where the time of a chunk goes. Closed loop: a robot waits for its chunk before it sends again. */
-import { Problem } from "../../error/problem.ts";
+
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { type BenchTarget, type Measurement, measureEach, scenesFor } from "../target.ts";
 import { driveChunks, type Measured } from "./load.ts";
 

@@ -2,8 +2,9 @@
  * One robot of the control loop: it commands a row of its chunk per tick of 30 Hz. When few rows are left it captures frames,
  * sends its observation, and plays on until the next chunk comes. Deadlines are absolute: a late tick makes no later one late.
  */
-import { Problem } from "../../error/problem.ts";
+
 import type { Clock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 
 export const COMMAND_HZ = 30;
 export const PERIOD_MS = 1000 / COMMAND_HZ;

@@ -4,9 +4,9 @@ import type { CameraFrames, EpisodeWriter } from "../../client/episode-log/write
 import { frameMessage, type Opened } from "../../client/episode-messages.ts";
 import { EpisodeSocket } from "../../client/episode-socket.ts";
 import type { Service } from "../../client/http.ts";
-import { Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { Tape } from "../recording/tape.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
 import type { Scenes } from "../sample/scenes.ts";

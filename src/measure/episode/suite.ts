@@ -2,8 +2,8 @@
 import { descriptionOf } from "../../client/description.ts";
 import type { EpisodeWriter } from "../../client/episode-log/write.ts";
 import type { Service } from "../../client/http.ts";
-import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { SAMPLE_MODEL } from "../sample/observation.ts";
 import type { Scenes } from "../sample/scenes.ts";
 import { type BenchTarget, measureEach, scenesFor } from "../target.ts";

@@ -5,9 +5,9 @@
  * others are handed over; it is not counted. Only rounds whose observations did run together are.
  */
 import type { Engine, Frame, Model, Run } from "../../engine/engine.ts";
-import { Failure } from "../../error/core.ts";
-import { Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
+import { Failure } from "../../std/failure.ts";
+import { Problem } from "../../std/problem.ts";
 import type { Observed } from "./observations.ts";
 
 /** Milliseconds of one batch. */

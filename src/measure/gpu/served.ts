@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { withTolerance } from "../../bundle/tolerance.ts";
 import type { Bundle } from "../../engine/engine.ts";
-import { Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
+import { Problem } from "../../std/problem.ts";
 
 export interface Served {
   readonly dir: string;

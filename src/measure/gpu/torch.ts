@@ -7,7 +7,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJson, textAt } from "../../client/json.ts";
 import { childEnvironment } from "../../config/environment.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const SCRIPT = join(ROOT, "bench/peers/torch_policy.py");

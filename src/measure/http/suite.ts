@@ -4,8 +4,9 @@
  * Closed loops show what a service can do. Open loops at fixed rates show what robots get that do not wait for each other, also past
  * what the service can do. Outside of the window: taking pictures, and whatever happens before a request is due.
  */
-import { Problem } from "../../error/problem.ts";
+
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { closedLoop } from "../load/closed-loop.ts";
 import { openLoop } from "../load/open-loop.ts";
 import { Robots } from "../load/robots.ts";

@@ -1,5 +1,5 @@
 /** What else a node does while a robot is served: each kind of work as single requests, which another thread sends at a fixed rate. */
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { STREAM_MODEL } from "../llm/provider.ts";
 import { randomBytes } from "../runs/bytes.ts";
 import { smallRequest } from "../sample/small-request.ts";

@@ -1,5 +1,5 @@
 /** A robot's neighbours, who live on a thread of their own. */
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import type { KindName, Neighborhood } from "./kinds.ts";
 import type { FromNeighbors, ToNeighbors } from "./messages.ts";
 

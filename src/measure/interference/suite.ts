@@ -5,8 +5,9 @@
  * cores, also the program that sends the work, so a figure holds what that takes as well. Every second round goes backwards. Outside of the window: the first requests of
  * each service, and the moment in which the work begins.
  */
-import { Problem } from "../../error/problem.ts";
+
 import { sleep, systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { type Child, startChild } from "../child.ts";
 import { Histogram } from "../histogram.ts";
 import { providerTables } from "../llm/provider.ts";

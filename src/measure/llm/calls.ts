@@ -1,7 +1,7 @@
 /** Calls of a language model, to its provider itself or through a service, timed from outside. */
 import type { Service } from "../../client/http.ts";
-import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { baseUrl, PLAIN_MODEL, STREAM_MODEL, type Stream, TOKEN } from "./provider.ts";
 
 export const FORMS = ["plain", "stream"] as const;

@@ -5,7 +5,7 @@
  * that gets slower does so for both. One call at a time. Outside of the window: the calls that warm both up.
  */
 import type { Service } from "../../client/http.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { startChild } from "../child.ts";
 import { Histogram } from "../histogram.ts";
 import { Neighbors } from "../interference/neighbors.ts";

@@ -1,6 +1,7 @@
 /** Load after silence: all robots send one observation at the same moment. */
-import { Problem } from "../../error/problem.ts";
+
 import { type Clock, sleep } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import type { Sender } from "./robots.ts";
 import { type LoadFigures, Tally } from "./tally.ts";
 

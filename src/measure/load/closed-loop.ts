@@ -2,8 +2,9 @@
  * Closed loop: each robot sends its next observation once its last one is answered. It shows what a service can do, and hides what
  * waiting costs: while the service stands still nobody asks it.
  */
-import type { Problem } from "../../error/problem.ts";
+
 import { type Clock, sleep } from "../../std/clock.ts";
+import type { Problem } from "../../std/problem.ts";
 import type { Sender } from "./robots.ts";
 import { type LoadFigures, Tally } from "./tally.ts";
 

@@ -5,8 +5,9 @@
  *
  * A request that is due takes a robot that waits for nothing; if there is none, one more robot joins.
  */
-import { Problem } from "../../error/problem.ts";
+
 import type { Clock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import type { Sender } from "./robots.ts";
 import { type LoadFigures, Tally } from "./tally.ts";
 

@@ -6,7 +6,7 @@ import { contentOf } from "../../client/chunk.ts";
 import { CHAT_ROUTE, isReference } from "../../client/description.ts";
 import { ErrorReply, NoAnswer, post, type Service } from "../../client/http.ts";
 import { requestBody } from "../../client/request.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "../sample/observation.ts";
 import type { Scenes } from "../sample/scenes.ts";
 

@@ -1,5 +1,5 @@
 /** What came of a load: latencies of the chunks, how many came in time, errors by code. */
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { Histogram } from "../histogram.ts";
 import type { Refusal } from "./robots.ts";
 

@@ -7,8 +7,8 @@
  */
 import { descriptionOf } from "../../client/description.ts";
 import type { Service } from "../../client/http.ts";
-import { Problem } from "../../error/problem.ts";
 import { sleep, systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { openSessions } from "../episode/robot-sockets.ts";
 import { Robots } from "../load/robots.ts";
 import { residentBytes } from "../process.ts";

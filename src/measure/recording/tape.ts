@@ -6,8 +6,8 @@ import type { Manifest } from "../../bundle/manifest.ts";
 import type { ActionChunk } from "../../client/chunk.ts";
 import type { EpisodeHead, EpisodeObservation } from "../../client/episode-log/format.ts";
 import type { CameraFrames, EpisodeWriter } from "../../client/episode-log/write.ts";
-import type { Problem } from "../../error/problem.ts";
 import type { Clock } from "../../std/clock.ts";
+import type { Problem } from "../../std/problem.ts";
 import { recordedAction, recordedState } from "./columns.ts";
 
 export interface TapePlan {

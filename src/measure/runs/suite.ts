@@ -5,8 +5,8 @@
  * and the first files of each service.
  */
 import type { Service } from "../../client/http.ts";
-import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { Histogram } from "../histogram.ts";
 import { type ProcessorTime, processorTime, since } from "../process.ts";
 import { type BenchTarget, type Measurement, measureCases } from "../target.ts";

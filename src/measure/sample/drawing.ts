@@ -1,6 +1,6 @@
 /** SVG to a camera-like JPEG, with sharp: the only file that imports it. Not on the robot's path. */
 import type sharpType from "sharp";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { RandomStream } from "../../std/random.ts";
 import { FRAME_PX, sceneSvg, VIEWS, type View } from "./scene.ts";
 

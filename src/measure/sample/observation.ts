@@ -1,5 +1,5 @@
 /** The observation that `tendon sample` writes and every measurement sends: that of the example in the documents. */
-import { EXAMPLE, EXAMPLE_INSTRUCTION } from "../../edge/docs/example.ts";
+import { EXAMPLE, EXAMPLE_INSTRUCTION } from "../../robot/docs/example.ts";
 
 /** Its cameras are the views of the drawn scene. */
 export const SAMPLE_MODEL = EXAMPLE.model;

@@ -1,7 +1,7 @@
 /** The camera frames that measured robots send: drawn ones, or JPEG files of a folder. */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { sampleFrames } from "./drawing.ts";
 
 /** Observations that robots send in turn: the frames of each in the model's camera order. */

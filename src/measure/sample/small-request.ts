@@ -1,6 +1,6 @@
 /** The cheapest paid request. */
 import { requestBody } from "../../client/request.ts";
-import { Problem } from "../../error/problem.ts";
+import { Problem } from "../../std/problem.ts";
 import { plainFrame } from "./drawing.ts";
 import { SAMPLE_INSTRUCTION, SAMPLE_MODEL, SAMPLE_STATE } from "./observation.ts";
 

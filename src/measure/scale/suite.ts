@@ -5,8 +5,9 @@
  * Closed loops over HTTP: beyond a few robots the machine is full, and latency grows with their number; cost should not. Outside of the
  * window: the load generator's own processor time, the first requests of each service.
  */
-import { Problem } from "../../error/problem.ts";
+
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { closedLoop } from "../load/closed-loop.ts";
 import { Robots } from "../load/robots.ts";
 import type { LoadFigures } from "../load/tally.ts";

@@ -9,8 +9,8 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Problem } from "../../error/problem.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Problem } from "../../std/problem.ts";
 import { startChild } from "../child.ts";
 import { Robots } from "../load/robots.ts";
 import { SAMPLE_MODEL } from "../sample/observation.ts";

@@ -6,9 +6,10 @@
  *   new ──open──▶ idle(step 0)
  *   idle ──60 s, or end──▶ expired          busy ──end──▶ busy(ending) ──commit or fail──▶ expired, or new if it never opened
  */
-import { Failure } from "../../error/core.ts";
-import { ROBOT } from "../../error/robot.ts";
+
 import { LIMITS } from "../../limits.ts";
+import { Failure } from "../../std/failure.ts";
+import { ROBOT } from "../errors.ts";
 
 interface Fresh {
   readonly kind: "new";

@@ -4,18 +4,19 @@
  * Live sessions are in memory. The store has a record of every id that was ever open, so that an id whose session has ended
  * answers 410, also after a restart.
  */
-import { Failure } from "../../error/core.ts";
-import { EVERY } from "../../error/every-route.ts";
-import { ROBOT } from "../../error/robot.ts";
+
 import { LIMITS } from "../../limits.ts";
 import { Allowance } from "../../std/allowance.ts";
 import { assert } from "../../std/assert.ts";
+import { EVERY } from "../../std/every-route.ts";
+import { Failure } from "../../std/failure.ts";
 import { isAnonId, makeId } from "../../std/ids.ts";
 import { type SeenClock, seenSeconds } from "../../std/seen-clock.ts";
-import type { SessionKey } from "../../store/robot/records.ts";
-import type { RobotStore } from "../../store/robot/robot.ts";
 import { StoreDown } from "../../store/store.ts";
+import { ROBOT } from "../errors.ts";
 import type { SessionSlots, Sessions } from "../exclusive.ts";
+import type { SessionKey } from "../store/records.ts";
+import type { RobotStore } from "../store/robot.ts";
 import * as machine from "./machine.ts";
 import { SeenIds } from "./seen-ids.ts";
 import { SessionTicket, type Ticket } from "./ticket.ts";

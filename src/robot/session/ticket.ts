@@ -1,7 +1,8 @@
 /** The right to run one chunk of a session; given back once, by `commit` or `fail`. */
-import type { Failure } from "../../error/core.ts";
+
 import { assert } from "../../std/assert.ts";
 import type { Clock } from "../../std/clock.ts";
+import type { Failure } from "../../std/failure.ts";
 import * as machine from "./machine.ts";
 
 /** The right to run one chunk of a session. */

@@ -1,6 +1,6 @@
 /** A right observation for any model, with the frames of the documents' example. */
 import type { Manifest } from "../../bundle/manifest.ts";
-import { EXAMPLE, EXAMPLE_FRAMES, EXAMPLE_INSTRUCTION } from "../../edge/docs/example.ts";
+import { EXAMPLE, EXAMPLE_FRAMES, EXAMPLE_INSTRUCTION } from "../../robot/docs/example.ts";
 
 /** Of a frame as cameras send them: the body is then read as theirs is. */
 const FRAME_BYTES = 57_000;

@@ -1,6 +1,6 @@
 /** A store for observations that leave nothing behind: it knows one key, and keeps nothing. */
 import { keyDigest, keyPublicId } from "../../account/key.ts";
-import type { KeyRecord, NewAccount } from "../../store/accounts/records.ts";
+import type { KeyRecord, NewAccount } from "../../account/store/accounts-records.ts";
 import { type Run, slicesOf } from "../../store/domain.ts";
 import { StoreDown, type WriteCall } from "../../store/store.ts";
 import { DOMAINS, type Store } from "../domains.ts";

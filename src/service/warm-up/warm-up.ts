@@ -8,14 +8,14 @@
  */
 import { makeKey } from "../../account/key.ts";
 import { Drills } from "../../drill.ts";
-import { appOf } from "../../edge/app.ts";
-import { listen } from "../../edge/http/listen.ts";
-import { robotHttp } from "../../edge/robot-http/routes.ts";
 import type { Bodies } from "../../engine/bodies.ts";
 import type { Engine, Model } from "../../engine/engine.ts";
-import { Failure } from "../../error/core.ts";
-import { Problem } from "../../error/problem.ts";
+import { appOf } from "../../http/app.ts";
+import { listen } from "../../http/listen.ts";
+import { robotHttp } from "../../robot/http/routes.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Failure } from "../../std/failure.ts";
+import { Problem } from "../../std/problem.ts";
 import { build } from "../build.ts";
 import type { Store } from "../domains.ts";
 import type { PlannedModel } from "../models.ts";

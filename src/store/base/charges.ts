@@ -5,8 +5,9 @@
  * A node of an older version cannot work beside this schema: its statements name tables that are gone, so it answers that billing
  * is down until it is replaced.
  */
+
+import { convertReplies } from "../../robot/store/old-replies.ts";
 import type { Migration } from "../migration.ts";
-import { convertReplies } from "../robot/old-replies.ts";
 
 export const CHARGES: Migration = [
   `

@@ -1,7 +1,8 @@
 /** The store on PostgreSQL: the operations of the domains in transactions, those of a robot's path in groups (lane.ts). */
-import { EXIT, Problem } from "../../error/problem.ts";
+
 import { LIMITS } from "../../limits.ts";
 import { type Clock, sleep, systemClock } from "../../std/clock.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { type Domains, type Hot, type Listed, type Run, slicesOf } from "../domain.ts";
 import { first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";

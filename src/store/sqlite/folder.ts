@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { EXIT, Problem } from "../../error/problem.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 
 export const DATABASE_FILE = "tendon.sqlite";
 const LOCK_FILE = "serve.lock";

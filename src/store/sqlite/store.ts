@@ -5,7 +5,7 @@
 import type { Database } from "bun:sqlite";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { EXIT, Problem } from "../../error/problem.ts";
+import { EXIT, Problem } from "../../std/problem.ts";
 import { type Domains, type Run, slicesOf } from "../domain.ts";
 import { drive, first, type Steps } from "../steps.ts";
 import { StoreDown, type StoreOf } from "../store.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { bundleCheck } from "../../../src/cli/doctor/checks.ts";
 import { broughtBy, gpuChecks, providerCheck } from "../../../src/cli/doctor/gpu.ts";
 import { type Driver, readDevices } from "../../../src/engine/devices.ts";
-import { Problem } from "../../../src/error/problem.ts";
+import { Problem } from "../../../src/std/problem.ts";
 
 const absent: Driver = { state: "absent", reason: "libcuda.so.1: cannot open shared object file" };
 const CARD = "NVIDIA H200";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdir } from "node:fs/promises";
 import { given } from "../../../src/cli/frame/command.ts";
 import { exportRun } from "../../../src/cli/runs-export/command.ts";
-import { EXIT, Problem } from "../../../src/error/problem.ts";
+import { EXIT, Problem } from "../../../src/std/problem.ts";
 import { Folder, head, JPEG, observation, record } from "../../client/episode-log/sample-run.ts";
 import { absent, makeVideo, probe, readTable, unpack } from "./python.ts";
 

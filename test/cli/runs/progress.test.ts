@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { bytesText, filesText, spanText, timeText } from "../../../src/cli/runs/amounts.ts";
 import { Progress } from "../../../src/cli/runs/progress.ts";
-import { Problem } from "../../../src/error/problem.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 
 function shown({ columns }: { columns: number | undefined }) {

@@ -3,7 +3,7 @@ import { mkdir, readdir } from "node:fs/promises";
 import { type EpisodeObservation, isRunPath } from "../../../src/client/episode-log/format.ts";
 import { openEpisode } from "../../../src/client/episode-log/read.ts";
 import { EpisodeWriter } from "../../../src/client/episode-log/write.ts";
-import { Problem } from "../../../src/error/problem.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { Folder, head, JPEG, observation, record } from "./sample-run.ts";
 
 /** All that the log in a folder says, or the problem that ends it. */

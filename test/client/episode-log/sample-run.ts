@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EpisodeHead, EpisodeObservation } from "../../../src/client/episode-log/format.ts";
 import { type CameraFrames, EpisodeWriter } from "../../../src/client/episode-log/write.ts";
-import { Problem } from "../../../src/error/problem.ts";
+import { Problem } from "../../../src/std/problem.ts";
 
 /** A folder that is gone at the end of the test. */
 export class Folder implements AsyncDisposable {

@@ -1,9 +1,9 @@
 /** JSON bodies of the robot models and the language models, from their bytes to a command or a failure of the table. */
 import { resolve } from "node:path";
-import { jsonBounds, parseObject } from "../../../src/edge/http/json.ts";
-import { readRequest } from "../../../src/edge/llm/checks.ts";
-import { Failure } from "../../../src/error/core.ts";
-import { observation, type Stage, stage } from "../../edge/stage.ts";
+import { jsonBounds, parseObject } from "../../../src/http/json.ts";
+import { readRequest } from "../../../src/llm/http/checks.ts";
+import { Failure } from "../../../src/std/failure.ts";
+import { observation, type Stage, stage } from "../../robot/stage.ts";
 import { must, type Target } from "../target.ts";
 
 const SRC = resolve(import.meta.dir, "../../../src");

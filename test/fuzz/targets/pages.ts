@@ -1,6 +1,6 @@
 /** Cookies, forms and addresses of the pages for people. */
 import { resolve } from "node:path";
-import { type Stage, stage } from "../../edge/stage.ts";
+import { type Stage, stage } from "../../robot/stage.ts";
 import { must, type Target } from "../target.ts";
 
 const SRC = resolve(import.meta.dir, "../../../src");

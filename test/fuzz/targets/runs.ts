@@ -1,11 +1,11 @@
 /** Ranges, conditions, digests and paths of run storage. */
 import { resolve } from "node:path";
-import { readDictionary } from "../../../src/edge/runs/dictionary.ts";
-import { digestField, readDigest } from "../../../src/edge/runs/digest.ts";
-import { readHttpDate } from "../../../src/edge/runs/http-date.ts";
-import { isFresh, readRange } from "../../../src/edge/runs/range.ts";
-import { query, queryNumber, readFileKey } from "../../../src/edge/runs/target.ts";
-import { Failure } from "../../../src/error/core.ts";
+import { readDictionary } from "../../../src/runs/http/dictionary.ts";
+import { digestField, readDigest } from "../../../src/runs/http/digest.ts";
+import { readHttpDate } from "../../../src/runs/http/http-date.ts";
+import { isFresh, readRange } from "../../../src/runs/http/range.ts";
+import { query, queryNumber, readFileKey } from "../../../src/runs/http/target.ts";
+import { Failure } from "../../../src/std/failure.ts";
 import { must, type Target } from "../target.ts";
 
 const SRC = resolve(import.meta.dir, "../../../src");

@@ -1,8 +1,8 @@
 /** Messages of a socket, in any order and form: a whole episode over the fake engine. */
 import { resolve } from "node:path";
-import { settle } from "../../edge/robot-http/outcome.ts";
-import { type Heard, held, money, NOTHING, Peer } from "../../edge/robot-socket/peer.ts";
-import { STATEFUL, type Stage, stage } from "../../edge/stage.ts";
+import { settle } from "../../robot/http/outcome.ts";
+import { type Heard, held, money, NOTHING, Peer } from "../../robot/socket/peer.ts";
+import { STATEFUL, type Stage, stage } from "../../robot/stage.ts";
 import { must, type Target } from "../target.ts";
 
 const SRC = resolve(import.meta.dir, "../../../src");

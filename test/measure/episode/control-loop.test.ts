@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { Problem } from "../../../src/error/problem.ts";
 import { type LoopPlan, runLoop } from "../../../src/measure/episode/control-loop.ts";
 import {
   adaptiveRowsAhead,
@@ -9,6 +8,7 @@ import {
   MARGIN_ROWS,
   PERIOD_MS,
 } from "../../../src/measure/episode/loop-robot.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 
 const ROWS = 30;

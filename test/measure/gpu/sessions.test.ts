@@ -3,11 +3,11 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { readBundle } from "../../../src/bundle/read.ts";
 import type { Engine, LoadOptions, Model, Observation } from "../../../src/engine/engine.ts";
-import { Failure } from "../../../src/error/core.ts";
-import { Problem } from "../../../src/error/problem.ts";
-import { ROBOT } from "../../../src/error/robot.ts";
 import { observationsOf } from "../../../src/measure/gpu/observations.ts";
 import { sessionsOf } from "../../../src/measure/gpu/sessions.ts";
+import { ROBOT } from "../../../src/robot/errors.ts";
+import { Failure } from "../../../src/std/failure.ts";
+import { Problem } from "../../../src/std/problem.ts";
 
 const bundle = await readBundle(join(import.meta.dir, "../../../dist/models/picasso-yam"));
 if (bundle instanceof Problem) throw new Error(bundle.message);

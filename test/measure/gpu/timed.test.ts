@@ -1,9 +1,9 @@
 /** The suite on a device that times its runs: the CPU plays the GPU and its driver, as in test/engine/card.test.ts. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { Problem } from "../../../src/error/problem.ts";
 import { gpuReport } from "../../../src/measure/gpu/report.ts";
 import { runGpuSuite } from "../../../src/measure/gpu/suite.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { PLAYED, PlayedDriver } from "../../engine/played-driver.ts";
 import { rehearse } from "../../engine/wrong-provider.ts";
 import { from } from "../origin.ts";

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Problem } from "../../../src/error/problem.ts";
 import { gpuReport } from "../../../src/measure/gpu/report.ts";
 import { runGpuSuite } from "../../../src/measure/gpu/suite.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { from } from "../origin.ts";
 
 const TIGHT = 1e-12;

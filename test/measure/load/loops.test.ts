@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { Problem } from "../../../src/error/problem.ts";
 import { atOnce } from "../../../src/measure/load/at-once.ts";
 import { closedLoop } from "../../../src/measure/load/closed-loop.ts";
 import { openLoop } from "../../../src/measure/load/open-loop.ts";
 import { errorsText } from "../../../src/measure/load/tally.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { FakeService } from "./play.ts";
 
 /** A service that answers after 9 ms, but nothing at all between the seconds 1 and 2. */

@@ -1,6 +1,7 @@
 /** A load against a service that exists on a clock alone. */
-import { Problem } from "../../../src/error/problem.ts";
+
 import type { Refusal, Sender } from "../../../src/measure/load/robots.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 
 /** What a service does with a request that is sent at `sentMs`: after how long it answers, and the code of its error if it refuses. */

@@ -2,7 +2,7 @@
 
 import { frameMessage } from "../../../src/client/episode-messages.ts";
 import { EpisodeSocket } from "../../../src/client/episode-socket.ts";
-import { Problem } from "../../../src/error/problem.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { ask as askModel, polled } from "../llm-clients.ts";
 import { post, type Target } from "../payers.ts";
 import { requestOf } from "../program.ts";

@@ -1,9 +1,9 @@
 /** Connections that take a session for themselves, drop, and come back before the last one's work is done. */
 import { expect, test } from "bun:test";
-import { Failure } from "../../../src/error/core.ts";
 import { SlotPool } from "../../../src/robot/session/slots.ts";
 import { type Holder, SessionTable } from "../../../src/robot/session/table.ts";
 import type { Ticket } from "../../../src/robot/session/ticket.ts";
+import { Failure } from "../../../src/std/failure.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 
 const counts = { first: 3, later: 3 };

@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { Failure } from "../../../src/error/core.ts";
 import {
   type Busy,
   begin,
@@ -10,6 +9,7 @@ import {
   pass,
   type SessionState,
 } from "../../../src/robot/session/machine.ts";
+import { Failure } from "../../../src/std/failure.ts";
 
 const counts = { first: 3, later: 12 };
 const idle = { kind: "idle", step: 4, instruction: "fold", sinceMs: 1_000 } as const;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { Failure } from "../../../src/error/core.ts";
 import { SlotPool } from "../../../src/robot/session/slots.ts";
 import { SessionTable } from "../../../src/robot/session/table.ts";
 import type { Ticket } from "../../../src/robot/session/ticket.ts";
+import { Failure } from "../../../src/std/failure.ts";
 import { StoreDown } from "../../../src/store/store.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 

@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { Problem } from "../../../src/error/problem.ts";
 import { LIMITS } from "../../../src/limits.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { unanswered } from "../../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { funded } from "../../account/fake-store.ts";

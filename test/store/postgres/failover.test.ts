@@ -5,8 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { LedgerWatch } from "../../../src/charge/ledger-watch.ts";
-import { Problem } from "../../../src/error/problem.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import { markFile } from "../../../src/store/postgres/mark-file.ts";
 import { openPostgresStore } from "../../../src/store/postgres/store.ts";
 import { StoreDown } from "../../../src/store/store.ts";

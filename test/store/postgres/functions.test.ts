@@ -1,10 +1,10 @@
 /** Functions of PostgreSQL by the hash of their text, and the schema in its types. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import postgres from "postgres";
-import { Problem } from "../../../src/error/problem.ts";
+import type { Settlement } from "../../../src/charge/store/records.ts";
+import { SETTLE_DECLARE, SETTLE_SQL, settle, settlementOrder } from "../../../src/charge/store/settle.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
-import type { Settlement } from "../../../src/store/charges/records.ts";
-import { SETTLE_DECLARE, SETTLE_SQL, settle, settlementOrder } from "../../../src/store/charges/settle.ts";
+import { Problem } from "../../../src/std/problem.ts";
 import type { DomainOf } from "../../../src/store/domain.ts";
 import { functionsOf } from "../../../src/store/postgres/functions.ts";
 import { schemaForPostgres } from "../../../src/store/postgres/migrate.ts";

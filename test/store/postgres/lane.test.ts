@@ -5,7 +5,7 @@ import { Lane } from "../../../src/store/postgres/lane.ts";
 import { Lanes } from "../../../src/store/postgres/lanes.ts";
 import { Unanswered } from "../../../src/store/postgres/pool.ts";
 import { StoreDown } from "../../../src/store/store.ts";
-import { settle } from "../../edge/robot-http/outcome.ts";
+import { settle } from "../../robot/http/outcome.ts";
 import { FakeClock } from "../../std/fake-clock.ts";
 
 type Rows = readonly Record<string, unknown>[] | Unanswered;

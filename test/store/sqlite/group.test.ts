@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite";
 import { expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
+import { list } from "../../../src/account/store/accounts-reads.ts";
 import { DOMAINS } from "../../../src/service/domains.ts";
-import { list } from "../../../src/store/accounts/reads.ts";
 import { everyWrite } from "../../../src/store/domain.ts";
 import { commitGroup, warmGroup } from "../../../src/store/sqlite/group.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";

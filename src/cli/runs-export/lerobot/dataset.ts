@@ -4,8 +4,8 @@
  */
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { Problem } from "../../../error/problem.ts";
 import { present } from "../../../std/assert.ts";
+import { Problem } from "../../../std/problem.ts";
 import { writeMotionJpeg } from "../video/mp4-write.ts";
 import { type CameraVideo, type ExportChoices, type RunEpisode, readRun } from "./episode.ts";
 import { type Feature, featuresOf, videoKey } from "./features.ts";

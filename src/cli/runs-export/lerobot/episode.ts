@@ -7,8 +7,8 @@
 import { join } from "node:path";
 import type { EpisodeHead, EpisodeObservation } from "../../../client/episode-log/format.ts";
 import { openEpisode } from "../../../client/episode-log/read.ts";
-import { Problem } from "../../../error/problem.ts";
 import { present } from "../../../std/assert.ts";
+import { Problem } from "../../../std/problem.ts";
 import type { VideoFacts } from "../video/facts.ts";
 import { jpegFacts } from "../video/jpeg-facts.ts";
 import { mp4Facts } from "../video/mp4-read.ts";

@@ -3,7 +3,7 @@
  * A box is a size of 32 bits, four letters, and what is inside; size 1 means that 64 bits follow the letters, 0 "to the end".
  */
 import { type FileHandle, open } from "node:fs/promises";
-import { Problem } from "../../../error/problem.ts";
+import { Problem } from "../../../std/problem.ts";
 import type { VideoFacts } from "./facts.ts";
 
 /** An index of so many bytes describes days of video; whatever claims more is not one. */

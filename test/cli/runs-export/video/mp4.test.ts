@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { jpegFacts } from "../../../../src/cli/runs-export/video/jpeg-facts.ts";
 import { mp4Facts } from "../../../../src/cli/runs-export/video/mp4-read.ts";
 import { writeMotionJpeg } from "../../../../src/cli/runs-export/video/mp4-write.ts";
-import { Problem } from "../../../../src/error/problem.ts";
+import { Problem } from "../../../../src/std/problem.ts";
 import { Folder, JPEG } from "../../../client/episode-log/sample-run.ts";
 
 const FACTS = { width: 64, height: 48, pixels: "yuvj420p", channels: 3 } as const;

@@ -1,0 +1,19 @@
+/** Why a page for people does not show what was asked for. */
+import { type Answers, row, table } from "../../std/failure.ts";
+
+/** Pages are not in the documentation of the API: their rows have no meaning there. */
+export const PAGE = table({
+  signInFailed: row(401, {}),
+  forbidden: row(403, {}),
+  notFound: row(404, {}),
+  tooLarge: row(413, {}),
+  refused: row(422, {}),
+  tooMany: row(429, {}),
+  unavailable: row(503, {}),
+});
+
+export const PAGE_ANSWERS: Answers = {
+  tooLarge: PAGE.tooLarge,
+  malformed: PAGE.refused,
+  unavailable: PAGE.unavailable,
+};

@@ -1,0 +1,144 @@
+/** What all pages for people share: headers, cookies, who is signed in, and that a form comes from our own page. */
+
+import type { ChargeStore } from "../../charge/store/charges.ts";
+import type { Form } from "../../http/body-rules.ts";
+import type { Origin } from "../../http/origin.ts";
+import type { Reply } from "../../http/reply.ts";
+import type { Arrival } from "../../http/route.ts";
+import { LIMITS } from "../../limits.ts";
+import type { RunsForPages } from "../../runs/pages/runs.ts";
+import type { Failure } from "../../std/failure.ts";
+import type { SeenClock } from "../../std/seen-clock.ts";
+import type { Viewer } from "../../web/layout.ts";
+import { messagePage, WEB_POLICY } from "../../web/layout.ts";
+import type { DeviceLogins } from "../device-login.ts";
+import type { Keys } from "../keys.ts";
+import type { OidcProvider } from "../oidc.ts";
+import { PageRefusal, type People, type Person, unavailable } from "../people.ts";
+import { formToken, sameText } from "../secret.ts";
+import type { AccountStore } from "../store/accounts-accounts.ts";
+import { PAGE } from "./errors.ts";
+
+/** What the pages work with. */
+export interface PagesDeps {
+  readonly clock: SeenClock;
+  readonly store: {
+    readonly accounts: Pick<AccountStore, "accountById" | "keyAdd" | "keyRevoke" | "keysOf" | "spendLimit">;
+    readonly charges: Pick<ChargeStore, "usageDays">;
+  };
+  readonly keys: Pick<Keys, "flush" | "made" | "refresh">;
+  readonly people: People;
+  readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;
+  readonly runs: RunsForPages;
+  /** Where people sign in with a provider. */
+  readonly oidc?: Pick<OidcProvider, "name" | "begin" | "finish">;
+}
+
+/** One visit of a page. */
+export interface Visit {
+  readonly deps: PagesDeps;
+  readonly request: Request;
+  readonly params: Arrival["params"];
+  readonly origin: Origin;
+  /** What tries are counted by. */
+  readonly network: string;
+}
+
+/** A visit that brings a form. */
+export interface FormVisit extends Visit {
+  readonly form: Form;
+}
+
+const HEADERS = {
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": WEB_POLICY,
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  // Not `no-referrer`: with it browsers send `Origin: null` with a form.
+  "referrer-policy": "same-origin",
+} as const;
+
+export function shown(html: string, status = 200, headers: Record<string, string> = {}): Reply {
+  return { status, body: html, headers: { ...HEADERS, ...headers } };
+}
+
+export function elsewhere(location: string, headers: Record<string, string> = {}): Reply {
+  return { status: 303, body: "", headers: { ...HEADERS, location, ...headers } };
+}
+
+/** A page that says why something was not done. */
+export function message(heading: string, refusal: PageRefusal): Reply {
+  const link = { href: "/account", text: "To your account" };
+  return again(messagePage({ heading, text: refusal.text, link }), refusal);
+}
+
+/** The page of a form again, with what was wrong. */
+export function again(html: string, { kind, retryAfterSeconds }: PageRefusal): Reply {
+  return shown(
+    html,
+    PAGE[kind].status,
+    retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) },
+  );
+}
+
+/** Only our own pages: an open redirect would lead people to another site right after their sign-in. */
+export function nextOf(text: string): string {
+  return /^\/(account|device)(\?[\w=&%.-]*)?$/.test(text) ? text : "/account";
+}
+
+/** `__Host-` binds a cookie to this host, and browsers accept it with `Secure` alone. */
+function cookieName({ isSecure }: Origin, name: string): string {
+  const own = name === "" ? "tendon" : `tendon-${name}`;
+  return isSecure ? `__Host-${own}` : own;
+}
+
+/** Signs the browser in, or out with an empty token. */
+export function cookie(origin: Origin, token: string): Record<string, string> {
+  return setCookie(origin, "", token, token === "" ? 0 : LIMITS.signInSeconds);
+}
+
+/** `name`: what the cookie is for; that of the sign-in has none. */
+export function setCookie(origin: Origin, name: string, value: string, seconds: number): Record<string, string> {
+  const secure = origin.isSecure ? "; Secure" : "";
+  const text = `${cookieName(origin, name)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
+  return { "set-cookie": text };
+}
+
+export function cookieValue({ request, origin }: Pick<Visit, "request" | "origin">, name: string): string | undefined {
+  const begin = `${cookieName(origin, name)}=`;
+  const cookies = (request.headers.get("cookie") ?? "").split(/;\s*/);
+  return cookies.find((one) => one.startsWith(begin))?.slice(begin.length);
+}
+
+/** Who is signed in; a browser without a sign-in is redirected to the page for it. */
+export async function person(from: Visit, next: string): Promise<Person | Reply> {
+  const found = await from.deps.people.person(cookieValue(from, ""));
+  if (found instanceof PageRefusal) return message("Sorry", found);
+  return found ?? elsewhere(`/sign-in?next=${encodeURIComponent(next)}`);
+}
+
+export function viewer({ email, token }: Person): Viewer {
+  return { email, csrf: formToken(token) };
+}
+
+/** Who is signed in, where the form is the one that our page gave to this person. */
+export async function formPerson(from: FormVisit, next: string): Promise<Person | Reply> {
+  const who = await person(from, next);
+  if (!("token" in who)) return who;
+  return sameText(from.form("csrf"), formToken(who.token)) ? who : foreign();
+}
+
+/** The answer to a form that another site sent, or an old page. */
+export function foreign(): Reply {
+  const text =
+    "This form did not come from a page of this service, or the page is old. Open the page again and send it once more.";
+  return message("Not done", new PageRefusal(text, "forbidden"));
+}
+
+/** A form that was refused before it was read, as a page. */
+export function unreadable({ row }: Failure): Reply {
+  if (row === PAGE.unavailable) return message("Not done", unavailable());
+  const text = row === PAGE.tooLarge ? "The form is too large." : "The form cannot be read.";
+  return message("Not done", new PageRefusal(text, row === PAGE.tooLarge ? "tooLarge" : "refused"));
+}

@@ -1,0 +1,117 @@
+/** The pages of a device login: enter the code, compare and decide, done. */
+import { field, hidden, passwordAgain } from "../../web/field.ts";
+import { layout, type Viewer } from "../../web/layout.ts";
+import { Html, html } from "../../web/markup.ts";
+import { ago } from "../../web/time.ts";
+
+export interface DeviceEnterPage {
+  viewer: Viewer;
+  userCode: string;
+  problem?: string;
+}
+
+export function deviceEnterPage({ viewer, userCode, problem }: DeviceEnterPage): string {
+  return layout({
+    heading: "Sign in a device",
+    lead: html`<p>Enter the code that your terminal shows.</p>`,
+    viewer,
+    here: "/device",
+    problem,
+    content: html`<form class="panel" method="post" action="/device">
+${hidden("csrf", viewer.csrf)}
+${field({
+  name: "user_code",
+  label: "Code",
+  value: userCode,
+  hint: "Eight letters in two groups, such as WDJB-MJHT.",
+  problem: problem !== undefined,
+  attributes: {
+    class: "code",
+    inputmode: "text",
+    autocapitalize: "characters",
+    autocomplete: "off",
+    spellcheck: "false",
+    pattern: "\\s*[A-Za-z0-9]{4}[\\s\\-]*[A-Za-z0-9]{4}\\s*",
+    title: "Eight letters in two groups, such as WDJB-MJHT",
+  },
+})}
+<button class="primary" type="submit">Continue</button>
+</form>`,
+  });
+}
+
+export interface DeviceConfirmPage {
+  viewer: Viewer;
+  userCode: string;
+  deviceName: string;
+  /** The network address of the device. */
+  address: string;
+  askedSecondsAgo: number;
+  /** Approving asks for the password once more. */
+  askPassword: boolean;
+}
+
+export function deviceConfirmPage(data: DeviceConfirmPage): string {
+  const { viewer, userCode, deviceName, address, askedSecondsAgo, askPassword } = data;
+  return layout({
+    heading: "Does this device belong to you?",
+    lead: html`<p>Approve it only if your terminal shows exactly this code.</p>`,
+    viewer,
+    here: "/device",
+    content: html`<form class="panel" method="post" action="/device/decide">
+${hidden("csrf", viewer.csrf)}
+${hidden("user_code", userCode)}
+<p class="compare"><span class="unseen">Code: </span><code>${userCode}</code></p>
+<dl class="facts">
+<div><dt>Device</dt><dd><bdi>${deviceName === "" ? "without a name" : deviceName}</bdi></dd></div>
+<div><dt>Program</dt><dd>tendon-cli</dd></div>
+<div><dt>Address</dt><dd><bdi>${address}</bdi></dd></div>
+<div><dt>Asked</dt><dd>${ago(askedSecondsAgo)}</dd></div>
+<div><dt>Account</dt><dd><bdi>${viewer.email}</bdi></dd></div>
+</dl>
+<p>The device gets a key of this account. With it, it can run models and spend this account’s credit, until you revoke the key.</p>
+<p class="warning" id="warning"><strong>Approve only if you started this yourself.</strong> If somebody sent you the code or a link to this page, deny.</p>
+${askPassword ? passwordAgain() : undefined}
+<div class="choice">
+${decision("approve", "Approve")}
+${decision("deny", "Deny")}
+</div>
+</form>`,
+  });
+}
+
+function decision(value: "approve" | "deny", text: string): Html {
+  return html`<button class="${value === "approve" ? "primary" : "second"}" type="submit" name="decision" value="${value}" aria-describedby="warning"${value === "deny" ? html` formnovalidate` : undefined}>${text}</button>`;
+}
+
+const DONE = {
+  approved: {
+    heading: "The device is signed in",
+    text: "Go back to your terminal: it continues by itself. You can close this page.",
+    after: "The device’s key is in your list of keys; revoke it there when you no longer use the device.",
+  },
+  denied: {
+    heading: "The device was denied",
+    text: "It got no key and cannot use your account. You can close this page.",
+    after: "If you did not start this yourself, nothing more is needed.",
+  },
+} as const;
+
+export function deviceDonePage({ viewer, decision }: { viewer: Viewer; decision: keyof typeof DONE }): string {
+  const { heading, text, after } = DONE[decision];
+  return layout({
+    heading,
+    viewer,
+    here: "/device",
+    content: html`<div class="panel">
+${decision === "approved" ? TICK : undefined}
+<p>${text}</p>
+<p class="soft">${after}</p>
+<p><a href="/account#keys">See your keys</a></p>
+</div>`,
+  });
+}
+
+const TICK = new Html(
+  `<svg class="tick" width="48" height="48" viewBox="0 0 48 48" aria-hidden="true" focusable="false"><circle cx="24" cy="24" r="22" fill="none" stroke="currentColor" stroke-width="3"/><path d="M15 25l6.5 6.5L34 18" fill="none" stroke="currentColor" stroke-width="3.5" stroke-linecap="round" stroke-linejoin="round"/></svg>`,
+);

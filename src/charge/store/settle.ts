@@ -1,0 +1,94 @@
+/**
+ * The settlement of a charge, as steps that a surface's operation composes with its own record, in one transaction: a robot's
+ * `settleChunk` keeps the answer of an observation with it. `SETTLE_SQL` is the same for functions of PostgreSQL.
+ */
+import type { Transfer } from "../../store/domain.ts";
+import { changes, first, type Steps } from "../../store/steps.ts";
+import type { Settlement } from "./records.ts";
+import { transfer } from "./transfer.ts";
+
+const ADD_USAGE = `ON CONFLICT (account_id, day, item) DO UPDATE SET charges = usage_days.charges + 1,
+      prompt_tokens = usage_days.prompt_tokens + excluded.prompt_tokens,
+      cached_tokens = usage_days.cached_tokens + excluded.cached_tokens,
+      completion_tokens = usage_days.completion_tokens + excluded.completion_tokens, cost = usage_days.cost + excluded.cost`;
+
+/**
+ * What charges of a month have cost, where the account's row, which knows one month, knows another one: at the turn of a month, and
+ * while a wall clock shows a month before or after those that it showed. `charge` is of that month; its day bounds the look-up.
+ */
+export function monthCost(charge: { readonly account: string; readonly month: string; readonly day: string }): string {
+  return `(SELECT coalesce(CAST(sum(cost) AS BIGINT), 0) FROM usage_days
+    WHERE account_id = ${charge.account} AND day BETWEEN ${charge.day} - 31 AND ${charge.day} + 31
+      AND usage_days.month = ${charge.month})`;
+}
+
+/** The account's month becomes that of its last settlement, earlier or later than before. */
+function addToMonth(charge: Parameters<typeof monthCost>[0], cost: string): string {
+  return `month_settled = CASE WHEN month = ${charge.month} THEN month_settled ELSE ${monthCost(charge)} END + ${cost},
+       month = ${charge.month}`;
+}
+
+const USAGE_TEXT = `
+  INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
+  VALUES ($accountId, $day, $item, $month, 1, $promptTokens, $cachedTokens, $completionTokens, $cost) ${ADD_USAGE}`;
+
+/** The charge's usage, price and entries. `again`: it was settled before. */
+export function* settle({ chargeId, accountId, usage, cost, at }: Settlement): Steps<"settled" | "again" | "not_held"> {
+  const settlement = { chargeId, accountId, ...usage, cost, at };
+  const charge = yield* first<{ item: string; held: bigint; day: bigint; month: bigint; submitted_at: bigint }>(
+    `UPDATE charges SET settled_at = $at, prompt_tokens = $promptTokens, cached_tokens = $cachedTokens,
+       completion_tokens = $completionTokens, cost = $cost
+     WHERE id = $chargeId AND account_id = $accountId AND settled_at IS NULL AND held >= $cost
+     RETURNING item, held, day, month, submitted_at`,
+    settlement,
+  );
+  if (!charge) {
+    const known = yield* first<object>("SELECT id FROM charges WHERE id = $1 AND settled_at IS NOT NULL", chargeId);
+    return known ? "again" : "not_held";
+  }
+  const settled = { ...settlement, ...charge };
+  yield* changes(
+    `UPDATE accounts SET settled = settled + $cost, held = held - $held,
+       ${addToMonth({ account: "$accountId", month: "$month", day: "$day" }, "$cost")}
+     WHERE id = $accountId`,
+    settled,
+  );
+  // The ledger follows the calendar: its moment is that of the submission, as its month is.
+  const entry = { amount: -cost, month: Number(charge.month), at: Number(charge.submitted_at) };
+  yield* transfer(chargeId, "settlement", "revenue", { accountId, ...entry });
+  yield* changes(USAGE_TEXT, settled);
+  return "settled";
+}
+
+/** What a settlement has booked. */
+export function settlementTransfer({ chargeId: id, accountId, cost: amount, at }: Settlement): Transfer {
+  return { id, accountId, amount, at };
+}
+
+/** Variables of a PL/pgSQL function that settles. */
+export const SETTLE_DECLARE = `
+  r charges%ROWTYPE;
+  paid bigint := (o->>'cost')::bigint;`;
+
+/** Settles the charge of the order `o` (`settlementOrder`), whose account is locked. Afterwards `r.id` is NULL when it did not. */
+export const SETTLE_SQL = `
+  UPDATE charges SET settled_at = (o->>'at')::bigint, prompt_tokens = (o->>'promptTokens')::bigint,
+    cached_tokens = (o->>'cachedTokens')::bigint, completion_tokens = (o->>'completionTokens')::bigint, cost = paid
+  WHERE id = o->>'chargeId' AND account_id = o->>'accountId' AND settled_at IS NULL AND held >= paid RETURNING * INTO r;
+  IF FOUND THEN
+    UPDATE accounts SET settled = settled + paid, held = held - r.held,
+      ${addToMonth({ account: "r.account_id", month: "r.month", day: "r.day" }, "paid")}
+    WHERE id = r.account_id;
+    INSERT INTO entries (transfer, book, kind, account_id, amount, month, at)
+    VALUES (r.id, 'account', 'settlement', r.account_id, -paid, r.month, r.submitted_at),
+           (r.id, 'revenue', 'settlement', r.account_id, paid, r.month, r.submitted_at);
+    INSERT INTO usage_days (account_id, day, item, month, charges, prompt_tokens, cached_tokens, completion_tokens, cost)
+    VALUES (r.account_id, r.day, r.item, r.month, 1, (o->>'promptTokens')::bigint, (o->>'cachedTokens')::bigint,
+      (o->>'completionTokens')::bigint, paid)
+    ${ADD_USAGE};
+  END IF;`;
+
+/** A settlement as `SETTLE_SQL` reads it. */
+export function settlementOrder({ chargeId, accountId, usage, cost, at }: Settlement) {
+  return { chargeId, accountId, at, ...usage, cost: String(cost) };
+}

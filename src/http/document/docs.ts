@@ -1,0 +1,116 @@
+/** `GET /openapi.json`, `GET /docs` and the pages below it: the interface for programs and for people. None needs a key. */
+import { Type } from "@sinclair/typebox";
+import { ROBOT_ANSWERS } from "../../robot/errors.ts";
+import { NO_BODY } from "../body-rules.ts";
+import { headers, type Operation } from "../operation.ts";
+import { NO_KEY } from "../principal.ts";
+import type { Reply } from "../reply.ts";
+import { type Route, route } from "../route.ts";
+import type { Surface } from "../surface.ts";
+import { PAGE_POLICY } from "./shell.ts";
+
+/** The documentation of the given surfaces, and of itself. */
+export function docs(others: readonly Surface[]): Surface {
+  // Made when first asked for, as are the modules that make it, so that no start waits for them.
+  const document = once(async () => (await import("./document.ts")).openapiDocument([...others, surface]));
+  const get = (
+    path: string,
+    name: string,
+    operation: Operation,
+    make: () => Promise<string>,
+    type = JSON_TYPE,
+  ): Route => {
+    const made = once(make);
+    const handle = async (): Promise<Reply> => ({ status: 200, body: await made(), headers: type });
+    return route({ method: "GET", path, name, key: NO_KEY, body: NO_BODY, operation, handle });
+  };
+  const surface: Surface = {
+    tag: "Service",
+    answers: ROBOT_ANSWERS,
+    routes: [
+      get("/openapi.json", "openapi", OPENAPI, async () => JSON.stringify(await document())),
+      get("/docs", "docs", DOCS, async () => (await import("./page.ts")).page(await document()), PAGE_TYPE),
+      get(
+        "/docs/episodes",
+        "docs",
+        EPISODES,
+        async () => (await import("../../robot/docs/episodes.ts")).episodesPage(),
+        PAGE_TYPE,
+      ),
+      get(
+        "/docs/language-models",
+        "docs",
+        LANGUAGE_MODELS,
+        async () => (await import("../../llm/docs/language-models.ts")).languageModelsPage(),
+        PAGE_TYPE,
+      ),
+      get(
+        "/docs/robot-runs",
+        "docs",
+        ROBOT_RUNS,
+        async () => (await import("../../runs/docs/robot-runs.ts")).robotRunsPage(),
+        PAGE_TYPE,
+      ),
+    ],
+  };
+  return surface;
+}
+
+const JSON_TYPE: Readonly<Record<string, string>> = { "content-type": "application/json" };
+
+const PAGE_TYPE: Readonly<Record<string, string>> = {
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": PAGE_POLICY,
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+};
+
+const OPENAPI: Operation = {
+  operationId: "openapi",
+  summary: "This document",
+  responses: {
+    "200": {
+      description: "An OpenAPI document.",
+      headers: headers(),
+      content: { "application/json": { schema: Type.Object({ openapi: Type.String() }) } },
+    },
+  },
+};
+
+const DOCS: Operation = {
+  operationId: "docs",
+  summary: "This document as a page for people",
+  description: "One page without scripts or anything from elsewhere.",
+  responses: {
+    "200": { description: "HTML.", headers: headers(), content: { "text/html": { schema: Type.String() } } },
+  },
+};
+
+const EPISODES: Operation = {
+  operationId: "docsEpisodes",
+  summary: "Episodes on a WebSocket, as a page for people",
+  description: "What is said on `GET /v1/responses`, with two whole clients.",
+  responses: DOCS.responses,
+};
+
+const LANGUAGE_MODELS: Operation = {
+  operationId: "docsLanguageModels",
+  summary: "Language models, as a page for people",
+  description: "What `POST /v1/responses` promises, clients, and how an operator puts a provider behind an id.",
+  responses: DOCS.responses,
+};
+
+const ROBOT_RUNS: Operation = {
+  operationId: "docsRobotRuns",
+  summary: "Robot runs, as a page for people",
+  description: "What run storage promises, a first run, uploads in parts, and the form of a run's log.",
+  responses: DOCS.responses,
+};
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

@@ -1,0 +1,118 @@
+/** The OpenAPI document: the operations of all surfaces with their failures, and what the operations refer to. */
+import { unwrapSchema } from "@elysiajs/openapi/openapi";
+import { type TSchema, Type } from "@sinclair/typebox";
+import { LIMITS } from "../../limits.ts";
+import { present } from "../../std/assert.ts";
+import { errorSchema, HEADERS, type Header, type Operation } from "../operation.ts";
+import type { Surface } from "../surface.ts";
+import { failureResponses } from "./failures.ts";
+
+/** The first version whose schemas are plain JSON Schema 2020-12. */
+const OPENAPI_VERSION = "3.1.2";
+/** Of the interface, not of the program. */
+const INTERFACE_VERSION = "1.0.0";
+
+const ABOUT = [
+  "Serves robot action models: an observation (instruction, camera frames, the robot's state) in, the next rows of motion out. " +
+    "And language models, of providers that its operator configures; and it stores the recorded runs of robots.",
+  "**Errors.** Every error has the form `{error: {message, type, param?, code}}`: branch on `code`. A route that does not exist, " +
+    `or not with this method, is 404 \`not_found\`, with a key or without. Every accepted request ends in exactly one reply; a ` +
+    "timeout stops the work, not only the reply.",
+  "**Retrying.** 5xx and 429: after `Retry-After` seconds where it is given, else with growing pauses and some jitter. All " +
+    "other errors come again until the request is changed, and so does an error with `x-should-retry: false`. With an " +
+    "`observation_id`, with a language model's request an `Idempotency-Key`, a repeat is safe. Every request of run storage may be repeated.",
+  "**Money.** Before a run its maximum cost is held, beside the decoding of its images; when it is answered, its real cost is " +
+    "settled, once, in the same durable step as its answer, and what it did not need is free again. What fails costs nothing. " +
+    "Rates are those of the moment of submission. `/account` shows keys, credit, spend limit and usage to people.",
+  `**Transport.** HTTP/1.1. A connection without a byte for ${LIMITS.connectionIdleSeconds} s is closed. An over-long body is refused before ` +
+    "it is read. While the service shuts down it answers `engine_unavailable`, of language models `upstream_unavailable`, of run " +
+    "storage `storage_unavailable`, and closes connections after their answer.",
+].join("\n\n");
+
+/** An operation with what its route adds. */
+export interface Documented extends Operation {
+  readonly tags: readonly string[];
+  readonly security: readonly object[];
+}
+
+export interface Document {
+  readonly openapi: string;
+  readonly info: { readonly title: string; readonly version: string; readonly description: string };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Documented>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, object>>;
+    readonly headers: Readonly<Record<string, { readonly description: string; readonly schema: object }>>;
+    readonly examples: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+    readonly securitySchemes: Readonly<Record<string, { readonly description: string }>>;
+  };
+}
+
+export function openapiDocument(surfaces: readonly Surface[]): Document {
+  const documented = surfaces.filter(({ routes }) => routes.some(({ operation }) => operation));
+  // As JSON and back, which drops TypeBox's own marks (they are symbols) and what is undefined.
+  return JSON.parse(
+    JSON.stringify({
+      openapi: OPENAPI_VERSION,
+      info: {
+        title: "tendon",
+        version: INTERFACE_VERSION,
+        description: ABOUT,
+        license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+      },
+      servers: [{ url: "/" }],
+      tags: [...new Set(documented.map(({ tag }) => tag))].map((name) => ({ name })),
+      paths: pathsOf(surfaces),
+      components: componentsOf(surfaces),
+    }),
+  ) as Document;
+}
+
+const Failure = Type.Object({ error: errorSchema }, { title: "Failure" });
+
+function pathsOf(surfaces: readonly Surface[]): Document["paths"] {
+  const paths: Record<string, Record<string, Documented>> = {};
+  for (const surface of surfaces) {
+    for (const route of surface.routes) {
+      if (!route.operation) continue;
+      const path = route.path.replace(/:(\w+)/g, "{$1}").replace(/\*$/, "{path}");
+      paths[path] = {
+        ...paths[path],
+        [route.method.toLowerCase()]: {
+          tags: [surface.tag],
+          ...route.operation,
+          security: route.keyed ? [{ key: [] }] : [],
+          responses: { ...failureResponses(surface, route), ...route.operation.responses },
+        },
+      };
+    }
+  }
+  return paths;
+}
+
+function componentsOf(surfaces: readonly Surface[]) {
+  const merged = <T>(part: (surface: Surface) => Readonly<Record<string, T>> | undefined): Record<string, T> =>
+    Object.assign({}, ...surfaces.map(part));
+  return {
+    schemas: plain({ ...merged<TSchema>(({ schemas }) => schemas), Failure }),
+    headers: { ...HEADERS, ...merged<Header>(({ headers }) => headers) },
+    examples: merged(({ examples }) => examples),
+    securitySchemes: {
+      key: {
+        type: "http",
+        scheme: "bearer",
+        description:
+          "`Authorization: Bearer KEY`. The header is looked at before the body is read. `tendon token` prints the " +
+          "key that is saved on a machine; keep it in the environment of the calling program.",
+      },
+    },
+  };
+}
+
+/** Null as one of a field's types instead of a union, as people and generators of clients read it best. */
+function plain(schemas: Readonly<Record<string, TSchema>>): Record<string, object> {
+  const entries = Object.entries(schemas).map(([name, schema]): [string, object] => [
+    name,
+    present(unwrapSchema(schema, undefined, "input", OPENAPI_VERSION), `the schema ${name}`),
+  ]);
+  return Object.fromEntries(entries);
+}

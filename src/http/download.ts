@@ -1,0 +1,74 @@
+/** A reply as a stream of bytes: for files that are larger than the memory. A piece is read when the client has taken the last. */
+import { open } from "node:fs/promises";
+import { assert } from "../std/assert.ts";
+
+/**
+ * Bytes [from, to) of a file, at least one, which the server sends without a copy, with their number as `Content-Length`. A Source
+ * goes in chunks: the server drops the `Content-Length` of a stream (oven-sh/bun#10507).
+ */
+export interface FileSlice {
+  readonly path: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Source {
+  /** The next piece; undefined at the end. */
+  pull(): Promise<Uint8Array | undefined>;
+  /** Called once, after the end, after a failure of `pull`, or when the client has left. */
+  close(): Promise<void>;
+}
+
+/** `ended`: once, after the source is closed; with the error if it failed. The client of a failed one sees a broken connection. */
+export function byteStream(source: Source, ended: (error?: unknown) => void): ReadableStream<Uint8Array> {
+  let open = true;
+  const end = async (error?: unknown) => {
+    if (!open) return;
+    open = false;
+    await source.close().then(
+      () => ended(error),
+      (second: unknown) => ended(error ?? second),
+    );
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const piece = await source.pull();
+          if (!open) return;
+          if (piece) controller.enqueue(piece);
+          else {
+            controller.close();
+            await end();
+          }
+        } catch (error) {
+          // `ended` gets the error; given to the controller, Bun would only print it.
+          controller.error();
+          await end(error);
+        }
+      },
+      cancel: () => end(),
+    },
+    // Nothing is read ahead.
+    { highWaterMark: 0 },
+  );
+}
+
+const PIECE_BYTES = 256 * 1024;
+
+/** The bytes of a slice, read here: for a request whose `Range` the server must not read once more by itself. */
+export async function sourceOfFile({ path, from, to }: FileSlice): Promise<Source> {
+  const file = await open(path, "r");
+  let at = from;
+  return {
+    pull: async () => {
+      const piece = new Uint8Array(Math.min(PIECE_BYTES, to - at));
+      if (piece.length === 0) return undefined;
+      const { bytesRead } = await file.read(piece, 0, piece.length, at);
+      assert(bytesRead > 0, "a blob has the bytes of its record");
+      at += bytesRead;
+      return piece.subarray(0, bytesRead);
+    },
+    close: () => file.close(),
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * A route and its checks, in the order of the contract: route, key, size of the body, syntax of the body; then its handler
+ * checks the fields. Declaring it is all: the app registers it, counts it and puts its operation into the OpenAPI document.
+ */
+import type { Server } from "bun";
+import type { Principal } from "../account/authenticate.ts";
+import { isCallersFault } from "../charge/unpaid.ts";
+import { type Answers, Failure, type Row } from "../std/failure.ts";
+import type { BodyRule } from "./body-rules.ts";
+import type { HttpDeps } from "./deps.ts";
+import type { Operation } from "./operation.ts";
+import type { Origin } from "./origin.ts";
+import type { KeyRule } from "./principal.ts";
+import type { FailedReply, Reply } from "./reply.ts";
+
+/** A request as it arrived. */
+export interface Arrival {
+  readonly request: Request;
+  /** Of the response's header; every line that is logged about the request has it. */
+  readonly requestId: string;
+  /** Monotonic ms, before anything was read. */
+  readonly arrivedMs: number;
+  /** Of the path, percent-decoded; null where that is not UTF-8. */
+  readonly params: Readonly<Record<string, string | null>>;
+  readonly server: Server<unknown> | null;
+  /** Whose request it is, and under which address of ours. */
+  readonly origin: Origin;
+}
+
+/** A request whose key and body are right. */
+export interface Call<Who extends Principal | undefined, Body> extends Arrival {
+  readonly principal: Who;
+  readonly body: Body;
+  /** When the last byte of the body was here, monotonic ms. */
+  readonly bodyMs: number;
+}
+
+/** `upgraded`: the connection is a WebSocket now, and there is no response. */
+export type Outcome = Reply | Failure | FailedReply | "upgraded";
+
+interface Facts {
+  readonly method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
+  /** `:name` stands for one segment, `*` at the end for the rest of the path. */
+  readonly path: string;
+  /** For metrics: out of a closed list. */
+  readonly name: string;
+  /** It begins work, which is refused from the signal to end on; everything else is still answered. */
+  readonly beginsWork?: true;
+  /** Money is held before it runs. */
+  readonly paid?: true;
+  /** The failures that its handler answers with. */
+  readonly failures?: readonly Row[];
+  /** A page for people has none: it is not in the OpenAPI document. */
+  readonly operation?: Operation;
+}
+
+interface Declared<Who extends Principal | undefined, Body> extends Facts {
+  readonly key: KeyRule<Who>;
+  readonly body: BodyRule<Body>;
+  readonly handle: (call: Call<Who, Body>) => Promise<Outcome>;
+}
+
+/** A route of any body: its checks and its handler are one function. */
+export interface Route extends Facts {
+  readonly keyed: boolean;
+  readonly readsBody: boolean;
+  readonly run: (deps: HttpDeps, answers: Answers, arrival: Arrival) => Promise<Outcome>;
+}
+
+export function route<Who extends Principal | undefined, Body>(declared: Declared<Who, Body>): Route {
+  const { key, body, handle, ...facts } = declared;
+  const run: Route["run"] = async (deps, answers, arrival) => {
+    const { beginsWork } = facts;
+    const { lifecycle, ingress, bodies, clock, unpaid } = deps;
+    const { request } = arrival;
+    const principal = await key.find(deps, arrival);
+    if (principal instanceof Failure) return principal;
+    if (beginsWork && lifecycle.draining) return shuttingDown(answers);
+    const owner = principal?.accountId ?? "";
+    const refusal = () => (principal ? unpaid.refusal(owner) : undefined);
+    if (beginsWork || body.reads) {
+      const refused = refusal();
+      if (refused) return refused;
+    }
+    let spentMs = 0;
+    const spent = (ms: number) => {
+      spentMs += ms;
+    };
+    const ended = (outcome: Outcome) => {
+      if (principal && isUnpaid(outcome, request.signal.aborted)) unpaid.spend(owner, spentMs);
+      return outcome;
+    };
+    let bodyMs: number | undefined;
+    const arrived = () => {
+      bodyMs = clock.monotonicMs();
+    };
+    const read = await body.read(request, { ingress, bodies, clock, answers, owner, refusal, spent, arrived });
+    if (read instanceof Failure) return ended(read);
+    try {
+      // A body may take long to arrive: nothing new begins after the signal to end.
+      if (beginsWork && lifecycle.draining) return shuttingDown(answers);
+      const beginMs = clock.monotonicMs();
+      // Until its first `await` it runs at once: that is the checks of the fields.
+      const handled = handle({ ...arrival, principal, body: read.value, bodyMs: bodyMs ?? beginMs });
+      spent(clock.monotonicMs() - beginMs);
+      return ended(await handled);
+    } finally {
+      read.release();
+    }
+  };
+  return { ...facts, keyed: key.needed, readsBody: body.reads, run };
+}
+
+/** `left`: the client has gone, and whatever it had begun came to nothing for no money. */
+function isUnpaid(outcome: Outcome, left: boolean): boolean {
+  if (outcome === "upgraded") return false;
+  const failure = outcome instanceof Failure ? outcome : "failure" in outcome ? outcome.failure : undefined;
+  if (failure) return left || isCallersFault(failure);
+  return "unpaid" in outcome && outcome.unpaid === true;
+}
+
+function shuttingDown({ unavailable }: Answers): Failure {
+  return new Failure(unavailable, "the service is shutting down; try again in some seconds");
+}

@@ -1,0 +1,44 @@
+/**
+ * A part of the interface: its routes, its failures, and what the OpenAPI document says about them. A product makes one from
+ * its own narrow dependencies; the app registers what it is given and knows none of them.
+ */
+import type { TSchema } from "@sinclair/typebox";
+import type { WebSocketHandler } from "bun";
+import type { Answers, Failure, Table } from "../std/failure.ts";
+import type { Header } from "./operation.ts";
+import type { Reply } from "./reply.ts";
+import type { Route } from "./route.ts";
+
+/** A surface that does not write its failures as the error object of the specification. */
+export interface FailureForm {
+  /** The failures that are written in this form; all others have the error object. */
+  readonly table: Table;
+  readonly write: (failure: Failure) => Reply;
+  /** The schema of the form in the OpenAPI document. */
+  readonly schema?: string;
+}
+
+type SocketOptions = Pick<
+  WebSocketHandler<unknown>,
+  | "maxPayloadLength"
+  | "idleTimeout"
+  | "sendPings"
+  | "perMessageDeflate"
+  | "backpressureLimit"
+  | "closeOnBackpressureLimit"
+>;
+
+/** One part of the interface. */
+export interface Surface {
+  /** Of its operations in the OpenAPI document. */
+  readonly tag: string;
+  readonly answers: Answers;
+  readonly failureForm?: FailureForm;
+  readonly routes: readonly Route[];
+  /** How Bun serves its WebSockets; one surface of an app has some. */
+  readonly socket?: SocketOptions;
+  /** What its operations refer to in the document, by name. */
+  readonly schemas?: Readonly<Record<string, TSchema>>;
+  readonly headers?: Readonly<Record<string, Header>>;
+  readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+}

@@ -1,0 +1,64 @@
+/** The page about language models: `language-models.md` with its limits and its table of errors put in. */
+
+import { markdown, prose } from "../../http/document/markdown.ts";
+import { shell } from "../../http/document/shell.ts";
+import { LIMITS } from "../../limits.ts";
+import { present } from "../../std/assert.ts";
+import { EVERY, KEY_ROWS, MONEY_ROWS } from "../../std/every-route.ts";
+import type { Row, Table } from "../../std/failure.ts";
+import { type Html, html } from "../../web/markup.ts";
+import { LLM } from "../errors.ts";
+import text from "./language-models.md" with { type: "text" };
+
+export function languageModelsPage(): string {
+  const filled = text.replace(/\{\{(\w+)\}\}/g, (_, name: string) => present(VALUES[name], `the value {{${name}}}`));
+  const { content, headings } = markdown(filled, { errors: errorsTable() });
+  return shell({
+    title: "Language models · tendon API",
+    nav: html`<p class="brand"><a href="../docs">tendon API</a></p>
+<ul>${headings.map(({ id, text }) => html`<li><a href="#${id}">${text}</a></li>`)}</ul>`,
+    main: content,
+  });
+}
+
+const whole = (value: number) => value.toLocaleString("en-US");
+
+/** The texts of the page refer to them as `{{name}}`. */
+const VALUES: Readonly<Record<string, string>> = {
+  keepalive: `${LIMITS.llmKeepaliveMs / 1000} s`,
+  unread: `${LIMITS.llmUnreadSeconds} s`,
+  keyChars: whole(LIMITS.idempotencyKeyCharsMax),
+  keyWait: `${LIMITS.llmKeyWaitMs / 1000} s`,
+  body: `${LIMITS.llmBodyBytesMax / 2 ** 20} MiB`,
+  json: `${LIMITS.jsonDepthMax} and ${whole(LIMITS.jsonValuesMax)}`,
+  outputTokens: whole(LIMITS.outputTokensMax),
+  live: whole(LIMITS.accountLlmLiveMax),
+  jobs: whole(LIMITS.accountLlmJobsMax),
+  jobsRunning: whole(LIMITS.accountLlmJobsRunningMax),
+  streamTime: `${LIMITS.llmStreamMs / 60_000} minutes`,
+  slow: `${LIMITS.slowUpstreamMs / 1000} s`,
+};
+
+/** Of the language models first, then those of every route. */
+function errorsTable(): Html {
+  const every: readonly Row[] = [...KEY_ROWS, ...MONEY_ROWS, EVERY.internal_error];
+  return html`<table>
+<thead><tr><th>Code</th><th>Status</th><th>When, and what to do</th></tr></thead>
+<tbody>
+${rowsOf(LLM).map(errorRow)}
+<tr class="group"><th colspan="3" scope="rowgroup">Of every route with a key</th></tr>
+${every.filter(({ http }) => http !== undefined).map(errorRow)}</tbody>
+</table>
+`;
+}
+
+function rowsOf(table: Table): Row[] {
+  return Object.values(table).filter(({ http, event }) => http !== undefined || event !== undefined);
+}
+
+/** A failure that is never an answer comes inside one: in a response object or an event. */
+function errorRow({ wire, status, statuses, http, event = "" }: Row): Html {
+  const where = http === undefined ? "inside 200" : (statuses ?? String(status)).toLowerCase();
+  return html`<tr><td><code>${wire}</code></td><td>${where}</td><td>${prose(http ?? event)}</td></tr>
+`;
+}

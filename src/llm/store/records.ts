@@ -1,0 +1,96 @@
+/** What the store keeps of responses of language models: one row each, from submission on. */
+import type { HoldOutcome, NewCharge, Settlement } from "../../charge/store/records.ts";
+
+/**
+ * - `queued`: a background job that nobody has taken.
+ * - `running`: taken by its owner, who may have called the provider.
+ * - `done`: `object` is the answer; a failed background job is an answer as well.
+ * - `ended`: there is no answer, and there will be none.
+ */
+export type ResponseState = "queued" | "running" | "done" | "ended";
+
+export interface ResponseKey {
+  readonly id: string;
+  readonly accountId: string;
+}
+
+/** A response as it is submitted. Its charge has the same id. */
+export interface NewResponse extends ResponseKey {
+  /** The public id of the model. */
+  readonly model: string;
+  /** The `Idempotency-Key`; one that the service made, where the client sent none. */
+  readonly key: string;
+  /** SHA-256 of the canonical request, 32 bytes. */
+  readonly digest: Uint8Array;
+  /** The response object as JSON; undefined where nobody knows the id before the answer. */
+  readonly object: string | undefined;
+  readonly createdAt: number;
+}
+
+export interface StoredResponse extends ResponseKey {
+  readonly model: string;
+  readonly digest: Uint8Array;
+  readonly state: ResponseState;
+  readonly owner: string | undefined;
+  readonly object: string | undefined;
+}
+
+/** A live response: its owner runs it at once. */
+export interface Submission {
+  readonly charge: NewCharge;
+  readonly response: NewResponse;
+  readonly owner: string;
+}
+
+/** A background job. */
+export interface Enqueuing {
+  readonly charge: NewCharge;
+  readonly response: NewResponse;
+  /** What is sent to the provider, as JSON; kept until the job has ended. */
+  readonly request: string;
+  /** Jobs that have not ended: of the account, and of all. */
+  readonly accountMax: number;
+  readonly allMax: number;
+}
+
+/** What submitting ends in besides a hold's outcomes: the response of that key, or no place for another job. */
+export type Submitted = HoldOutcome | { readonly known: StoredResponse } | { readonly full: "account" | "all" };
+
+/** The end of a response that is charged. */
+export interface Completion extends Settlement {
+  readonly owner: string;
+  readonly object: string;
+  /** The provider reported no usage: what is charged is the service's estimate. */
+  readonly estimated: boolean;
+}
+
+/** The end of a response that is not charged. */
+export interface Ending extends ResponseKey {
+  readonly owner: string;
+  readonly at: number;
+  /** What `GET` shows of it; undefined: nothing is kept but its key. */
+  readonly object: string | undefined;
+  /** `answer`: the key returns the object; `terminal`: the key is spent; `free`: the key may be used again. */
+  readonly key: "answer" | "terminal" | "free";
+}
+
+/** A job that was taken. */
+export interface Job extends ResponseKey {
+  readonly model: string;
+  readonly key: string;
+  readonly request: string;
+  readonly object: string;
+  /** Nano-dollars that its charge holds, and the charge's rates. */
+  readonly held: bigint;
+  readonly prompt: bigint;
+  readonly cachedPrompt: bigint;
+  readonly completion: bigint;
+}
+
+/** Running responses of an owner. */
+export interface Orphan extends ResponseKey {
+  readonly model: string;
+  readonly object: string | undefined;
+  /** Whether it is a background job. */
+  readonly job: boolean;
+}

@@ -1,0 +1,64 @@
+/** The robot models over HTTP: `POST /v1/chat/completions`, the end of a session, the list of models. */
+
+import { jsonWithImages, NO_BODY } from "../../http/body-rules.ts";
+import { KEY } from "../../http/principal.ts";
+import { route } from "../../http/route.ts";
+import type { Surface } from "../../http/surface.ts";
+import { LIMITS } from "../../limits.ts";
+import type { Durations } from "../../std/metrics.ts";
+import type { RobotDeps } from "../deps.ts";
+import { EXAMPLE } from "../docs/example.ts";
+import { ROBOT, ROBOT_ANSWERS } from "../errors.ts";
+import { chat } from "./chat.ts";
+import { endSession } from "./end-session.ts";
+import { robotModelList, robotModelsOperation } from "./models.ts";
+import { chatOperation, endSessionOperation } from "./operations.ts";
+import { ROBOT_HEADERS, ROBOT_SCHEMAS } from "./schemas.ts";
+
+export interface RobotHttpDeps {
+  readonly robot: RobotDeps;
+  /** From an observation's arrival to the model's start, milliseconds. */
+  readonly starts: Durations;
+}
+
+export function robotHttp(deps: RobotHttpDeps): Surface {
+  return {
+    tag: "Robot models",
+    answers: ROBOT_ANSWERS,
+    routes: [
+      route({
+        method: "POST",
+        path: "/v1/chat/completions",
+        name: "chat",
+        key: KEY,
+        body: jsonWithImages(LIMITS.robotBodyBytesMax, "send fewer or more strongly compressed frames"),
+        beginsWork: true,
+        paid: true,
+        failures: Object.values(ROBOT),
+        operation: chatOperation,
+        handle: (call) => chat(deps, call),
+      }),
+      route({
+        method: "DELETE",
+        path: "/v1/robot/sessions/:session_id",
+        name: "session_end",
+        key: KEY,
+        body: NO_BODY,
+        operation: endSessionOperation,
+        handle: (call) => endSession(deps.robot, call),
+      }),
+      route({
+        method: "GET",
+        path: "/v1/robot/models",
+        name: "robot_models",
+        key: KEY,
+        body: NO_BODY,
+        operation: robotModelsOperation,
+        handle: async () => ({ status: 200, body: robotModelList(deps.robot.catalog) }),
+      }),
+    ],
+    schemas: ROBOT_SCHEMAS,
+    headers: ROBOT_HEADERS,
+    examples: { observation: { summary: "What `tendon sample` writes, with smaller frames", value: EXAMPLE } },
+  };
+}

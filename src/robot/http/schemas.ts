@@ -1,0 +1,181 @@
+/** What the robot models take and answer, as JSON Schema. The replies are printed by hand for speed; a test checks them against these. */
+import { type TSchema, Type } from "@sinclair/typebox";
+import { STATIONS } from "../../engine/engine.ts";
+import { errorSchema, type Header } from "../../http/operation.ts";
+import { LIMITS } from "../../limits.ts";
+import { observationSchema, questionSchema } from "./checks.ts";
+import { RobotModels } from "./models.ts";
+
+const text = (description: string) => Type.String({ description });
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+/** A string out of a list; one by one, because the plugin would drop the description of a union. */
+const oneOf = (values: readonly string[], description: string) => Type.String({ enum: [...values], description });
+
+const STATION_TEXTS: Readonly<Record<(typeof STATIONS)[number], string>> = {
+  decode:
+    "From the observation to its frames as normalised tensors: reading the body, base64, JPEG. 0 on a socket whose frames were there before.",
+  queue:
+    "Every other wait before the model starts: for the observation before it, for slots, for the money's hold, for a replica, for its session's memory where others had its place.",
+  prefill: "Images, text and state to the model's prefix cache.",
+  denoise: "All flow steps.",
+  encode: "Denormalising, and making the answer.",
+};
+
+const ActionChunk = Type.Object(
+  {
+    session_id: text("The request's, or an `anon-` id where it had none."),
+    step: count("Zero-based index of the chunk in its session."),
+    dt: Type.Number({ exclusiveMinimum: 0, description: "Seconds between two rows." }),
+    action_dim: Type.Integer({ minimum: 1, description: "Values per row." }),
+    action_space: oneOf(
+      ["joint_position", "cartesian_position"],
+      "`joint_position`: left joints 1 to 6, left gripper, right joints 1 to 6, right gripper. `cartesian_position`: left " +
+        "xyz, rotation6d, gripper, then right the same.",
+    ),
+    actions: Type.Array(Type.Array(Type.Number()), {
+      minItems: 1,
+      maxItems: LIMITS.chunkRowsMax,
+      description:
+        "Rows of `action_dim` values in the robot's units, absolute: radians, metres, grippers as in `robot_state`. Finite " +
+        "float32 values, each in the shortest form that reads back to the same float32, within the range that the bundle " +
+        "has for its column: what is outside is clamped, or fails the run, as the bundle says. Where the bundle limits how far " +
+        "row 0 may be from the state, or a row from the one before it, a chunk that passes the limit is `model_failure`.",
+    }),
+    next_frames_per_camera: Type.Integer({
+      minimum: 1,
+      description: "Frames per camera that the session's next request must carry.",
+    }),
+    timing_ms: Type.Object(
+      Object.fromEntries(
+        STATIONS.map((station) => [station, Type.Number({ minimum: 0, description: STATION_TEXTS[station] })]),
+      ),
+      {
+        description:
+          "Milliseconds at each station, with microsecond resolution, from the last byte of the observation. Their sum, the wait for " +
+          "durability (`commit` in `Server-Timing`) and the transport explain the client's time.",
+      },
+    ),
+    cache_reset: Type.Optional(
+      Type.Literal(true, {
+        description: "There when the episode's memory window was full and started anew in this run.",
+      }),
+    ),
+    clamped: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description:
+          "There when values were outside their column's range and were clamped: how many, over all rows that the model computed.",
+      }),
+    ),
+  },
+  { title: "Action chunk", description: "The next second of motion: the JSON text in the reply's `content`." },
+);
+
+const Usage = Type.Object(
+  {
+    prompt_tokens: count("Image, text and state tokens, those kept in the episode's memory included."),
+    prompt_tokens_details: Type.Object({
+      cached_tokens: count("Those kept from earlier chunks of the episode: 0 at step 0 and for models without memory."),
+    }),
+    completion_tokens: count("Rows that the model computed, before any cut by `action_horizon`."),
+    total_tokens: count("The sum of both."),
+  },
+  { title: "Usage", description: "All zeros for a question." },
+);
+
+const content = (description: string) =>
+  Type.String({
+    description,
+    contentMediaType: "application/json",
+    contentSchema: { $ref: "#/components/schemas/ActionChunk" },
+  });
+
+const CONTENT =
+  "For an observation the action chunk as JSON text, to be parsed once more; for a question the model's description as plain text.";
+
+const head = (object: string) => ({
+  id: Type.String({ pattern: "^gen_[0-9A-Za-z]{24,}$", description: "Id of this generation; ids sort by time." }),
+  object: Type.Literal(object),
+  created: count("Unix seconds."),
+  model: text("The model id, as in the request."),
+});
+
+const ChatCompletion = Type.Object(
+  {
+    ...head("chat.completion"),
+    choices: Type.Array(
+      Type.Object({
+        index: Type.Literal(0),
+        message: Type.Object({ role: Type.Literal("assistant"), content: content(CONTENT) }),
+        finish_reason: oneOf(["stop", "error"], "`stop`."),
+      }),
+      { minItems: 1, maxItems: 1 },
+    ),
+    usage: Usage,
+  },
+  { title: "Chat completion" },
+);
+
+const ChatCompletionChunk = Type.Object(
+  {
+    ...head("chat.completion.chunk"),
+    choices: Type.Array(
+      Type.Object({
+        index: Type.Literal(0),
+        delta: Type.Object(
+          { role: Type.Optional(Type.Literal("assistant")), content: Type.Optional(content(CONTENT)) },
+          { description: "Whole in the first event, empty in the next." },
+        ),
+        finish_reason: Type.Unsafe<string | null>({
+          type: ["string", "null"],
+          enum: [null, "stop", "error"],
+          description:
+            "`null` beside the content, then `stop`; `error` when the run failed after the stream had started.",
+        }),
+      }),
+      { minItems: 1, maxItems: 1 },
+    ),
+    usage: Type.Optional(Usage),
+    error: Type.Optional(errorSchema),
+  },
+  { title: "Event of a streamed answer" },
+);
+
+export const ROBOT_SCHEMAS: Readonly<Record<string, TSchema>> = {
+  Observation: observationSchema,
+  Question: questionSchema,
+  ChatCompletion,
+  ActionChunk,
+  ChatCompletionChunk,
+  RobotModels,
+};
+
+export const ROBOT_HEADERS: Readonly<Record<string, Header>> = {
+  "X-Generation-Id": {
+    description: "The generation's id, equal to `id` in the body; a replay has that of the first answer.",
+    schema: Type.String({ pattern: "^gen_[0-9A-Za-z]{24,}$" }),
+  },
+  "X-Session-Step": {
+    description: "The chunk's zero-based index in its session; only where the request has a `session_id`.",
+    schema: Type.Integer({ minimum: 0 }),
+  },
+  "Server-Timing": {
+    description:
+      "The stations of `timing_ms` for browsers and proxies, and `commit`, the wait until the answer was durable; not on replays, " +
+      "and not on streams, whose headers leave before the run.",
+    schema: Type.String({
+      examples: [
+        "decode;dur=2.44, queue;dur=0.04, prefill;dur=9.62, denoise;dur=11.06, encode;dur=0.22, commit;dur=1.31",
+      ],
+    }),
+  },
+  "Idempotent-Replayed": {
+    description: "There when an `observation_id` got its first answer again: nothing ran and nothing was charged.",
+    schema: Type.Literal("true"),
+  },
+  "X-Tendon-Bundle": {
+    description:
+      "There when rows of this model must never move a real arm: a reference bundle (random weights), or the device `echo` (no model, zeros).",
+    schema: Type.Literal("reference"),
+  },
+};

@@ -1,0 +1,372 @@
+/**
+ * One connection of `/v1/responses`: a session that it holds, frames that are decoded while they arrive, observations that run
+ * one after another and are answered in their order.
+ *
+ * A message is checked when it arrives and its work is queued. A failure that closes ends the connection at once: queued
+ * observations are dropped, the one that runs is taken back if the model has not started, and otherwise finished and kept for a
+ * repeat of its `observation_id`.
+ */
+import { isCallersFault } from "../../charge/unpaid.ts";
+import type { Model } from "../../engine/engine.ts";
+import type { JsonObject } from "../../http/json.ts";
+import { principalOf } from "../../http/principal.ts";
+import { LIMITS } from "../../limits.ts";
+import { present } from "../../std/assert.ts";
+import { EVERY } from "../../std/every-route.ts";
+import { type CloseCode, Failure } from "../../std/failure.ts";
+import { ROBOT } from "../errors.ts";
+import { shuttingDown } from "../interruptions.ts";
+import type { Holder } from "../session/table.ts";
+import { type Arrived, Backlog } from "./backlog.ts";
+import { discard, readFrame } from "./frames.ts";
+import { FrameIntake } from "./intake.ts";
+import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
+import { answerObservation, type Client, type OpenSession, type ReceivedObservation } from "./observe.ts";
+import type { Outbox } from "./outbox.ts";
+import { Presence } from "./presence.ts";
+import { closedText, errorText, noSession, openedText, tooMuch } from "./print.ts";
+import type { RobotSocketDeps } from "./sockets.ts";
+import { Spent } from "./spent.ts";
+import { Pending, Turns } from "./turns.ts";
+
+/** Close codes that are no error: the client has closed its session, the service shuts down. */
+type Goodbye = 1000 | 1001;
+
+export class Episode implements Holder {
+  private session: OpenSession | undefined;
+  private readonly backlog: Backlog;
+  private readonly pending = new Pending();
+  private readonly turns: Turns;
+  /** The client has sent `session.close`. */
+  private closing = false;
+  /** The session has expired or was ended by another request. */
+  private expired = false;
+  private over = false;
+  /** The client has left, and the observation that runs is finished and kept for a repeat. */
+  private goesOn = false;
+  private readonly spent: Spent;
+  private readonly left = new AbortController();
+  private readonly presence: Presence;
+
+  constructor(
+    private readonly service: RobotSocketDeps,
+    private readonly client: Client,
+    private readonly outbox: Outbox,
+    private readonly onEnd: () => void,
+  ) {
+    this.presence = new Presence(service.clock, () => outbox.ping());
+    this.spent = new Spent(service.clock, service.unpaid, client.accountId);
+    this.backlog = new Backlog(service.clock, (arrived) => this.waited(arrived));
+    this.turns = new Turns(service, client.accountId, this.pending, {
+      answer: (observation) => this.answer(observation),
+      close: () => this.goodbye("session_close", 1000),
+      rest: () => this.rest(),
+      fault: (error) => this.fault(error),
+    });
+  }
+
+  /** A message, in the order of their arrival. */
+  receive(message: string | Uint8Array): void {
+    this.presence.heard();
+    const bytes = typeof message === "string" ? Buffer.byteLength(message) : message.length;
+    const arrived = { message, bytes, arrivedMs: this.service.clock.monotonicMs() };
+    this.take(() => (this.backlog.waits ? this.wait(arrived) : this.handle(arrived)));
+  }
+
+  private take(work: () => void): void {
+    if (this.over || this.closing) return;
+    try {
+      const refused = this.service.unpaid.refusal(this.client.accountId);
+      if (refused) this.fail(refused);
+      else this.spent.work(work);
+    } catch (error) {
+      this.fault(error);
+    }
+  }
+
+  private handle(arrived: Arrived): void {
+    if (typeof arrived.message === "string") this.text(arrived.message, arrived);
+    else this.frame(arrived.message);
+  }
+
+  /** Queues a message while the session is being opened. */
+  private wait(arrived: Arrived): void {
+    if (!this.pend(arrived.bytes)) return;
+    if (this.service.ingress.take(this.client.accountId, arrived.bytes)) this.backlog.push(arrived);
+    else this.fail(tooMuch());
+  }
+
+  /** The turn of a message that has waited has come. */
+  private waited(arrived: Arrived): void {
+    this.pending.give(arrived.bytes, 1);
+    this.service.ingress.give(this.client.accountId, arrived.bytes);
+    this.take(() => this.handle(arrived));
+  }
+
+  /** The connection is gone. */
+  dropped(): void {
+    this.end(1001, "");
+  }
+
+  /** The service shuts down: observations that have arrived are still answered. */
+  drain(): void {
+    if (this.turns.outstanding === 0 && !this.backlog.waits) this.goodbye("shutdown", 1001);
+  }
+
+  get gone(): boolean {
+    return this.over;
+  }
+
+  get keyId(): string {
+    return this.client.keyId;
+  }
+
+  /** A sign of life of its client: a pong. Messages are one too. */
+  heard(): void {
+    this.presence.heard();
+  }
+
+  async answers(): Promise<boolean> {
+    return !this.over && (await this.presence.ask(LIMITS.socketAnswerMs));
+  }
+
+  /** Its client has most likely connected anew; if it is another one, it is told why. */
+  takenOver(): void {
+    const message = `another connection of the same key has taken this session over, because this one answered no ping for ${LIMITS.socketAnswerMs / 1000} s; robots need a session_id each`;
+    this.fail(new Failure(ROBOT.session_busy, message));
+  }
+
+  /** A chunk that is being answered is sent first. */
+  sessionEnded(): void {
+    this.expired = true;
+    if (!this.turns.working) this.expire();
+  }
+
+  private expire(): void {
+    this.fail(new Failure(ROBOT.session_expired, "the session has ended; open a new one with a new session_id"));
+  }
+
+  private text(text: string, arrived: Arrived): void {
+    const message = lengthFault(text, this.session !== undefined) ?? parseMessage(text);
+    if (message instanceof Failure) this.refuse(message);
+    else if (message.type === "session.open") this.open(message.body);
+    else if (!this.session) this.fail(noSession(), echoedId(message.body));
+    else if (message.type === "session.close") this.close();
+    else this.observation(message.body, arrived);
+  }
+
+  /** A refused text message drops the pending frames: they may be those of an observation that could not be read. */
+  private refuse(failure: Failure): void {
+    this.fail(failure);
+    this.dropFrames();
+  }
+
+  private dropFrames(): void {
+    if (!this.session) return;
+    const { frames, bytes, messages } = this.session.intake.take();
+    this.pending.give(bytes, messages);
+    discard(frames, this.service, this.client);
+  }
+
+  private open(body: JsonObject): void {
+    const { catalog, lifecycle } = this.service;
+    const opening = this.session
+      ? new Failure(
+          ROBOT.session_open,
+          "this connection has a session already; open another connection for another one",
+        )
+      : lifecycle.draining
+        ? shuttingDown()
+        : readOpening(body, catalog);
+    if (opening instanceof Failure) {
+      this.refuse(opening);
+      return;
+    }
+    this.backlog.hold();
+    this.guard(this.hold(opening));
+  }
+
+  private async hold(opening: Opening): Promise<void> {
+    const { manifest, slots, model } = opening.served;
+    const { sessions, lifecycle } = this.service;
+    const { accountId } = this.client;
+    const principal = await principalOf(this.service, this.client.authorization);
+    const held =
+      principal instanceof Failure
+        ? principal
+        : model === undefined
+          ? new Failure(ROBOT.engine_unavailable, "the model is still loading; retry in a second")
+          : await sessions.hold({
+              ...opening,
+              accountId,
+              model: manifest.id,
+              holder: this,
+              slots,
+              unpayable: () => this.unpayable(opening, model),
+            });
+    if (held instanceof Failure) this.fail(held);
+    else if (held !== "gone") {
+      const intake = new FrameIntake(this.service, accountId, opening.served);
+      this.session = { ...opening, ...held, intake };
+      // The connection may have ended meanwhile.
+      if (this.over) this.letGo(opening.sessionId === undefined ? "end" : "stay");
+      else this.say(openedText(opening.served, held));
+    }
+    await this.backlog.release();
+    if (lifecycle.draining) this.drain();
+  }
+
+  /** Why the account cannot pay for a chunk of this session. */
+  private async unpayable({ instruction, served }: Opening, model: Model): Promise<Failure | undefined> {
+    const promptTokens = model.measure({ instruction });
+    if (promptTokens instanceof Failure) return promptTokens;
+    const max = { promptTokens, completionTokens: served.manifest.action.rows };
+    return await this.service.charges.unpayable({ accountId: this.client.accountId, rates: served.rates, max });
+  }
+
+  private frame(message: Uint8Array): void {
+    const { session } = this;
+    if (!session) {
+      this.fail(noSession());
+      return;
+    }
+    const frame = readFrame(message, session.served.manifest.cameras);
+    if (frame instanceof Failure) {
+      this.fail(frame);
+      return;
+    }
+    if (!this.pend(message.length)) return;
+    const failure = session.intake.add(frame, message.length, session.step + this.turns.outstanding === 0);
+    if (failure) this.fail(failure);
+  }
+
+  private observation(body: JsonObject, { bytes, arrivedMs }: Arrived): void {
+    const session = present(this.session, "an open session");
+    if (!this.pend(bytes)) return;
+    const { lifecycle, ingress } = this.service;
+    if (this.turns.outstanding >= LIMITS.socketObservationsMax) {
+      const message = `more than ${LIMITS.socketObservationsMax} observations wait for their answers; wait for one before the next`;
+      this.fail(new Failure(ROBOT.too_many_observations, message), echoedId(body));
+      return;
+    }
+    if (!ingress.take(this.client.accountId, bytes)) {
+      this.fail(tooMuch(), echoedId(body));
+      return;
+    }
+    const taken = session.intake.take();
+    const observation = { body, textBytes: bytes, frames: taken.frames, arrivedMs, late: lifecycle.draining };
+    this.turns.push(observation, bytes + taken.bytes, 1 + taken.messages);
+    this.turns.work();
+  }
+
+  private close(): void {
+    this.closing = true;
+    this.turns.pushClose();
+    this.turns.work();
+  }
+
+  private async answer(received: ReceivedObservation): Promise<void> {
+    const { service, client, left } = this;
+    const session = present(this.session, "an open session");
+    const goesOn = () => {
+      this.goesOn = true;
+    };
+    const asker = { service, client, holder: this, signal: left.signal, goesOn };
+    const answer = await answerObservation(asker, session, received);
+    if (answer instanceof Failure) {
+      this.fail(answer, echoedId(received.body), "answered");
+      return;
+    }
+    this.count(200);
+    this.spent.settle(answer.replayed ? "unpaid" : "paid");
+    for (const part of answer.sent) this.say(part);
+  }
+
+  private rest(): void {
+    if (this.expired) this.expire();
+    if (this.service.lifecycle.draining) this.drain();
+  }
+
+  /** Sends the error; a failure that closes ends the connection behind it. `answered`: it answers the observation that runs. */
+  private fail(failure: Failure, observationId?: string, answered?: "answered"): void {
+    if (this.over) return;
+    const { service, client } = this;
+    if (failure.detail !== undefined) {
+      service.log.error("observation failed", {
+        request: client.requestId,
+        code: failure.code,
+        detail: failure.detail,
+      });
+    }
+    this.count(failure.status);
+    this.spent.settle(isCallersFault(failure) ? "unpaid" : "paid");
+    // A robot whose first frame cannot be read is set up wrongly (specification).
+    const first = failure.row === ROBOT.invalid_image && this.session?.step === 0;
+    const code = failure.close ?? (first ? 1008 : undefined);
+    const closing = code !== undefined;
+    const dropped = closing ? this.unanswered(answered) : 0;
+    this.say(errorText(failure, { closing, observationId, dropped }));
+    if (code !== undefined) this.end(code, failure.wireCode);
+  }
+
+  /** Takes back what runs, if the model has not started, and counts the observations that get no answer. */
+  private unanswered(running: "answered" | undefined): number {
+    this.left.abort();
+    return this.turns.outstanding - (running === "answered" || this.goesOn ? 1 : 0) + this.backlog.observations;
+  }
+
+  private goodbye(reason: string, code: Goodbye): void {
+    if (this.over) return;
+    if (this.session) this.say(closedText(reason));
+    this.end(code, reason);
+  }
+
+  private say(message: string | Uint8Array): void {
+    if (this.over || this.outbox.send(message)) return;
+    this.service.log.error("socket closed", { request: this.client.requestId, reason: "the client does not read" });
+    this.end(1013, "the client does not read");
+  }
+
+  /** Releases everything that the connection holds, once. A run that the model has started goes on. */
+  private end(code: CloseCode | Goodbye, reason: string): void {
+    if (this.over) return;
+    this.over = true;
+    this.left.abort();
+    this.presence.end();
+    // A client that sent session.close will not resume the session.
+    this.letGo(this.closing ? "end" : "stay");
+    this.dropFrames();
+    for (const { frames } of this.turns.drop()) discard(frames, this.service, this.client);
+    this.outbox.close(code, reason);
+    this.onEnd();
+  }
+
+  private letGo(then: "end" | "stay"): void {
+    if (!this.session) return;
+    const { served, sessionId } = this.session;
+    const { accountId } = this.client;
+    this.service.sessions.release({ accountId, model: served.manifest.id, sessionId, holder: this }, then);
+  }
+
+  /** Counts the message as pending, or ends the connection if too much is. */
+  private pend(bytes: number): boolean {
+    const failure = this.pending.take(bytes);
+    if (failure) this.fail(failure);
+    return failure === undefined;
+  }
+
+  private count(status: number): void {
+    this.service.requests.inc({ route: "episode", status: String(status) });
+  }
+
+  /** Our own bug ends the connection; the log has the stack. */
+  private guard(work: Promise<void>): void {
+    work.catch((error: unknown) => this.fault(error));
+  }
+
+  private fault(error: unknown): void {
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    this.service.log.error("socket fault", { request: this.client.requestId, stack });
+    this.fail(new Failure(EVERY.internal_error, "the service failed by a fault of its own; connect again"));
+  }
+}

@@ -1,0 +1,166 @@
+/** Camera frames that arrive as messages of their own, before the observation that takes them. */
+import type { Unpaid } from "../../charge/unpaid.ts";
+import type { Frame, Model } from "../../engine/engine.ts";
+import type { Ingress } from "../../http/ingress.ts";
+import { present } from "../../std/assert.ts";
+import { Failure } from "../../std/failure.ts";
+import type { Log } from "../../std/log.ts";
+import type { EarlySlots } from "../admission.ts";
+import { jpegSizeFault, startsAsJpeg } from "../checks/jpeg.ts";
+import { frameDigest } from "../digest.ts";
+import { ROBOT } from "../errors.ts";
+import type { RunSlots } from "../exclusive.ts";
+import type { ObservedFrames, PutFrame } from "../frames.ts";
+
+/** Bytes of the shortest JPEG header (contract section 3). */
+const HEADER_BYTES = 3;
+
+export interface ReceivedFrame {
+  readonly camera: number;
+  readonly jpeg: Uint8Array;
+}
+
+/** Failures: `invalid_frame`, `invalid_camera`, `image_too_large`, `unsupported_image_format`. */
+export function readFrame(message: Uint8Array, cameras: readonly string[]): ReceivedFrame | Failure {
+  const jpeg = message.subarray(1);
+  if (jpeg.length < HEADER_BYTES) {
+    return new Failure(ROBOT.invalid_frame, "a frame is one byte with the camera's index and then a JPEG file");
+  }
+  const camera = message[0] ?? 0;
+  if (camera >= cameras.length) {
+    const known = cameras.map((name, index) => `${index} (${name})`).join(", ");
+    return new Failure(ROBOT.invalid_camera, `the model has no camera ${camera}; its cameras are ${known}`);
+  }
+  const tooLarge = jpegSizeFault(jpeg.length);
+  if (tooLarge) return tooLarge;
+  if (!startsAsJpeg(jpeg)) return new Failure(ROBOT.unsupported_image_format, "the frame's bytes are no JPEG file");
+  return { camera, jpeg };
+}
+
+/** The account and the model of the frames, and the budgets that they count against. */
+export interface GroupOptions {
+  readonly accountId: string;
+  readonly turn: number;
+  readonly modelId: string;
+  readonly model: Model;
+  readonly cameras: number;
+  readonly admission: RunSlots;
+  readonly ingress: Ingress;
+  /** Whether the next observation probably has an id: its frames are then digested as they arrive. */
+  readonly digests: boolean;
+}
+
+/** `jpeg` is kept while the frame waits for a slot or may have to be digested. */
+interface Taken {
+  digest?: string;
+  jpeg?: Uint8Array | undefined;
+  frame?: Frame;
+}
+
+/** The frames of one observation, decoded before it arrives as far as there are slots. */
+export class FrameGroup implements ObservedFrames {
+  readonly inBody = false;
+  private readonly cameras: Taken[][];
+  private early: EarlySlots | undefined;
+  /** Early slots that are not used yet. */
+  private free = 0;
+  /** Bytes of `jpeg` that are counted in the ingress budget. */
+  private kept = 0;
+  private closed = false;
+
+  constructor(private readonly options: GroupOptions) {
+    this.cameras = Array.from({ length: options.cameras }, () => []);
+  }
+
+  get counts(): readonly number[] {
+    return this.cameras.map((frames) => frames.length);
+  }
+
+  get slotsMissing(): number {
+    return this.all().filter(({ frame }) => frame === undefined).length;
+  }
+
+  get decodeMs(): number {
+    return this.all().reduce((sum, { frame }) => sum + (frame?.decodeMs ?? 0), 0);
+  }
+
+  digests(): readonly (readonly string[])[] {
+    return this.cameras.map((frames) =>
+      frames.map(({ digest, jpeg }) => digest ?? frameDigest(present(jpeg, "a frame that was not digested"))),
+    );
+  }
+
+  /** `expected`: frames that the observation needs. Failure: `engine_unavailable` when the ingress budget is spent. */
+  add({ camera, jpeg }: ReceivedFrame, expected: number): Failure | undefined {
+    const { accountId, modelId, model, turn, admission, ingress, digests } = this.options;
+    if (this.all().length === 0) {
+      this.early = admission.takeEarly(accountId, modelId, expected);
+      this.free = this.early ? expected : 0;
+    }
+    const taken: Taken = {};
+    const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
+    if (digests) taken.digest = frameDigest(jpeg);
+    if (frame !== undefined && !(frame instanceof Failure)) {
+      this.free -= 1;
+      taken.frame = frame;
+    }
+    if (taken.frame === undefined || !digests) {
+      if (!ingress.take(accountId, jpeg.length)) {
+        taken.frame?.drop();
+        return new Failure(ROBOT.engine_unavailable, "too many frames wait already; retry with backoff");
+      }
+      this.kept += jpeg.length;
+      taken.jpeg = jpeg;
+    }
+    present(this.cameras[camera], "the camera of a checked frame").push(taken);
+    return undefined;
+  }
+
+  put(model: Model, _perCamera: number, turn: number): readonly PutFrame[] | Failure {
+    const put: PutFrame[] = [];
+    for (const [camera, frames] of this.cameras.entries()) {
+      for (const [index, taken] of frames.entries()) {
+        const frame = taken.frame ?? model.framePut(camera, present(taken.jpeg, "a frame that waits"), turn);
+        if (frame instanceof Failure) return frame;
+        taken.frame = frame;
+        taken.jpeg = undefined;
+        put.push({ frame, param: `camera ${camera}, frame ${index}` });
+      }
+    }
+    this.giveBytes();
+    return put;
+  }
+
+  drop(): void {
+    for (const { frame } of this.all()) frame?.drop();
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    this.drop();
+    this.giveBytes();
+    // A frame that is dropped while it is queued keeps its slot until a decode thread takes it from the queue.
+    await Promise.all(this.all().map(({ frame }) => frame?.freed()));
+    this.early?.release();
+  }
+
+  private giveBytes(): void {
+    this.options.ingress.give(this.options.accountId, this.kept);
+    this.kept = 0;
+  }
+
+  private all(): readonly Taken[] {
+    return this.cameras.flat();
+  }
+}
+
+/** Gives back frames that no observation will take; nobody pays for their decode. */
+export function discard(
+  frames: FrameGroup,
+  { log, unpaid }: { readonly log: Log; readonly unpaid: Unpaid },
+  { requestId, accountId }: { readonly requestId: string; readonly accountId: string },
+): void {
+  const closed = frames.close().then(() => unpaid.spend(accountId, frames.decodeMs));
+  closed.catch((error: unknown) => log.error("socket fault", { request: requestId, stack: String(error) }));
+}

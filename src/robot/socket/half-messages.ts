@@ -1,0 +1,136 @@
+/**
+ * Messages of WebSockets that have begun and not ended. Bun assembles a message before it tells us of it, so what has arrived of one is
+ * the difference between what the kernel has received for the connection and what the messages so far account for. Each has a deadline,
+ * and all together a bound: the connection that has waited longest is ended first.
+ */
+
+import type { Meter } from "../../http/connections.ts";
+import { LIMITS } from "../../limits.ts";
+import type { Clock } from "../../std/clock.ts";
+
+/** Mask and shortest head of a frame from a client (RFC 6455 section 5.2). */
+const FRAME_BYTES = 6;
+const HEAD_BYTES_MAX = 14;
+/** The longest control frame. */
+const CONTROL_BYTES_MAX = FRAME_BYTES + 125;
+/** What TLS adds to a record. */
+const RECORD_BYTES = 40;
+/** Heads of fragments and records that the messages do not account for: so much of a message is taken to be that. */
+const UNKNOWN_SHARE = 1 / 32;
+const UNKNOWN_BYTES_MAX = 16_384;
+/** The same of control frames that came without a message in between. */
+const CONTROL_UNKNOWN_BYTES_MAX = 8_192;
+/** Of the handshake, where Bun does not tell it byte for byte: blanks, and whatever else turns out to be none of the first message. */
+const HANDSHAKE_BLANKS = 8;
+const HANDSHAKE_UNKNOWN_BYTES = 4_096;
+
+export class HalfMessages {
+  /** By the peer's name. */
+  readonly meters = new Map<string, HalfMessage>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly bounds: { readonly messageMs: number; readonly bytesMax: number } = {
+      messageMs: LIMITS.socketMessageMs,
+      bytesMax: LIMITS.halfMessageBytesMax,
+    },
+  ) {}
+
+  /** Called some times a second. */
+  check(): void {
+    const now = this.clock.monotonicMs();
+    for (const half of this.meters.values()) half.settle(now);
+    const halves = [...this.meters.values()].filter(({ sinceMs }) => sinceMs !== undefined);
+    let bytes = halves.reduce((sum, half) => sum + half.bytes, 0);
+    for (const half of halves.sort((one, other) => (one.sinceMs ?? now) - (other.sinceMs ?? now))) {
+      const late = now - (half.sinceMs ?? now) > this.bounds.messageMs;
+      if (!late && bytes <= this.bounds.bytesMax) break;
+      bytes -= half.bytes;
+      // Its close may take a moment: until then it is not ended again.
+      half.sinceMs = undefined;
+      half.end(late);
+    }
+  }
+}
+
+/** What has arrived of the next message of one socket. */
+export class HalfMessage implements Meter {
+  /** Monotonic ms; undefined: no message has begun, as far as is known. */
+  sinceMs: number | undefined;
+  bytes = 0;
+  /** What is accounted for: handshake, messages, and what is taken to be heads. */
+  private known: number;
+  private before = 0;
+  private messageBytes = 0;
+  private messages = 0;
+  private controls = 0;
+  private controlUnknown = 0;
+  private handshakeUnknown = 0;
+
+  /** `headBytes`: size of the handshake as far as it is known. `end` ends the connection. */
+  constructor(
+    private readonly headBytes: number,
+    private readonly isSecure: boolean,
+    /** `late`: it has passed its own deadline; otherwise the bound of all is passed. */
+    readonly end: (late: boolean) => void,
+  ) {
+    this.known = headBytes;
+  }
+
+  /** A message has arrived whole. */
+  message(bytes: number): void {
+    const length = bytes > 65_535 ? 8 : bytes > 125 ? 2 : 0;
+    this.known += FRAME_BYTES + length + bytes;
+    this.messageBytes += bytes;
+    this.messages += 1;
+  }
+
+  /** A ping or a pong has. */
+  control(): void {
+    this.known += FRAME_BYTES;
+    this.controls += 1;
+  }
+
+  /** A message may have ended after its last bytes were measured: then nothing new comes, and it is over all the same. */
+  settle(nowMs: number): void {
+    if (this.sinceMs !== undefined && this.messages + this.controls > 0) this.changed(this.before, nowMs, 0);
+  }
+
+  changed(received: number, nowMs: number, earlierBytes: number): void {
+    const record = this.isSecure ? RECORD_BYTES : 0;
+    if (this.before === 0) this.shake(received, earlierBytes);
+    // More is never accounted for than has arrived: what was taken to be heads was the begin of a message that has ended.
+    this.known = Math.min(this.known, received);
+    if (this.messages > 0) {
+      this.controlUnknown = 0;
+      // A message has ended: what was left of the handshake belonged to it.
+      this.known = Math.min(received, this.known + this.handshakeUnknown);
+      this.handshakeUnknown = 0;
+      const heads = this.messageBytes * UNKNOWN_SHARE + this.messages * (HEAD_BYTES_MAX + 2 * record);
+      if (received - this.known <= Math.min(heads, UNKNOWN_BYTES_MAX)) this.known = received;
+    } else if (this.controls > 0 && received - this.before <= this.controls * (CONTROL_BYTES_MAX + record)) {
+      // Length of what a ping carries, and its record. A message may not be hidden in it for long.
+      const share = Math.min(received - this.known - this.bytes, CONTROL_UNKNOWN_BYTES_MAX - this.controlUnknown);
+      if (share > 0) {
+        this.controlUnknown += share;
+        this.known += share;
+      }
+    }
+    this.bytes = received - this.known;
+    if (this.bytes === 0) this.sinceMs = undefined;
+    else if (this.sinceMs === undefined || this.messages > 0) this.sinceMs = nowMs;
+    this.before = received;
+    this.messageBytes = 0;
+    this.messages = 0;
+    this.controls = 0;
+  }
+
+  /** The first measure: what of it is the handshake, and what came on the connection before that. */
+  private shake(received: number, earlierBytes: number): void {
+    const sure = this.isSecure ? HANDSHAKE_UNKNOWN_BYTES : HANDSHAKE_BLANKS;
+    const over = Math.max(0, received - this.known);
+    const absorbed = Math.min(over, sure + Math.max(0, earlierBytes - this.headBytes));
+    this.known += absorbed;
+    this.handshakeUnknown = Math.min(over - absorbed, HANDSHAKE_UNKNOWN_BYTES);
+  }
+}

@@ -1,0 +1,155 @@
+/** The text messages of a client on `/v1/responses` (contract section 3): their form, then the checks of their fields. */
+
+import { type Check, firstFailure } from "../../http/check.ts";
+import { isObject, type JsonObject, jsonBounds } from "../../http/json.ts";
+import { LIMITS } from "../../limits.ts";
+import { present } from "../../std/assert.ts";
+import { Failure } from "../../std/failure.ts";
+import type { Catalog, Served } from "../catalog.ts";
+import type { ActionsFormat } from "../checks/chunk.ts";
+import * as check from "../checks/fields.ts";
+import type { ObserveCommand } from "../command.ts";
+import { ROBOT } from "../errors.ts";
+import type { FrameGroup } from "./frames.ts";
+
+const TYPES = ["session.open", "observation", "session.close"] as const;
+
+export interface ClientMessage {
+  readonly type: (typeof TYPES)[number];
+  readonly body: JsonObject;
+}
+
+/** Failures: `invalid_json`, `invalid_body`, `type_missing`, `unknown_type`. */
+export function parseMessage(text: string): ClientMessage | Failure {
+  const outside = jsonBounds(Buffer.from(text));
+  if (outside !== undefined) return new Failure(ROBOT.invalid_body, outside);
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return new Failure(ROBOT.invalid_json, "the message is not JSON; send one JSON object");
+  }
+  if (!isObject(body))
+    return new Failure(ROBOT.invalid_body, "the message is JSON, but not an object; send one JSON object");
+  const known = `send one of ${TYPES.join(", ")}`;
+  if ((body.type ?? undefined) === undefined)
+    return new Failure(ROBOT.type_missing, `the message has no type; ${known}`);
+  const type = TYPES.find((name) => name === body.type);
+  if (type === undefined) return new Failure(ROBOT.unknown_type, `the message's type is not known; ${known}`);
+  return { type, body };
+}
+
+/** Whether a message that was not worked on is an observation. */
+export function isObservation(message: string | Uint8Array): boolean {
+  if (typeof message !== "string" || lengthFault(message, true)) return false;
+  const read = parseMessage(message);
+  return !(read instanceof Failure) && read.type === "observation";
+}
+
+/** Failures: `message_too_large`, which closes if no session is open. */
+export function lengthFault(text: string, sessionOpen: boolean): Failure | undefined {
+  if (!isTooLong(text)) return undefined;
+  const message = `a text message has at most ${LIMITS.socketTextCharsMax} characters; frames are binary messages`;
+  return new Failure(sessionOpen ? ROBOT.message_too_large : ROBOT.socket_overflow, message);
+}
+
+/** Whether the text has more characters (code points) than a message may have. */
+function isTooLong(text: string): boolean {
+  const max = LIMITS.socketTextCharsMax;
+  if (text.length <= max || text.length > 2 * max) return text.length > max;
+  let chars = 0;
+  for (const _ of text) chars += 1;
+  return chars > max;
+}
+
+/** The `observation_id` that an error may repeat. */
+export function echoedId({ observation_id: id }: JsonObject): string | undefined {
+  return typeof id === "string" && check.observationIdPattern.test(id) ? id : undefined;
+}
+
+/** A `session.open` after its checks. */
+export interface Opening {
+  readonly served: Served;
+  readonly instruction: string;
+  readonly sessionId: string | undefined;
+  /** Rows of each chunk and steps of inference, where an observation does not say otherwise. */
+  readonly rows: number;
+  readonly inferenceSteps: number | undefined;
+  readonly seed: number;
+  readonly format: ActionsFormat;
+}
+
+class OpeningDraft extends check.ModelDraft {
+  format: ActionsFormat = "json";
+}
+
+const OPENING: readonly Check<OpeningDraft>[] = [
+  { run: check.model },
+  {
+    run: (draft) => {
+      const text = draft.optional("instruction");
+      draft.instruction = typeof text === "string" ? text : "";
+      return check.instruction(draft, "instruction");
+    },
+  },
+  { run: (draft) => check.flag(draft, "handoff") },
+  { run: check.seed },
+  { run: actionsFormat },
+  { run: check.noHandoff },
+  { run: check.sessionId },
+  { run: check.horizon },
+  { run: check.inferenceSteps },
+];
+
+const OBSERVATION: readonly Check<check.FieldDraft>[] = [
+  { run: check.deadline },
+  { run: check.robotState },
+  { run: check.horizon },
+  { run: check.inferenceSteps },
+  { run: check.expectedStep },
+  { run: check.observationId },
+];
+
+export function readOpening(body: JsonObject, catalog: Catalog): Opening | Failure {
+  const draft = new OpeningDraft(body, catalog);
+  const failure = firstFailure(OPENING, draft);
+  if (failure) return failure;
+  const { model: served, instruction, sessionId, inferenceSteps, seed, format } = draft;
+  const rows = draft.rows ?? served.manifest.action.rows;
+  return { served, instruction, sessionId, rows, inferenceSteps, seed, format };
+}
+
+function actionsFormat(draft: OpeningDraft): Failure | undefined {
+  const format = draft.optional("actions_format") ?? "json";
+  if (format !== "json" && format !== "f32") {
+    const message = 'actions_format must be "json" or "f32"';
+    return new Failure(ROBOT.invalid_parameter, message, { param: "actions_format" });
+  }
+  draft.format = format;
+  return undefined;
+}
+
+/** An `observation` of an open session after its checks, with the frames that it took. */
+export function readObservation(
+  body: JsonObject,
+  session: Opening & { readonly sessionId: string },
+  frames: FrameGroup,
+): ObserveCommand | Failure {
+  const draft = new check.FieldDraft(body, session.served);
+  const failure = firstFailure(OBSERVATION, draft);
+  if (failure) return failure;
+  const { observationId, expectedStep } = draft;
+  return {
+    served: session.served,
+    instruction: session.instruction,
+    frames,
+    state: present(draft.state, "the checked robot_state"),
+    sessionId: session.sessionId,
+    observationId,
+    expectedStep,
+    rows: draft.rows ?? session.rows,
+    inferenceSteps: draft.inferenceSteps ?? session.inferenceSteps,
+    seed: session.seed,
+    deadlineMs: draft.deadlineMs,
+  };
+}

@@ -1,0 +1,100 @@
+/** One observation of an open session to the messages that answer it. */
+
+import type { JsonObject } from "../../http/json.ts";
+import { principalOf } from "../../http/principal.ts";
+import { Failure } from "../../std/failure.ts";
+import { observe } from "../attempt.ts";
+import type { ObserveCommand } from "../command.ts";
+import { shuttingDown } from "../interruptions.ts";
+import type { Holder } from "../session/table.ts";
+import { discard, type FrameGroup } from "./frames.ts";
+import type { FrameIntake } from "./intake.ts";
+import { type Opening, readObservation } from "./messages.ts";
+import { chunkMessages, type Sent } from "./print.ts";
+import type { RobotSocketDeps } from "./sockets.ts";
+
+/** The account of a connection, and the header that authenticated it. */
+export interface Client {
+  /** Of the handshake; every line that is logged about the connection has it. */
+  readonly requestId: string;
+  readonly accountId: string;
+  /** Public id of its key. */
+  readonly keyId: string;
+  readonly authorization: string | null;
+}
+
+export interface OpenSession extends Opening {
+  readonly sessionId: string;
+  readonly intake: FrameIntake;
+  /** Index of the next chunk. */
+  step: number;
+}
+
+export interface ReceivedObservation {
+  readonly body: JsonObject;
+  /** Size of its text, which is in memory until it is answered. */
+  readonly textBytes: number;
+  readonly frames: FrameGroup;
+  /** Monotonic ms. */
+  readonly arrivedMs: number;
+  /** It came after the signal to shut down. */
+  readonly late: boolean;
+}
+
+interface Asker {
+  readonly service: RobotSocketDeps;
+  readonly client: Client;
+  readonly holder: Holder;
+  /** Aborts when the connection is gone. */
+  readonly signal: AbortSignal;
+  /** Told while it aborts, if the model has started. */
+  readonly goesOn: () => void;
+}
+
+export interface Answered {
+  readonly sent: Sent;
+  /** It is an earlier chunk again, which nobody pays for. */
+  readonly replayed: boolean;
+}
+
+/** Gives the frames back, whatever becomes of the observation; the session's step moves on with its chunk. */
+export async function answerObservation(
+  { service, client, holder, signal, goesOn }: Asker,
+  session: OpenSession,
+  received: ReceivedObservation,
+): Promise<Answered | Failure> {
+  let command: ObserveCommand | Failure | undefined;
+  try {
+    command = await readCommand(service, client, session, received);
+  } finally {
+    // A command's frames are the attempt's; without one nobody else gives them back, also after a fault of our own.
+    if (command === undefined || command instanceof Failure) discard(received.frames, service, client);
+  }
+  if (command instanceof Failure) return command;
+  session.intake.digests = command.observationId !== undefined;
+  const { requestId, accountId, keyId } = client;
+  const { arrivedMs } = received;
+  const started = await observe(service, command, { requestId, accountId, keyId, signal, goesOn, holder, arrivedMs });
+  if (started instanceof Failure) return started;
+  const { observationId } = command;
+  const { replayed } = started;
+  const outcome = await started.answered((answer) =>
+    chunkMessages(answer, session.format, { observationId, replayed }),
+  );
+  if (outcome instanceof Failure) return outcome;
+  if (outcome.times) service.starts.episode.add(outcome.times.startMs);
+  if (!replayed) session.step += 1;
+  return { sent: outcome.printed, replayed };
+}
+
+async function readCommand(
+  service: RobotSocketDeps,
+  client: Client,
+  session: OpenSession,
+  { body, frames, late }: ReceivedObservation,
+): Promise<ObserveCommand | Failure> {
+  // The key is checked again: it may have been revoked since the connection was made.
+  const principal = late ? shuttingDown() : await principalOf(service, client.authorization);
+  if (principal instanceof Failure) return principal;
+  return readObservation(body, session, frames);
+}

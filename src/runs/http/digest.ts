@@ -1,0 +1,58 @@
+/**
+ * The SHA-256 that a client sends with a body: `Content-Digest` (RFC 9530, a dictionary of structured fields, RFC 9651) or
+ * `X-Content-Sha256`, in hexadecimal.
+ */
+import { Failure } from "../../std/failure.ts";
+import { RUNS } from "../errors.ts";
+import { readDictionary } from "./dictionary.ts";
+
+const BYTES = 32;
+const HEX = /^[0-9a-fA-F]{64}$/;
+const BYTE_SEQUENCE = /^:([A-Za-z0-9+/=]*):/;
+
+export function readDigest(headers: Headers): Uint8Array | undefined | Failure {
+  const content = headers.get("content-digest");
+  const hex = headers.get("x-content-sha256");
+  const named = content === null ? undefined : contentDigest(content);
+  if (named instanceof Failure) return named;
+  const plain = hex === null ? undefined : readHex(hex.trim());
+  if (hex !== null && plain === undefined) return invalid("X-Content-Sha256 is not 64 hexadecimal digits");
+  if (named && plain && Buffer.compare(named, plain) !== 0) {
+    return invalid("Content-Digest and X-Content-Sha256 are not the same digest; send one of them");
+  }
+  return named ?? plain;
+}
+
+/** A SHA-256 in hexadecimal; undefined: it is none. */
+export function readHex(text: string): Uint8Array | undefined {
+  return HEX.test(text) ? Uint8Array.fromHex(text) : undefined;
+}
+
+export function digestField(sha256: Uint8Array): string {
+  return `sha-256=:${sha256.toBase64()}:`;
+}
+
+/** Other algorithms may stand beside SHA-256, but not instead of it: their sender would think that they are checked. */
+function contentDigest(field: string): Uint8Array | Failure {
+  const members = readDictionary(field);
+  if (members === undefined) return invalid("Content-Digest is not of the form sha-256=:BASE64:");
+  const value = members.get("sha-256");
+  if (value === undefined)
+    return invalid("Content-Digest has no sha-256, the one algorithm that is checked here; add it");
+  const [, text] = BYTE_SEQUENCE.exec(value) ?? [];
+  const bytes = text === undefined ? undefined : strictBase64(text);
+  return bytes?.length === BYTES ? bytes : invalid("the sha-256 of Content-Digest is not 32 bytes in base64");
+}
+
+/** Contract section 1 is stricter than RFC 9651, which would let padding be left out. */
+function strictBase64(text: string): Uint8Array | undefined {
+  try {
+    return Uint8Array.fromBase64(text, { lastChunkHandling: "strict" });
+  } catch {
+    return undefined;
+  }
+}
+
+function invalid(problem: string): Failure {
+  return new Failure(RUNS.invalid_request, problem);
+}

@@ -1,0 +1,89 @@
+/** A file of a run as an answer: whole, a range, or that the client has it. */
+
+import { sourceOfFile } from "../../http/download.ts";
+import { failedWith, type Reply } from "../../http/reply.ts";
+import type { Outcome } from "../../http/route.ts";
+import { Failure } from "../../std/failure.ts";
+import { contentType } from "../content-type.ts";
+import type { RunDeps } from "../deps.ts";
+import { RUNS } from "../errors.ts";
+import type { Keep } from "../gate.ts";
+import { fileOf, openFile } from "../read.ts";
+import type { FileKey, StoredFile } from "../store/records.ts";
+import { digestField } from "./digest.ts";
+import { isFresh, mayBePart, type Range, readRange } from "./range.ts";
+import { sourceOf } from "./source.ts";
+
+type Deps = Pick<RunDeps, "store" | "blobs" | "log" | "meter">;
+
+export function etagOf(sha256: Uint8Array): string {
+  return `"sha256-${sha256.toHex()}"`;
+}
+
+/** Answers `GET` and `HEAD`. `keep`: the request's place, for as long as bytes come from elsewhere. */
+export async function download(deps: Deps, key: FileKey, { method, headers }: Request, keep: Keep): Promise<Outcome> {
+  const file = await fileOf(deps, key);
+  if (file instanceof Failure) return file;
+  const { size, sha256, storedAt } = file;
+  const etag = etagOf(sha256);
+  const about = {
+    etag,
+    "last-modified": new Date(storedAt * 1000).toUTCString(),
+    "accept-ranges": "bytes",
+    "cache-control": "private, no-cache",
+  };
+  if (isFresh(headers, etag, storedAt)) return { status: 304, body: null, headers: about };
+  const found = { ...about, ...described(key.path, sha256) };
+  if (method === "HEAD") return { status: 200, body: null, headers: { ...found, "content-length": String(size) } };
+  const range = mayBePart(headers, etag) ? readRange(headers.get("range"), size) : "whole";
+  if (range === "unsatisfiable") {
+    const message = `none of the bytes of Range are there: the file has ${size} bytes`;
+    return failedWith(new Failure(RUNS.invalid_range, message), { ...about, "content-range": `bytes */${size}` });
+  }
+  if (range === "whole") {
+    const whole = await send(deps, key, file, { from: 0, to: size }, { status: 200, headers: found }, keep);
+    if (whole instanceof Failure || !headers.has("range")) return whole;
+    const { body } = whole;
+    if (body === null || typeof body !== "object" || !("path" in body)) return whole;
+    // Of an answer that is a whole file Bun reads `Range` by itself, and takes for one what is malformed.
+    const source = await sourceOfFile(body);
+    const leave = keep();
+    return { ...whole, body: { pull: source.pull, close: () => source.close().finally(leave) } };
+  }
+  const part = { "content-range": `bytes ${range.from}-${range.to - 1}/${size}` };
+  return await send(deps, key, file, range, { status: 206, headers: { ...found, ...part } }, keep);
+}
+
+/** What browsers and tools make of it. */
+function described(path: string, sha256: Uint8Array): Record<string, string> {
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  const ascii = name.replace(/[^ !#-[\]-~]/g, "_");
+  return {
+    "content-type": contentType(path),
+    "content-disposition": `attachment; filename="${ascii}"; filename*=UTF-8''${encodeRfc8187(name)}`,
+    "repr-digest": digestField(sha256),
+    "x-content-type-options": "nosniff",
+  };
+}
+
+function encodeRfc8187(text: string): string {
+  return encodeURIComponent(text).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+async function send(
+  deps: Deps,
+  key: FileKey,
+  file: StoredFile,
+  { from, to }: Range,
+  { status, headers }: Required<Pick<Reply, "status" | "headers">>,
+  keep: Keep,
+): Promise<Reply | Failure> {
+  if (to === from) return { status, body: new Uint8Array(), headers };
+  const body = await openFile(deps, key, file, from, to);
+  if (body instanceof Failure) return body;
+  deps.meter.download(key.accountId, to - from);
+  return { status, headers, body: "path" in body ? { path: body.path, from, to } : sourceOf(body, keep()) };
+}

@@ -1,0 +1,286 @@
+/** Files of a run that come in one request, and their deletion. */
+import { changes, first, type Steps } from "../../store/steps.ts";
+import type { FileKey, NewFile, Refusal, RunBounds, Stored } from "./records.ts";
+import {
+  changeRun,
+  countUpload,
+  forgetEmptyRun,
+  lockAccount,
+  type RunRow,
+  runById,
+  runOf,
+  type Totals,
+} from "./totals.ts";
+
+/** The run, made if this is its first file, or why nothing of this size may come to this path. */
+export function* makeRoom(
+  wanted: Omit<NewFile, "owner" | "blobId">,
+  totals: Totals,
+): Steps<{ readonly run: RunRow } | Refusal> {
+  const { runId, accountId, robot, run: name, path, at } = wanted;
+  const run = yield* runOf(wanted);
+  if (run && run.completedAt !== null) return "run_completed";
+  if (run && (yield* unfinishedOf(run.id, path))) return "path_taken";
+  const refused = (yield* overRun(wanted, run)) ?? overAccount(wanted, totals);
+  if (refused) return refused;
+  if (run) return { run };
+  yield* changes(
+    `INSERT INTO robot_runs (id, account_id, robot, run, created_at, stored, files, reserved, coming, uploads)
+     VALUES ($runId, $accountId, $robot, $name, $at, 0, 0, 0, 0, 0)`,
+    { runId, accountId, robot, name, at },
+  );
+  return { run: { ...EMPTY, id: runId } };
+}
+
+const EMPTY = {
+  id: undefined,
+  stored: 0n,
+  files: 0n,
+  reserved: 0n,
+  coming: 0n,
+  uploads: 0n,
+  completedAt: null,
+  manifest: null,
+} as const;
+
+type Wanted = RunBounds & { readonly path: string; readonly size: number };
+
+/** A path counts once in its run, with the largest of what is there and what comes: the others are replaced, or replace it. */
+function* overRun(
+  { path, size, runBytesMax, runFilesMax }: Wanted,
+  run: RunRow | undefined,
+): Steps<"run_bytes" | "run_files" | undefined> {
+  const { id = "", stored, reserved, files, coming } = run ?? EMPTY;
+  const atMost = { bytes: stored + reserved + BigInt(size), files: files + coming + 1n };
+  const fits = atMost.bytes <= BigInt(runBytesMax) && atMost.files <= BigInt(runFilesMax);
+  const { bytes, files: paths } = fits ? atMost : ((yield* largestOf(id, path, size)) ?? atMost);
+  if (bytes > BigInt(runBytesMax)) return "run_bytes";
+  return paths > BigInt(runFilesMax) ? "run_files" : undefined;
+}
+
+function* largestOf(runId: string, path: string, size: number): Steps<{ bytes: bigint; files: bigint } | undefined> {
+  return yield* first<{ bytes: bigint; files: bigint }>(
+    `SELECT CAST(sum(size) AS BIGINT) AS bytes, count(*) AS files FROM
+       (SELECT path, max(size) AS size FROM
+          (SELECT path, size FROM run_files WHERE run_id = $runId
+           UNION ALL SELECT path, size FROM run_blobs WHERE run_id = $runId AND state = 'coming'
+           UNION ALL SELECT path, size FROM run_uploads WHERE run_id = $runId AND state <> 'done'
+           UNION ALL SELECT CAST($path AS TEXT), CAST($size AS BIGINT)) AS every_one
+        GROUP BY path) AS largest`,
+    { runId, path, size },
+  );
+}
+
+/** For a while a file and its replacement are both there. */
+function overAccount({ size, accountBytesMax }: Wanted, { stored, reserved }: Totals): "quota" | undefined {
+  return stored + reserved + BigInt(size) > BigInt(accountBytesMax) ? "quota" : undefined;
+}
+
+/** An unfinished upload: of this path, or of any. */
+export function* unfinishedOf(runId: string, path?: string): Steps<{ readonly path: string } | undefined> {
+  const text = `SELECT path FROM run_uploads WHERE run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state <> 'done' LIMIT 1`;
+  return yield* first<{ path: string }>(text, { runId, path });
+}
+
+/**
+ * Answers of finished uploads, of this path or of all. They go with their file, and when a later upload has ended, so that a run never
+ * has more than files.
+ */
+export function* forgetDone(runId: string, path?: string): Steps<void> {
+  const done = `run_id = $runId ${path === undefined ? "" : "AND path = $path"} AND state = 'done'`;
+  yield* changes(`DELETE FROM run_parts WHERE upload_id IN (SELECT id FROM run_uploads WHERE ${done})`, {
+    runId,
+    path,
+  });
+  yield* changes(`DELETE FROM run_uploads WHERE ${done}`, { runId, path });
+}
+
+interface FileRow {
+  readonly blobId: string;
+  readonly size: bigint;
+  readonly replaced: bigint;
+}
+
+function* fileAt(runId: string, path: string): Steps<FileRow | undefined> {
+  const text = `SELECT blob_id AS "blobId", size, replaced FROM run_files WHERE run_id = $1 AND path = $2`;
+  return yield* first<FileRow>(text, runId, path);
+}
+
+/** Reserves room for a file before its bytes come. */
+export function* fileBegin(file: NewFile): Steps<"begun" | Refusal> {
+  const totals = yield* lockAccount(file.accountId);
+  if (yield* first("SELECT id FROM run_blobs WHERE id = $1", file.blobId)) return "begun";
+  const room = yield* makeRoom(file, totals);
+  if (typeof room === "string") return room;
+  const { accountId, blobId, path, size, owner, at } = file;
+  yield* changes(
+    `INSERT INTO run_blobs (id, state, account_id, run_id, path, size, owner, at)
+     VALUES ($blobId, 'coming', $accountId, $runId, $path, $size, $owner, $at)`,
+    { blobId, accountId, runId: room.run.id, path, size, owner, at },
+  );
+  yield* changeRun(accountId, room.run.id, { reserved: size, coming: 1 });
+  return "begun";
+}
+
+interface BlobRow {
+  readonly runId: string;
+  readonly path: string;
+  readonly size: bigint;
+}
+
+function* comingBlob(accountId: string, blobId: string): Steps<BlobRow | undefined> {
+  return yield* first<BlobRow>(
+    `SELECT run_id AS "runId", path, size FROM run_blobs WHERE id = $1 AND account_id = $2 AND state = 'coming'`,
+    blobId,
+    accountId,
+  );
+}
+
+interface Commit {
+  readonly accountId: string;
+  readonly blobId: string;
+  readonly sha256: Uint8Array;
+  /** Of seen time. */
+  readonly at: number;
+  /** When the file was stored, by the wall clock. */
+  readonly storedAt: number;
+  readonly month: number;
+}
+
+/**
+ * The blob is the file at its path from now on. `gone`: the run was deleted meanwhile, or the reservation has ended. Whoever is told
+ * so, or that the run is complete, has nothing reserved any more.
+ */
+export function* fileCommit({
+  accountId,
+  blobId,
+  sha256,
+  at,
+  storedAt,
+  month,
+}: Commit): Steps<Stored | "gone" | "run_completed"> {
+  yield* lockAccount(accountId);
+  const coming = yield* comingBlob(accountId, blobId);
+  if (!coming) return (yield* committedBefore(blobId)) ?? "gone";
+  const { runId, path } = coming;
+  const size = Number(coming.size);
+  const run = yield* runById(runId);
+  yield* changes("DELETE FROM run_blobs WHERE id = $1", blobId);
+  yield* changeRun(accountId, runId, { reserved: -size, coming: -1 });
+  if (!run || run.completedAt !== null) {
+    const said = run ? "run_completed" : undefined;
+    yield* goneBlob({ id: blobId, accountId, runId, path, size, at, said });
+    return said ?? "gone";
+  }
+  const stored = yield* placeFile({ accountId, runId, path, blobId, size, sha256, at, storedAt });
+  yield* countUpload(accountId, month, size);
+  return stored;
+}
+
+/** What the commit of a blob said; its row keeps it when the file has gone. */
+export type Said = "new" | "replaced" | "run_completed";
+
+const saidOf = ({ replaced }: Pick<FileRow, "replaced">): Said => (replaced === 1n ? "replaced" : "new");
+
+/** A repeat of a commit whose answer was lost. */
+export function* committedBefore(blobId: string): Steps<Stored | "run_completed" | undefined> {
+  const file = yield* first<Pick<FileRow, "replaced">>("SELECT replaced FROM run_files WHERE blob_id = $1", blobId);
+  if (file) return { replaced: file.replaced === 1n };
+  const gone = yield* first<{ said: Said | null }>("SELECT said FROM run_blobs WHERE id = $1", blobId);
+  if (!gone?.said) return undefined;
+  return gone.said === "run_completed" ? "run_completed" : { replaced: gone.said === "replaced" };
+}
+
+export interface Placed {
+  readonly accountId: string;
+  readonly runId: string;
+  readonly path: string;
+  readonly blobId: string;
+  readonly size: number;
+  readonly sha256: Uint8Array;
+  readonly at: number;
+  readonly storedAt: number;
+}
+
+/** In the place of the file that is there. */
+export function* placeFile(placed: Placed): Steps<Stored> {
+  const { accountId, runId, path, blobId, size, sha256, at, storedAt } = placed;
+  const old = yield* fileAt(runId, path);
+  if (old) {
+    const said = saidOf(old);
+    yield* goneBlob({ id: old.blobId, accountId, runId, path, size: Number(old.size), at, said });
+  }
+  yield* changes(
+    `INSERT INTO run_files (run_id, path, blob_id, size, sha256, stored_at, replaced)
+     VALUES ($runId, $path, $blobId, $size, $sha256, $storedAt, $replaced)
+     ON CONFLICT (run_id, path) DO UPDATE SET blob_id = excluded.blob_id, size = excluded.size, sha256 = excluded.sha256,
+       stored_at = excluded.stored_at, replaced = excluded.replaced`,
+    { runId, path, blobId, size, sha256, storedAt, replaced: old ? 1 : 0 },
+  );
+  yield* changeRun(accountId, runId, { stored: size - Number(old?.size ?? 0n), files: old ? 0 : 1 });
+  return { replaced: old !== undefined };
+}
+
+interface Gone {
+  readonly id: string;
+  readonly accountId: string;
+  readonly runId: string;
+  readonly path: string;
+  readonly size: number;
+  readonly at: number;
+  /** Of an assembly. */
+  readonly token?: string | undefined;
+  /** The request whose repeat finds this row. */
+  readonly cause?: string;
+  readonly said?: Said | undefined;
+}
+
+/** Bytes to be removed. */
+export function* goneBlob(gone: Gone): Steps<void> {
+  yield* changes(
+    `INSERT INTO run_blobs (id, state, token, account_id, run_id, path, size, cause, said, at)
+     VALUES ($id, 'gone', $token, $accountId, $runId, $path, $size, $cause, $said, $at) ON CONFLICT DO NOTHING`,
+    { token: undefined, cause: undefined, said: undefined, ...gone },
+  );
+}
+
+/** The bytes have not come, or must not stay: gives the room back. */
+export function* fileAbort({ accountId, blobId, at }: Pick<Commit, "accountId" | "blobId" | "at">): Steps<"aborted"> {
+  yield* lockAccount(accountId);
+  const coming = yield* comingBlob(accountId, blobId);
+  if (coming) {
+    yield* changeRun(accountId, coming.runId, { reserved: -Number(coming.size), coming: -1 });
+    yield* forgetEmptyRun(coming.runId);
+  }
+  // Also one whose run was deleted: its process does not write any more.
+  yield* changes("UPDATE run_blobs SET state = 'gone', at = $2 WHERE id = $1 AND state <> 'gone'", blobId, at);
+  return "aborted";
+}
+
+interface Deletion extends FileKey {
+  /** Of the request, so that a repeat says the same. */
+  readonly cause: string;
+  readonly at: number;
+}
+
+export function* fileDelete({
+  cause,
+  at,
+  ...file
+}: Deletion): Steps<"deleted" | "run_not_found" | "file_not_found" | "run_completed"> {
+  const { accountId, path } = file;
+  yield* lockAccount(accountId);
+  if (yield* first("SELECT id FROM run_blobs WHERE cause = $1 AND account_id = $2", cause, accountId)) return "deleted";
+  const run = yield* runOf(file);
+  if (!run) return "run_not_found";
+  if (run.completedAt !== null) return "run_completed";
+  const found = yield* fileAt(run.id, path);
+  if (!found) return "file_not_found";
+  const size = Number(found.size);
+  yield* changes("DELETE FROM run_files WHERE run_id = $1 AND path = $2", run.id, path);
+  yield* forgetDone(run.id, path);
+  yield* goneBlob({ id: found.blobId, accountId, runId: run.id, path, size, at, cause, said: saidOf(found) });
+  yield* changeRun(accountId, run.id, { stored: -size, files: -1 });
+  yield* forgetEmptyRun(run.id);
+  return "deleted";
+}

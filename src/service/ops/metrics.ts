@@ -1,0 +1,114 @@
+/** The operations listener: `GET /metrics` in Prometheus text form. */
+import type { LedgerWatch } from "../../charge/ledger-watch.ts";
+import type { DeviceFigures, Engine, EngineStats } from "../../engine/engine.ts";
+import { appOf } from "../../http/app.ts";
+import { NO_BODY } from "../../http/body-rules.ts";
+import type { HttpDeps } from "../../http/deps.ts";
+import type { Ingress } from "../../http/ingress.ts";
+import { NO_KEY } from "../../http/principal.ts";
+import type { Reply } from "../../http/reply.ts";
+import { route } from "../../http/route.ts";
+import { ROBOT_ANSWERS } from "../../robot/errors.ts";
+import type { RunSlots, Sessions } from "../../robot/exclusive.ts";
+import type { Forecast } from "../../robot/forecast.ts";
+import type { Sockets } from "../../robot/socket/sockets.ts";
+import { Metrics } from "../../std/metrics.ts";
+
+/** What is measured. */
+export interface OpsDeps {
+  /** What the service counts while it runs. */
+  readonly metrics: Metrics;
+  readonly sessions: Pick<Sessions, "size">;
+  readonly sockets: Pick<Sockets, "size">;
+  readonly ingress: Pick<Ingress, "bytes">;
+  readonly admission: Pick<RunSlots, "held" | "waiting">;
+  readonly forecast: Pick<Forecast, "shed">;
+  readonly ledger: Pick<LedgerWatch, "lostTransfers" | "lostAmount">;
+}
+
+export function opsApp(http: HttpDeps, deps: OpsDeps, engine: () => Pick<Engine, "stats" | "devices"> | undefined) {
+  const metricsRoute = route({
+    method: "GET",
+    path: "/metrics",
+    name: "ops",
+    key: NO_KEY,
+    body: NO_BODY,
+    handle: () => metrics(deps, engine()),
+  });
+  return appOf(http, [{ tag: "Service", answers: ROBOT_ANSWERS, routes: [metricsRoute] }]);
+}
+
+async function metrics(service: OpsDeps, engine: Pick<Engine, "stats" | "devices"> | undefined): Promise<Reply> {
+  const now = new Metrics();
+  now.reading("gauge", "tendon_sessions", "Live robot sessions.", service.sessions.size);
+  now.reading("gauge", "tendon_sockets", "WebSocket connections.", service.sockets.size);
+  now.reading("gauge", "tendon_ingress_bytes", "Request bodies in memory.", service.ingress.bytes);
+  const { held, waiting } = service.admission;
+  now.reading("gauge", "tendon_admission_held", "Observations that hold frame and run slots.", held);
+  now.reading("gauge", "tendon_admission_waiting", "Observations that wait for slots.", waiting);
+  const { shed } = service.forecast;
+  now.reading(
+    "total",
+    "tendon_shed_total",
+    "Observations refused at once: they would have been answered too late.",
+    shed,
+  );
+  const { lostTransfers, lostAmount } = service.ledger;
+  const lost = "that the database had confirmed and lost; the log names them.";
+  now.reading("total", "tendon_ledger_lost_total", `Transfers of the ledger ${lost}`, lostTransfers);
+  now.reading("total", "tendon_ledger_lost_usd_total", `US dollars of the transfers ${lost}`, Number(lostAmount) / 1e9);
+  if (engine) {
+    const [stats, devices] = [engine.stats(), engine.devices()];
+    for (const [field, type, name, help] of ENGINE) now.reading(type, `tendon_engine_${name}`, help, stats[field]);
+    for (const [name, help, read] of DEVICE) {
+      now.readings(
+        `tendon_device_${name}`,
+        help,
+        "device",
+        devices.map((figures) => [figures.device, read(figures)]),
+      );
+    }
+  }
+  const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8" };
+  return { status: 200, body: (await service.metrics.text()) + (await now.text()), headers };
+}
+
+/** What the engine counts by itself. */
+const ENGINE: readonly (readonly [keyof EngineStats, "gauge" | "total", name: string, help: string])[] = [
+  ["framesFree", "gauge", "frames_free", "Free frame slots."],
+  ["chunksFree", "gauge", "chunks_free", "Free run slots."],
+  ["slotsHeld", "gauge", "slots_held", "Session slots whose memory holds something."],
+  ["memoryBytesHeld", "gauge", "memory_bytes_held", "Bytes that episode memories hold."],
+  ["slotsParked", "gauge", "slots_parked", "Of the session slots, those whose memory is parked in host memory."],
+  ["parkedBytesHeld", "gauge", "parked_bytes_held", "Bytes of host memory that parked sessions take."],
+  ["sessionsParked", "total", "sessions_parked_total", "Times that a session was parked."],
+  ["sessionsBroughtBack", "total", "sessions_brought_back_total", "Times that a parked session was brought back."],
+  ["parkingMs", "total", "parking_ms_total", "Milliseconds that replicas spent on parking and bringing back."],
+  ["tensorBytes", "gauge", "tensor_bytes", "Tensor memory."],
+  ["lockedBytes", "gauge", "locked_bytes", "Tensor memory that is page-locked."],
+  ["allocations", "total", "allocations_total", "Heap allocations of the native library."],
+  ["framesDecoded", "total", "frames_decoded_total", "Decoded frames."],
+  ["framesRefused", "total", "frames_refused_total", "Frames that no decoder could read."],
+  ["chunksRun", "total", "chunks_run_total", "Chunks computed."],
+  ["chunksFailed", "total", "chunks_failed_total", "Runs that failed."],
+  ["chunksCancelled", "total", "chunks_cancelled_total", "Runs that were cancelled."],
+  ["panics", "total", "panics_total", "Panics of native code that were caught, each at the cost of a request."],
+  ["replicas", "gauge", "replicas", "Replicas of all models."],
+  ["replicasOut", "gauge", "replicas_out", "Of these, those that take no more work; /readyz says why."],
+  ["valuesClamped", "total", "values_clamped_total", "Action values outside their column's range."],
+];
+
+/** What each device holds. */
+const DEVICE: readonly (readonly [name: string, help: string, read: (figures: DeviceFigures) => number])[] = [
+  [
+    "takes_work",
+    "1 while it takes new sessions; 0 while it is drained, and from the time on that it is drained or lost.",
+    ({ health }) => Number(health === "ready"),
+  ],
+  ["replicas", "Replicas there, of all models.", ({ replicas }) => replicas],
+  ["replicas_out", "Of these, those that take no more work.", ({ replicasOut }) => replicasOut],
+  ["runs", "Runs that are computed.", ({ runs }) => runs],
+  ["slots", "Session slots.", ({ slots }) => slots],
+  ["slots_held", "Session slots whose memory holds something.", ({ slotsHeld }) => slotsHeld],
+  ["frames_waiting", "Frames that wait for a decoder.", ({ framesWaiting }) => framesWaiting],
+];

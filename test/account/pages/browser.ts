@@ -1,0 +1,74 @@
+/** A browser without a window: it keeps cookies, follows nothing, and sends forms as our pages have them. */
+import { present } from "../../../src/std/assert.ts";
+import type { Stage } from "../../robot/stage.ts";
+
+export class Browser {
+  /** By name. */
+  private readonly cookies = new Map<string, string>();
+
+  constructor(
+    private readonly at: Stage,
+    private readonly headers: Readonly<Record<string, string>> = {},
+  ) {}
+
+  async get(path: string): Promise<Response> {
+    return this.keep(await this.at.send(path, { headers: this.sent() }));
+  }
+
+  async post(path: string, fields: Record<string, string>, headers: Record<string, string> = {}): Promise<Response> {
+    const body = new URLSearchParams(fields).toString();
+    const form = { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" };
+    return this.keep(
+      await this.at.send(path, { method: "POST", body, headers: { ...form, ...this.sent(), ...headers } }),
+    );
+  }
+
+  /** As it is sent. */
+  get cookie(): string {
+    return [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+  }
+
+  /** As a thief's browser has it. */
+  set cookie(sent: string) {
+    for (const [, name = "", value = ""] of sent.matchAll(/([^=; ]+)=([^;]*)/g)) this.cookies.set(name, value);
+  }
+
+  /** The hidden field that every form of a signed-in person has. */
+  async csrf(): Promise<string> {
+    const page = await (await this.get("/account")).text();
+    return present(/name="csrf" value="([^"]+)"/.exec(page)?.[1], "the form's token");
+  }
+
+  private sent(): Record<string, string> {
+    return { ...this.headers, ...(this.cookie === "" ? {} : { cookie: this.cookie }) };
+  }
+
+  private keep(response: Response): Response {
+    for (const set of response.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(set) ?? [];
+      if (value === "") this.cookies.delete(name);
+      else this.cookies.set(name, value);
+    }
+    return response;
+  }
+}
+
+export const PASSWORD = "correct horse battery";
+
+/** A browser that the operator's link has signed in; its account has credit unless `credit` says otherwise. */
+export async function signedIn(at: Stage, email = "me@example.org", credit = 10n ** 12n): Promise<Browser> {
+  const browser = new Browser(at);
+  const password = await Bun.password.hash(PASSWORD, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
+  const account = {
+    id: `acct_${email}`,
+    email,
+    createdAt: 0,
+    spendLimit: undefined,
+    paymentMethod: false,
+    verified: true,
+    password,
+  };
+  await at.store.accounts.accountAdd({ ...account, credit });
+  await browser.post("/sign-in", { email, password: PASSWORD });
+  return browser;
+}

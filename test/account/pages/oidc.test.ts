@@ -1,0 +1,267 @@
+/** Sign-in with an OpenID provider, against a real one: who comes in, as whom, and what somebody may try against it. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { LIMITS } from "../../../src/limits.ts";
+import { present } from "../../../src/std/assert.ts";
+import { type Stage, stage } from "../../robot/stage.ts";
+import { funded } from "../fake-store.ts";
+import { CLIENT, type Issuer, type Known, startIssuer } from "../issuer.ts";
+import { Browser, PASSWORD, signedIn } from "./browser.ts";
+
+const BACK = "http://localhost/sign-in/oidc/back";
+
+let issuer: Issuer;
+beforeAll(async () => {
+  issuer = await startIssuer(() => [BACK]);
+});
+afterAll(() => issuer[Symbol.asyncDispose]());
+
+/** A service whose provider knows `people`, by the names that they type there. */
+async function stand(people: Readonly<Record<string, Known>>, options: { signUpOpen?: boolean; url?: string } = {}) {
+  issuer.people.clear();
+  for (const [name, known] of Object.entries(people)) issuer.people.set(name, known);
+  const { signUpOpen = false, url = issuer.url } = options;
+  const oidc = {
+    issuer: url,
+    clientId: CLIENT.id,
+    clientSecret: CLIENT.secret,
+    name: "Lab Login",
+    scopes: "openid email",
+  };
+  return await stage({ signUpOpen, oidc });
+}
+
+/** What the provider's page does with a name; the address that it sends the browser back to. */
+async function atProvider(start: string, name: string): Promise<string> {
+  const jar = new Map<string, string>();
+  const ask = async (url: string, form?: Record<string, string>) => {
+    const cookie = [...jar].map((pair) => pair.join("=")).join("; ");
+    const body = form && { method: "POST", body: new URLSearchParams(form) };
+    const response = await fetch(url, { redirect: "manual", headers: { cookie }, ...body });
+    for (const set of response.headers.getSetCookie()) {
+      const [, key = "", value = ""] = /^([^=]+)=([^;]*)/.exec(set) ?? [];
+      jar.set(key, value);
+    }
+    return response;
+  };
+  let [url, response] = [start, await ask(start)];
+  for (let steps = 0; steps < 12; steps += 1) {
+    const to = response.headers.get("location");
+    if (to !== null) {
+      url = new URL(to, url).href;
+      if (url.startsWith(BACK)) return url;
+      response = await ask(url);
+      continue;
+    }
+    const page = await response.text();
+    const action = new URL(present(/action="([^"]+)"/.exec(page)?.[1], "the form of the provider"), url).href;
+    const prompt = /name="prompt" value="(\w+)"/.exec(page)?.[1] ?? "";
+    response = await ask(action, { prompt, login: name, password: "x" });
+  }
+  throw new Error("the provider does not come to an end");
+}
+
+/** The browser goes to the provider as `name` and comes back; what our page answers then. */
+async function comesBack(browser: Browser, name: string, query = "?next=%2Faccount"): Promise<Response> {
+  const start = await browser.get(`/sign-in/oidc${query}`);
+  const back = await atProvider(present(start.headers.get("location") ?? undefined, "where to sign in"), name);
+  return await browser.get(back.slice("http://localhost".length));
+}
+
+async function outcome(response: Response): Promise<(string | number | null)[]> {
+  const text = /<p[^>]*>([^<]+)<\/p>/.exec((await response.text()).split("</h1>")[1] ?? "")?.[1] ?? null;
+  return [response.status, response.headers.get("location"), text];
+}
+
+const ANN = { ann: { email: "Ann@example.org", email_verified: true } };
+
+/** Accounts by e-mail. */
+function accounts(at: Stage) {
+  return at.store.rows<{ email: string }>("SELECT email FROM accounts ORDER BY email").map(({ email }) => email);
+}
+
+describe("somebody whom the provider knows", () => {
+  test("gets an account where sign-up is open, and the same one each time, whatever e-mail the provider tells later", async () => {
+    const at = await stand(ANN, { signUpOpen: true });
+    expect((await comesBack(new Browser(at), "ann")).status).toBe(303);
+    issuer.people.set("ann", { email: "ann.b@example.org", email_verified: true });
+    const browser = new Browser(at);
+    const back = await comesBack(browser, "ann", "?next=%2Fdevice%3Fuser_code%3DBCDF-GHJK");
+    expect([back.status, back.headers.get("location")]).toEqual([303, "/device?user_code=BCDF-GHJK"]);
+    expect(await (await browser.get("/account")).text()).toContain("ann@example.org");
+    expect(accounts(at)).toEqual(["acct_1@example.org", "ann@example.org"]);
+  });
+
+  test("gets none where sign-up is closed", async () => {
+    const at = await stand(ANN);
+    const browser = new Browser(at);
+    expect(await outcome(await comesBack(browser, "ann"))).toEqual([403, null, expect.stringContaining("no account")]);
+    expect([(await browser.get("/account")).status, accounts(at)]).toEqual([303, ["acct_1@example.org"]]);
+  });
+
+  test("makes keys without a password, however long ago the sign-in was: there may be none", async () => {
+    const at = await stand(ANN);
+    await at.store.accounts.accountAdd({ ...funded("acct_ann", "ann@example.org"), password: undefined });
+    const browser = new Browser(at);
+    await comesBack(browser, "ann");
+    at.clock.advance(2 * LIMITS.signInFreshSeconds * 1000);
+    const made = await browser.post("/account/keys", { csrf: await browser.csrf(), name: "arm" });
+    expect([made.status, (await made.text()).includes("Your new key")]).toEqual([200, true]);
+  });
+
+  test("comes to the operator's account for that e-mail as long as it has no password", async () => {
+    const at = await stand(ANN);
+    await at.store.accounts.accountAdd({
+      ...{ id: "acct_ann", email: "ann@example.org", createdAt: 0, credit: 0n, spendLimit: undefined },
+      ...{ paymentMethod: false, verified: true, password: undefined },
+    });
+    const browser = new Browser(at);
+    expect((await comesBack(browser, "ann")).status).toBe(303);
+    expect(await (await browser.get("/account")).text()).toContain("ann@example.org");
+  });
+
+  test("does not come to an account with a password: its person connects it first, and then both ways lead to it", async () => {
+    const at = await stand(ANN, { signUpOpen: true });
+    const owner = await signedIn(at, "ann@example.org");
+    const stranger = new Browser(at);
+    expect(await outcome(await comesBack(stranger, "ann"))).toEqual([
+      403,
+      null,
+      expect.stringContaining("Sign in to it as before, then connect it"),
+    ]);
+    expect((await stranger.get("/account")).status).toBe(303);
+    // Also with a sign-in, an account is connected only where that was asked for.
+    expect((await comesBack(owner, "ann")).status).toBe(403);
+    expect((await comesBack(owner, "ann", "?next=%2Faccount&purpose=connect")).status).toBe(303);
+    const later = new Browser(at);
+    expect((await comesBack(later, "ann")).status).toBe(303);
+    expect(await (await later.get("/account")).text()).toContain("ann@example.org");
+  });
+
+  test("does not come to an account that another person of the provider is connected with, though it has the e-mail now", async () => {
+    const at = await stand(ANN, { signUpOpen: true });
+    expect((await comesBack(new Browser(at), "ann")).status).toBe(303);
+    issuer.people.set("newcomer", { email: "ann@example.org", email_verified: true });
+    const newcomer = new Browser(at);
+    expect((await comesBack(newcomer, "newcomer")).status).toBe(403);
+    expect((await newcomer.get("/account")).status).toBe(303);
+  });
+
+  test("is connected only within 10 minutes of the sign-in, and is out again after a reset or when the keys are revoked", async () => {
+    const at = await stand(ANN, { signUpOpen: true });
+    const owner = await signedIn(at, "bob@example.org");
+    at.clock.advance(11 * 60_000);
+    const late = await owner.get("/sign-in/oidc?next=%2Faccount&purpose=connect");
+    expect([late.status, late.headers.get("location")]).toEqual([403, null]);
+    const fresh = new Browser(at);
+    await fresh.post("/sign-in", { email: "bob@example.org", password: PASSWORD });
+    expect((await comesBack(fresh, "ann", "?next=%2Faccount&purpose=connect")).status).toBe(303);
+    const csrf = await fresh.csrf();
+    const form = { csrf, current: PASSWORD, password: "another long password", keys: "revoke" };
+    expect((await fresh.post("/account/password", form)).status).toBe(303);
+    const later = new Browser(at);
+    await comesBack(later, "ann");
+    expect(await (await later.get("/account")).text()).not.toContain("bob@example.org");
+  });
+
+  test("stays in the account that is connected, whoever else asks to connect it", async () => {
+    const at = await stand(ANN, { signUpOpen: true });
+    await comesBack(new Browser(at), "ann");
+    const other = await signedIn(at, "bob@example.org");
+    await comesBack(other, "ann", "?next=%2Faccount&purpose=connect");
+    expect(await (await other.get("/account")).text()).toContain("ann@example.org");
+  });
+});
+
+describe("is refused with a sentence, and signs nobody in", () => {
+  const cases: readonly [name: string, known: Known, says: string][] = [
+    ["an e-mail that is not verified", { email: "ann@example.org", email_verified: false }, "not verified your e-mail"],
+    ["an e-mail of which nothing is said", { email: "ann@example.org" }, "not verified your e-mail"],
+    ["no e-mail", {}, "did not tell your e-mail"],
+  ];
+  for (const [name, known, says] of cases) {
+    test(name, async () => {
+      const at = await stand({ ann: known }, { signUpOpen: true });
+      const browser = new Browser(at);
+      expect(await outcome(await comesBack(browser, "ann"))).toEqual([422, null, expect.stringContaining(says)]);
+      expect([(await browser.get("/account")).status, accounts(at).length]).toEqual([303, 1]);
+    });
+  }
+
+  test("a person who says no at the provider", async () => {
+    const at = await stand(ANN);
+    const browser = new Browser(at);
+    await browser.get("/sign-in/oidc");
+    const response = await browser.get("/sign-in/oidc/back?error=access_denied&state=x");
+    expect(await outcome(response)).toEqual([422, null, expect.stringContaining("did not sign you in")]);
+  });
+
+  test("an answer to another browser, a wrong state, a code that was used, a cookie that is garbage", async () => {
+    const at = await stand(ANN, { signUpOpen: true });
+    const [one, other] = [new Browser(at), new Browser(at)];
+    const start = await one.get("/sign-in/oidc");
+    const back = (await atProvider(start.headers.get("location") ?? "", "ann")).slice("http://localhost".length);
+    expect((await other.get(back)).status).toBe(422);
+    await other.get("/sign-in/oidc");
+    expect((await other.get(back)).status).toBe(401);
+    expect((await one.get(back.replace(/state=[^&]+/, "state=x"))).status).toBe(401);
+    expect((await one.get(back)).status).toBe(303);
+    expect((await one.get(back)).status).toBe(401);
+    for (const value of ["", "x", Buffer.from("{}").toString("base64url"), Buffer.from("null").toString("base64url")]) {
+      const response = await at.send(back, { headers: { cookie: `tendon-oidc=${value}` } });
+      expect([response.status, response.headers.get("set-cookie")]).toEqual([422, null]);
+    }
+    expect((await other.get("/account")).status).toBe(303);
+  });
+
+  test("answers that nobody asked for, without end: after the network's share the provider is left alone", async () => {
+    const at = await stand(ANN);
+    const kept = { state: "a", nonce: "a", verifier: "a", again: false, next: "/account", purpose: "enter" };
+    const cookie = `tendon-oidc=${Buffer.from(JSON.stringify(kept)).toString("base64url")}`;
+    const statuses: number[] = [];
+    for (let tries = 0; tries < LIMITS.networkTriesMax + 2; tries += 1) {
+      statuses.push((await at.send("/sign-in/oidc/back?code=x&state=a", { headers: { cookie } })).status);
+    }
+    expect(statuses.slice(-3)).toEqual([401, 429, 429]);
+  });
+
+  test("a provider that does not answer: 503, asked again soon; the password still works, and so does the service", async () => {
+    const at = await stand(ANN, { url: "http://127.0.0.1:9" });
+    const response = await new Browser(at).get("/sign-in/oidc");
+    expect([response.status, response.headers.get("retry-after")]).toEqual([503, "2"]);
+    expect((await (await signedIn(at)).get("/account")).status).toBe(200);
+  });
+
+  test("where no provider is configured", async () => {
+    const at = await stage();
+    expect((await new Browser(at).get("/sign-in/oidc")).status).toBe(404);
+    expect((await new Browser(at).get("/sign-in/oidc/back?code=1")).status).toBe(404);
+    expect(await (await new Browser(at).get("/sign-in")).text()).not.toContain("/sign-in/oidc");
+  });
+});
+
+test("the page names the provider; where it leads is asked for once an hour; a next elsewhere is not followed", async () => {
+  const at = await stand(ANN, { signUpOpen: true });
+  const browser = new Browser(at);
+  expect(await (await browser.get("/sign-in?next=%2Fdevice")).text()).toContain(
+    '<a href="/sign-in/oidc?next=%2Fdevice">Sign in with Lab Login</a>',
+  );
+  const before = issuer.discovered();
+  for (let tries = 0; tries < 3; tries += 1) {
+    const back = await comesBack(new Browser(at), "ann", "?next=https%3A%2F%2Fevil.example%2F");
+    expect(back.headers.get("location")).toBe("/account");
+  }
+  expect(issuer.discovered() - before).toBe(1);
+});
+
+test("the proof goes over PKCE, with a state and a nonce of its own each time, in a cookie that scripts cannot read", async () => {
+  const at = await stand(ANN);
+  const seen = new Set<string>();
+  for (let tries = 0; tries < 2; tries += 1) {
+    const start = await new Browser(at, { "x-forwarded-proto": "https" }).get("/sign-in/oidc");
+    const query = new URL(start.headers.get("location") ?? "").searchParams;
+    expect(query.get("code_challenge_method")).toBe("S256");
+    for (const name of ["state", "nonce", "code_challenge"]) seen.add(query.get(name) ?? "");
+    expect(start.headers.get("set-cookie")).toMatch(/HttpOnly; SameSite=Lax/);
+  }
+  expect(seen.size).toBe(6);
+});

@@ -1,0 +1,120 @@
+/** Replies as streams of bytes, over a real connection. */
+import { expect, test } from "bun:test";
+import { connect } from "node:net";
+import { NO_BODY } from "../../src/http/body-rules.ts";
+import type { Source } from "../../src/http/download.ts";
+import { NO_KEY } from "../../src/http/principal.ts";
+import { route } from "../../src/http/route.ts";
+import { kit, served } from "./kit.ts";
+
+const MiB = 2 ** 20;
+
+/** So many pieces of 64 KiB; `fail` instead of the last one. */
+class Pieces implements Source {
+  pulls = 0;
+  closes = 0;
+  readonly closed = Promise.withResolvers<void>();
+  constructor(
+    private readonly count: number,
+    private readonly fail = false,
+  ) {}
+
+  async pull(): Promise<Uint8Array | undefined> {
+    this.pulls += 1;
+    if (this.fail && this.pulls === this.count) throw new Error("the disk is gone");
+    return this.pulls > this.count ? undefined : new Uint8Array(64 * 1024).fill(this.pulls);
+  }
+
+  async close(): Promise<void> {
+    this.closes += 1;
+    this.closed.resolve();
+  }
+}
+
+async function serving(source: Source, before: () => Promise<void> = async () => {}) {
+  const at = await kit();
+  const server = served(at, [
+    route({
+      method: "GET",
+      path: "/file",
+      name: "fake",
+      key: NO_KEY,
+      body: NO_BODY,
+      handle: async () => {
+        await before();
+        return { status: 200, body: source, headers: { etag: '"x"' } };
+      },
+    }),
+  ]);
+  return {
+    at,
+    url: `${server.url}/file`,
+    port: server.port,
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
+
+test("every piece arrives, in order, and the source is closed once", async () => {
+  const source = new Pieces(40);
+  await using server = await serving(source);
+  const response = await fetch(server.url);
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  expect([response.headers.get("content-type"), response.headers.get("etag")]).toEqual([
+    "application/octet-stream",
+    '"x"',
+  ]);
+  expect([bytes.length, bytes[0], bytes.at(-1)]).toEqual([40 * 64 * 1024, 1, 40]);
+  await server.at.deps.lifecycle.drain();
+  expect([source.pulls, source.closes]).toEqual([41, 1]);
+});
+
+test("nothing is read ahead of a client that does not read, and its leaving closes the source", async () => {
+  const source = new Pieces(16 * 1024);
+  await using server = await serving(source);
+  const socket = connect(server.port, "127.0.0.1", () => socket.write("GET /file HTTP/1.1\r\nHost: x\r\n\r\n"));
+  socket.on("error", () => {}).pause();
+  let pulls = -1;
+  while (pulls !== source.pulls) {
+    pulls = source.pulls;
+    await Bun.sleep(100);
+  }
+  // What the connection itself holds, and no more: the file has a gigabyte.
+  expect(pulls * 64 * 1024).toBeLessThan(32 * MiB);
+  socket.destroy();
+  await source.closed.promise;
+  await server.at.deps.lifecycle.drain();
+  expect([source.closes, server.at.logged]).toEqual([1, []]);
+}, 30_000);
+
+test("a source that fails breaks the connection off, and the log has why", async () => {
+  const source = new Pieces(3, true);
+  await using server = await serving(source);
+  const response = await fetch(server.url);
+  expect(await response.arrayBuffer().catch(() => "broken")).toBe("broken");
+  await server.at.deps.lifecycle.drain();
+  expect(source.closes).toBe(1);
+  expect(server.at.logged).toMatchObject([
+    { event: "request fault", facts: { stack: expect.stringContaining("the disk is gone") } },
+  ]);
+});
+
+test("a client that has left before the answer began closes the source too", async () => {
+  const source = new Pieces(40);
+  const asked = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  await using server = await serving(source, async () => {
+    asked.resolve();
+    await go.promise;
+  });
+  const client = new AbortController();
+  const response = fetch(server.url, { signal: client.signal }).catch(() => "left");
+  await asked.promise;
+  client.abort();
+  expect(await response).toBe("left");
+  // Until the server has seen it.
+  await Bun.sleep(50);
+  go.resolve();
+  await source.closed.promise;
+  await server.at.deps.lifecycle.drain();
+  expect(source.closes).toBe(1);
+});

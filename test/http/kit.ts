@@ -1,0 +1,86 @@
+/** The transport alone, with routes of a test: no product behind it. */
+import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
+import { Keys } from "../../src/account/keys.ts";
+import { Tries } from "../../src/account/tries.ts";
+import { Unpaid } from "../../src/charge/unpaid.ts";
+import { Bodies } from "../../src/engine/bodies.ts";
+import { appOf } from "../../src/http/app.ts";
+import type { HttpDeps } from "../../src/http/deps.ts";
+import { Ingress } from "../../src/http/ingress.ts";
+import { listen } from "../../src/http/listen.ts";
+import type { Route } from "../../src/http/route.ts";
+import type { Surface } from "../../src/http/surface.ts";
+import { LIMITS } from "../../src/limits.ts";
+import { serviceMetrics } from "../../src/service/ops/service-metrics.ts";
+import { systemClock } from "../../src/std/clock.ts";
+import { type Answers, row, table } from "../../src/std/failure.ts";
+import { Lifecycle } from "../../src/std/lifecycle.ts";
+import type { Metrics } from "../../src/std/metrics.ts";
+import { LOOPBACK, Networks } from "../../src/std/networks.ts";
+import { Problem } from "../../src/std/problem.ts";
+import { fakeStore, funded } from "../account/fake-store.ts";
+
+/** Failures of a surface that no product has. */
+export const FAKE = table({
+  body_too_large: row(413, { http: "The body is too large." }),
+  body_malformed: row(422, { http: "The body is malformed.", final: true }),
+  fake_missing: row(404, { http: "There is no such thing." }),
+  fake_unavailable: row(503, { http: "Not now.", retryAfterSeconds: 7 }),
+});
+
+const FAKE_ANSWERS: Answers = {
+  tooLarge: FAKE.body_too_large,
+  malformed: FAKE.body_malformed,
+  unavailable: FAKE.fake_unavailable,
+};
+
+export function fakeSurface(routes: readonly Route[]): Surface {
+  return { tag: "Fake", answers: FAKE_ANSWERS, routes };
+}
+
+export interface Kit {
+  readonly deps: HttpDeps;
+  readonly key: string;
+  readonly metrics: Metrics;
+  readonly logged: { event: string; facts: Record<string, unknown> }[];
+}
+
+interface Options extends Partial<Pick<HttpDeps, "clock" | "ingress">> {
+  readonly unpaidSeconds?: number;
+}
+
+export async function kit(options: Options = {}): Promise<Kit> {
+  const { clock = systemClock, ingress = new Ingress(), unpaidSeconds = LIMITS.unpaidSecondsDefault } = options;
+  const store = fakeStore();
+  const key = makeKey();
+  await store.accounts.accountAdd(funded("acct_1", "one@example.org"));
+  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: "acct_1", name: "" };
+  await store.accounts.keyAdd({ ...record, createdAt: 0 });
+  const logged: Kit["logged"] = [];
+  const note = (event: string, facts: object = {}) => {
+    logged.push({ event, facts: { ...facts } });
+  };
+  const { metrics, requests } = serviceMetrics();
+  const deps: HttpDeps = {
+    clock,
+    log: { info: note, error: note },
+    lifecycle: new Lifecycle(),
+    ingress,
+    bodies: new Bodies(),
+    requests,
+    keys: new Keys(store.accounts, clock),
+    unpaid: new Unpaid(unpaidSeconds, clock),
+    unknownKeys: new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds),
+    proxies: new Networks(LOOPBACK),
+    authFails: () => false,
+  };
+  return { deps, key, logged, metrics };
+}
+
+/** The routes on a port of their own. */
+export function served({ deps }: Kit, routes: readonly Route[]): AsyncDisposable & { url: string; port: number } {
+  const listener = listen(appOf(deps, [fakeSurface(routes)]), { host: "127.0.0.1", port: 0 });
+  if (listener instanceof Problem) throw new Error(listener.message);
+  const port = Number(new URL(listener.url).port);
+  return { url: listener.url, port, [Symbol.asyncDispose]: () => listener.stop() };
+}

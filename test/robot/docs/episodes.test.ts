@@ -1,0 +1,210 @@
+/** `/docs/episodes` says what the specification and the service say. */
+import { beforeAll, describe, expect, test } from "bun:test";
+import { resolve } from "node:path";
+import { markdown } from "../../../src/http/document/markdown.ts";
+import type { JsonObject } from "../../../src/http/json.ts";
+import { LIMITS } from "../../../src/limits.ts";
+import { FrameGroup } from "../../../src/robot/socket/frames.ts";
+import { readObservation, readOpening } from "../../../src/robot/socket/messages.ts";
+import { Failure } from "../../../src/std/failure.ts";
+import { html } from "../../../src/web/markup.ts";
+import { type Heard, Peer, peer } from "../socket/peer.ts";
+import { jointState, MODEL, STATEFUL, stage } from "../stage.ts";
+
+let response: Response;
+let text: string;
+beforeAll(async () => {
+  response = await (await stage()).send("/docs/episodes");
+  text = await response.text();
+});
+
+describe("the page", () => {
+  test("is served without a key, has no script and nothing from elsewhere, and its policy allows its own style alone", () => {
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
+    const foreign = /<script|<link|<iframe|<img|https?:\/|url\(| on\w+="| style="|@import/i;
+    const broken = /undefined|\[object|NaN|\{\{|<!-- |localhost|tdn_/;
+    const words = text.replace(/<pre>[\s\S]*?<\/pre>/g, "");
+    expect([foreign.exec(text)?.[0], broken.exec(words)?.[0]]).toEqual([undefined, undefined]);
+    const policy = response.headers.get("content-security-policy") ?? "";
+    const style = /<style>([\s\S]*?)<\/style>/.exec(text)?.[1] ?? "";
+    const digest = new Bun.CryptoHasher("sha256").update(style).digest("base64");
+    expect(policy).toStartWith(`default-src 'none'; style-src 'sha256-${digest}';`);
+  });
+
+  test("every link leads somewhere, and /docs and this page lead to each other", async () => {
+    const ids = [...text.matchAll(/ id="([^"]+)"/g)].map((match) => match[1] ?? "");
+    expect(ids.length).toBe(new Set(ids).size);
+    const links = [...text.matchAll(/ href="([^"]+)"/g)].map((match) => match[1] ?? "");
+    expect(links.filter((link) => !ids.includes(link.slice(1)))).toEqual(["../docs"]);
+    expect(await (await (await stage()).send("/docs")).text()).toContain('href="docs/episodes"');
+  });
+
+  test("has the picture, with the same in words", () => {
+    const picture = /<svg[\s\S]*<\/svg>/.exec(text)?.[0] ?? "";
+    expect(picture).toMatch(/role="img" aria-labelledby="sequence-title sequence-text"/);
+    for (const said of ["session.open", "observation", "action_chunk", "session.close", "runs the model"])
+      expect(picture.split(said).length).toBeGreaterThan(2);
+  });
+
+  test("shows both clients as they are in their files, of 45 lines at most", async () => {
+    for (const name of ["episode.py", "episode.ts"]) {
+      const path = resolve(import.meta.dir, "../../../src/robot/docs/clients", name);
+      const source = (await Bun.file(path).text()).trimEnd();
+      expect([name, source.split("\n").length <= 45]).toEqual([name, true]);
+      expect([name, text.includes(html`<pre>${source}</pre>`.text)]).toEqual([name, true]);
+    }
+  });
+});
+
+describe("messages", () => {
+  const named = (word: string) => text.includes(`<code>${word}</code>`);
+
+  test("every field of every message that the service sends stands on the page", async () => {
+    const seen: Heard[] = [];
+    for (const fields of [{}, { actions_format: "f32" }, { model: STATEFUL }]) {
+      const one = await peer();
+      await one.open({ session_id: "s", ...fields });
+      one.frames();
+      await one.observe({ observation_id: "o", expected_step: 0 });
+      one.episode.dropped();
+      const again = new Peer(one.at);
+      await again.open({ session_id: "s", ...fields });
+      again.frames();
+      await again.observe({ observation_id: "o", expected_step: 0 });
+      await again.observe({ observation_id: "p" });
+      await again.say({ type: "session.close" });
+      seen.push(...[...one.heard, ...again.heard].filter((message) => typeof message !== "number"));
+    }
+    const idle = await peer();
+    await idle.open();
+    idle.episode.drain();
+    seen.push(idle.last);
+    const types = new Set(seen.map(({ type }) => type));
+    expect([...types].toSorted()).toEqual(["action_chunk", "error", "session.closed", "session.opened"]);
+    const fields = new Set(seen.flatMap((message) => Object.keys(message)).concat("cache_reset", "clamped"));
+    expect(fields.has("replayed") && fields.has("rows")).toBe(true);
+    expect([...fields].filter((field) => !named(field))).toEqual([]);
+    const reasons = new Set(seen.flatMap(({ type, reason }) => (type === "session.closed" ? [String(reason)] : [])));
+    expect(reasons.size).toBe(2);
+    expect([...reasons].filter((reason) => !named(reason))).toEqual([]);
+  });
+
+  test("every field that the service reads of a message stands on the page, under that message", async () => {
+    const { catalog } = (await stage()).service.robot;
+    const opened = fieldsRead({ model: MODEL, instruction: "fold the towel" }, (body) => readOpening(body, catalog));
+    const session = { ...opened.result, sessionId: "s" };
+    const frames = Object.create(FrameGroup.prototype) as FrameGroup;
+    const observed = fieldsRead({ robot_state: jointState }, (body) => readObservation(body, session, frames));
+    for (const [type, { read }] of Object.entries({ "session.open": opened, observation: observed })) {
+      const part = text.slice(text.indexOf(`>${type}</h3>`)).split("<h3")[0] ?? "";
+      const shown = [...part.matchAll(/<tr>\s*<td><code>(\w+)<\/code>/g)].map(([, field]) => field);
+      expect([type, ...shown.toSorted()]).toEqual([type, ...[...read].toSorted()]);
+    }
+  });
+});
+
+/** What a reader of messages takes of a good one. */
+function fieldsRead<T>(body: JsonObject, reader: (body: JsonObject) => T | Failure) {
+  const read = new Set<string>();
+  const get = (of: JsonObject, field: string) => {
+    read.add(field);
+    return of[field];
+  };
+  const result = reader(new Proxy(body, { get } as ProxyHandler<JsonObject>));
+  if (result instanceof Failure) throw new Error(result.message);
+  return { read, result };
+}
+
+/** The specification's table, and what its text and the contract add: by close code, the codes. */
+const SPECIFIED: Readonly<Record<string, readonly string[]>> = {
+  "–": [
+    ...["invalid_json", "invalid_body", "type_missing", "unknown_type", "message_too_large", "session_open"],
+    ...["session_missing", "instruction_missing", "handoff_unavailable", "invalid_parameter", "invalid_frame"],
+    ...["invalid_camera", "image_too_large", "unsupported_image_format", "image_count_mismatch", "state_missing"],
+    ...["state_shape_mismatch", "action_horizon_invalid", "action_horizon_out_of_range"],
+    ...["num_inference_steps_invalid", "num_inference_steps_out_of_range", "invalid_image"],
+    ...["invalid_session_id", "instruction_changed", "invalid_expected_step", "session_step_conflict"],
+    ...["instruction_too_long"],
+  ],
+  1008: [
+    ...["model_missing", "model_not_found", "session_busy", "no_replica_free", "session_expired"],
+    ...["spend_limit_exceeded", "insufficient_credit", "metering_unavailable", "invalid_observation_id"],
+    ...["idempotency_conflict", "observation_outcome_unknown", "too_many_observations", "message_too_large"],
+    ...["payment_required", "billing_unavailable", "invalid_api_key", "auth_unavailable"],
+    ...["rate_limited"],
+  ],
+  1011: ["model_failure", "engine_protocol_error", "engine_unavailable", "internal_error"],
+};
+
+test("the table of errors has every code with its closing and its close code, and no other", () => {
+  const table = /<table class="errors">[\s\S]*?<\/table>/.exec(text)?.[0] ?? "";
+  const row =
+    /<tr><td><code>(\w+)<\/code><\/td><td><span class="what">closing <\/span>(\w+)<\/td><td[^>]*>(?:<span class="what">close <\/span>)?(\S+)<\/td><td><p>\S.+<\/p>/g;
+  const found = [...table.matchAll(row)].map(([, code, closing, close]) => `${code} ${closing} ${close}`);
+  expect(found.length).toBe(table.split("<tr>").length - 2);
+  const specified = Object.entries(SPECIFIED).flatMap(([close, codes]) =>
+    codes.map((code) => `${code} ${close !== "–"} ${close}`),
+  );
+  expect([...new Set(found)].toSorted()).toEqual(specified.toSorted());
+});
+
+test("both clients take the same closing errors as passing: those after which the page says to connect again", async () => {
+  const passing = [
+    ...[
+      "session_busy",
+      "no_replica_free",
+      "metering_unavailable",
+      "observation_outcome_unknown",
+      "billing_unavailable",
+    ],
+    ...["auth_unavailable", "model_failure", "engine_protocol_error", "engine_unavailable", "internal_error"],
+  ];
+  const closing = Object.entries(SPECIFIED).flatMap(([close, codes]) => (close === "–" ? [] : codes));
+  const folder = resolve(import.meta.dir, "../../../src/robot/docs/clients");
+  const python = /^PASSING = r"(.+)"$/m.exec(await Bun.file(`${folder}/episode.py`).text())?.[1];
+  const typescript = /^const passing = \/(.+)\/;$/m.exec(await Bun.file(`${folder}/episode.ts`).text())?.[1];
+  for (const pattern of [`^(?:${python})$`, `${typescript}`])
+    expect(closing.filter((code) => new RegExp(pattern).test(code)).toSorted()).toEqual(passing.toSorted());
+});
+
+test("the table of limits has those of the specification, and what the text repeats is the same", () => {
+  const table = /<table class="limits">[\s\S]*?<\/table>/.exec(text)?.[0] ?? "";
+  const rows = [...table.matchAll(/<tr>\s*<td>(.*?)<\/td>\s*<td>(.*?)<\/td>/g)].map(([, what, value]) => ({
+    what: what ?? "",
+    value: value ?? "",
+  }));
+  const value = (start: string) => rows.find(({ what }) => what.startsWith(start))?.value;
+  expect([value("Characters of a text"), value("Bytes of one JPEG"), value("Edge")]).toEqual([
+    "65,536",
+    "262,144",
+    "4,096",
+  ]);
+  expect([value("Observations that wait"), value("Bytes of messages"), value("Messages whose")]).toEqual([
+    "8",
+    "16 MiB",
+    "128",
+  ]);
+  expect([value("A session without"), value("<code>num_inference")]).toEqual(["60 s", "1 to 4"]);
+  expect(text).toContain(`are answered, within ${value("Answers that the service owes")}; then come`);
+  const socket = Object.keys(LIMITS).filter((name) => name.startsWith("socket"));
+  // The time that a close may take concerns no client; all others have a row.
+  expect(socket.length - 1).toBe(10);
+  expect(text).toContain(`leaves its session for ${value("A session without")}`);
+});
+
+test("Markdown is escaped, its HTML is refused, and a part stands where its name does", () => {
+  const part = html`<hr>`;
+  const { content, headings } = markdown("## A `b` & c\n\na < b `<i>`\n\n<!-- part -->\n", { part });
+  expect(content.text).toBe(
+    '<h2 id="a-b-c">A <code>b</code> &amp; c</h2>\n<p>a &lt; b <code>&lt;i&gt;</code></p>\n<hr>',
+  );
+  expect(headings).toEqual([{ id: "a-b-c", text: "A `b` & c" }]);
+  for (const raw of ["<b>x</b>", "a <i>b</i>", "<script>x</script>", "<!-- other -->"])
+    expect(() => markdown(raw, { part })).toThrow("assertion failed");
+});
+
+test("the page is in the document of the interface", async () => {
+  const document = (await (await (await stage()).send("/openapi.json")).json()) as { paths: Record<string, object> };
+  expect(Object.keys(document.paths)).toContain("/docs/episodes");
+  expect(Object.keys(document.paths)).toContain("/v1/responses");
+});

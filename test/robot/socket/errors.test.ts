@@ -1,0 +1,224 @@
+/**
+ * The specification's table of WebSocket errors, row by row: code, `closing`, close code, `observation_id`. Those of observations,
+ * and what becomes of what is around a fault, are in `queued.test.ts`.
+ */
+import { describe, expect, test } from "bun:test";
+import { readDrills } from "../../../src/drill.ts";
+import { LIMITS } from "../../../src/limits.ts";
+import { Problem } from "../../../src/std/problem.ts";
+import { failure, settle } from "../http/outcome.ts";
+import { jpeg, observation, STATEFUL, stage } from "../stage.ts";
+import { held, NOTHING, Peer, peer } from "./peer.ts";
+
+/** Before a session and while one is open: the error, nothing closes, and a right message goes on working. */
+describe("messages that are none, with closing: false", () => {
+  const cases: [code: string, message: string | object][] = [
+    ["invalid_json", "{"],
+    ["invalid_json", ""],
+    ["invalid_body", "[1]"],
+    ["invalid_body", '"text"'],
+    ["invalid_body", `{"a":${"[".repeat(100)}${"]".repeat(100)}}`],
+    ["type_missing", {}],
+    ["type_missing", { type: null }],
+    ["unknown_type", { type: "session.end" }],
+    ["unknown_type", { type: 7 }],
+  ];
+  for (const [code, message] of cases) {
+    test(`${code}: ${JSON.stringify(message).slice(0, 40)}`, async () => {
+      const one = await peer();
+      await one.say(message);
+      expect(one.last).toEqual({ type: "error", code, message: expect.any(String), closing: false });
+      await one.open();
+      await one.say(message);
+      expect(one.last).toMatchObject({ code, closing: false });
+      expect([(await one.act()).type, one.closed]).toEqual(["action_chunk", undefined]);
+    });
+  }
+});
+
+describe("session.open that cannot be", () => {
+  const stays: [code: string, fields: object][] = [
+    ["instruction_missing", { instruction: undefined }],
+    ["instruction_missing", { instruction: " \n" }],
+    ["instruction_missing", { instruction: 5 }],
+    ["handoff_unavailable", { handoff: true }],
+    ["invalid_parameter", { handoff: "yes" }],
+    ["invalid_parameter", { seed: -1 }],
+    ["invalid_parameter", { seed: 0.5 }],
+    ["invalid_parameter", { actions_format: "f64" }],
+    ["invalid_session_id", { session_id: " s" }],
+    ["invalid_session_id", { session_id: 5 }],
+    ["action_horizon_invalid", { action_horizon: "3" }],
+    ["action_horizon_out_of_range", { action_horizon: 31 }],
+    ["num_inference_steps_invalid", { num_inference_steps: 1.5 }],
+    ["num_inference_steps_out_of_range", { num_inference_steps: 5 }],
+    ["instruction_too_long", { instruction: "a ".repeat(1_000) }],
+  ];
+  for (const [code, fields] of stays) {
+    test(`${code} for ${JSON.stringify(fields).slice(0, 60)}: closing false, no observation_id; what came with it has no session, and another open may follow`, async () => {
+      const one = await peer();
+      one.sayOpen(fields);
+      one.sayObserve({ observation_id: "o" });
+      await settle();
+      const missing = { type: "error", code: "session_missing", message: expect.any(String), closing: false };
+      expect(one.heard).toEqual([
+        { type: "error", code, message: expect.any(String), closing: false },
+        ...[missing, missing, missing, { ...missing, observation_id: "o" }],
+      ]);
+      expect([(await one.open()).type, (await one.act()).type]).toEqual(["session.opened", "action_chunk"]);
+    });
+  }
+
+  const closes: [code: string, fields: object][] = [
+    ["model_missing", { model: undefined }],
+    ["model_missing", { model: "" }],
+    ["model_not_found", { model: "none" }],
+    ["model_not_found", { model: 5 }],
+  ];
+  for (const [code, fields] of closes) {
+    test(`${code} for ${JSON.stringify(fields)}: closing, 1008`, async () => {
+      const one = await peer();
+      one.sayOpen(fields);
+      one.sayObserve({ observation_id: "o" });
+      await settle();
+      expect(one.heard).toEqual([{ type: "error", code, message: expect.any(String), closing: true }]);
+      expect([one.closed, one.ended, held(one.at)]).toEqual([1008, true, NOTHING]);
+    });
+  }
+
+  test("a message names the field at fault, once", async () => {
+    const one = await peer();
+    await one.open();
+    const said = async (fields: object) => (await one.act(fields)).message as string;
+    const messages = [
+      await said({ robot_state: { joint_position: [1], gripper_position: [0, 0] } }),
+      await said({ seed: 1, expected_step: -1 }),
+    ];
+    expect(messages.map((message) => message.match(/robot_state\.joint_position|expected_step/g)?.length)).toEqual([
+      1, 1,
+    ]);
+  });
+
+  test("engine_protocol_error says what the table does: connect again and repeat the observation", async () => {
+    const one = await peer();
+    await one.open();
+    const { engine } = one.at;
+    engine.script.run = async (run) => ({ ...engine.chunk(run), rows: 29 });
+    expect((await one.act()).message).toEndWith("connect again and repeat the observation");
+  });
+
+  test("auth_unavailable, closing, 1008: the key cannot be verified when the session is opened", async () => {
+    const drills = readDrills("auth_unavailable");
+    if (drills instanceof Problem) throw new Error(drills.message);
+    const one = await peer({ drills });
+    expect(await one.open()).toMatchObject({ type: "error", code: "auth_unavailable", closing: true });
+    expect([one.closed, one.ended]).toEqual([1008, true]);
+  });
+
+  test("session_open: the socket has a session already, and keeps it", async () => {
+    const one = await peer();
+    await one.open();
+    expect(await one.open()).toEqual({
+      type: "error",
+      code: "session_open",
+      message: expect.any(String),
+      closing: false,
+    });
+    expect((await one.act()).type).toBe("action_chunk");
+  });
+
+  test("session_busy, 1008: another connection holds this session_id; the one that holds it goes on", async () => {
+    const one = await peer();
+    await one.open({ session_id: "s" });
+    const other = new Peer(one.at);
+    expect(await other.open({ session_id: "s" })).toMatchObject({ code: "session_busy", closing: true });
+    expect([other.closed, (await one.act()).type]).toEqual([1008, "action_chunk"]);
+  });
+
+  test("session_busy: over HTTP 409 while a socket holds the session, 410 after session.close", async () => {
+    const one = await peer();
+    await one.open({ session_id: "s" });
+    await one.act();
+    const send = async () => await failure(await one.at.chat(observation({ session_id: "s" })));
+    expect(await send()).toMatchObject({ status: 409, code: "session_busy" });
+    await one.say({ type: "session.close" });
+    expect(await send()).toMatchObject({ status: 410, code: "session_expired" });
+  });
+
+  test("no_replica_free, 1008: no slot of a model with memory; closed sessions make room at once", async () => {
+    const at = await stage();
+    const peers = Array.from({ length: 4 }, () => new Peer(at));
+    for (const one of peers) await one.open({ model: STATEFUL });
+    expect(peers.map((one) => [one.last.type, one.last.code, one.closed])).toEqual([
+      ...Array.from({ length: 3 }, () => ["session.opened", undefined, undefined]),
+      ["error", "no_replica_free", 1008],
+    ]);
+    await peers[0]?.say({ type: "session.close" });
+    expect([peers[0]?.last, peers[0]?.closed]).toEqual([{ type: "session.closed", reason: "session_close" }, 1000]);
+    const next = new Peer(at);
+    expect((await next.open({ model: STATEFUL })).type).toBe("session.opened");
+  });
+
+  test("session_expired, 1008: the session has ended; and after 60 s without an observation", async () => {
+    const one = await peer();
+    await one.open({ session_id: "s" });
+    await one.act();
+    one.at.clock.advance(LIMITS.sessionIdleMs);
+    one.at.service.robot.sessions.sweep();
+    expect([one.last, one.closed]).toEqual([
+      { type: "error", code: "session_expired", message: expect.any(String), closing: true },
+      1008,
+    ]);
+    const again = new Peer(one.at);
+    expect(await again.open({ session_id: "s" })).toMatchObject({ code: "session_expired", closing: true });
+    expect(again.closed).toBe(1008);
+  });
+
+  test("instruction_changed: closing false; with the first instruction it is resumed", async () => {
+    const one = await peer();
+    await one.open({ session_id: "s" });
+    await one.act();
+    one.episode.dropped();
+    const again = new Peer(one.at);
+    expect(await again.open({ session_id: "s", instruction: "other" })).toMatchObject({
+      code: "instruction_changed",
+      closing: false,
+    });
+    expect(await again.open({ session_id: "s" })).toMatchObject({ type: "session.opened", step: 1 });
+  });
+});
+
+describe("frames that are none, with closing: false and no observation_id; they are not pending", () => {
+  const cases: [code: string, message: Uint8Array][] = [
+    ["invalid_frame", new Uint8Array(0)],
+    ["invalid_frame", Uint8Array.of(0, 0xff, 0xd8)],
+    ["invalid_camera", Buffer.concat([Uint8Array.of(3), jpeg()])],
+    ["invalid_camera", Buffer.concat([Uint8Array.of(255), jpeg()])],
+    ["image_too_large", Buffer.concat([Uint8Array.of(0), jpeg(LIMITS.jpegBytesMax + 1)])],
+    ["unsupported_image_format", Uint8Array.of(0, 0x89, 0x50, 0x4e, 0x47)],
+  ];
+  for (const [code, message] of cases) {
+    test(`${code}, ${message.length} bytes`, async () => {
+      const one = await peer();
+      await one.open();
+      one.frames([0, 1]);
+      one.episode.receive(message);
+      expect(one.last).toEqual({ type: "error", code, message: expect.any(String), closing: false });
+      one.frames([2]);
+      await one.observe();
+      expect(one.last.type).toBe("action_chunk");
+      expect(one.at.engine.framesHeld).toBe(0);
+    });
+  }
+
+  test("session_missing: a frame, an observation or a close before session.open", async () => {
+    const one = await peer();
+    one.frames([0]);
+    expect(one.last).toEqual({ type: "error", code: "session_missing", message: expect.any(String), closing: false });
+    await one.observe({ observation_id: "o" });
+    expect(one.last).toMatchObject({ code: "session_missing", closing: false, observation_id: "o" });
+    await one.say({ type: "session.close" });
+    expect(one.last).toMatchObject({ code: "session_missing", closing: false });
+    expect((await one.open()).type).toBe("session.opened");
+  });
+});

@@ -1,0 +1,227 @@
+/** Every row of the runs error table (specification, "Robot runs"), on every pair of stores. */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { RUNS } from "../../../src/runs/errors.ts";
+import { type Answer, fileOf, Person, sha256 } from "../person.ts";
+import { MATRIX, RunsStage, startServers, stopServers } from "../stage.ts";
+
+beforeAll(() => startServers("PostgreSQL", "S3"));
+afterAll(stopServers);
+
+const BOUNDS = { runBytesMax: 1_000, runFilesMax: 3, runUploadsMax: 2, accountBytesMax: 1_500 };
+
+const X64 = "x".repeat(64);
+const WRONG = { "x-content-sha256": sha256("something else") };
+
+/** How each code is brought about. */
+const ROWS: Readonly<Record<keyof typeof RUNS, (ann: Person) => Promise<Answer>>> = {
+  run_not_found: (ann) => ann.manifest("none"),
+  file_not_found: async (ann) => {
+    await ann.completed("one", { a: "1" });
+    return await ann.get("one", "b");
+  },
+  upload_not_found: (ann) => ann.uploads("one", "a", "up_0000000000000000"),
+  upload_in_progress: async (ann) => {
+    await ann.begun("one", "a", { size: 5 });
+    return await ann.put("one", "a", "12345");
+  },
+  run_incomplete: async (ann) => {
+    await ann.put("one", "a", "12345");
+    return await ann.complete("one", [fileOf("a", "12345"), fileOf("b", "1")]);
+  },
+  run_completed: async (ann) => {
+    await ann.completed("one", { a: "1" });
+    return await ann.put("one", "b", "1");
+  },
+  too_many_uploads: async (ann) => {
+    await ann.begun("one", "a", { size: 5 });
+    await ann.begun("one", "b", { size: 5 });
+    return await ann.begin("one", "c", { size: 5 });
+  },
+  storage_busy: (ann) => ann.put("busy", "a", "1"),
+  length_required: async (ann) => {
+    const body = new ReadableStream({
+      start: (controller) => {
+        controller.enqueue(new Uint8Array(5));
+        controller.close();
+      },
+    });
+    const headers = { authorization: `Bearer ${ann.key}` };
+    const url = `${ann.url}/v1/robot/runs/arm/one/files/a`;
+    const response = await fetch(url, { method: "PUT", headers, body });
+    const json = (await response.json()) as Answer["json"];
+    const { status } = response;
+    return {
+      status,
+      said: `${status} ${json.error.code}`,
+      headers: response.headers,
+      bytes: new Uint8Array(),
+      json,
+      body: json,
+    };
+  },
+  request_too_large: (ann) => ann.send("POST", "/v1/robot/runs/arm/one/complete", " ".repeat(2 ** 20 + 1)),
+  run_too_large: (ann) => ann.put("one", "a", "x".repeat(1_001)),
+  storage_quota_exceeded: async (ann) => {
+    await ann.put("one", "a", "x".repeat(1_000));
+    return await ann.put("two", "a", "x".repeat(501));
+  },
+  invalid_range: async (ann) => {
+    await ann.completed("one", { a: "12345" });
+    return await ann.get("one", "a", { range: "bytes=5-" });
+  },
+  checksum_mismatch: (ann) => ann.put("one", "a", "12345", WRONG),
+  invalid_request: (ann) => ann.put("one", "a", "12345", { "x-content-sha256": X64 }),
+  storage_unavailable: (ann) => ann.put("down", "a", "1"),
+};
+
+for (const combination of MATRIX) {
+  describe.skipIf(combination.absent)(combination.title, () => {
+    let at: RunsStage;
+    beforeAll(async () => {
+      at = await RunsStage.start({ ...combination, bounds: BOUNDS });
+    });
+    afterAll(() => at[Symbol.asyncDispose]());
+
+    for (const [code, bringAbout] of Object.entries(ROWS)) {
+      const row = RUNS[code as keyof typeof RUNS];
+      test(`${row.status} ${code}, with the error object and a request id, and what was there stays`, async () => {
+        if (code === "storage_busy" || code === "storage_unavailable") at.drills.names.add(code);
+        const answer = await bringAbout(await at.person());
+        at.drills.names.clear();
+        expect(answer.said).toBe(`${row.status} ${code}`);
+        const { error } = answer.json;
+        expect(error).toMatchObject({ code, type: row.type, message: expect.stringMatching(/.{10}/) });
+        expect(answer.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{24}$/);
+        expect(answer.headers.get("retry-after")).toEqual(row.status === 503 ? expect.stringMatching(/^\d+$/) : null);
+        expect(await at.wrong()).toEqual([]);
+      });
+    }
+  });
+}
+
+describe("on every route", () => {
+  /** With bodies that are wrong, so that only what comes before them can answer. */
+  const ROUTES: readonly (readonly [method: string, path: string, body?: string])[] = [
+    ["GET", ""],
+    ["GET", "/usage"],
+    ["GET", "/arm/one"],
+    ["DELETE", "/arm/one"],
+    ["POST", "/arm/one/complete", "no json"],
+    ["PUT", "/arm/one/files/a", "1"],
+    ["GET", "/arm/one/files/a"],
+    ["HEAD", "/arm/one/files/a"],
+    ["DELETE", "/arm/one/files/a"],
+    ["GET", "/arm/one/uploads/a"],
+    ["POST", "/arm/one/uploads/a", "no json"],
+    ["PUT", "/arm/one/uploads/a?upload_id=up_1&part=1", "1"],
+    ["DELETE", "/arm/one/uploads/a?upload_id=up_1"],
+  ];
+
+  test("the key is checked before the body is read, or anything else", async () => {
+    await using at = await RunsStage.start();
+    const ann = await at.person();
+    for (const [method, path, body] of ROUTES) {
+      for (const authorization of ["", "Bearer tdn_wrong"]) {
+        const answer = await ann.send(method, `/v1/robot/runs${path}`, body, { authorization });
+        expect([method, path, answer.status]).toEqual([method, path, 401]);
+        if (method !== "HEAD")
+          expect(answer.json.error.code).toBe(authorization ? "invalid_api_key" : "missing_api_key");
+      }
+      // The rest of the body never comes.
+      if (method !== "PUT") continue;
+      const nobody = new Person(ann.url, "tdn_wrong", "");
+      const half = nobody.half(method, `/v1/robot/runs${path}`, ["Content-Length: 1000"], "1");
+      expect(await half.said).toBe("401 invalid_api_key");
+      half.cut();
+    }
+  });
+
+  for (const name of ["storage_busy", "storage_unavailable"] as const) {
+    test(`the drill ${name} strikes after the names and fields are checked, and says when to retry`, async () => {
+      await using at = await RunsStage.start();
+      at.drills.names.add(name);
+      const ann = await at.person();
+      for (const [method, path, body] of ROUTES) {
+        const right =
+          body === "no json" ? (path.endsWith("complete") ? '{"files":[{"path":"a","size":1}]}' : '{"size":1}') : body;
+        const answer = await ann.send(method, `/v1/robot/runs${path}`, right);
+        expect([method, path, answer.status]).toEqual([method, path, 503]);
+        expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+        if (method !== "HEAD") expect(answer.json.error.code).toBe(name);
+        if (!path.startsWith("/arm")) continue;
+        const wrong = await ann.send(method, `/v1/robot/runs${path.replace("arm", "-arm")}`, right);
+        expect([method, path, wrong.status]).toEqual([method, path, 422]);
+      }
+    });
+  }
+
+  test("an unknown route, or another method, is 404 not_found with a key and without one", async () => {
+    await using at = await RunsStage.start();
+    const ann = await at.person();
+    const unknown: readonly (readonly [string, string])[] = [
+      ["POST", ""],
+      ["DELETE", ""],
+      ["PUT", "/usage"],
+      ["GET", "/arm"],
+      ["PUT", "/arm/one"],
+      ["POST", "/arm/one"],
+      ["GET", "/arm/one/complete"],
+      ["PUT", "/arm/one/complete"],
+      ["GET", "/arm/one/files"],
+      ["PUT", "/arm/one/files"],
+      ["GET", "/arm/one/uploads"],
+      ["POST", "/arm/one/uploads"],
+      ["POST", "/arm/one/files/a"],
+      ["PATCH", "/arm/one/uploads/a"],
+      ["GET", "/arm/one/other"],
+    ];
+    for (const [method, path] of unknown) {
+      for (const headers of [{}, { authorization: "" }]) {
+        const answer = await ann.send(method, `/v1/robot/runs${path}`, undefined, headers);
+        expect([method, path, answer.said]).toEqual([method, path, "404 not_found"]);
+      }
+    }
+  });
+
+  test("dot segments and backslashes are normalised before routing; what remains is decoded once", async () => {
+    await using at = await RunsStage.start();
+    const ann = await at.person();
+    await ann.completed("one", { "a/b.txt": "1", "%2f": "2" });
+    const said = async (path: string) => {
+      const half = ann.half("GET", `/v1/robot/runs/arm/one/files/${path}`, ["Connection: close"]);
+      return await half.said;
+    };
+    for (const path of ["a/b.txt", "./a/x/../b.txt", "x/%2e%2E/a/b.txt", "a\\b.txt", "../../one/files/a/b.txt"]) {
+      expect([path, await said(path)]).toEqual([path, "200"]);
+    }
+    expect(await said("%252f")).toBe("200");
+    for (const path of ["a%2fb.txt", "a%5cb.txt", "a%00", "a%7f", "a%c2%85", "%ff", "a//b", "a/", ""]) {
+      expect([path, await said(path)]).toEqual([path, "422 invalid_request"]);
+    }
+    expect(await said("..")).toBe("404 not_found");
+  });
+});
+
+test("of several wrongs the first in the contract's order is told: size, then syntax, then names, then digests, then the run's state", async () => {
+  await using at = await RunsStage.start({ bounds: BOUNDS });
+  const ann = await at.person();
+  await ann.completed("one", { a: "1" });
+  const put = (path: string, length: string, headers: readonly string[]) =>
+    ann.half("PUT", `/v1/robot/runs/${path}`, [length, "Connection: close", ...headers]).said;
+  const huge = `Content-Length: ${64 * 2 ** 20 + 1}`;
+  expect(await put("-/one/files/a", huge, ["X-Content-Sha256: x"])).toBe("413 request_too_large");
+  expect(await put("-/one/files/a", "Transfer-Encoding: chunked", ["X-Content-Sha256: x"])).toBe("411 length_required");
+  expect(await put("-/one/files/a", "Content-Length: 5", ["X-Content-Sha256: x"])).toBe("422 invalid_request");
+  expect(await put("arm/one/files/a", "Content-Length: 5", ["X-Content-Sha256: x"])).toBe("422 invalid_request");
+  // Neither a sealed run nor one without room takes a byte.
+  expect(await put("arm/one/files/a", "Content-Length: 5", [])).toBe("409 run_completed");
+  expect(await put("arm/two/files/a", "Content-Length: 1001", [])).toBe("413 run_too_large");
+  const complete = (path: string, body: string) => ann.send("POST", `/v1/robot/runs/${path}/complete`, body);
+  expect((await complete("-/one", " ".repeat(2 ** 20 + 1))).said).toBe("413 request_too_large");
+  const malformed = await complete("-/one", "{");
+  expect([malformed.said, malformed.json.error.param]).toEqual(["422 invalid_request", undefined]);
+  const named = await complete("-/one", '{"files":1}');
+  expect([named.said, named.json.error.param]).toEqual(["422 invalid_request", "robot"]);
+  const listed = await complete("arm/one", '{"files":1}');
+  expect([listed.said, listed.json.error.param]).toEqual(["422 invalid_request", "files"]);
+});

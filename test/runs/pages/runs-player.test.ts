@@ -1,0 +1,248 @@
+/**
+ * A person with a real browser plays a run: Debian's Chromium, driven by playwright-core, on the pages and a folder. What is
+ * scrubbed to is compared with ffmpeg's extraction of that frame, and with the log. TENDON_TEST_PICTURES=DIR keeps pictures.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { type Browser, chromium } from "playwright-core";
+import { testRequirement } from "../../../src/config/environment.ts";
+import { signedIn } from "../../account/pages/browser.ts";
+import { look } from "../../program/looking.ts";
+import { drawFrames, drawVideo, type Episode, episode, expectedRow, frameOf, logOf } from "../views/episode.ts";
+import { distance, FAR, NEAR, opened, PlayerPage } from "./player-page.ts";
+import { type RunsStage, runsStage } from "./runs-stage.ts";
+
+const CHROMIUM = Bun.which("chromium");
+const FIXTURES = join(import.meta.dir, "../../../../shared/fixtures");
+const ME = "acct_me@example.org";
+const NAME = { accountId: ME, robot: "arm-1", run: "fold-the-towel.2026-11-22" };
+const ADDRESS = `/account/runs/${NAME.robot}/${NAME.run}`;
+
+/** A run whose page is open in Chromium. */
+interface Watched extends AsyncDisposable {
+  readonly at: RunsStage;
+  readonly page: PlayerPage;
+  /** Requests to elsewhere, errors of the script, broken policies. */
+  readonly notes: string[];
+}
+
+// Without Chromium and ffmpeg no person can be played; `.ci/run` installs both.
+const possible = CHROMIUM !== null && Bun.which("ffmpeg") !== null;
+
+describe.skipIf(!possible && testRequirement() === "none")("the player", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM ?? "", args: ["--no-sandbox"] });
+  });
+  afterAll(() => browser.close());
+
+  async function watch(fill: (folder: string) => Promise<void>): Promise<Watched> {
+    const at = await runsStage();
+    const folder = await at.folder();
+    await fill(folder);
+    at.runs.add(NAME, folder, 1_700_000_000);
+    const { cookie } = await signedIn(at);
+    const server = opened(at);
+    const context = await browser.newContext({ baseURL: server.url, viewport: { width: 1280, height: 900 } });
+    const [name = "", value = ""] = cookie.split("=");
+    await context.addCookies([{ name, value, url: server.url }]);
+    const notes: string[] = [];
+    const page = await context.newPage();
+    page.on("request", (request) => {
+      if (!request.url().startsWith(server.url) && !request.url().startsWith("data:")) notes.push(request.url());
+    });
+    page.on("console", (message) => {
+      // The service has no icon, which browsers ask every site for.
+      const { url } = message.location();
+      if (!url.endsWith("/favicon.ico")) notes.push(`${message.text()} ${url}`);
+    });
+    page.on("pageerror", (error) => notes.push(String(error)));
+    await page.goto(ADDRESS);
+    await page.waitForSelector("#player[data-ready]");
+    const close = async () => {
+      await context.close();
+      await server.stop();
+      await at[Symbol.asyncDispose]();
+    };
+    return { at, page: new PlayerPage(page), notes, [Symbol.asyncDispose]: close };
+  }
+
+  /** A run of drawn videos of different length and pace. */
+  async function drawn(folder: string, of: Episode): Promise<void> {
+    await mkdir(join(folder, "videos"));
+    await drawVideo(join(folder, "videos/top.mp4"), { seconds: 4, fps: 15 });
+    await drawVideo(join(folder, "videos/wrist.mp4"), { seconds: 3, fps: 30 });
+    await Bun.write(join(folder, "episode.jsonl"), logOf(of));
+  }
+
+  test("scrubbing shows every camera's frame of that moment, and the log's row", async () => {
+    const of = episode();
+    let folder = "";
+    await using watched = await watch(async (place) => {
+      folder = place;
+      await drawn(place, of);
+    });
+    const { page, notes } = watched;
+    for (const t of [2.4, 0, 1.0, 3.9]) {
+      await page.scrub(t);
+      const shown = await page.picture(0);
+      const frame = Math.floor(t * 15 + 1e-6);
+      const away = async (index: number) => distance(shown, await frameOf(join(folder, "videos/top.mp4"), index));
+      const off = await away(frame);
+      expect(off).toBeLessThan(NEAR);
+      expect(await away((frame + 30) % 60)).toBeGreaterThan(FAR);
+      // Its neighbour is another picture, though much alike.
+      expect(await away(frame === 0 ? 1 : frame - 1)).toBeGreaterThan(2 * off);
+      // The shorter video keeps its last frame.
+      const wrist = Math.min(Math.floor(t * 30 + 1e-6), 89);
+      expect(distance(await page.picture(1), await frameOf(join(folder, "videos/wrist.mp4"), wrist))).toBeLessThan(
+        NEAR,
+      );
+      expect(await page.row()).toEqual(expectedRow(of, t));
+    }
+    expect(notes).toEqual([]);
+  }, 60_000);
+
+  test("keys alone move by a frame, by a second and to the ends, play and pause", async () => {
+    await using watched = await watch((folder) => drawn(folder, episode()));
+    const { page, notes } = watched;
+    const moves = [
+      ["ArrowRight", 1 / 15],
+      ["ArrowRight", 2 / 15],
+      ["Shift+ArrowRight", 1 + 2 / 15],
+      ["ArrowLeft", 1 + 1 / 15],
+      ["End", 4],
+      ["Shift+ArrowLeft", 3],
+      ["Home", 0],
+    ] as const;
+    for (const [key, t] of moves) {
+      await page.page.keyboard.press(key);
+      await page.arrived(t);
+      for (const place of await page.places())
+        expect(Math.abs(place - Math.min(t, place < t ? 3 : t))).toBeLessThan(0.01);
+    }
+    await page.page.keyboard.press("Space");
+    expect(await page.page.locator("#play").textContent()).toBe("Pause");
+    await page.until("document.querySelector('#scrubber').value > 0.7");
+    await page.page.keyboard.press("Space");
+    await page.settled();
+    const places = await page.places();
+    const t = await page.time();
+    expect(t).toBeGreaterThan(0.7);
+    for (const place of places) expect(Math.abs(place - t)).toBeLessThan(0.01);
+    expect(await page.page.getByRole("slider", { name: "Time in the run" }).getAttribute("aria-valuetext")).toMatch(
+      /^0:0\d\.\d{3} of 0:04\.\d{3}$/,
+    );
+    expect(notes).toEqual([]);
+  }, 60_000);
+
+  test("a camera without a video shows its frames, one observation a step", async () => {
+    const of = episode({ cameras: { top: undefined } });
+    let folder = "";
+    await using watched = await watch(async (place) => {
+      folder = place;
+      await drawFrames(join(place, "frames/top"), of.observations);
+      await Bun.write(join(place, "episode.jsonl"), logOf(of));
+    });
+    const { page, notes } = watched;
+    await page.scrub(1.2);
+    expect(await page.page.locator(".camera img").getAttribute("src")).toBe(`${ADDRESS}/files/frames/top/000002.jpg`);
+    const shown = await page.picture(0, "img");
+    expect(distance(shown, await frameOf(join(folder, "frames/top/000002.jpg"), 0))).toBeLessThan(NEAR);
+    await page.page.keyboard.press("ArrowRight");
+    await page.arrived(1.5);
+    await page.page.waitForSelector('.camera img[src$="000003.jpg"]');
+    // Its neighbours were there before they were wanted.
+    const asked = watched.at.runs.reads.map(({ path }) => path);
+    for (const step of [1, 2, 3, 4]) expect(asked).toContain(`frames/top/00000${step}.jpg`);
+    expect(notes).toEqual([]);
+  }, 60_000);
+
+  test("of the log of an hour a small part is read, and the row of any moment is found", async () => {
+    const of = episode({ observations: 7200, rows: 20, cameras: { top: "videos/top.mp4" }, joints: JOINTS });
+    const log = logOf(of);
+    expect(log.length).toBeGreaterThan(30 * 2 ** 20);
+    await using watched = await watch(async (folder) => {
+      await mkdir(join(folder, "videos"));
+      await drawVideo(join(folder, "videos/top.mp4"), { seconds: 4, fps: 15 });
+      await Bun.write(join(folder, "episode.jsonl"), log);
+    });
+    const { page, notes, at } = watched;
+    await page.until("document.querySelector('#joints .trace-state').getAttribute('d')?.length > 100");
+    for (const t of [3599.4, 1800.2, 7.7]) {
+      await page.scrub(t);
+      expect(await page.row()).toEqual(expectedRow(of, t));
+    }
+    await page.until("/from 2\\d\\d /.test(document.querySelector('#sampled').textContent)");
+    const read = at.runs.reads.filter(({ path }) => path === "episode.jsonl");
+    expect(read.filter(({ range }) => range === null)).toEqual([]);
+    expect(read.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThan(log.length / 3);
+    await page.page.locator("#window").selectOption("10");
+    await page.page.waitForSelector("#sampled", { state: "hidden" });
+    expect(notes).toEqual([]);
+  }, 60_000);
+
+  test.each([
+    ["no log", undefined, "The run has no episode.jsonl"],
+    ["a log of something else", "hello\n", "The log cannot be read: its first line is not the head of an episode."],
+    ["an empty log", "", "The log cannot be read: it has no whole line."],
+  ] as const)(
+    "with %s the videos still play, and the page says what is wrong",
+    async (_, log, words) => {
+      await using watched = await watch(async (folder) => {
+        await mkdir(join(folder, "videos"));
+        await drawVideo(join(folder, "videos/top.mp4"), { seconds: 4, fps: 15 });
+        if (log !== undefined) await Bun.write(join(folder, "episode.jsonl"), log);
+      });
+      const { page } = watched;
+      expect(await page.page.locator("#log-problem").textContent()).toContain(words);
+      await page.until("document.querySelector('#scrubber').max > 3");
+      await page.scrub(2);
+      expect((await page.places())[0]).toBeCloseTo(2, 2);
+      expect(await page.page.locator("#trace-section").isVisible()).toBe(false);
+      expect(await page.page.locator(".files tbody tr").count()).toBe(log === undefined ? 1 : 2);
+    },
+    60_000,
+  );
+
+  test("a real run of three cameras plays in step", async () => {
+    const names = ["exterior_image_1_left", "exterior_image_2_left", "wrist_image_left"];
+    const shared = await readdir(FIXTURES).catch((): string[] => []);
+    const real = names.every((name) => shared.includes(`${name}.mp4`));
+    const cameras = Object.fromEntries(names.map((name) => [name, `videos/${name}.mp4`]));
+    const of = episode({ observations: 56, rows: 24, cameras, joints: JOINTS });
+    await using watched = await watch(async (folder) => {
+      await mkdir(join(folder, "videos"));
+      for (const name of names) {
+        const file = join(folder, `videos/${name}.mp4`);
+        if (real) await Bun.write(file, Bun.file(join(FIXTURES, `${name}.mp4`)));
+        else await drawVideo(file, { seconds: 28, fps: 15 });
+      }
+      await Bun.write(join(folder, "episode.jsonl"), logOf(of));
+    });
+    const { page, notes } = watched;
+    await page.scrub(12.4);
+    await look(page.page, "run");
+    await page.page.locator("#play").click();
+    await page.until("document.querySelector('#scrubber').value > 14");
+    const places = await page.places();
+    // A video that is further off is set to its place.
+    expect(Math.max(...places) - Math.min(...places)).toBeLessThan(0.5);
+    await page.page.keyboard.press("Space");
+    await page.page.locator("#scrubber").focus();
+    await page.page.keyboard.press("ArrowRight");
+    await page.settled();
+    const [first = 0, ...others] = await page.places();
+    for (const other of others) expect(other).toBe(first);
+    await page.page.goto("/account/runs");
+    await look(page.page, "runs");
+    expect(notes).toEqual([]);
+  }, 60_000);
+});
+
+const JOINTS = ["left", "right"].flatMap((side) =>
+  ["waist", "shoulder", "elbow", "forearm_roll", "wrist_angle", "wrist_rotate", "gripper"].map(
+    (joint) => `${side}_${joint}`,
+  ),
+);
