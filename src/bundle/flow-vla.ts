@@ -104,7 +104,9 @@ function buildDenoise(
   const time = timeInput(graph, facts, architecture);
   const prefixMask = graph.input(cached.mask, "cache");
   const caches = cached.caches.map(({ k, v }) => ({ k: graph.input(k, "cache"), v: graph.input(v, "cache") }));
-  const state = promptHasState(facts) ? undefined : graph.input({ name: "state", dtype: "f32", shape: ["batch", facts.state.width] }, "state");
+  const state = promptHasState(facts)
+    ? undefined
+    : graph.input({ name: "state", dtype: "f32", shape: ["batch", facts.state.width] }, "state");
   const velocity = expert(
     graph,
     { latent, time, state, prefixMask, prefixMax: prefix.most, caches },

@@ -131,7 +131,5 @@ function checkActionPrefix({ action, graphs }: Manifest): string | undefined {
       ? undefined
       : fault(`${path}/${index}`, "rows that the chunk continues", "none, without /action/prefix");
   }
-  return index < 0
-    ? fault(path, "nothing about the rows that a chunk continues", "a time for each row")
-    : undefined;
+  return index < 0 ? fault(path, "nothing about the rows that a chunk continues", "a time for each row") : undefined;
 }

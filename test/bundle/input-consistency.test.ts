@@ -54,11 +54,7 @@ test("types, shapes and fields that a role does not have", () => {
       (of) => delete of("denoise", "timesteps").buckets,
       "/buckets: found nothing, expected a number of buckets, for a time in i64",
     ],
-    [
-      "groot",
-      (of) => (of("denoise", "timesteps").shape = [2]),
-      '/shape: found [2], expected [1] or ["batch",6]',
-    ],
+    ["groot", (of) => (of("denoise", "timesteps").shape = [2]), '/shape: found [2], expected [1] or ["batch",6]'],
     ["groot", (of) => (of("denoise", "x_t").buckets = 10), "/buckets: found 10, expected nothing for the role latent"],
     ["openpi", (of) => (of("prefill", "tokens").dtype = "f32"), "/dtype: found f32, expected i64"],
     [
@@ -76,16 +72,8 @@ test("types, shapes and fields that a role does not have", () => {
       (of) => (of("prefill", "image_top").cameras = ["side"]),
       "found side, shoulder, wrist as views, expected top once",
     ],
-    [
-      "openpi",
-      (of) => (of("prefill", "image_top").shape = ["batch", 2, 3, 28, 28]),
-      'expected ["batch",1,3,28,28]',
-    ],
-    [
-      "openpi",
-      (of) => (of("prefill", "token_mask").role = "time"),
-      "/role: found time, expected images or tokens or ",
-    ],
+    ["openpi", (of) => (of("prefill", "image_top").shape = ["batch", 2, 3, 28, 28]), 'expected ["batch",1,3,28,28]'],
+    ["openpi", (of) => (of("prefill", "token_mask").role = "time"), "/role: found time, expected images or tokens or "],
     [
       "openpi",
       (of) => Object.assign(of("prefill", "token_mask"), { role: "image_mask", shape: ["batch", 3] }),
