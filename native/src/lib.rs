@@ -16,16 +16,16 @@
 /// The C ABI and the tables behind its tickets.
 pub mod abi;
 /// A loaded model: its replicas, result slots, queues, devices and watchdog.
-pub mod model;
+mod model;
 
 /// One network on one device: bound inputs, flow steps, chunk decode.
 pub mod flow;
 
 /// Episode memory: the rows of sessions, on the host or a device.
-pub mod episode;
+mod episode;
 
 /// ONNX Runtime: sessions, bindings, device memory, execution providers.
-pub mod ort {
+mod ort {
     pub mod assignment;
     pub mod device_memory;
     pub mod driver_device;
@@ -83,11 +83,11 @@ pub mod core {
     pub mod fault;
     pub mod layout;
     pub mod memory;
-    pub mod queue;
+    pub(crate) mod queue;
     pub mod rehearsal;
-    pub mod room;
+    pub(crate) mod room;
     pub mod rotation;
-    pub mod status;
+    pub(crate) mod status;
     pub mod sync;
     pub mod thread;
     pub mod ticket;

@@ -100,7 +100,7 @@ impl<'a> VariantBinding<'a> {
                 // SAFETY: memory of the device, for the largest run.
                 let device = unsafe { self.value(port, &self.memory.device, start) }?;
                 let _turn = reach.turns().wait();
-                let pair = Pair { mirror, host: host, device, start: address(self.variant), bytes };
+                let pair = Pair { mirror, host, device, start: address(self.variant), bytes };
                 self.mirrors.try_once(&pair).then_some(pair)
             }
             _ => None,
