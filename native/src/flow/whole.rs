@@ -2,8 +2,8 @@
 
 use super::inputs::time_value;
 use crate::bundle::manifest::{Dim, Flow, Graph as GraphSpec, Guided, Manifest, Port, Role};
-use crate::bundle::onnx::unroll::{Latent, Loop, Time, TimeShape, result, unroll};
-use crate::bundle::onnx::{F32, I32, I64};
+use crate::bundle::onnx::unroll::{Latent, Loop, Time, result, unroll};
+use crate::bundle::onnx::{F32, I64};
 use crate::core::dtype::Dtype;
 use crate::ort::tensor::Tensor;
 use std::path::Path;
@@ -39,16 +39,11 @@ impl Whole {
 
 /// The time of every step, to the bit as a run of the steps one by one writes it to the input.
 fn step_times<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, String> {
-    let shape = match (port.role, &port.shape[..]) {
-        (Role::Time, []) => TimeShape::Scalar,
-        (Role::Time, [Dim::Fixed(1)]) => TimeShape::One,
-        (Role::Time, [Dim::Batch]) if manifest.batch == 1 => TimeShape::One,
-        (Role::Time, [Dim::Batch]) => TimeShape::Rows,
-        _ => return Err("it is told more of a step than a time that all rows have".into()),
-    };
+    if port.shape != [Dim::Fixed(1)] {
+        return Err("it is told more of a step than a time that all rows have".into());
+    }
     let kind = match port.dtype {
         Dtype::F32 => F32,
-        Dtype::I32 => I32,
         Dtype::I64 => I64,
         _ => return Err(format!("{} is no time: it is {:?}", port.name, port.dtype)),
     };
@@ -57,7 +52,7 @@ fn step_times<'a>(manifest: &Manifest, port: &'a Port) -> Result<Time<'a>, Strin
     let mut tensor = Tensor::new(&each, manifest.extent(1, manifest.prompt.tokens_max))?;
     tensor.write(0, (0..steps).map(|step| time_value(manifest.flow.time(step), port.buckets)));
     let values = tensor.bytes().chunks(port.dtype.bytes()).map(<[u8]>::to_vec).collect();
-    Ok(Time { name: &port.name, kind, shape, values })
+    Ok(Time { name: &port.name, kind, values })
 }
 
 /// How a latent is moved. That of the action is read in the end.
