@@ -1,33 +1,13 @@
 /** `tendon`: the command line's words to a command. */
 import { version } from "../package.json" with { type: "json" };
+import { COMMANDS, overview } from "./cli/commands.ts";
 import { type Command, given } from "./cli/frame/command.ts";
-import { type CommandGroup, choose, helpOf } from "./cli/frame/group.ts";
+import { choose, helpOf } from "./cli/frame/group.ts";
 import { print, printNote } from "./cli/frame/print.ts";
 import { systemClock } from "./std/clock.ts";
 import { makeLog, standardError } from "./std/log.ts";
 import { nearest } from "./std/nearest.ts";
 import { EXIT, Problem } from "./std/problem.ts";
-
-/** Loaded when asked for, so that a command starts without the weight of the others. */
-const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> = {
-  serve: async () => (await import("./cli/serve.ts")).serve,
-  login: async () => (await import("./cli/login.ts")).login,
-  token: async () => (await import("./cli/token.ts")).token,
-  status: async () => (await import("./cli/status.ts")).status,
-  logout: async () => (await import("./cli/logout.ts")).logout,
-  act: async () => (await import("./cli/act.ts")).act,
-  ask: async () => (await import("./cli/ask.ts")).ask,
-  runs: async () => (await import("./cli/runs.ts")).runs,
-  sample: async () => (await import("./cli/sample.ts")).sample,
-  models: async () => (await import("./cli/models.ts")).models,
-  devices: async () => (await import("./cli/devices.ts")).devices,
-  doctor: async () => (await import("./cli/doctor.ts")).doctor,
-  setup: async () => (await import("./cli/setup.ts")).setup,
-  config: async () => (await import("./cli/config.ts")).config,
-  bundle: async () => (await import("./cli/bundle.ts")).bundle,
-  bench: async () => (await import("./cli/bench.ts")).bench,
-  admin: async () => (await import("./cli/admin.ts")).admin,
-};
 
 async function main(argv: readonly string[]): Promise<number> {
   const [name, ...rest] = argv;
@@ -58,18 +38,6 @@ async function run(command: Command, argv: readonly string[]): Promise<number | 
 function wantsHelp(argv: readonly string[]): boolean {
   const end = argv.indexOf("--");
   return argv.slice(0, end === -1 ? argv.length : end).some((word) => word === "--help" || word === "-h");
-}
-
-async function overview(): Promise<string> {
-  const lines = [
-    "Usage: tendon COMMAND [flags]",
-    "",
-    "Serves robot action models: an observation in, the next second of motion out; and language models of providers behind it.",
-    "",
-  ];
-  for (const [name, load] of Object.entries(COMMANDS)) lines.push(`  ${name.padEnd(10)} ${(await load()).summary}`);
-  lines.push("", "  tendon COMMAND --help shows a command's flags; tendon --version the version.");
-  return lines.join("\n");
 }
 
 async function say(text: string): Promise<number> {

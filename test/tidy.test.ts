@@ -4,6 +4,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { dirname, join, normalize, relative, resolve } from "node:path";
+import { COMMANDS } from "../src/cli/commands.ts";
+import { commentsOf, longSentences, textsIn } from "./words.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 
@@ -82,11 +84,6 @@ function upward(path: string, source: string): string[] {
 
 /** Imports that still run up since the folders were turned; the list only becomes shorter. */
 const KNOWN_UPWARD = [
-  "src/account/pages/account.ts → src/llm/models.ts",
-  "src/account/pages/page.ts → src/runs/pages/runs.ts",
-  "src/account/pages/routes.ts → src/runs/pages/player.ts",
-  "src/account/pages/routes.ts → src/runs/pages/runs.ts",
-  "src/account/pages/routes.ts → src/runs/views/player-script.ts",
   "src/bundle/read.ts → src/engine/engine.ts",
   "src/bundle/read.ts → src/engine/library.ts",
   "src/bundle/tolerance.ts → src/engine/engine.ts",
@@ -94,17 +91,7 @@ const KNOWN_UPWARD = [
   "src/engine/frame.ts → src/robot/errors.ts",
   "src/engine/native.ts → src/robot/errors.ts",
   "src/engine/run.ts → src/robot/errors.ts",
-  "src/http/deps.ts → src/account/keys.ts",
-  "src/http/deps.ts → src/account/tries.ts",
-  "src/http/document/docs.ts → src/robot/errors.ts",
-  "src/http/document/docs.ts → src/robot/docs/episodes.ts",
-  "src/http/document/docs.ts → src/llm/docs/language-models.ts",
-  "src/http/document/docs.ts → src/runs/docs/robot-runs.ts",
-  "src/http/document/page.ts → src/robot/docs/example.ts",
-  "src/http/principal.ts → src/account/authenticate.ts",
-  "src/http/route.ts → src/account/authenticate.ts",
   "src/store/base/charges.ts → src/robot/store/old-replies.ts",
-  "src/web/style.ts → src/runs/views/style.ts",
 ];
 
 describe("imports", () => {
@@ -316,36 +303,70 @@ describe("files", () => {
   });
 });
 
-/** Folders of native/src/ from top to bottom: a file uses its own folder and those below. `http` stands beside them, on `core` alone. */
-const NATIVE = ["abi", "model", "flow", "episode", "ort", "gpu", "image", "bundle", "core"];
+/** Numbers here only ever fall. */
+describe("words", () => {
+  const SENTENCE_WORDS_MAX = 30;
+  const long = (texts: readonly string[]) => texts.flatMap((one) => longSentences(one, SENTENCE_WORDS_MAX));
+  const comments = code
+    .filter(([path]) => /^(src|native|test|bench)\//.test(path))
+    .flatMap(([path, source]) => commentsOf(path, source));
 
-/** Folders that a Rust file uses against the direction; its tests may use any. */
-function nativeUpward(path: string, source: string): string[] {
-  const folder = path.slice("native/src/".length).split(/[/.]/)[0] ?? "";
-  if (/(^|[_/])tests\.rs$/.test(path) || !(NATIVE.includes(folder) || folder === "http")) return [];
-  const bare = (source.split("\n#[cfg(test)]\nmod tests {")[0] ?? "").replace(/\/\/.*$/gm, "");
-  const below = folder === "http" ? ["core"] : NATIVE.slice(NATIVE.indexOf(folder) + 1);
-  if (folder === "abi") below.push("http");
-  return [...bare.matchAll(/\bcrate::(\w+)/g)]
-    .map((match) => match[1] ?? "")
-    .filter((other) => other !== folder && !below.includes(other))
-    .map((other) => `${path} → ${other}`);
-}
-
-describe("native/src", () => {
-  const rust = [...text].filter(([path]) => path.startsWith("native/src/") && path.endsWith(".rs"));
-
-  test("every file lies in a folder of the list", () => {
-    const roots = new Set([...NATIVE, "http", "lib", "bin"]);
-    expect(rust.map(([path]) => path).filter((path) => !roots.has(path.split(/[/.]/)[2] ?? ""))).toEqual([]);
+  test("README has at most 190 lines and 14,000 bytes", () => {
+    const readme = text.get("README.md") ?? "";
+    expect(readme.trimEnd().split("\n").length).toBeLessThanOrEqual(190);
+    expect(Buffer.byteLength(readme)).toBeLessThanOrEqual(14_000);
   });
 
-  test("folders import downwards", () => {
-    expect(rust.flatMap(([path, source]) => nativeUpward(path, source))).toEqual([]);
+  test("no sentence of README or of a page has over 30 words", () => {
+    const pages = [...text].filter(([path]) => path === "README.md" || path.startsWith("docs/"));
+    expect(long(pages.map(([, page]) => page.replaceAll(/^```[\s\S]*?^```$/gm, "")))).toEqual([]);
   });
 
-  test("the rule of directions can fail", () => {
-    expect(nativeUpward("native/src/gpu/x.rs", "use crate::flow::Network;")).toEqual(["native/src/gpu/x.rs → flow"]);
-    expect(nativeUpward("native/src/http/x.rs", "use crate::image::jpeg;")).toEqual(["native/src/http/x.rs → image"]);
+  test("no sentence of a command's help has over 30 words", async () => {
+    const texts: string[] = [];
+    for (const load of Object.values(COMMANDS)) {
+      const named = await load();
+      texts.push(named.summary);
+      for (const { summary, details = [], flags } of "commands" in named ? named.commands : [named])
+        texts.push(summary, details.join(" "), ...Object.values(flags).map(({ about }) => about));
+    }
+    expect(texts.length).toBeGreaterThan(150);
+    expect(long(texts)).toEqual([]);
+  });
+
+  test("no sentence of an error message has over 30 words", () => {
+    const calls = /\b(?:new (?:Failure|Problem|\w+(?:Refusal|Problem|Failure))|row)\(/g;
+    const texts = sources.flatMap(([, source]) => textsIn(source, calls));
+    expect(texts.length).toBeGreaterThan(400);
+    expect(long(texts)).toEqual([]);
+  });
+
+  test.each([
+    ["Of", 364],
+    ["As", 115],
+    ["By", 53],
+    ["From", 75],
+    ["Where", 131],
+    ["Whose", 6],
+    ["Told", 11],
+    ["Also", 14],
+    ["Nobody", 24],
+  ])("comments do not start with %s: at most %d do", (word, max) => {
+    const starts = comments.filter((comment) => new RegExp(`^${word}\\b`).test(comment));
+    expect(starts.length).toBeLessThanOrEqual(max);
+  });
+
+  test("comments do not end with a comma: at most 31 do", () => {
+    expect(comments.filter((comment) => comment.endsWith(",")).length).toBeLessThanOrEqual(31);
+  });
+
+  test("the rules of words can fail", () => {
+    const source = "/** Of it. */\n/**\n * As\n * one,\n */\nx(); // and\n// two,\ny();\n";
+    expect(commentsOf("x.ts", source)).toEqual(["Of it.", "As one,", "and two,"]);
+    expect(commentsOf("x.py", "# Of\n# it\nx = 1  # no\n")).toEqual(["Of it", "no"]);
+    const words = (count: number) => Array(count).fill("word").join(" ");
+    expect(longSentences(`${words(30)}. ${words(31)}; \`a b\`.`, 30)).toEqual([`${words(31)}; code.`]);
+    const call = `new Problem(\`is \${x} \` +\n "b", "c")`;
+    expect(textsIn(call, /new Problem\(/g)).toEqual(["\n\nis value b\n\nc"]);
   });
 });

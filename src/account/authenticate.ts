@@ -1,5 +1,6 @@
 /** Reads the credential of a request: whose account it is. */
 
+import type { Authenticate, Principal } from "../http/principal.ts";
 import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
@@ -7,17 +8,31 @@ import { keyMatches, keyPublicId } from "./key.ts";
 import type { Keys } from "./keys.ts";
 import type { Tries } from "./tries.ts";
 
-/** The account of a valid key. */
-export interface Principal {
-  readonly accountId: string;
-  readonly keyPublicId: string;
-}
-
-/** Who tries keys, and how often that went wrong. */
-export interface Guard {
+/** The network that sends keys, and the count of its unknown ones. */
+interface Guard {
   readonly tries: Tries;
   /** Found only where something is to be counted: a known key costs nothing here. */
   readonly network: () => string;
+}
+
+interface AuthenticateDeps {
+  readonly keys: Keys;
+  /** Unknown keys by the network that they come from. */
+  readonly unknownKeys: Tries;
+  /** A drill: whether keys cannot be verified now. */
+  readonly authFails: () => boolean;
+}
+
+/** The check of keys that the transport is given. */
+export function authenticator({ keys, unknownKeys, authFails }: AuthenticateDeps): Authenticate {
+  return async (authorization, network) => {
+    if (authFails()) {
+      return new Failure(EVERY.auth_unavailable, "the API key cannot be verified right now; retry with backoff", {
+        retryAfterSeconds: 1,
+      });
+    }
+    return await authenticate(authorization, keys, network && { tries: unknownKeys, network });
+  };
 }
 
 const REPLACE = "create a key with 'tendon login' and send it as 'Authorization: Bearer KEY'";

@@ -29,7 +29,7 @@ export const act: Command = {
   summary: "Send one observation to a running service and print the chunk of motion that comes back.",
   flags: {
     model: { value: "ID", about: "Robot model, for example vendorB/molmoact2:yam.", required: true },
-    instruction: { value: "TEXT", about: "What the robot shall do.", required: true },
+    instruction: { value: "TEXT", about: "The task of the robot.", required: true },
     image: { value: "CAMERA=FILE", multiple: true, about: "JPEG of one camera, once per frame, oldest first." },
     state: { value: "FILE", about: "JSON file with robot_state.", required: true },
     session: { value: "ID", about: "Continue or begin this session." },
@@ -37,10 +37,9 @@ export const act: Command = {
     seed: { value: "N", about: "Seed of the noise, 0 to 2^53 - 1 (default 0)." },
     "deadline-ms": {
       value: "MS",
-      about: "Refuse the chunk, free of charge, if it is not ready so long after it was asked for.",
+      about: "Refuse the chunk, without a charge, if it is not ready after this time.",
     },
     "base-url": BASE_URL_FLAG,
-    url: { value: "URL", about: "The same as --base-url." },
     plot: { value: "FILE.svg", about: "Also draw the traces over time." },
     record: { value: "DIR", about: "Also write the observation and its chunk as a run, to a new or empty folder." },
     json: { about: "Print the action chunk as one JSON object." },
@@ -50,7 +49,7 @@ export const act: Command = {
     if (wanted instanceof Problem) return wanted;
     const state = await readState(wanted.stateFile);
     if (state instanceof Problem) return state;
-    const service = await signedIn(given.text("base-url") ?? given.text("url"));
+    const service = await signedIn(given.text("base-url"));
     if (service instanceof Problem) return service;
     const description = await descriptionOf(service, wanted.model);
     if (description instanceof Problem) return description;

@@ -25,7 +25,7 @@ export const ask: Command = {
   flags: {
     model: { value: "ID", about: `Language model (default ${LIVE}, with --async ${BACKGROUND}).` },
     async: { about: "Ask a background model, and wait for its answer." },
-    instructions: { value: "TEXT", about: "What the model shall keep to." },
+    instructions: { value: "TEXT", about: "Instructions that the model must follow." },
     "max-output-tokens": {
       value: "N",
       about: `Longest answer, thoughts included, 1 to ${LIMITS.outputTokensMax} (default: the model's).`,

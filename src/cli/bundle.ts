@@ -6,6 +6,6 @@ import type { CommandGroup } from "./frame/group.ts";
 
 export const bundle: CommandGroup = {
   name: "bundle",
-  summary: "Builds, verifies and shows model bundles.",
+  summary: "Build, verify and show model bundles.",
   commands: [bundleBuild, bundleVerify, bundleShow],
 };

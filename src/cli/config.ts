@@ -9,9 +9,9 @@ export const config: Command = {
   name: "config",
   summary: "Print the effective configuration as TOML, secrets left out.",
   flags: {
-    data: { value: "DIR", about: "Data folder (default: as serve)." },
-    models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
-    config: { value: "FILE", about: "Configuration file (default: as serve)." },
+    data: { value: "DIR", about: "Data folder (default: that of serve)." },
+    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
+    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
     json: { about: "Print it as one JSON object." },
   },
   async run(given) {

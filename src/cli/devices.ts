@@ -15,11 +15,11 @@ export const devices: Command = {
   name: "devices",
   summary: "Show the devices of the service that runs on this machine, or take one out of service.",
   details: [
-    "A device that is drained gets no new sessions. Sessions with memory there go on until they end, and chunks without",
-    "memory are computed there until then; then its replicas are out, until the service is started again. It is refused",
-    "where a model has no replica that works elsewhere, and ends where the last of those is lost. --resume ends it too,",
-    "as long as sessions are awaited.",
-    "health: ready, draining (sessions or runs are awaited), drained, lost.",
+    "A device that is drained gets no new sessions. Sessions with memory there go on until they end. Chunks without memory",
+    "are computed there until then. Then its replicas are out of service until the next start. --resume keeps the device in",
+    "service while sessions are awaited. A drain is refused if a model has no other working replica, and it ends if the last",
+    "other replica is lost.",
+    "health: ready, draining (sessions or inferences are awaited), drained, lost.",
   ],
   flags: {
     drain: { value: "DEVICE", about: "The device to take out of service, such as cuda:1." },

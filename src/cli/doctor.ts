@@ -39,9 +39,9 @@ export const doctor: Command = {
   summary:
     "Check machine, GPU, libraries, bundles, data folder, run storage and language models; say what to do if one is red.",
   flags: {
-    models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
-    data: { value: "DIR", about: "Data folder (default: as serve)." },
-    config: { value: "FILE", about: "Configuration file (default: as serve)." },
+    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
+    data: { value: "DIR", about: "Data folder (default: that of serve)." },
+    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
     json: { about: "Print the checks as one JSON object." },
   },
   async run(given) {

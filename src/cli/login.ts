@@ -11,7 +11,7 @@ import { print, printJson, printNote } from "./frame/print.ts";
 
 export const login: Command = {
   name: "login",
-  summary: "Sign this machine in: confirm a code in a browser, and the key that it gets is saved.",
+  summary: "Sign this machine in: confirm a code in a browser, and save the key of this machine.",
   flags: {
     "base-url": BASE_URL_FLAG,
     json: { about: "Print one JSON object per line: the code, then the end." },

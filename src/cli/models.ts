@@ -17,8 +17,8 @@ export const models: Command = {
   name: "models",
   summary: "List every id of a robot or language model, with its facts.",
   flags: {
-    models: { value: "DIR", about: "Folder of bundles (default: as serve)." },
-    config: { value: "FILE", about: "Configuration file (default: as serve)." },
+    models: { value: "DIR", about: "Folder of bundles (default: that of serve)." },
+    config: { value: "FILE", about: "Configuration file (default: that of serve)." },
     json: { about: "Print them as one JSON object." },
   },
   async run(given) {

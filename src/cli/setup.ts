@@ -15,7 +15,7 @@ export const setup: Command = {
   name: "setup",
   summary: "Fetch the libraries that models need on an NVIDIA GPU: setup gpu.",
   details: [
-    "Without --yes it prints the commands and runs none. They need python3 with pip, and nothing of root.",
+    "Without --yes it prints the commands and runs none. They need python3 with pip, and no root.",
     "A folder other than the default one is used when TENDON_ORT_DIR names it.",
   ],
   positionals: "gpu",

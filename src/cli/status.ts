@@ -8,7 +8,7 @@ import { answer } from "./frame/print.ts";
 
 export const status: Command = {
   name: "status",
-  summary: "Show which API key is in use, and ask the service whether it takes it.",
+  summary: "Show which API key is in use, and whether the service accepts it.",
   flags: {
     "base-url": BASE_URL_FLAG,
     json: { about: "Print it as one JSON object." },

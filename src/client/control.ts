@@ -43,8 +43,8 @@ async function ask(socket: string, method: "GET" | "POST", path: string): Promis
     // Bun's texts are about addresses.
     const reason = printable((error as { code?: string }).code ?? (error as Error).message);
     return new Problem(
-      `no service answers on ${socket} (${reason}); start tendon serve, or name with --data the data folder of one that runs; ` +
-        "if that is the one, its log says why it has no control socket",
+      `no service answers on ${socket} (${reason}); start tendon serve, or name the data folder of a running one with --data. ` +
+        "The log of a service says why it has no control socket",
       EXIT.unreachable,
     );
   }

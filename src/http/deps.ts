@@ -1,7 +1,5 @@
 /** What the transport works with: the parts of the running service that every route needs, and no product's. */
 
-import type { Keys } from "../account/keys.ts";
-import type { Tries } from "../account/tries.ts";
 import type { Unpaid } from "../charge/unpaid.ts";
 import type { Bodies } from "../engine/bodies.ts";
 import type { Clock } from "../std/clock.ts";
@@ -10,6 +8,7 @@ import type { Log } from "../std/log.ts";
 import type { Counter } from "../std/metrics.ts";
 import type { Networks } from "../std/networks.ts";
 import type { Ingress } from "./ingress.ts";
+import type { Authenticate } from "./principal.ts";
 
 export interface HttpDeps {
   readonly clock: Clock;
@@ -21,13 +20,9 @@ export interface HttpDeps {
   readonly bodies: Bodies;
   /** Answered requests by `route` and `status`. */
   readonly requests: Counter<"route" | "status">;
-  readonly keys: Keys;
+  readonly authenticate: Authenticate;
   /** The budget of work that nobody pays for, by account. */
   readonly unpaid: Unpaid;
-  /** Unknown keys by the network that they come from. */
-  readonly unknownKeys: Tries;
   /** Those whose `X-Forwarded-*` is believed. */
   readonly proxies: Networks;
-  /** A drill: whether keys cannot be verified just now. */
-  readonly authFails: () => boolean;
 }

@@ -1,9 +1,19 @@
 /** Who sends a request: the account of its key, on routes that need one. */
-import { authenticate, type Guard, type Principal } from "../account/authenticate.ts";
-import { EVERY } from "../std/every-route.ts";
-import { Failure } from "../std/failure.ts";
+import type { Failure } from "../std/failure.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Arrival } from "./route.ts";
+
+/** The account of a valid key. */
+export interface Principal {
+  readonly accountId: string;
+  readonly keyPublicId: string;
+}
+
+/**
+ * Reads an `Authorization` header. Failures: `missing_api_key`, `invalid_api_key`, `auth_unavailable`, and `rate_limited` where
+ * unknown keys are counted by network. A socket calls it again without a network: its key may have been revoked since.
+ */
+export type Authenticate = (authorization: string | null, network?: () => string) => Promise<Principal | Failure>;
 
 /** What a route's declaration says about its key. */
 export interface KeyRule<Who extends Principal | undefined> {
@@ -13,24 +23,7 @@ export interface KeyRule<Who extends Principal | undefined> {
 
 export const KEY: KeyRule<Principal> = {
   needed: true,
-  find: (deps, { request, origin }) => {
-    const guard = { tries: deps.unknownKeys, network: () => origin.network };
-    return principalOf(deps, request.headers.get("authorization"), guard);
-  },
+  find: (deps, { request, origin }) => deps.authenticate(request.headers.get("authorization"), () => origin.network),
 };
 
 export const NO_KEY: KeyRule<undefined> = { needed: false, find: async () => undefined };
-
-/** Failures: `missing_api_key`, `invalid_api_key`, `rate_limited` (with a guard), `auth_unavailable`. A socket asks again: its key may be revoked meanwhile. */
-export async function principalOf(
-  { keys, authFails }: Pick<HttpDeps, "keys" | "authFails">,
-  authorization: string | null,
-  guard?: Guard,
-): Promise<Principal | Failure> {
-  if (authFails()) {
-    return new Failure(EVERY.auth_unavailable, "the API key cannot be verified right now; retry with backoff", {
-      retryAfterSeconds: 1,
-    });
-  }
-  return await authenticate(authorization, keys, guard);
-}

@@ -3,14 +3,13 @@
  * checks the fields. Declaring it is all: the app registers it, counts it and puts its operation into the OpenAPI document.
  */
 import type { Server } from "bun";
-import type { Principal } from "../account/authenticate.ts";
 import { isCallersFault } from "../charge/unpaid.ts";
 import { type Answers, Failure, type Row } from "../std/failure.ts";
 import type { BodyRule } from "./body-rules.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Operation } from "./operation.ts";
 import type { Origin } from "./origin.ts";
-import type { KeyRule } from "./principal.ts";
+import type { KeyRule, Principal } from "./principal.ts";
 import type { FailedReply, Reply } from "./reply.ts";
 
 /** A request as it arrived. */

@@ -5,6 +5,7 @@
 import type { TSchema } from "@sinclair/typebox";
 import type { WebSocketHandler } from "bun";
 import type { Answers, Failure, Table } from "../std/failure.ts";
+import type { Html } from "../web/markup.ts";
 import type { Header } from "./operation.ts";
 import type { Reply } from "./reply.ts";
 import type { Route } from "./route.ts";
@@ -28,6 +29,16 @@ type SocketOptions = Pick<
   | "closeOnBackpressureLimit"
 >;
 
+/** A page of the documentation. It is made when it is first asked for, so that no start waits for it. */
+export interface DocumentPage {
+  /** Its last segment: the page is at `/docs/NAME`. */
+  readonly name: string;
+  readonly operationId: string;
+  readonly title: string;
+  readonly description: string;
+  readonly make: () => Promise<string>;
+}
+
 /** One part of the interface. */
 export interface Surface {
   /** Of its operations in the OpenAPI document. */
@@ -41,4 +52,8 @@ export interface Surface {
   readonly schemas?: Readonly<Record<string, TSchema>>;
   readonly headers?: Readonly<Record<string, Header>>;
   readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+  /** The page about it. */
+  readonly page?: DocumentPage;
+  /** A first request, as HTML, for the page of the API. */
+  readonly firstRequest?: () => Promise<Html>;
 }

@@ -190,7 +190,7 @@ export const ROBOT = table({
     socket: [OBSERVATION, "Not as many frames of each camera as were due. They are dropped."],
   }),
   invalid_image: row(400, {
-    http: "A JPEG that cannot be decoded or has an edge that is too long; also a gripper outside 0 to 1 and a degenerate rotation, then with `param` naming the state field.",
+    http: "A JPEG that cannot be decoded or has an edge that is too long. Also a gripper outside 0 to 1 and a degenerate rotation; `param` then names the state field.",
     socket: [
       OBSERVATION,
       "A JPEG that cannot be decoded or has an edge that is too long; also a gripper outside 0 to 1 and a degenerate rotation. On a session's first observation `closing` is `true`, with 1008.",
@@ -219,7 +219,7 @@ export const ROBOT = table({
     close: 1011,
   }),
   engine_unavailable: row(503, {
-    http: `The model is not reachable, still loading, full, or could not make the chunk within the request's \`deadline_ms\` or the time that the service allows (${LIMITS.chunkSecondsDefault} s unless its operator sets another one). Nothing was charged; retry after \`Retry-After\` seconds.`,
+    http: `The model is not reachable, still loading or full, or the chunk was late. The time for a chunk is the request's \`deadline_ms\`, or that of the service (${LIMITS.chunkSecondsDefault} s by default). Nothing was charged; retry after \`Retry-After\` seconds.`,
     socket: [
       CONNECTION,
       "The model is loading, full, not reachable or too slow, also for the observation's `deadline_ms`, too much waits in the service, or it is shutting down. Nothing was charged: connect again with backoff.",

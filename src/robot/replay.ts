@@ -85,7 +85,7 @@ function pending(): Failure {
 function lost(): Failure {
   return new Failure(
     ROBOT.observation_lost,
-    "this observation was answered, but its result is no longer kept; it is not run again, so do not repeat it: go on with the next step or a new session",
+    "this observation was answered, but its result is no longer kept. It is not run again: go on with the next step or a new session",
     PARAM,
   );
 }

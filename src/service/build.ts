@@ -3,6 +3,7 @@
  * tests, the simulation and the bench all start here, so that what they drive is put together in one way. Every surface gets
  * its own narrow dependencies over one shared core; a new surface is one more entry of `surfaces`.
  */
+import { authenticator } from "../account/authenticate.ts";
 import { DeviceLogins } from "../account/device-login.ts";
 import { Keys } from "../account/keys.ts";
 import { oauth } from "../account/oauth/oauth.ts";
@@ -24,6 +25,7 @@ import type { LlmDeps } from "../llm/deps.ts";
 import { llm } from "../llm/http/routes.ts";
 import { Jobs } from "../llm/jobs.ts";
 import type { LlmId } from "../llm/models.ts";
+import { isLlmId } from "../llm/models.ts";
 import { Owners } from "../llm/owners.ts";
 import type { Provider } from "../llm/provider/provider.ts";
 import { Watchers } from "../llm/watchers.ts";
@@ -45,6 +47,7 @@ import { RunPlaces } from "../runs/gate.ts";
 import { runsForPages } from "../runs/http/for-pages.ts";
 import { runs } from "../runs/http/routes.ts";
 import { Meter } from "../runs/meter.ts";
+import { runPages } from "../runs/pages/routes.ts";
 import type { RunBounds } from "../runs/store/records.ts";
 import { takeOver } from "../runs/sweep.ts";
 import type { Clock } from "../std/clock.ts";
@@ -144,8 +147,9 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
   const unknownKeys = new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds);
   const oauthTries = new Tries(clock, LIMITS.oauthTriesMax, LIMITS.oauthSeconds);
   const { proxies = new Networks(LOOPBACK) } = settings;
-  const transport = { clock, log, lifecycle, ingress, bodies: new Bodies(), requests, keys };
-  const http: HttpDeps = { ...transport, unpaid, unknownKeys, proxies, authFails };
+  const transport = { clock, log, lifecycle, ingress, bodies: new Bodies(), requests };
+  const authenticate = authenticator({ keys, unknownKeys, authFails });
+  const http: HttpDeps = { ...transport, unpaid, proxies, authenticate };
   const sessionsMax = bounds.sessionsMax === undefined ? {} : { sessionsMax: bounds.sessionsMax };
   const served = new Catalog();
   const robot: RobotDeps = {
@@ -218,7 +222,8 @@ export function build(settings: Settings, { clock: wall, log, store, blobs = new
       llm(llmDeps),
       runs(runDeps),
       oauth({ clock, store, keys, deviceLogins, tries: oauthTries }),
-      pages({ clock, store, keys, people, deviceLogins, runs: runsForPages(runDeps), ...(oidc && { oidc }) }),
+      pages({ clock, store, keys, people, deviceLogins, isLanguage: isLlmId, ...(oidc && { oidc }) }),
+      runPages({ people, runs: runsForPages(runDeps) }),
       health({ clock, log, lifecycle, catalog, store, blobs, ledger }),
     ],
   };

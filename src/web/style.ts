@@ -1,5 +1,5 @@
 /** The style sheet of the pages for people: light and dark, one column on a phone, one accent. */
-import { RUNS_STYLE } from "../runs/views/style.ts";
+import { RUNS_STYLE } from "./runs-style.ts";
 
 const BASE_STYLE = `
 :root { color-scheme: light dark; --ink: #1c2024; --soft: #5b636c; --line: #dfe3e8; --edge: #838b94; --paper: #fff; --ground: #f5f7f9; --link: #0b5cad; --press: #084a8c; --on-link: #fff; --tint: #e9f1fa; --need: #a3420b; --need-tint: #fdf1ea;

@@ -41,7 +41,7 @@ async function runAct(record: string, left = "left"): Promise<number | Problem> 
   const argv = [
     ...["--model", "other/robot:x", "--instruction", "go", "--state", folder.at("state.json"), "--json"],
     ...images.flatMap((image) => ["--image", image]),
-    ...["--url", `http://127.0.0.1:${server.port}`, "--record", folder.at(record)],
+    ...["--base-url", `http://127.0.0.1:${server.port}`, "--record", folder.at(record)],
   ];
   const parsed = given(act, argv);
   return parsed instanceof Problem ? parsed : await act.run(parsed);

@@ -103,7 +103,7 @@ test("act says how many values were clamped, in words and with --json; nothing o
     const seenOf = async (count: object, ...flags: string[]) => {
       printed = "";
       reply = (body) => Response.json(typeof body.messages[0]?.content === "string" ? description : clamped(count));
-      expect(await runAct(...base, stateFile(), ...images, "--url", address(), ...flags)).toBe(EXIT.done);
+      expect(await runAct(...base, stateFile(), ...images, "--base-url", address(), ...flags)).toBe(EXIT.done);
       return printed;
     };
     expect(await seenOf({ clamped: 5 })).toContain("5 values were outside the range of their column and were clamped");
@@ -124,6 +124,7 @@ test("wrong use exits with 2 and says what was expected", async () => {
     [...base, stateFile(), ...images, "--seed", "x"],
     [...base, stateFile(), ...images, "stray"],
     [...base, stateFile(), ...images, "--base-url", "ftp://x"],
+    [...base, stateFile(), ...images, "--url", address()],
   ]) {
     expect(await runAct(...argv)).toMatchObject({ exit: EXIT.usage });
   }
@@ -134,7 +135,7 @@ test("an unknown or a missing camera is wrong use, by the service's own words", 
     Response.json({ choices: [{ message: { content: "A robot.\nCameras, in this order: top, left.\n" } }] });
   const of = async (model: string, ...cameras: string[]) =>
     runAct(
-      ...["--model", model, "--instruction", "go", "--state", stateFile(), "--url", address()],
+      ...["--model", model, "--instruction", "go", "--state", stateFile(), "--base-url", address()],
       ...cameras.flatMap((camera) => ["--image", `${camera}=${JPEG}`]),
     );
   const unknown = { exit: EXIT.usage, message: expect.stringContaining("no camera 'right'") };
@@ -150,26 +151,28 @@ test("an unknown or a missing camera is wrong use, by the service's own words", 
 
 test("a refusal is shown as code and message; 401 exits with 3", async () => {
   reply = () => Response.json({ error: { code: "model_not_found", message: "no such model" } }, { status: 400 });
-  const refused = await runAct(...base, stateFile(), ...images, "--url", address());
+  const refused = await runAct(...base, stateFile(), ...images, "--base-url", address());
   expect(refused).toMatchObject({ exit: EXIT.failed, message: "model_not_found: no such model" });
   reply = () => Response.json({ error: { code: "invalid_api_key", message: "wrong key" } }, { status: 401 });
-  expect(await runAct(...base, stateFile(), ...images, "--url", address())).toMatchObject({ exit: EXIT.notSignedIn });
+  expect(await runAct(...base, stateFile(), ...images, "--base-url", address())).toMatchObject({
+    exit: EXIT.notSignedIn,
+  });
   reply = () => new Response("<html>", { status: 502 });
-  expect(await runAct(...base, stateFile(), ...images, "--url", address())).toMatchObject({ exit: EXIT.failed });
+  expect(await runAct(...base, stateFile(), ...images, "--base-url", address())).toMatchObject({ exit: EXIT.failed });
 });
 
 test("nobody listening exits with 4, no key with 3", async () => {
   const nobody = Bun.serve({ port: 0, fetch: () => new Response("") });
   const port = nobody.port;
   await nobody.stop(true);
-  const end = await runAct(...base, stateFile(), ...images, "--url", `http://127.0.0.1:${port}`);
+  const end = await runAct(...base, stateFile(), ...images, "--base-url", `http://127.0.0.1:${port}`);
   expect(end).toMatchObject({ exit: EXIT.unreachable });
   expect(await signedIn(undefined, { XDG_CONFIG_HOME: dir })).toMatchObject({ exit: EXIT.notSignedIn });
 });
 
 test("unusable files are named", async () => {
   reply = () => Response.json({ choices: [{ message: { content: "top, left" } }] });
-  const state = ["--url", address()];
+  const state = ["--base-url", address()];
   for (const [argv, named] of [
     [[...base, "/nowhere/state.json", ...images, ...state], "/nowhere/state.json"],
     [[...base, JPEG, ...images, ...state], JPEG],

@@ -1,4 +1,6 @@
 /** The transport alone, with routes of a test: no product behind it. */
+
+import { authenticator } from "../../src/account/authenticate.ts";
 import { keyDigest, keyPublicId, makeKey } from "../../src/account/key.ts";
 import { Keys } from "../../src/account/keys.ts";
 import { Tries } from "../../src/account/tries.ts";
@@ -68,11 +70,13 @@ export async function kit(options: Options = {}): Promise<Kit> {
     ingress,
     bodies: new Bodies(),
     requests,
-    keys: new Keys(store.accounts, clock),
+    authenticate: authenticator({
+      keys: new Keys(store.accounts, clock),
+      unknownKeys: new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds),
+      authFails: () => false,
+    }),
     unpaid: new Unpaid(unpaidSeconds, clock),
-    unknownKeys: new Tries(clock, LIMITS.unknownKeysMax, LIMITS.unknownKeysSeconds),
     proxies: new Networks(LOOPBACK),
-    authFails: () => false,
   };
   return { deps, key, logged, metrics };
 }

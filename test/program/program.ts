@@ -62,6 +62,11 @@ export class Place implements AsyncDisposable {
     return join(this.dir, name);
   }
 
+  /** The program, as words of a shell. */
+  get shellWords(): string {
+    return this.command.map((word) => `'${word}'`).join(" ");
+  }
+
   private environment(extra: Record<string, string>): Record<string, string> {
     return { PATH: process.env.PATH ?? "", HOME: this.home, TENDON_OPS_ADDR: "127.0.0.1:0", ...extra };
   }

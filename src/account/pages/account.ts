@@ -4,7 +4,6 @@ import type { UsageDay } from "../../charge/store/records.ts";
 import type { Form } from "../../http/body-rules.ts";
 import type { Reply } from "../../http/reply.ts";
 import { LIMITS } from "../../limits.ts";
-import { isLlmId } from "../../llm/models.ts";
 import { dayOf, dayText, monthOf, monthOfDay, monthStart } from "../../std/calendar.ts";
 import { nanosOf, usdText } from "../../std/usd.ts";
 import { StoreDown } from "../../store/store.ts";
@@ -150,7 +149,7 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
     keys: keys.map(({ publicId, name, createdAt, lastUsedAt, revokedAt }) => {
       return { prefix: keyPrefix(publicId), name, createdAt, lastUsedAt, revokedAt };
     }),
-    usage: days.filter(({ day }) => day >= fromDay).map(usageRow),
+    usage: days.filter(({ day }) => day >= fromDay).map((day) => usageRow(day, deps.isLanguage)),
     today: dayText(dayOf(now)),
     passwordCharsMin: LIMITS.passwordCharsMin,
     provider: deps.oidc?.name,
@@ -158,10 +157,13 @@ async function account(deps: PagesDeps, who: Person, said: Said, status = 200): 
   return shown(html, status);
 }
 
-function usageRow({ day, item, charges, promptTokens, cachedTokens, completionTokens, cost }: UsageDay): UsageRow {
+function usageRow(
+  { day, item, charges, promptTokens, cachedTokens, completionTokens, cost }: UsageDay,
+  isLanguage: PagesDeps["isLanguage"],
+): UsageRow {
   return {
     day: dayText(day),
-    kind: isLlmId(item) ? "language" : "robot",
+    kind: isLanguage(item) ? "language" : "robot",
     model: item,
     runs: charges,
     tokensIn: promptTokens,

@@ -1,12 +1,13 @@
 /** What all pages for people share: headers, cookies, who is signed in, and that a form comes from our own page. */
 
 import type { ChargeStore } from "../../charge/store/charges.ts";
-import type { Form } from "../../http/body-rules.ts";
+import { type Form, form, NO_BODY } from "../../http/body-rules.ts";
 import type { Origin } from "../../http/origin.ts";
+import { NO_KEY } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
-import type { Arrival } from "../../http/route.ts";
+import { type Arrival, type Outcome, type Route, route } from "../../http/route.ts";
+import type { Surface } from "../../http/surface.ts";
 import { LIMITS } from "../../limits.ts";
-import type { RunsForPages } from "../../runs/pages/runs.ts";
 import type { Failure } from "../../std/failure.ts";
 import type { SeenClock } from "../../std/seen-clock.ts";
 import type { Viewer } from "../../web/layout.ts";
@@ -17,7 +18,7 @@ import type { OidcProvider } from "../oidc.ts";
 import { PageRefusal, type People, type Person, unavailable } from "../people.ts";
 import { formToken, sameText } from "../secret.ts";
 import type { AccountStore } from "../store/accounts-accounts.ts";
-import { PAGE } from "./errors.ts";
+import { PAGE, PAGE_ANSWERS } from "./errors.ts";
 
 /** What the pages work with. */
 export interface PagesDeps {
@@ -29,14 +30,20 @@ export interface PagesDeps {
   readonly keys: Pick<Keys, "flush" | "made" | "refresh">;
   readonly people: People;
   readonly deviceLogins: Pick<DeviceLogins, "find" | "decide">;
-  readonly runs: RunsForPages;
+  /** Whether usage of this item is of a language model. */
+  readonly isLanguage: (item: string) => boolean;
   /** Where people sign in with a provider. */
   readonly oidc?: Pick<OidcProvider, "name" | "begin" | "finish">;
 }
 
+/** What every page works with: who is signed in. */
+interface SignedInDeps {
+  readonly people: People;
+}
+
 /** One visit of a page. */
-export interface Visit {
-  readonly deps: PagesDeps;
+export interface Visit<Deps extends SignedInDeps = PagesDeps> {
+  readonly deps: Deps;
   readonly request: Request;
   readonly params: Arrival["params"];
   readonly origin: Origin;
@@ -45,8 +52,37 @@ export interface Visit {
 }
 
 /** A visit that brings a form. */
-export interface FormVisit extends Visit {
+export interface FormVisit<Deps extends SignedInDeps = PagesDeps> extends Visit<Deps> {
   readonly form: Form;
+}
+
+/** How a product declares its pages for people. They are not in the document of the API. */
+export function pageRoutes<Deps extends SignedInDeps>(deps: Deps) {
+  const visit = ({ request, params, origin }: Arrival): Visit<Deps> => ({
+    deps,
+    request,
+    params,
+    origin,
+    network: origin.network,
+  });
+  const declared = { name: "page", key: NO_KEY } as const;
+  const get = (path: string, show: (from: Visit<Deps>) => Promise<Outcome>): Route =>
+    route({ ...declared, method: "GET", path, body: NO_BODY, handle: (call) => show(visit(call)) });
+  const post = (path: string, take: (from: FormVisit<Deps>) => Promise<Reply>): Route =>
+    route({
+      ...declared,
+      method: "POST",
+      path,
+      body: form(LIMITS.formBytesMax),
+      handle: async (call) => (call.origin.isForeign ? foreign() : await take({ ...visit(call), form: call.body })),
+    });
+  const surface = (routes: readonly Route[]): Surface => ({
+    tag: "Pages",
+    answers: PAGE_ANSWERS,
+    failureForm: { table: PAGE, write: unreadable },
+    routes,
+  });
+  return { get, post, surface };
 }
 
 const HEADERS = {
@@ -105,14 +141,17 @@ export function setCookie(origin: Origin, name: string, value: string, seconds: 
   return { "set-cookie": text };
 }
 
-export function cookieValue({ request, origin }: Pick<Visit, "request" | "origin">, name: string): string | undefined {
+export function cookieValue(
+  { request, origin }: Pick<Arrival, "request" | "origin">,
+  name: string,
+): string | undefined {
   const begin = `${cookieName(origin, name)}=`;
   const cookies = (request.headers.get("cookie") ?? "").split(/;\s*/);
   return cookies.find((one) => one.startsWith(begin))?.slice(begin.length);
 }
 
 /** Who is signed in; a browser without a sign-in is redirected to the page for it. */
-export async function person(from: Visit, next: string): Promise<Person | Reply> {
+export async function person(from: Visit<SignedInDeps>, next: string): Promise<Person | Reply> {
   const found = await from.deps.people.person(cookieValue(from, ""));
   if (found instanceof PageRefusal) return message("Sorry", found);
   return found ?? elsewhere(`/sign-in?next=${encodeURIComponent(next)}`);
@@ -123,21 +162,21 @@ export function viewer({ email, token }: Person): Viewer {
 }
 
 /** Who is signed in, where the form is the one that our page gave to this person. */
-export async function formPerson(from: FormVisit, next: string): Promise<Person | Reply> {
+export async function formPerson(from: FormVisit<SignedInDeps>, next: string): Promise<Person | Reply> {
   const who = await person(from, next);
   if (!("token" in who)) return who;
   return sameText(from.form("csrf"), formToken(who.token)) ? who : foreign();
 }
 
 /** The answer to a form that another site sent, or an old page. */
-export function foreign(): Reply {
+function foreign(): Reply {
   const text =
     "This form did not come from a page of this service, or the page is old. Open the page again and send it once more.";
   return message("Not done", new PageRefusal(text, "forbidden"));
 }
 
 /** A form that was refused before it was read, as a page. */
-export function unreadable({ row }: Failure): Reply {
+function unreadable({ row }: Failure): Reply {
   if (row === PAGE.unavailable) return message("Not done", unavailable());
   const text = row === PAGE.tooLarge ? "The form is too large." : "The form cannot be read.";
   return message("Not done", new PageRefusal(text, row === PAGE.tooLarge ? "tooLarge" : "refused"));

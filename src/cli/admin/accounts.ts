@@ -25,12 +25,12 @@ import { amountOf, switchOf } from "../frame/values.ts";
 
 export const accountCreate: Command = {
   name: "admin account create",
-  summary: "Makes an account; the data folder too, if there is none.",
+  summary: "Make an account; the data folder too, if there is none.",
   flags: {
     email: { value: "E", about: "Its e-mail; kept in lower case.", required: true },
     credit: { value: "USD", about: "Credit from the start (default 0)." },
     "spend-limit": { value: "USD", about: "The most that it may spend in a month (default: no limit)." },
-    "payment-method": { about: "It pays later: it may have keys before it has credit." },
+    "payment-method": { about: "The account pays later: it may have keys before it has credit." },
     ...STORE_FLAGS,
   },
   async run(given) {
@@ -79,7 +79,7 @@ function emailOf(text: string): string | Problem {
 
 export const accountList: Command = {
   name: "admin account list",
-  summary: "Lists every account with its money, in US dollars.",
+  summary: "List every account with its money, in US dollars.",
   flags: STORE_FLAGS,
   async run(given) {
     return await withStore(given, "refuse", async (store) => {
@@ -128,7 +128,7 @@ function shown({ id, email, credits, settled, held, spendLimit, paymentMethod }:
 
 export const accountSet: Command = {
   name: "admin account set",
-  summary: "Sets or clears the account's payment method, and whether its e-mail is confirmed.",
+  summary: "Set or clear the account's payment method, and whether its e-mail is confirmed.",
   flags: {
     account: ACCOUNT_FLAG,
     "payment-method": { value: "on|off", about: "Whether it pays later: it may have keys before it has credit." },

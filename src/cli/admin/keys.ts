@@ -21,7 +21,7 @@ import {
 
 export const keyCreate: Command = {
   name: "admin key create",
-  summary: "Makes an API key and prints it, this once.",
+  summary: "Make an API key and print it, once.",
   flags: {
     account: ACCOUNT_FLAG,
     name: { value: "N", about: "What the key is for (default: tendon admin)." },
@@ -57,7 +57,7 @@ export const keyCreate: Command = {
 
 export const keyList: Command = {
   name: "admin key list",
-  summary: "Lists the account's keys, the revoked ones too.",
+  summary: "List the account's keys, the revoked ones too.",
   flags: { account: ACCOUNT_FLAG, ...STORE_FLAGS },
   async run(given) {
     return await withAccount(given, async (store, { id }) => {
@@ -86,7 +86,7 @@ function timeText(unixSeconds: number | null): string {
 
 export const keyRevoke: Command = {
   name: "admin key revoke",
-  summary: "Ends a key for good, on every node within a second.",
+  summary: "Revoke a key, on every node within a second.",
   positionals: "PREFIX",
   flags: STORE_FLAGS,
   async run(given) {

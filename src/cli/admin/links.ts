@@ -16,7 +16,7 @@ const BASE_FLAG = {
 
 export const accountLink: Command = {
   name: "admin account link",
-  summary: "Makes a one-time link, good for 24 hours, that sets the account's password.",
+  summary: "Make a one-time link, good for 24 hours, that sets the account's password.",
   flags: {
     account: ACCOUNT_FLAG,
     "base-url": BASE_FLAG,
@@ -51,10 +51,10 @@ export const accountLink: Command = {
 
 export const accountReset: Command = {
   name: "admin account reset",
-  summary: "Ends the account's password and sign-ins at once, and makes a one-time link that sets a new password.",
+  summary: "End the account's password and sign-ins at once, and make a one-time link that sets a new password.",
   flags: {
     account: ACCOUNT_FLAG,
-    "revoke-keys": { about: "Its keys end as well; without it the link's page asks what becomes of them." },
+    "revoke-keys": { about: "Revoke the keys too; without this flag the page of the link asks." },
     "base-url": BASE_FLAG,
     ...STORE_FLAGS,
   },

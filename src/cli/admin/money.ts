@@ -24,7 +24,7 @@ import { amountOf } from "../frame/values.ts";
 
 export const credit: Command = {
   name: "admin credit",
-  summary: "Pays credit in, or takes it back where the amount is negative.",
+  summary: "Add credit, or take it back if the amount is negative.",
   flags: {
     account: ACCOUNT_FLAG,
     usd: { value: "N", about: "US dollars, such as 10 or -2.5.", required: true },
@@ -37,8 +37,8 @@ export const credit: Command = {
     return await withAccount(given, async (store, { id, email, verified }) => {
       if (!verified && amount > 0n && !given.on("unverified")) {
         return new Problem(
-          `nothing was booked: ${printable(email)} signed up by itself, and no operator has confirmed that this e-mail is that ` +
-            `person's; confirm it with 'tendon admin account set --account ${id} --verified on', or add --unverified`,
+          `nothing was booked: no operator has confirmed the e-mail ${printable(email)}. ` +
+            `Confirm it with 'tendon admin account set --account ${id} --verified on', or add --unverified`,
         );
       }
       const at = now();
@@ -62,7 +62,7 @@ export const credit: Command = {
 
 export const limit: Command = {
   name: "admin limit",
-  summary: "Sets the most that the account may spend in a month (UTC).",
+  summary: "Set the most that the account may spend in a month (UTC).",
   flags: {
     account: ACCOUNT_FLAG,
     usd: { value: "N|none", about: "US dollars, or none.", required: true },
@@ -85,7 +85,7 @@ export const limit: Command = {
 
 export const ledgerCheck: Command = {
   name: "admin ledger check",
-  summary: "Makes every total again from its entries and names the first row that is off; exit 1 if one is.",
+  summary: "Recompute every total from its entries and name the first wrong row; exit 1 if there is one.",
   flags: STORE_FLAGS,
   async run(given) {
     return await withStore(given, "refuse", async (store) => {

@@ -12,7 +12,7 @@ import { notRead, now, STORE_FLAGS, withStore } from "../frame/store.ts";
 
 export const runsCheck: Command = {
   name: "admin runs check",
-  summary: "Compares the record of all runs with the stored bytes, both ways; exit 1 if something is wrong.",
+  summary: "Compare the records of all runs with the stored bytes, both ways; exit 1 if something is wrong.",
   flags: {
     deep: { about: "Also read every file and compare its SHA-256." },
     ...STORE_FLAGS,

@@ -12,14 +12,14 @@ import { shown } from "./shown.ts";
 
 export const bundleBuild: Command = {
   name: "bundle build",
-  summary: "Builds a bundle of the facts of a model, such as those in models/.",
+  summary: "Build a bundle from the facts of a model, such as those in models/.",
   positionals: "MODEL_DIR",
   flags: {
     out: { value: "DIR", required: true, about: "Where it is put; a bundle that stands there is replaced." },
     weights: {
       value: PRECISIONS.join("|"),
       about:
-        "How the large matrices are kept. int8 is faster on a CPU with VNNI, bf16 half as large, in a file of its own; each has its own parity tolerance (default f32).",
+        "How the large matrices are kept (default f32). int8 is faster on a CPU with VNNI. bf16 is half as large. Each has its own parity tolerance.",
     },
     compute: {
       value: HALVES.join("|"),

@@ -8,7 +8,7 @@ import { folderOf } from "./folder.ts";
 
 export const bundleShow: Command = {
   name: "bundle show",
-  summary: "Tells what a bundle is: its cameras, state, rows, limits, licence and files.",
+  summary: "Show what a bundle is: its cameras, state, rows, limits, licence and files.",
   positionals: "DIR",
   flags: { json: { about: "Print the manifest as JSON." } },
   async run(given) {

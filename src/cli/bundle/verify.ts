@@ -16,7 +16,7 @@ const REPLICAS_MAX = 16;
 export const bundleVerify: Command = {
   name: "bundle verify",
   summary:
-    "Reads and checks every file of a bundle; with --device also computes its parity vectors there, as a start does.",
+    "Read and check every file of a bundle; with --device also compute its parity vectors there, as a start does.",
   positionals: "DIR",
   flags: {
     device: { value: "DEVICE", about: "auto, cpu, cuda:0, tensorrt:0 or webgpu:0." },
@@ -25,7 +25,7 @@ export const bundleVerify: Command = {
       value: "X",
       about: "With --device: rows may differ by this, in their units, in place of the bundle's own tolerance.",
     },
-    replicas: { value: "N", about: "With --device: each of so many replicas computes them (default 1)." },
+    replicas: { value: "N", about: "With --device: N replicas compute them, each on its own (default 1)." },
     json: { about: "Print id, export id, weights, folder and bytes as one JSON object, and what was computed." },
   },
   async run(given) {

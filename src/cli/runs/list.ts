@@ -18,8 +18,8 @@ export const runsList: Command = {
   name: "runs list",
   summary: "List completed runs, the newest first.",
   flags: {
-    robot: { value: "NAME", about: "Only those of this robot." },
-    limit: { value: "N", about: `At most so many, 1 to ${PAGE_MAX} (default ${LIMIT_DEFAULT}).` },
+    robot: { value: "NAME", about: "Only runs of this robot." },
+    limit: { value: "N", about: `Length of the list, 1 to ${PAGE_MAX} (default ${LIMIT_DEFAULT}).` },
     all: { about: "All of them." },
     "base-url": BASE_URL_FLAG,
     json: { about: "Print them as one JSON object." },

@@ -1,12 +1,12 @@
 /** `GET /openapi.json`, `GET /docs` and the pages below it: the interface for programs and for people. None needs a key. */
 import { Type } from "@sinclair/typebox";
-import { ROBOT_ANSWERS } from "../../robot/errors.ts";
+import { EVERY } from "../../std/every-route.ts";
 import { NO_BODY } from "../body-rules.ts";
 import { headers, type Operation } from "../operation.ts";
 import { NO_KEY } from "../principal.ts";
 import type { Reply } from "../reply.ts";
 import { type Route, route } from "../route.ts";
-import type { Surface } from "../surface.ts";
+import type { DocumentPage, Surface } from "../surface.ts";
 import { PAGE_POLICY } from "./shell.ts";
 
 /** The documentation of the given surfaces, and of itself. */
@@ -26,30 +26,13 @@ export function docs(others: readonly Surface[]): Surface {
   };
   const surface: Surface = {
     tag: "Service",
-    answers: ROBOT_ANSWERS,
+    // Its routes read no body and begin no work, so none of these is answered.
+    answers: { tooLarge: EVERY.internal_error, malformed: EVERY.internal_error, unavailable: EVERY.internal_error },
     routes: [
       get("/openapi.json", "openapi", OPENAPI, async () => JSON.stringify(await document())),
-      get("/docs", "docs", DOCS, async () => (await import("./page.ts")).page(await document()), PAGE_TYPE),
-      get(
-        "/docs/episodes",
-        "docs",
-        EPISODES,
-        async () => (await import("../../robot/docs/episodes.ts")).episodesPage(),
-        PAGE_TYPE,
-      ),
-      get(
-        "/docs/language-models",
-        "docs",
-        LANGUAGE_MODELS,
-        async () => (await import("../../llm/docs/language-models.ts")).languageModelsPage(),
-        PAGE_TYPE,
-      ),
-      get(
-        "/docs/robot-runs",
-        "docs",
-        ROBOT_RUNS,
-        async () => (await import("../../runs/docs/robot-runs.ts")).robotRunsPage(),
-        PAGE_TYPE,
+      get("/docs", "docs", DOCS, async () => (await import("./page.ts")).page(await document(), others), PAGE_TYPE),
+      ...others.flatMap(({ page }) =>
+        page ? [get(`/docs/${page.name}`, "docs", pageOperation(page), page.make, PAGE_TYPE)] : [],
       ),
     ],
   };
@@ -86,26 +69,9 @@ const DOCS: Operation = {
   },
 };
 
-const EPISODES: Operation = {
-  operationId: "docsEpisodes",
-  summary: "Episodes on a WebSocket, as a page for people",
-  description: "What is said on `GET /v1/responses`, with two whole clients.",
-  responses: DOCS.responses,
-};
-
-const LANGUAGE_MODELS: Operation = {
-  operationId: "docsLanguageModels",
-  summary: "Language models, as a page for people",
-  description: "What `POST /v1/responses` promises, clients, and how an operator puts a provider behind an id.",
-  responses: DOCS.responses,
-};
-
-const ROBOT_RUNS: Operation = {
-  operationId: "docsRobotRuns",
-  summary: "Robot runs, as a page for people",
-  description: "What run storage promises, a first run, uploads in parts, and the form of a run's log.",
-  responses: DOCS.responses,
-};
+function pageOperation({ operationId, title, description }: DocumentPage): Operation {
+  return { operationId, summary: `${title}, as a page for people`, description, responses: DOCS.responses };
+}
 
 function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;

@@ -1,14 +1,16 @@
 /** The OpenAPI document as one page for people: no scripts, nothing from elsewhere, so it works offline and as text. */
 
-import { EXAMPLE, EXAMPLE_FRAMES } from "../../robot/docs/example.ts";
 import { type Html, html } from "../../web/markup.ts";
 import type { Response } from "../operation.ts";
+import type { Surface } from "../surface.ts";
 import type { Document, Documented } from "./document.ts";
 import { fieldsList, refLink, type Schema, typeText } from "./fields-list.ts";
 import { prose } from "./markdown.ts";
 import { shell } from "./shell.ts";
 
-export function page(document: Document): string {
+export async function page(document: Document, surfaces: readonly Surface[]): Promise<string> {
+  const first = await surfaces.find(({ firstRequest }) => firstRequest)?.firstRequest?.();
+  const pages = surfaces.flatMap(({ page }) => (page ? [page] : []));
   const { info, components } = document;
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
@@ -21,9 +23,7 @@ export function page(document: Document): string {
 <ul>
 <li><a href="#about">About</a></li>
 <li><a href="#first">A first request</a></li>
-<li><a href="docs/episodes">Episodes on a WebSocket</a></li>
-<li><a href="docs/language-models">Language models</a></li>
-<li><a href="docs/robot-runs">Robot runs</a></li>
+${pages.map(({ name, title }) => html`<li><a href="docs/${name}">${title}</a></li>`)}
 </ul>
 <ul>${operations.map(({ method, path, operation }) => html`<li><a href="#${operation.operationId}">${method} ${path}</a></li>`)}</ul>
 <ul>
@@ -33,8 +33,7 @@ ${schemas.map(([name]) => html`<li><a href="#${name}">${name}</a></li>`)}
     main: html`<h2 id="about">About</h2>
 ${prose(info.description)}
 ${Object.values(components.securitySchemes).map(({ description }) => prose(`**Key.** ${description}`))}
-<h2 id="first">A first request</h2>
-${firstRequest()}
+${first === undefined ? undefined : html`<h2 id="first">A first request</h2>\n${first}`}
 ${operations.map(operationSection)}
 <h2>Schemas</h2>
 ${schemas.map(([name, schema]) => schemaSection(name, schema))}
@@ -44,34 +43,6 @@ ${schemas.map(([name, schema]) => schemaSection(name, schema))}
         html`<dt><code class="name">${name}</code> <span class="type">${typeText(schema)}</span></dt><dd>${prose(description)}</dd>`,
     )}</dl>`,
   });
-}
-
-const COMMANDS = `curl -s "$TENDON_BASE_URL/openapi.json" | jq .components.examples.observation.value > request.json
-curl -s "$TENDON_BASE_URL/v1/chat/completions" \\
-  -H "Authorization: Bearer $TENDON_API_KEY" -d @request.json`;
-
-/** The example with its frames as pictures, and their base64 cut in the text. */
-function firstRequest(): Html {
-  return html`<p>With this service's address in <code>TENDON_BASE_URL</code> and a key in <code>TENDON_API_KEY</code>:</p>
-<pre>${COMMANDS}</pre>
-<p>The same request, with larger frames, is what <code>tendon sample</code> writes.</p>
-<div class="frames">${EXAMPLE_FRAMES.map(
-    (url, at) =>
-      html`<figure><img src="${url}" alt="A drawn camera frame" width="320" height="180"><figcaption>image part ${at + 1}</figcaption></figure>`,
-  )}</div>
-<pre>${compact(JSON.parse(JSON.stringify(EXAMPLE).replace(/(;base64,.{12})[^"]+/g, "$1…")))}</pre>`;
-}
-
-/** JSON for people: what fits into a line stands on one. */
-function compact(value: unknown, indent = ""): string {
-  const line = JSON.stringify(value, null, 1).replace(/\s*\n\s*/g, " ");
-  if (indent.length + line.length <= 100 || typeof value !== "object" || value === null) return line;
-  const deeper = `${indent}  `;
-  const parts = Array.isArray(value)
-    ? value.map((item) => compact(item, deeper))
-    : Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${compact(item, deeper)}`);
-  const [open, close] = Array.isArray(value) ? "[]" : "{}";
-  return `${open}\n${deeper}${parts.join(`,\n${deeper}`)}\n${indent}${close}`;
 }
 
 function operationSection({ method, path, operation }: { method: string; path: string; operation: Documented }): Html {

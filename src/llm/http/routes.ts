@@ -57,5 +57,12 @@ export function llm(deps: LlmDeps): Surface {
     schemas: LLM_SCHEMAS,
     headers: LLM_HEADERS,
     examples: LLM_EXAMPLES,
+    page: {
+      name: "language-models",
+      operationId: "docsLanguageModels",
+      title: "Language models",
+      description: "What `POST /v1/responses` promises, clients, and how an operator puts a provider behind an id.",
+      make: async () => (await import("../docs/language-models.ts")).languageModelsPage(),
+    },
   };
 }

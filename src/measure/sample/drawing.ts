@@ -16,8 +16,8 @@ async function openSharp(): Promise<typeof sharpType | Problem> {
   } catch (error) {
     const reason = error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error);
     return new Problem(
-      `cannot draw pictures: the image library sharp did not open (${reason}); from a checkout run: npm ci; ` +
-        "otherwise take three camera frames of your own, every other command works without it",
+      `cannot draw pictures: the image library sharp did not open (${reason}). In a checkout run: npm ci. ` +
+        "Otherwise take three camera frames of your own; every other command works without sharp",
     );
   }
 }

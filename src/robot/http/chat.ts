@@ -1,7 +1,8 @@
 /** `POST /v1/chat/completions`: fields to a command; then the attempt's answer, printed. */
-import type { Principal } from "../../account/authenticate.ts";
+
 import { describe } from "../../bundle/describe.ts";
 import type { JsonObject } from "../../http/json.ts";
+import type { Principal } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Call } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";

@@ -1,5 +1,5 @@
 /** `DELETE /v1/robot/sessions/{session_id}?model=ID`: ends a session of the key's account at once. */
-import type { Principal } from "../../account/authenticate.ts";
+import type { Principal } from "../../http/principal.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Call } from "../../http/route.ts";
 import type { RobotDeps } from "../deps.ts";

@@ -139,10 +139,11 @@ export const imageUrlSchema = Type.String({
   pattern: `^${PREFIX}${START}${GROUPS}$`,
   maxLength: PREFIX.length + Math.ceil(LIMITS.jpegBytesMax / 3) * 4,
   description:
-    `\`${PREFIX}\` and the base64 (RFC 4648, padded, no line breaks) of a JPEG file of at most ${LIMITS.jpegBytesMax} bytes and ` +
-    `${LIMITS.jpegEdgePxMax} pixels along an edge: baseline or progressive, 8 bits, grey or colour (no CMYK). A file of several scans, as a progressive " +
-    "one, may have as many pixels and scans as decode in bounded time: ten scans of 3840 x 2160, more of a smaller picture. EXIF is not read, so a ` +
-    "rotation must be in the pixels. Frames of any size are resized as the model's bundle says.",
+    `\`${PREFIX}\` and the base64 (RFC 4648, padded, no line breaks) of a JPEG file. The file has at most ${LIMITS.jpegBytesMax} bytes ` +
+    `and ${LIMITS.jpegEdgePxMax} pixels along an edge. It is baseline or progressive, 8 bits, grey or colour, not CMYK. ` +
+    "A file of several scans, such as a progressive one, is refused if its pixels times its scans take too long to decode: " +
+    "ten scans of 3840 x 2160 pass, and more scans of a smaller picture. EXIF is not read: rotate the pixels. " +
+    "Frames of any size are resized as the model's bundle says.",
 });
 
 const FORMAT = `send '${PREFIX}' followed by the base64 of a JPEG file`;

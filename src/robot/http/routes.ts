@@ -60,5 +60,6 @@ export function robotHttp(deps: RobotHttpDeps): Surface {
     schemas: ROBOT_SCHEMAS,
     headers: ROBOT_HEADERS,
     examples: { observation: { summary: "What `tendon sample` writes, with smaller frames", value: EXAMPLE } },
+    firstRequest: async () => (await import("../docs/first-request.ts")).firstRequest(),
   };
 }

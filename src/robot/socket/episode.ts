@@ -9,7 +9,6 @@
 import { isCallersFault } from "../../charge/unpaid.ts";
 import type { Model } from "../../engine/engine.ts";
 import type { JsonObject } from "../../http/json.ts";
-import { principalOf } from "../../http/principal.ts";
 import { LIMITS } from "../../limits.ts";
 import { present } from "../../std/assert.ts";
 import { EVERY } from "../../std/every-route.ts";
@@ -190,7 +189,7 @@ export class Episode implements Holder {
     const { manifest, slots, model } = opening.served;
     const { sessions, lifecycle } = this.service;
     const { accountId } = this.client;
-    const principal = await principalOf(this.service, this.client.authorization);
+    const principal = await this.service.authenticate(this.client.authorization);
     const held =
       principal instanceof Failure
         ? principal

@@ -1,7 +1,6 @@
 /** One observation of an open session to the messages that answer it. */
 
 import type { JsonObject } from "../../http/json.ts";
-import { principalOf } from "../../http/principal.ts";
 import { Failure } from "../../std/failure.ts";
 import { observe } from "../attempt.ts";
 import type { ObserveCommand } from "../command.ts";
@@ -94,7 +93,7 @@ async function readCommand(
   { body, frames, late }: ReceivedObservation,
 ): Promise<ObserveCommand | Failure> {
   // The key is checked again: it may have been revoked since the connection was made.
-  const principal = late ? shuttingDown() : await principalOf(service, client.authorization);
+  const principal = late ? shuttingDown() : await service.authenticate(client.authorization);
   if (principal instanceof Failure) return principal;
   return readObservation(body, session, frames);
 }

@@ -3,10 +3,10 @@
  * is done here: Elysia calls the handlers in `data` with Bun's socket.
  */
 import type { ServerWebSocket } from "bun";
-import type { Principal } from "../../account/authenticate.ts";
 import { NO_BODY } from "../../http/body-rules.ts";
 import { peerName } from "../../http/connections.ts";
 import { headers, type Operation } from "../../http/operation.ts";
+import type { Principal } from "../../http/principal.ts";
 import { KEY } from "../../http/principal.ts";
 import { notFound } from "../../http/reply.ts";
 import { type Arrival, type Call, type Outcome, route } from "../../http/route.ts";
@@ -27,6 +27,13 @@ export function robotSocket(deps: RobotSocketDeps, silentSeconds: number = LIMIT
     tag: "Robot models",
     answers: ROBOT_ANSWERS,
     socket: socketOptions(silentSeconds),
+    page: {
+      name: "episodes",
+      operationId: "docsEpisodes",
+      title: "Episodes on a WebSocket",
+      description: "What is said on `GET /v1/responses`, with two whole clients.",
+      make: async () => (await import("../docs/episodes.ts")).episodesPage(),
+    },
     routes: [
       route({
         method: "GET",

@@ -1,6 +1,7 @@
 /** The storage of robots' runs: `/v1/robot/runs…`. */
-import type { Principal } from "../../account/authenticate.ts";
+
 import { json, NO_BODY, optionalJson, STREAM } from "../../http/body-rules.ts";
+import type { Principal } from "../../http/principal.ts";
 import { KEY } from "../../http/principal.ts";
 import { type Call, type Outcome, route } from "../../http/route.ts";
 import type { Surface } from "../../http/surface.ts";
@@ -52,6 +53,13 @@ export function runs(deps: RunDeps): Surface {
   return {
     tag: "Runs of robots",
     answers: RUNS_ANSWERS,
+    page: {
+      name: "robot-runs",
+      operationId: "docsRobotRuns",
+      title: "Robot runs",
+      description: "What run storage promises, a first run, uploads in parts, and the form of a run's log.",
+      make: async () => (await import("../docs/robot-runs.ts")).robotRunsPage(),
+    },
     routes: [
       route({
         method: "GET",

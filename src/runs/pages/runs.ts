@@ -10,7 +10,7 @@ import {
   type Visit,
   viewer,
 } from "../../account/pages/page.ts";
-import { PageRefusal, unavailable } from "../../account/people.ts";
+import { PageRefusal, type People, unavailable } from "../../account/people.ts";
 import type { Reply } from "../../http/reply.ts";
 import type { Outcome } from "../../http/route.ts";
 import { Failure } from "../../std/failure.ts";
@@ -47,9 +47,15 @@ interface Usage {
   readonly quotaBytes: number;
 }
 
+/** What the pages of runs work with. */
+export interface RunPagesDeps {
+  readonly people: People;
+  readonly runs: RunsForPages;
+}
+
 const PAGE_RUNS = 50;
 
-export async function showRuns(from: Visit): Promise<Reply> {
+export async function showRuns(from: Visit<RunPagesDeps>): Promise<Reply> {
   const { searchParams: query, search } = new URL(from.request.url);
   const who = await person(from, RUNS_ADDRESS + search);
   if (!("token" in who)) return who;
@@ -81,7 +87,7 @@ export async function showRuns(from: Visit): Promise<Reply> {
   return shown(html, listed instanceof Failure ? listed.status : 200);
 }
 
-export async function showRun(from: Visit): Promise<Reply> {
+export async function showRun(from: Visit<RunPagesDeps>): Promise<Reply> {
   const found = await manifestOf(from);
   if (!("manifest" in found)) return found;
   const { robot, run, who, manifest } = found;
@@ -103,13 +109,13 @@ interface Manifest {
   readonly files: readonly (Omit<RunFile, "contentType"> & { readonly content_type: string })[];
 }
 
-export async function showManifest(from: Visit): Promise<Reply> {
+export async function showManifest(from: Visit<RunPagesDeps>): Promise<Reply> {
   const found = await manifestOf(from);
   if (!("manifest" in found)) return found;
   return { status: 200, body: found.manifest, headers: { ...FILE_HEADERS, "content-type": "application/json" } };
 }
 
-async function manifestOf(from: Visit) {
+async function manifestOf(from: Visit<RunPagesDeps>) {
   const name = nameOf(from);
   const who = await person(from, runAddress(name));
   if (!("token" in who)) return who;
@@ -132,7 +138,7 @@ const FILE_HEADERS = {
 /** Types that a browser may show. Not SVG: it is a document with scripts. */
 const SHOWN_TYPES = /^(image\/(avif|gif|jpeg|png|webp)|video\/[\w.+-]+|application\/json)\s*(;|$)/i;
 
-export async function sendFile(from: Visit): Promise<Outcome> {
+export async function sendFile(from: Visit<RunPagesDeps>): Promise<Outcome> {
   const name = nameOf(from);
   const who = await person(from, runAddress(name));
   if (!("token" in who)) return who;
@@ -149,7 +155,7 @@ export async function sendFile(from: Visit): Promise<Outcome> {
 
 const NO_FILE = new PageRefusal("The run has no such file.", "notFound");
 
-export async function deleteRun(from: FormVisit): Promise<Reply> {
+export async function deleteRun(from: FormVisit<RunPagesDeps>): Promise<Reply> {
   const who = await formPerson(from, RUNS_ADDRESS);
   if (!("token" in who)) return who;
   const { accountId } = who;
@@ -159,7 +165,7 @@ export async function deleteRun(from: FormVisit): Promise<Reply> {
 }
 
 /** A name that is not UTF-8 is no run's. */
-function nameOf({ params: { robot, run } }: Visit): RunName {
+function nameOf({ params: { robot, run } }: Visit<RunPagesDeps>): RunName {
   return { robot: robot ?? "", run: run ?? "" };
 }
 
