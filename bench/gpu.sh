@@ -12,15 +12,15 @@
 # the executable, and libraries that Python packages of that host have are found by LD_LIBRARY_PATH.
 #
 # Options: --device NAME (cuda:0), --out DIR (bench/results/gpu), --work DIR (dist/gpu-work; 30 GB for all), --chunks N (200),
-# --python PYTHON (one that has CUDA's libraries), --tensorrt (fetch TensorRT too), --frames DIR (JPEG files of real cameras), --small, --dry-run. TENDON: the program, TENDON_ORT_DIR as always.
+# --python PYTHON (one that has CUDA's libraries), --tensorrt (fetch TensorRT too), --small, --dry-run. TENDON: the program, TENDON_ORT_DIR as always.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 ASKED_P50_MS=20 ASKED_P99_MS=22 ASKED_BATCH8_MS=80 ASKED_HOST_MS=0.3 ASKED_HALF=0.01
 MEASURED_BF16=0.2
-STEPS=(setup libraries doctor kernels times sanitizer nvjpeg parity own tensorrt half fused fp8 build-bf16 build-f16 bench-bf16 bench-f16
-  bench-own bench-jpeg bench-fused bench-fp8 graph small gr00t molmoact2 dreamzero)
-device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 python=python3 tensorrt="" frames="" small="" dry=""
+STEPS=(setup libraries doctor kernels sanitizer parity own tensorrt half fused build-bf16 build-f16 bench-bf16 bench-f16
+  bench-own bench-fused graph small gr00t molmoact2 dreamzero)
+device=cuda:0 out=bench/results/gpu work=dist/gpu-work chunks=200 python=python3 tensorrt="" small="" dry=""
 passed=0 failed=0 skipped=0
 
 usage() {
@@ -37,7 +37,6 @@ while [ $# -gt 0 ]; do
   --chunks) chunks=${2:?a number} && shift ;;
   --python) python=${2:?a Python} && shift ;;
   --tensorrt) tensorrt=--tensorrt ;;
-  --frames) frames=${2:?a folder} && shift ;;
   --small) small=yes ;;
   --dry-run) dry=yes ;;
   -h | --help) usage && exit 0 ;;
@@ -240,22 +239,17 @@ bench() {
   judge "$name" "host work a chunk in ms" "$file" host 1 p50_ms $ASKED_HOST_MS
 }
 
-# choose_keys BUNDLE word…: keys of [gpu] to measure it with, in $keys. Without a captured graph, or a stream of ours for the device's
-# times, the other figures are still worth their time.
+# choose_keys BUNDLE word…: keys of [gpu] to measure it with, in $keys.
 choose_keys() {
   keys=""
   [ -n "$nvidia" ] || return 0
   if captured "$@"; then keys=cuda_graph=true; fi
-  if timed "$1" "$keys" "${@:2}"; then keys=${keys:+$keys,}user_stream=true; fi
 }
 
 # captured BUNDLE word…: whether it runs there with its kernels captured as one graph, and its rows are right.
 captured() {
   run "${program[@]}" bundle verify "$1" --device "$device" --gpu cuda_graph=true "${@:2}" && { [ -n "$dry" ] || grep -q 'as one graph, captured' "$last"; }
 }
-
-# timed BUNDLE KEYS word…: whether its rows are right where its runs are in a stream of ours, with these keys beside.
-timed() { run "${program[@]}" bundle verify "$1" --device "$device" --gpu "${2:+$2,}user_stream=true" "${@:3}"; }
 
 graph() {
   needs_nvidia graph || return
@@ -284,10 +278,8 @@ for one in "${chosen[@]}"; do
   case $one in
   build-*) build "${one#build-}" ;;
   bench-bf16 | bench-f16) bench "${one#bench-}" ;;
-  bench-own) beside own own_kernels=true ;;
-  bench-jpeg) beside jpeg jpeg=nvjpeg ;;
+  bench-own) bench_own ;;
   bench-fused) bench_fused ;;
-  bench-fp8) bench_fp8 ;;
   gr00t) another gr00t gr00t-n1.7 ;;
   molmoact2) another molmoact2 molmoact2 ;;
   dreamzero) another dreamzero dreamzero-5b ;;

@@ -11,7 +11,7 @@ export interface ProcessorTime {
   readonly decodeMs: number;
 }
 
-/** The native engine's names of them begin so (native/src/pool.rs). */
+/** The native engine's names of them begin so (native/src/model/decode_pool.rs). */
 const DECODE_THREADS = "tendon-jpeg-";
 
 export async function processorTime(pid: number): Promise<ProcessorTime> {

@@ -10,7 +10,7 @@ pack() {
   [ -f dist/gpu/kernels.fatbin ] && files+=(dist/gpu/kernels.fatbin "$(kernel_test)")
   run "${program[@]}" setup gpu --yes --dir "$work/ort" || true
   # CUDA and cuDNN are left out: such hosts have them in a Python, and they would be two thirds.
-  for library in "$work"/ort/libonnxruntime* native/target/release/decode_bench "$turbo"; do [ -f "$library" ] && files+=("$library"); done
+  for library in "$work"/ort/libonnxruntime*; do [ -f "$library" ] && files+=("$library"); done
   run sh -c 'rm -f .gpu/piece-*; tar -chf - "$@" | xz -T0 -6 | split -b 48M - .gpu/piece-; rm -f .commit' pack "${files[@]}"
   say PASS pack "$(find .gpu -name 'piece-*' 2>/dev/null | wc -l) pieces in .gpu"
 }

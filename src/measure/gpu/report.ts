@@ -63,7 +63,7 @@ function partsOf(one: GpuMeasurement) {
 
 /** Why an NVIDIA GPU has no times by events. */
 function eventNote({ driver }: GpuMeasurement): string {
-  return driver === undefined || driver.timed ? "" : `No device times: ${driver.untimed ?? "user_stream is false"}.`;
+  return driver?.untimed === undefined ? "" : `No device times: ${driver.untimed}.`;
 }
 
 function roofNote({ roofCard, unknown, device }: GpuMeasurement): string {

@@ -38,7 +38,7 @@ const measurement: GpuMeasurement = {
     registeredBytes: 2_000_000,
     unregistered: undefined,
     timed: false,
-    untimed: undefined,
+    untimed: "cuStreamCreate: why",
     launched: false,
     unlaunched: undefined,
   },
@@ -87,7 +87,7 @@ test("every figure is there with its unit, and so is what it is compared with", 
 
 test("where events tell it, the device's part of a station and the host's part of a chunk have rows, and the roofline is the device's", () => {
   const without = gpuReport(from, [measurement]);
-  expect(without.text).toContain("No device times: user_stream is false.");
+  expect(without.text).toContain("No device times: cuStreamCreate: why.");
   expect(parts(without)).not.toContain("host");
   expect(parts(without)).not.toContain("device prefill");
   const timed = (size: number): Batch => {

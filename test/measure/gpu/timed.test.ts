@@ -24,7 +24,7 @@ describe.skipIf(PLAYED.absent)(PLAYED.title, () => {
   test("bench gpu tells the device's part of each station and the host's part of a chunk, alone and in a batch", async () => {
     const driver = PlayedDriver.make();
     await rehearse({ device: GPU, driver: driver.path });
-    const plan = { devices: [GPU], chunks: 3, batchMax: 2, gpu: { user_stream: true } };
+    const plan = { devices: [GPU], chunks: 3, batchMax: 2, gpu: {} };
     const measured = await runGpuSuite({ ...plan, models: join(ROOT, "dist/models/molmoact2-yam") });
     if (measured instanceof Problem) throw new Error(measured.message);
     const { measurements } = gpuReport(from, measured).json as { measurements: { figures: ReportedFigure[] }[] };
