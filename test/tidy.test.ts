@@ -91,7 +91,6 @@ const KNOWN_UPWARD = [
   "src/engine/frame.ts → src/robot/errors.ts",
   "src/engine/native.ts → src/robot/errors.ts",
   "src/engine/run.ts → src/robot/errors.ts",
-  "src/store/base/charges.ts → src/robot/store/old-replies.ts",
 ];
 
 describe("imports", () => {

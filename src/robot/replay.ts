@@ -54,9 +54,8 @@ export class Replays {
   }
 }
 
-/** A record without a digest was written by an older version (old-replies.ts): every repeat of its id gets its answer. */
 function replay({ digest: first, generationId, step, answer }: AnsweredObservation, digest: Uint8Array) {
-  if (first && !sameBytes(first, digest)) return conflict();
+  if (!sameBytes(first, digest)) return conflict();
   return answer === undefined ? lost() : ({ kind: "replay", generationId, step, answer } as const);
 }
 
