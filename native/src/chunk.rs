@@ -1,19 +1,15 @@
-//! Model values → robot units: unnormalised, rotations as on the wire, absolute, finite, inside their ranges, and no further from the
+//! Model values → robot units: unnormalised, absolute, rotations orthonormal, finite, inside their ranges, and no further from the
 //! state and from one another than the bundle allows.
 
 mod prefix;
 
 use crate::cuda::chunk as cuda;
-use crate::manifest::{COLUMNS_MAX, ColumnStats, Manifest, OutOfRange, Pose, Scale, sources};
-use crate::rotation::{self, Form, Matrix, NO_TURN};
+use crate::manifest::{COLUMNS_MAX, ColumnStats, Manifest, OutOfRange, Scale};
+use crate::rotation::settle;
 
 struct Column {
     name: String,
-    /// Its value in a latent row. None: of six columns those that the model has no number for.
-    source: Option<usize>,
     relative_to: Option<usize>,
-    /// Relative to the row before, as that is sent; `relative_to` in row 0.
-    velocity: bool,
     min: f32,
     max: f32,
     /// The state value that row 0 may differ from by `max_jump` at most.
@@ -25,20 +21,16 @@ struct Column {
 /// Turns a model's latent into rows.
 pub struct Encoder {
     columns: Vec<Column>,
-    /// `rows × columns`: a column may have statistics of its own in each row. Those of a velocity give what it moves in a row.
+    /// `rows × columns`: a column may have statistics of its own in each row.
     scales: Vec<Scale>,
     rows: usize,
     width: usize,
     /// Rows that a chunk may continue.
     prefix_rows: usize,
     clamp: bool,
-    /// First columns of rotations, six each, and how the model has them.
-    rotations: Vec<(usize, Form)>,
-    poses: Vec<Pose>,
+    /// First columns of rotations, six each.
+    rotations: Vec<usize>,
 }
-
-/// A pose has nine columns.
-const POSES_MAX: usize = COLUMNS_MAX / 9;
 
 impl Encoder {
     /// From the manifest and its statistics; the error is a sentence.
@@ -48,13 +40,11 @@ impl Encoder {
             .flat_map(|row| action.columns.iter().enumerate().map(move |(index, column)| (row, index, column)))
             .map(|(row, index, column)| {
                 let scale = stats.action(column.normalisation, index, row, action.rows);
-                let scale = scale.map_err(|error| format!("action column {}: {error}", column.name))?;
-                Ok(if column.velocity { scale.over(1.0 / f64::from(action.hz)) } else { scale })
+                scale.map_err(|error| format!("action column {}: {error}", column.name))
             })
             .collect::<Result<Vec<_>, String>>()?;
-        let places: Vec<usize> = sources(action.columns.len(), &action.rotations).collect();
-        let columns = (action.columns.iter().enumerate())
-            .map(|(index, column)| {
+        let columns = (action.columns.iter())
+            .map(|column| {
                 let (min, max) = (column.min as f32, column.max as f32);
                 if min > max {
                     return Err(format!("the range of action column {} is empty", column.name));
@@ -63,35 +53,22 @@ impl Encoder {
                 if column.max_jump.as_ref().is_some_and(bad) || column.max_step.as_ref().is_some_and(bad) {
                     return Err(format!("a limit of action column {} is not above 0", column.name));
                 }
-                let posed = || action.poses.iter().find_map(|pose| pose.state_of(index));
                 let state = || manifest.state.columns.iter().position(|state| state.name == column.name);
-                let jump = match (column.max_jump, column.relative_to.or_else(posed).or_else(state)) {
+                let jump = match (column.max_jump, column.relative_to.or_else(state)) {
                     (None, _) => None,
                     (Some(limit), Some(state)) => Some((state, limit)),
                     (Some(_), None) => {
                         return Err(format!("action column {} has max_jump, but no state column", column.name));
                     }
                 };
-                let source = places.iter().position(|place| *place == index);
                 let (name, relative_to, max_step) = (column.name.clone(), column.relative_to, column.max_step);
-                Ok(Column { name, source, relative_to, velocity: column.velocity, min, max, jump, max_step })
+                Ok(Column { name, relative_to, min, max, jump, max_step })
             })
             .collect::<Result<Vec<_>, String>>()?;
         let clamp = action.out_of_range == OutOfRange::Clamp;
-        let form =
-            |start: usize| action.rotations.iter().find(|one| one.at == start).map_or(Form::Columns, |one| one.form);
-        let rotations = action.rotation6d.iter().map(|&start| (start, form(start))).collect();
-        let poses = action.poses.clone();
-        if poses.len() > POSES_MAX {
-            return Err(format!("there are {} poses in rows of {} columns", poses.len(), action.columns.len()));
-        }
-        if action.prefix > 0 && !(poses.is_empty() && action.rotations.is_empty()) {
-            return Err(
-                "rows that a chunk continues cannot be made into the model's poses or forms of rotations".into()
-            );
-        }
+        let rotations = action.rotation6d.clone();
         let (rows, width, prefix_rows) = (action.rows, action.width, action.prefix);
-        Ok(Encoder { columns, scales, rows, width, prefix_rows, clamp, rotations, poses })
+        Ok(Encoder { columns, scales, rows, width, prefix_rows, clamp, rotations })
     }
 
     /// Rows and values per row.
@@ -113,22 +90,12 @@ impl Encoder {
                 max: column.max,
                 relative_to: place(column.relative_to),
                 jump_from: place(column.jump.map(|(state, _)| state)),
-                source: place(column.source),
-                velocity: u32::from(column.velocity),
             })
             .collect();
-        let turned = |&(at, form): &(usize, Form)| cuda::Rotation { at: at as u32, form: form as u32 };
-        let pose = |pose: &Pose| cuda::Pose {
-            position: pose.position as u32,
-            rotation: pose.rotation as u32,
-            state_position: pose.state_position as u32,
-            state_rotation: pose.state_rotation as u32,
-        };
         cuda::Facts {
             scales: scales.iter().map(Scale::facts).collect(),
             columns,
-            rotations: self.rotations.iter().map(turned).collect(),
-            poses: self.poses.iter().map(pose).collect(),
+            rotations: self.rotations.iter().map(|&start| start as u32).collect(),
             rows: self.rows as u32,
             width: self.width as u32,
             prefix_rows: self.prefix_rows as u32,
@@ -172,24 +139,14 @@ impl Encoder {
         let (mut clamped, mut outside) = (0, None);
         let count = self.columns.len();
         values[..prefix.len()].copy_from_slice(prefix);
-        let mut turns = [NO_TURN; POSES_MAX];
-        for (turn, pose) in turns.iter_mut().zip(&self.poses) {
-            *turn = rotation::matrix(&state[pose.state_rotation..][..6]).unwrap_or(NO_TURN);
-        }
         let scaled = latent.chunks_exact(self.width).zip(self.scales.chunks_exact(count));
-        for (row, (from, scales)) in scaled.enumerate().skip(prefix.len() / count) {
-            let (before, to) = values.split_at_mut(row * count);
-            let (before, to) = (&before[row.saturating_sub(1) * count..], &mut to[..count]);
-            self.numbers(from, scales, state, before, to)
+        let rows = scaled.zip(values.chunks_exact_mut(count));
+        for (row, ((from, scales), to)) in rows.enumerate().skip(prefix.len() / count) {
+            self.numbers(from, scales, state, to)
                 .map_err(|column| format!("row {row}, {} is not a finite number", column.name))?;
-            for &(start, form) in &self.rotations {
-                if !form.settle(&mut to[start..start + 6]) {
+            for &start in &self.rotations {
+                if !settle(&mut to[start..start + 6]) {
                     return Err(format!("row {row}, {} begins no rotation", self.columns[start].name));
-                }
-            }
-            for (pose, &turn) in self.poses.iter().zip(&turns) {
-                if !compose(pose, turn, state, to) {
-                    return Err(format!("row {row}, {} begins no pose", self.columns[pose.position].name));
                 }
             }
             for (column, value) in self.columns.iter().zip(to) {
@@ -209,27 +166,10 @@ impl Encoder {
         Ok((clamped, outside))
     }
 
-    /// The numbers of one row, unnormalised and absolute; rotations and poses are still the model's. `before`: the row before, as it is
-    /// sent, empty for row 0. The error is the column that has none.
-    fn numbers<'a>(
-        &'a self,
-        from: &[f32],
-        scales: &[Scale],
-        state: &[f32],
-        before: &[f32],
-        to: &mut [f32],
-    ) -> Result<(), &'a Column> {
-        for (at, ((column, scale), value)) in self.columns.iter().zip(scales).zip(to).enumerate() {
-            let Some(source) = column.source else {
-                *value = 0.0;
-                continue;
-            };
-            let base = match column.relative_to {
-                Some(_) if column.velocity && !before.is_empty() => f64::from(before[at]),
-                Some(index) => f64::from(state[index]),
-                None => 0.0,
-            };
-            let x = from[source];
+    /// The numbers of one row, unnormalised and absolute; rotations are still the model's. The error is the column that has none.
+    fn numbers<'a>(&'a self, from: &[f32], scales: &[Scale], state: &[f32], to: &mut [f32]) -> Result<(), &'a Column> {
+        for (((column, scale), value), &x) in self.columns.iter().zip(scales).zip(to).zip(from) {
+            let base = column.relative_to.map_or(0.0, |index| f64::from(state[index]));
             *value = (scale.robot(x) + base) as f32;
             // The model's value as well: a clip would hide an infinite one.
             if !(x.is_finite() && value.is_finite()) {
@@ -248,10 +188,10 @@ impl Encoder {
         for (column, start) in self.columns.iter().zip(&mut start) {
             *start = column.jump.map_or(0.0, |(index, _)| state[index]);
         }
-        for &(first, _) in &self.rotations {
+        for &first in &self.rotations {
             // The rows' rotations are orthonormal; the state's need not be. One that spans no plane is refused before a run.
             if self.columns[first..first + 6].iter().all(|column| column.jump.is_some()) {
-                Form::Columns.settle(&mut start[first..first + 6]);
+                settle(&mut start[first..first + 6]);
             }
         }
         if let Some(last) = prefix.chunks_exact(self.columns.len()).last() {
@@ -286,18 +226,6 @@ impl Encoder {
         }
         Ok(())
     }
-}
-
-/// A relative pose of a row to an absolute one, in place.
-fn compose(pose: &Pose, turn: Matrix, state: &[f32], row: &mut [f32]) -> bool {
-    let at = [0, 1, 2].map(|axis| state[pose.state_position + axis]);
-    let (mut position, mut rotation) = ([0.0; 3], [0.0; 6]);
-    position.copy_from_slice(&row[pose.position..][..3]);
-    rotation.copy_from_slice(&row[pose.rotation..][..6]);
-    let finite = rotation::compose(turn, at, &mut position, &mut rotation);
-    row[pose.position..][..3].copy_from_slice(&position);
-    row[pose.rotation..][..6].copy_from_slice(&rotation);
-    finite
 }
 
 #[cfg(test)]

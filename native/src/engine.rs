@@ -148,7 +148,7 @@ impl Engine {
             return misuse("the JPEG is longer than its bound");
         }
         let busy = || Failure::new(Status::Busy, "every frame slot is taken");
-        let ticket = model.frames.put(camera as usize, jpeg).ok_or_else(busy)?;
+        let ticket = model.frames.put(jpeg).ok_or_else(busy)?;
         if !self.pool.submit(&model.frames, model.lanes(), turn, ticket) {
             model.frames.refuse(ticket);
             return Err(busy());

@@ -26,7 +26,7 @@ use self::inputs::Inputs;
 use self::own::{Own, Parts};
 use self::pictures::{Pictures, blacken};
 use self::resident::{latents_reside, residents};
-use self::roles::{NO_PORTS, Owner, Roles, State, bound};
+use self::roles::{NO_PORTS, Owner, Roles, bound};
 use crate::card::Card;
 use crate::chunk::Encoder;
 use crate::cuda::chunk::Refusal;
@@ -59,8 +59,6 @@ pub struct Network {
     guide_action: Option<f32>,
     /// Latents of the rows that a chunk continues, as they were before the loop; empty on a model whose chunks continue none.
     held: Vec<f32>,
-    /// One state, out of which tensors of some of its columns are written.
-    state: Vec<f32>,
     /// Latents on the device, where our kernels move them.
     own: Option<Own>,
     /// Both keep the memory alive that the graphs are bound to.
@@ -210,7 +208,6 @@ impl Network {
             video,
             guide_action: manifest.guide(Guided::Action),
             held: vec![0.0; held],
-            state: vec![0.0; manifest.state.width],
             rows: episodes.as_ref().and_then(|episodes| episodes.device()),
             own,
             _episodes: episodes,
@@ -261,7 +258,7 @@ impl Network {
 
     /// Holds the first `count` rows of the latent of row `row` in place from here on, and tells the denoise graph of them.
     pub fn hold(&mut self, row: usize, count: usize) {
-        self.inputs.hold(&mut self.tensors, row, count);
+        self.inputs.hold(row, count);
         let len = self.held_len(row);
         let begin = row * self.latent(row).len();
         if let Some(own) = &mut self.own {
@@ -285,17 +282,9 @@ impl Network {
     /// Writes row `row` of every state tensor.
     pub fn state(&mut self, row: usize, mut write: impl FnMut(&mut [f32])) {
         let rows = self.rows_max();
-        let Network { at, tensors, state, .. } = self;
-        for State { at, columns } in &at.states {
-            let values = part(tensors[*at].floats(), row, rows);
-            let Some(columns) = columns else {
-                write(values);
-                continue;
-            };
-            write(state);
-            for (value, &column) in values.iter_mut().zip(columns) {
-                *value = state[column];
-            }
+        let Network { at, tensors, .. } = self;
+        for &at in &at.states {
+            write(part(tensors[at].floats(), row, rows));
         }
     }
 

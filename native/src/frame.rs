@@ -14,7 +14,7 @@ use crate::status::{ErrorText, Status};
 use crate::sync::lock;
 use crate::ticket::{Kind, Ticket};
 use state::State;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -22,7 +22,6 @@ use std::time::Instant;
 pub type Told = state::Told<Status>;
 
 /// How an image becomes the model's tensor.
-#[derive(PartialEq)]
 pub struct FrameSpec {
     width: usize,
     height: usize,
@@ -33,10 +32,9 @@ pub struct FrameSpec {
 }
 
 impl FrameSpec {
-    /// As the graphs of a manifest take them, by camera.
-    pub fn of(manifest: &Manifest) -> Vec<FrameSpec> {
-        let picture = manifest.picture();
-        manifest.images().map(|image| FrameSpec::new(&image).taken_as(picture)).collect()
+    /// As the graphs of a manifest take it.
+    pub fn of(manifest: &Manifest) -> FrameSpec {
+        FrameSpec::new(&manifest.image).taken_as(manifest.picture())
     }
 
     /// Normalised by the engine.
@@ -122,10 +120,8 @@ pub struct FrameData {
     /// The first `jpeg_len` bytes are the file.
     jpeg: Block<u8>,
     jpeg_len: usize,
-    /// The frame as the graphs take it, in front of what the largest picture needs.
+    /// The frame as the graphs take it.
     tensor: Block<u8>,
-    /// Of its picture.
-    bytes: usize,
     /// When the frame was put.
     pub put: Instant,
     /// When its decode ended.
@@ -135,7 +131,7 @@ pub struct FrameData {
 impl FrameData {
     /// The frame as the graphs take it.
     pub fn tensor(&self) -> &[u8] {
-        &self.tensor[..self.bytes]
+        &self.tensor
     }
 }
 
@@ -143,8 +139,6 @@ struct Slot {
     state: State<Status>,
     data: Mutex<FrameData>,
     error: Mutex<ErrorText>,
-    /// Whose picture it was put for. Written before the frame is pending.
-    camera: AtomicUsize,
 }
 
 /// The highest generation of a frame so far, for each place of a model: a ticket of an unloaded model is not valid for the next
@@ -157,37 +151,34 @@ pub struct FrameSlots {
     free: Mutex<Vec<u16>>,
     /// Index of slot 0 in a ticket: a ticket means one slot of one model.
     base: usize,
-    /// By camera.
-    specs: Vec<FrameSpec>,
+    spec: FrameSpec,
     /// Whether the engine's counters know of these frames and their runs.
     pub counted: bool,
 }
 
 impl FrameSlots {
-    /// `count` slots of the model at place `model`, each for the picture of any camera, all memory allocated now, page-locked if they are
+    /// `count` slots of the model at place `model`, all memory allocated now, page-locked if they are
     /// `counted`.
-    pub fn new(specs: Vec<FrameSpec>, model: usize, count: usize, counted: bool) -> Result<FrameSlots, String> {
+    pub fn new(spec: FrameSpec, model: usize, count: usize, counted: bool) -> Result<FrameSlots, String> {
         assert!(count <= FRAMES_MAX, "a ticket can address the slots");
         let now = Instant::now();
         let base = model * FRAMES_MAX;
         let generation = GENERATIONS[model].load(Ordering::Acquire);
         let jpegs = Block::several(JPEG_BYTES_MAX, count, false)?;
-        let largest = specs.iter().map(FrameSpec::bytes).max().ok_or("a model has at least one camera")?;
-        let tensors = Block::several(largest, count, counted)?;
+        let tensors = Block::several(spec.bytes(), count, counted)?;
         let slots = (jpegs.into_iter().zip(tensors).enumerate())
             .map(|(index, (jpeg, tensor))| Slot {
                 state: State::new(generation, base + index),
-                data: Mutex::new(FrameData { jpeg, jpeg_len: 0, tensor, bytes: 0, put: now, done: now }),
+                data: Mutex::new(FrameData { jpeg, jpeg_len: 0, tensor, put: now, done: now }),
                 error: Mutex::new(ErrorText::new()),
-                camera: AtomicUsize::new(0),
             })
             .collect();
         let free = Mutex::new((0..count as u16).rev().collect());
-        Ok(FrameSlots { slots, free, base, specs, counted })
+        Ok(FrameSlots { slots, free, base, spec, counted })
     }
 
-    /// Copies a camera's JPEG into a free slot, which is pending from here on. None when all are taken.
-    pub fn put(&self, camera: usize, jpeg: &[u8]) -> Option<Ticket> {
+    /// Copies a JPEG into a free slot, which is pending from here on. None when all are taken.
+    pub fn put(&self, jpeg: &[u8]) -> Option<Ticket> {
         assert!(jpeg.len() <= JPEG_BYTES_MAX, "the caller has checked the length");
         let index = lock(&self.free).pop()? as usize;
         let slot = &self.slots[index];
@@ -196,8 +187,6 @@ impl FrameSlots {
         let mut data = lock(&slot.data);
         data.jpeg[..jpeg.len()].copy_from_slice(jpeg);
         data.jpeg_len = jpeg.len();
-        data.bytes = self.specs[camera].bytes();
-        slot.camera.store(camera, Ordering::Relaxed);
         data.put = Instant::now();
         slot.state.open(ticket);
         Some(ticket)
@@ -238,12 +227,6 @@ impl FrameSlots {
     /// As `State::is_claimable`.
     pub fn is_claimable(&self, ticket: Ticket) -> bool {
         self.slot(ticket).is_some_and(|slot| slot.state.is_claimable(ticket))
-    }
-
-    /// Whether a claimable frame was put for the camera, or for one whose pictures are made in the same way.
-    pub fn is_like(&self, ticket: Ticket, camera: usize) -> bool {
-        let put = self.slot(ticket).map(|slot| slot.camera.load(Ordering::Relaxed));
-        put.is_some_and(|put| put == camera || self.specs[put] == self.specs[camera])
     }
 
     /// As `State::claim`.

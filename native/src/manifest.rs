@@ -6,10 +6,8 @@ mod motion;
 mod norm;
 mod picture;
 
-pub use graphs::{Counts, Dim, Dtype, Extent, Graph, Graphs, Picture, Port, Role};
-pub use motion::{Pose, Rotation, sources};
+pub use graphs::{Dim, Dtype, Extent, Graph, Graphs, Picture, Port, Role};
 pub use norm::{Clip, ColumnStats, Norm, NormStats, Normalisation, Scale, Statistic};
-pub use picture::View;
 
 use crate::layout::{CHUNK_VALUES_MAX, OBSERVATION_FRAMES_MAX, STATE_VALUES_MAX};
 use crate::provider::GpuOptions;
@@ -76,8 +74,6 @@ pub struct Manifest {
     pub cameras: Vec<String>,
     pub frames: Frames,
     pub image: Image,
-    #[serde(default)]
-    pub views: Vec<View>,
     pub state: State,
     pub prompt: Prompt,
     pub action: Action,
@@ -146,8 +142,6 @@ pub enum Resize {
 #[allow(missing_docs)]
 pub struct State {
     pub columns: Vec<StateColumn>,
-    #[serde(default)]
-    pub rotations: Vec<Rotation>,
     pub width: usize,
 }
 
@@ -183,19 +177,12 @@ pub enum PromptPart {
 #[allow(missing_docs)]
 pub struct Action {
     pub rows: usize,
-    /// Rows per second; 0 where nothing depends on it.
-    #[serde(default)]
-    pub hz: u32,
     pub width: usize,
     /// Most rows that a chunk may continue.
     #[serde(default)]
     pub prefix: usize,
     pub columns: Vec<ActionColumn>,
     pub rotation6d: Vec<usize>,
-    #[serde(default)]
-    pub rotations: Vec<Rotation>,
-    #[serde(default)]
-    pub poses: Vec<Pose>,
     pub out_of_range: OutOfRange,
 }
 
@@ -214,8 +201,6 @@ pub struct ActionColumn {
     #[serde(flatten)]
     pub normalisation: Normalisation,
     pub relative_to: Option<usize>,
-    #[serde(default)]
-    pub velocity: bool,
     pub min: f64,
     pub max: f64,
     pub max_jump: Option<f64>,
@@ -297,7 +282,7 @@ impl Manifest {
 
     /// The sizes of a run of `batch` rows whose prompts are padded to `prompt` tokens.
     pub fn extent(&self, batch: usize, prompt: usize) -> Extent {
-        let images: usize = self.prefix_views().map(|(tokens, _)| self.frames.later * tokens).sum();
+        let images = self.prefix_views() * self.frames.later * self.image.tokens;
         Extent { batch, prompt, prefix: images + prompt }
     }
 
@@ -319,7 +304,7 @@ impl Manifest {
         if self.action.prefix >= self.action.rows {
             return Err(format!("a chunk of {} rows cannot continue {}", self.action.rows, self.action.prefix));
         }
-        bound("action values", sources(self.action.columns.len(), &self.action.rotations).count(), self.action.width)?;
+        bound("action values", self.action.columns.len(), self.action.width)?;
         bound("action columns", self.action.columns.len(), COLUMNS_MAX)?;
         bound("batch", self.batch, 16)?;
         let lengths: Vec<usize> = self.prompt.buckets.iter().copied().chain([self.prompt.tokens_max]).collect();
@@ -331,7 +316,7 @@ impl Manifest {
         }
         bound("flow steps", self.flow.steps as usize, 1000)?;
         bound("state width", self.state.width, STATE_VALUES_MAX)?;
-        bound("state values", sources(self.state.columns.len(), &self.state.rotations).count(), self.state.width)?;
+        bound("state values", self.state.columns.len(), self.state.width)?;
         if let Some(memory) = &self.memory {
             bound("memory window", memory.window, 1 << 16)?;
             bound("tokens of a latent frame", memory.tokens, 1 << 20)?;
@@ -353,7 +338,7 @@ impl Manifest {
         if self.flow.shift < 1.0 {
             return Err(format!("the flow shift is {}, expected at least 1", self.flow.shift));
         }
-        self.check_pictures()?;
+        self.check_picture()?;
         self.check_motion()
     }
 }

@@ -176,7 +176,7 @@ impl Model {
     pub fn prompt_tokens(&self, pass: Pass, text: usize, state: Option<&[f32]>) -> usize {
         let images = match &self.manifest.memory {
             Some(memory) => (pass.kept + pass.written) * memory.tokens,
-            None => self.manifest.frames.later * self.manifest.image_tokens(),
+            None => self.manifest.frames.later * self.manifest.cameras.len() * self.manifest.image.tokens,
         };
         images + self.prompt.len(text, state) + self.state_tokens
     }
@@ -245,10 +245,6 @@ impl Model {
         for (place, &frame) in frames.iter().enumerate() {
             if !self.frames.is_claimable(frame) || frames[..place].contains(&frame) {
                 return Err(misuse(format!("frame {place} is dropped, watched, already taken or stale")));
-            }
-            // The tensor of another size would not fit.
-            if !self.frames.is_like(frame, place * self.manifest.cameras.len() / count) {
-                return Err(misuse(format!("frame {place} was put for a camera whose pictures are of another size")));
             }
         }
         let instruction = self.prompt.instruction(instruction).ok_or_else(too_long)?;

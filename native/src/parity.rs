@@ -77,13 +77,12 @@ impl Vectors {
         let text = std::fs::read_to_string(path(name)?).map_err(|error| format!("{name}: {error}"))?;
         let file: File = serde_json::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
         let folder = name.rfind('/').map_or("", |end| &name[..=end]);
-        let specs = FrameSpec::of(manifest);
-        let mut decode = |camera: usize, frame: &String| -> Result<Block<u8>, String> {
-            let spec = &specs[camera];
+        let spec = FrameSpec::of(manifest);
+        let mut decode = |frame: &String| -> Result<Block<u8>, String> {
             let name = format!("{folder}{frame}");
             let jpeg = std::fs::read(path(&name)?).map_err(|error| format!("{name}: {error}"))?;
             let mut tensor = Block::lazy(spec.bytes())?;
-            worker.frame(spec, &jpeg, &mut tensor).map_err(|reason| format!("{name} is no good frame: {reason}"))?;
+            worker.frame(&spec, &jpeg, &mut tensor).map_err(|reason| format!("{name} is no good frame: {reason}"))?;
             Ok(tensor)
         };
         let (rows, columns) = (manifest.action.rows, manifest.action.columns.len());
@@ -100,8 +99,7 @@ impl Vectors {
             if !fits {
                 return Err(format!("{name}: observation {index} has not the model's frames, state, rows or columns"));
             }
-            let frames = frames.iter().enumerate().map(|(index, frame)| decode(index / per_camera, frame));
-            let frames = frames.collect::<Result<_, _>>()?;
+            let frames = frames.iter().map(&mut decode).collect::<Result<_, _>>()?;
             let (prefix, rows) = (prefix.concat(), actions.concat());
             episode.push(Vector { frames, state, prefix, step, cache_reset, rows });
         }

@@ -1,12 +1,9 @@
 //! The prompt: turns instruction and state into the fixed row of tokens that the prefill graph reads.
 
-mod state;
 mod template;
 
-use self::state::{Reader, Room};
 use self::template::{Frame, Numbers, StateColumn, tokens_of};
-use crate::layout::STATE_VALUES_MAX;
-use crate::manifest::{ColumnStats, Manifest, PromptPart, sources};
+use crate::manifest::{ColumnStats, Manifest, PromptPart};
 use crate::sync::lock;
 use std::collections::HashMap;
 use std::path::Path;
@@ -40,9 +37,8 @@ pub struct Prompt {
     text_tokens_max: usize,
     /// No text of more bytes can fit.
     text_bytes_max: usize,
-    /// Of each of the policy's values.
+    /// Of each column of the state.
     columns: Vec<StateColumn>,
-    reader: Reader,
     /// The tokens of no instruction, for the unconditional branch.
     empty: Arc<[u32]>,
     cache: Mutex<HashMap<Box<str>, Arc<[u32]>>>,
@@ -59,14 +55,12 @@ impl Prompt {
         tokenizer.with_truncation(None).map_err(|error| format!("the tokenizer keeps its truncation: {error}"))?;
         tokenizer.with_padding(None);
         let state = &manifest.state;
-        let columns = sources(state.columns.len(), &state.rotations)
-            .map(|index| {
-                let column = &state.columns[index];
+        let columns = (state.columns.iter().enumerate())
+            .map(|(index, column)| {
                 let scale = stats.state(column.normalisation, index);
                 scale.map(StateColumn).map_err(|error| format!("state column {}: {error}", column.name))
             })
             .collect::<Result<Vec<_>, String>>()?;
-        let reader = Reader::new(state);
         let mut frame = Frame { before: String::new(), after: String::new(), underscores: false };
         let mut parts = Vec::new();
         for part in std::mem::take(&mut manifest.prompt.parts) {
@@ -97,7 +91,6 @@ impl Prompt {
             text_tokens_max,
             text_bytes_max: text_tokens_max * longest,
             columns,
-            reader,
             empty: Arc::new([]),
             cache: Mutex::new(HashMap::with_capacity(CACHE_ENTRIES_MAX)),
         };
@@ -145,8 +138,6 @@ impl Prompt {
     /// Tokens of a whole prompt with an instruction of `text` tokens, padding not counted. Without a state: the most that one
     /// can take.
     pub fn len(&self, text: usize, state: Option<&[f32]>) -> usize {
-        let mut room: Room = [0.0; STATE_VALUES_MAX];
-        let state = state.map(|state| self.reader.read(state, &mut room));
         let parts = self.parts.iter().map(|part| match (part, state) {
             (Part::StateText(numbers), Some(state)) => numbers.of(&self.columns, state).map(<[u32]>::len).sum(),
             _ => part.most(self.columns.len()),
@@ -154,15 +145,8 @@ impl Prompt {
         text + parts.sum::<usize>()
     }
 
-    /// Refuses a state that the policy cannot be told: a rotation in it is none. The error is a sentence.
-    pub fn check_state(&self, state: &[f32]) -> Result<(), String> {
-        self.reader.check(state)
-    }
-
     /// Writes one row: `tokens` i64 and `mask` (1 where a token stands), both `tokens_max` long. Returns how many tokens stand there.
     pub fn write(&self, instruction: &[u32], state: &[f32], tokens: &mut [i64], mask: &mut [u8]) -> usize {
-        let mut room: Room = [0.0; STATE_VALUES_MAX];
-        let state = self.reader.read(state, &mut room);
         let mut at = 0;
         let mut put = |id: u32| {
             tokens[at] = i64::from(id);
@@ -190,8 +174,6 @@ impl Prompt {
 
     /// Writes the normalised state, then zeros.
     pub fn write_state(&self, state: &[f32], to: &mut [f32]) {
-        let mut room: Room = [0.0; STATE_VALUES_MAX];
-        let state = self.reader.read(state, &mut room);
         to.fill(0.0);
         for ((column, &value), to) in self.columns.iter().zip(state).zip(to) {
             *to = column.0.model(value) as f32;

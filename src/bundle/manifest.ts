@@ -5,7 +5,6 @@
  * `norm.json` and `parity/`. The native engine reads the same file (native/src/manifest.rs).
  */
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { LIMITS } from "../limits.ts";
 import type { InputRole } from "./input-roles.ts";
 import { FactFields } from "./manifest-facts.ts";
 import { closed, oneOf } from "./shape.ts";
@@ -30,16 +29,10 @@ const GraphInput = closed({
   from: Type.Optional(Type.String()),
   dtype: Dtype,
   shape: Type.Array(Dim),
-  /** Of `constant`: row-major, the same for each observation of a batch; one value stands for all. true and false are 1 and 0. */
-  values: Type.Optional(Type.Array(Type.Union([Type.Number(), Type.Boolean()]), { minItems: 1 })),
   /** Of `time`: floor(t · buckets) in place of t, as GR00T has it. Integers need it. */
   buckets: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   /** Of `images` and `image_mask`: the views in it, by the names of their cameras; absent, those of the model. */
   cameras: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 16 })),
-  /** Of `position_ids`: which tokens of a prefix are counted, the valid ones (absent), or padding and masked views too. */
-  counts: Type.Optional(oneOf("valid", "all")),
-  /** Of `state`: the columns in it, by their names and in this order; absent, all of them as `state.width` has them. */
-  columns: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: LIMITS.stateValuesMax })),
 });
 
 const GraphOutput = closed({

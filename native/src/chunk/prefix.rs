@@ -17,18 +17,14 @@ impl Encoder {
     }
 
     /// Writes the rows of `prefix` over the first of `latent` (`rows × width`) as the model has them, relative to `state`, and zeros as their
-    /// padding: the inverse of `convert` without poses and other forms of rotations, which no bundle with a prefix has.
+    /// padding: the inverse of `convert`.
     pub fn latent_of(&self, prefix: &[f32], state: &[f32], latent: &mut [f32]) {
         let count = self.columns.len();
         let rows = prefix.chunks_exact(count).zip(self.scales.chunks_exact(count));
-        for (row, ((from, scales), to)) in rows.zip(latent.chunks_exact_mut(self.width)).enumerate() {
+        for ((from, scales), to) in rows.zip(latent.chunks_exact_mut(self.width)) {
             to.fill(0.0);
-            for (at, (((column, scale), &value), x)) in self.columns.iter().zip(scales).zip(from).zip(to).enumerate() {
-                let base = match column.relative_to {
-                    Some(_) if column.velocity && row > 0 => f64::from(prefix[(row - 1) * count + at]),
-                    Some(index) => f64::from(state[index]),
-                    None => 0.0,
-                };
+            for (((column, scale), &value), x) in self.columns.iter().zip(scales).zip(from).zip(to) {
+                let base = column.relative_to.map_or(0.0, |index| f64::from(state[index]));
                 *x = scale.model_of(f64::from(value) - base) as f32;
             }
         }
@@ -50,18 +46,6 @@ mod tests {
         back = [5.0; 6];
         encoder(true).latent_of(&values[..2], &state, &mut back);
         assert_eq!(back, [1.0, 0.5, 0.0, 5.0, 5.0, 5.0]);
-    }
-
-    #[test]
-    fn velocities_come_back_too() {
-        let mut moving = encoder(true);
-        moving.columns[1].velocity = true;
-        let (latent, state) = ([1.0, 0.5, 0.0, -1.0, 0.25, 0.0], [7.0, 0.125]);
-        let (mut values, mut back) = ([0.0; 4], [5.0; 6]);
-        moving.encode(&latent, &state, &mut values).expect("rows");
-        assert_eq!((values[1], values[3]), (0.625, 0.875));
-        moving.latent_of(&values, &state, &mut back);
-        assert_eq!(back, latent);
     }
 
     #[test]

@@ -9,9 +9,7 @@ fn scale(factor: f64, offset: f64) -> Scale {
 pub(super) fn encoder(clamp: bool) -> Encoder {
     let column = |name: &str, relative_to| Column {
         name: name.into(),
-        source: Some(if name == "joint" { 0 } else { 1 }),
         relative_to,
-        velocity: false,
         min: -2.0,
         max: 2.0,
         jump: None,
@@ -19,7 +17,7 @@ pub(super) fn encoder(clamp: bool) -> Encoder {
     };
     let columns = vec![column("joint", None), column("delta", Some(1))];
     let scales = [scale(0.5, 0.25), scale(1.0, 0.0)].repeat(2);
-    Encoder { columns, scales, rows: 2, width: 3, prefix_rows: 1, clamp, rotations: Vec::new(), poses: Vec::new() }
+    Encoder { columns, scales, rows: 2, width: 3, prefix_rows: 1, clamp, rotations: Vec::new() }
 }
 
 #[test]
@@ -88,9 +86,7 @@ fn row_0_may_not_jump_from_the_state_nor_a_row_from_the_one_before() {
 fn a_rotation_is_compared_with_the_states_as_directions() {
     let column = |index: usize| Column {
         name: format!("r{index}"),
-        source: Some(index),
         relative_to: None,
-        velocity: false,
         min: -1.0,
         max: 1.0,
         jump: Some((index, 0.01)),
@@ -98,16 +94,7 @@ fn a_rotation_is_compared_with_the_states_as_directions() {
     };
     let columns = (0..6).map(column).collect();
     let scales = vec![scale(1.0, 0.0); 6];
-    let encoder = Encoder {
-        columns,
-        scales,
-        rows: 1,
-        width: 6,
-        prefix_rows: 0,
-        clamp: true,
-        rotations: vec![(0, Form::Columns)],
-        poses: Vec::new(),
-    };
+    let encoder = Encoder { columns, scales, rows: 1, width: 6, prefix_rows: 0, clamp: true, rotations: vec![0] };
     let latent = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
     assert_eq!(encoder.encode(&latent, &[3.0, 0.0, 0.0, 1.0, 0.5, 0.0], &mut [0.0; 6]), Ok(0));
     assert!(encoder.encode(&latent, &[0.0, 3.0, 0.0, 0.5, 0.0, 0.0], &mut [0.0; 6]).is_err());

@@ -31,30 +31,6 @@ pub struct Column {
     pub relative_to: i32,
     /// State value that row 0 is compared with; -1: none.
     pub jump_from: i32,
-    /// Its value in a latent row; -1: none.
-    pub source: i32,
-    /// 1: relative to the row before as that is sent, row 0 to the state; else 0.
-    pub velocity: u32,
-}
-
-/// `Rotation` of chunk.cu: the first of six columns, and a `rotation::Form`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Rotation {
-    pub at: u32,
-    pub form: u32,
-}
-
-/// `Pose` of chunk.cu: first columns, and those of the state.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Pose {
-    pub position: u32,
-    pub rotation: u32,
-    pub state_position: u32,
-    pub state_rotation: u32,
 }
 
 /// No place in a verdict.
@@ -70,8 +46,6 @@ pub struct Verdict {
     pub not_finite: u32,
     /// A rotation that spans no plane; `row × rotations + index of the rotation`.
     pub no_rotation: u32,
-    /// A pose that is no finite number; `row × poses + index of the pose`.
-    pub no_pose: u32,
     /// A value out of its range, before it was clamped.
     pub outside: u32,
     /// A value of the first row that is too far from the state, or from the last row that the chunk continues.
@@ -84,16 +58,16 @@ impl Verdict {
     /// From its words, in their order.
     pub fn of(mut words: impl Iterator<Item = u32>) -> Verdict {
         let mut next = || words.next().expect("a whole verdict");
-        let [clamped, not_finite, no_rotation, no_pose] = [next(), next(), next(), next()];
+        let [clamped, not_finite, no_rotation] = [next(), next(), next()];
         let [outside, jump, step] = [next(), next(), next()];
-        Verdict { clamped, not_finite, no_rotation, no_pose, outside, jump, step }
+        Verdict { clamped, not_finite, no_rotation, outside, jump, step }
     }
 }
 
 impl Default for Verdict {
     fn default() -> Verdict {
-        let [not_finite, no_rotation, no_pose, outside, jump, step] = [NOWHERE; 6];
-        Verdict { clamped: 0, not_finite, no_rotation, no_pose, outside, jump, step }
+        let [not_finite, no_rotation, outside, jump, step] = [NOWHERE; 5];
+        Verdict { clamped: 0, not_finite, no_rotation, outside, jump, step }
     }
 }
 
@@ -104,20 +78,17 @@ struct Plan {
     scales: Address,
     columns: Address,
     rotations: Address,
-    poses: Address,
     rows: u32,
     width: u32,
     count: u32,
     state_width: u32,
     scale_rows: u32,
     rotation_count: u32,
-    pose_count: u32,
     prefix_rows: u32,
 }
 
-const _: () =
-    assert!(size_of::<Scale>() == 32 && size_of::<Column>() == 40 && size_of::<Rotation>() == 8, "as chunk.cu");
-const _: () = assert!(size_of::<Pose>() == 16 && size_of::<Verdict>() == 28 && size_of::<Plan>() == 64, "as chunk.cu");
+const _: () = assert!(size_of::<Scale>() == 32 && size_of::<Column>() == 32, "as chunk.cu");
+const _: () = assert!(size_of::<Verdict>() == 24 && size_of::<Plan>() == 56, "as chunk.cu");
 
 /// What an encoder is made of, in the words of chunk.cu.
 #[derive(Clone, Debug)]
@@ -126,10 +97,8 @@ pub struct Facts {
     pub scales: Vec<Scale>,
     /// Columns of a row.
     pub columns: Vec<Column>,
-    /// Rotations of a row.
-    pub rotations: Vec<Rotation>,
-    /// Poses of a row.
-    pub poses: Vec<Pose>,
+    /// First columns of the rotations of a row.
+    pub rotations: Vec<u32>,
     /// Rows of a chunk.
     pub rows: u32,
     /// Values of a latent row.
@@ -147,8 +116,6 @@ pub enum Refusal {
     NotFinite(u32, u32),
     /// Row, index of the rotation.
     NoRotation(u32, u32),
-    /// Row, index of the pose.
-    NoPose(u32, u32),
     /// Row, column.
     Outside(u32, u32),
     /// The first row behind those that the chunk continues, column.
@@ -170,13 +137,12 @@ impl Facts {
         let at = |place: u32, of: usize| (place / of as u32, place % of as u32);
         let columns = self.columns.len();
         let there = |place: u32, of: usize| (place != NOWHERE).then(|| at(place, of));
-        // Row by row, and in a row its numbers before its rotations, and those before its poses.
-        let [numbers, rotations, poses] = [
+        // Row by row, and in a row its numbers before its rotations.
+        let [numbers, rotations] = [
             there(verdict.not_finite, columns).map(|(row, column)| (row, Refusal::NotFinite(row, column))),
             there(verdict.no_rotation, self.rotations.len()).map(|(row, index)| (row, Refusal::NoRotation(row, index))),
-            there(verdict.no_pose, self.poses.len()).map(|(row, index)| (row, Refusal::NoPose(row, index))),
         ];
-        if let Some((_, refusal)) = [numbers, rotations, poses].into_iter().flatten().min_by_key(|(row, _)| *row) {
+        if let Some((_, refusal)) = [numbers, rotations].into_iter().flatten().min_by_key(|(row, _)| *row) {
             return Err(refusal);
         }
         let outside = there(verdict.outside, columns).filter(|_| !self.clamp);
@@ -191,7 +157,7 @@ impl Facts {
 pub struct Plans {
     plan: Memory,
     facts: Facts,
-    parts: [Memory; 4],
+    parts: [Memory; 3],
 }
 
 impl Plans {
@@ -202,21 +168,18 @@ impl Plans {
 
     /// Copies the plan of an encoder (`Encoder::facts`); `state_width` = values of a state vector.
     pub fn new(device: &Arc<Device>, facts: Facts, state_width: u32) -> Result<Plans, CudaError> {
-        let Facts { scales, columns, rotations, poses, .. } = &facts;
-        let parts =
-            [device.copy_of(scales)?, device.copy_of(columns)?, device.copy_of(rotations)?, device.copy_of(poses)?];
+        let Facts { scales, columns, rotations, .. } = &facts;
+        let parts = [device.copy_of(scales)?, device.copy_of(columns)?, device.copy_of(rotations)?];
         let plan = Plan {
             scales: parts[0].address(),
             columns: parts[1].address(),
             rotations: parts[2].address(),
-            poses: parts[3].address(),
             rows: facts.rows,
             width: facts.width,
             count: columns.len() as u32,
             state_width,
             scale_rows: (scales.len() / columns.len()) as u32,
             rotation_count: rotations.len() as u32,
-            pose_count: poses.len() as u32,
             prefix_rows: facts.prefix_rows,
         };
         Ok(Plans { plan: device.copy_of(&[plan])?, facts, parts })

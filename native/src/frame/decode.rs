@@ -8,7 +8,6 @@ use crate::resize::{Resizer, SLACK};
 use crate::status::Status;
 use crate::sync::lock;
 use crate::ticket::Ticket;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// What a decode thread owns.
@@ -35,9 +34,8 @@ impl Worker {
         let Some(slot) = pending else { return (Status::Cancelled, slots.give_up(ticket)) };
         let mut data = lock(&slot.data);
         let FrameData { jpeg, jpeg_len, tensor, done, .. } = &mut *data;
-        let (camera, jpeg) = (slot.camera.load(Ordering::Relaxed), &jpeg[..*jpeg_len]);
         let begun = Instant::now();
-        let decoded = self.frame(&slots.specs[camera], jpeg, tensor);
+        let decoded = self.frame(&slots.spec, &jpeg[..*jpeg_len], tensor);
         let status = match decoded {
             Ok(()) => Status::Ok,
             Err(reason) => {

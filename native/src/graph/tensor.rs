@@ -166,19 +166,7 @@ mod tests {
     use crate::manifest::Dim;
 
     fn port(dtype: Dtype, shape: Vec<Dim>) -> Port {
-        let (values, cameras) = (Vec::new(), None);
-        Port {
-            name: "x".into(),
-            role: Role::Constant,
-            from: None,
-            dtype,
-            shape,
-            values,
-            buckets: None,
-            cameras,
-            counts: Default::default(),
-            columns: None,
-        }
+        Port { name: "x".into(), role: Role::Cache, from: None, dtype, shape, buckets: None, cameras: None }
     }
 
     #[test]

@@ -27,43 +27,8 @@ pub struct Port {
     pub from: Option<String>,
     pub dtype: Dtype,
     pub shape: Vec<Dim>,
-    #[serde(default)]
-    pub values: Vec<Value>,
     pub buckets: Option<u32>,
     pub cameras: Option<Vec<String>>,
-    #[serde(default)]
-    pub counts: Counts,
-    /// Of a part of the state, the names of its columns.
-    pub columns: Option<Vec<String>>,
-}
-
-/// A value of a constant.
-#[derive(Deserialize, Clone, Copy, Debug)]
-#[serde(untagged)]
-#[allow(missing_docs)]
-pub enum Value {
-    Number(f64),
-    Truth(bool),
-}
-
-impl Value {
-    /// 1 for true.
-    pub fn number(self) -> f64 {
-        match self {
-            Value::Number(number) => number,
-            Value::Truth(truth) => f64::from(u8::from(truth)),
-        }
-    }
-}
-
-/// Which tokens have a position of their own.
-#[derive(Deserialize, Clone, Copy, PartialEq, Debug, Default)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
-pub enum Counts {
-    #[default]
-    Valid,
-    All,
 }
 
 impl Port {
@@ -74,7 +39,7 @@ impl Port {
 
     /// It is the same in every run.
     pub fn is_fixed(&self) -> bool {
-        matches!(self.role, Role::Constant | Role::ImageMask)
+        self.role == Role::ImageMask
     }
 
     /// It changes with every flow step.
@@ -91,16 +56,10 @@ pub enum Role {
     Tokens,
     TokenMask,
     ImageMask,
-    PrefixMask,
-    PrefixLength,
-    PositionIds,
-    Constant,
     State,
     Latent,
     VideoLatent,
     Time,
-    ActionPrefixMask,
-    ActionPrefixLength,
     Cache,
     Block,
     BlockLength,
@@ -247,13 +206,9 @@ mod tests {
     #[test]
     fn an_input_says_where_its_values_come_from_and_as_what() {
         let port = |text: &str| serde_json::from_str::<Port>(text).map_err(|error| error.to_string());
-        let text = r#"{"name": "embodiment_id", "role": "constant", "dtype": "i32", "shape": ["batch"], "values": [24, true]}"#;
-        let constant = port(text).expect("a constant");
-        let numbers: Vec<f64> = constant.values.iter().map(|value| value.number()).collect();
-        assert_eq!((constant.role, constant.dtype, numbers), (Role::Constant, Dtype::I32, vec![24.0, 1.0]));
         let time =
             port(r#"{"name": "t", "role": "time", "dtype": "i64", "shape": [1], "buckets": 1000}"#).expect("a time");
-        assert_eq!((time.buckets, time.counts, time.steps()), (Some(1000), Counts::Valid, true));
+        assert_eq!((time.buckets, time.steps()), (Some(1000), true));
         assert!(
             port(r#"{"name": "t", "role": "timestep", "dtype": "i64", "shape": [1]}"#)
                 .unwrap_err()

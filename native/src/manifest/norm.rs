@@ -91,11 +91,6 @@ impl Scale {
         cuda::Scale { factor, offset, low, high }
     }
 
-    /// Of a velocity's values: what it moves in `dt` seconds.
-    pub(crate) fn over(self, dt: f64) -> Scale {
-        Scale { factor: self.factor * dt, offset: self.offset * dt, clip: self.clip }
-    }
-
     /// Robot units to the model's, clipped.
     pub fn model(&self, robot: f32) -> f64 {
         self.model_of(f64::from(robot))

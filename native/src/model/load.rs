@@ -158,8 +158,7 @@ impl Model {
 /// Frame slots of a model: as many as the engine was opened with, or fewer if their tensors would take more than
 /// `FRAME_BYTES_MAX`.
 fn frame_slots(manifest: &Manifest, most: usize) -> Result<usize, Failure> {
-    let bytes = FrameSpec::of(manifest).iter().map(FrameSpec::bytes).max().unwrap_or(1);
-    let fit = FRAME_BYTES_MAX / bytes;
+    let fit = FRAME_BYTES_MAX / FrameSpec::of(manifest).bytes();
     if fit < manifest.frames_max() {
         return Err(Failure::new(
             Status::OutOfMemory,

@@ -9,16 +9,24 @@
 //! checked: ONNX Runtime does that when it opens what comes out.
 
 mod node;
-mod time;
 mod unread;
 
-pub use time::{Time, TimeShape};
 pub use unread::unread;
 
 use self::node::{Made, Node};
 use super::wire::{Field, Fields, Value, bytes, text};
-use super::{floats, ints};
+use super::{floats, ints, tensor};
 use std::collections::HashSet;
+
+/// An input [1] that is the time.
+pub struct Time<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The type of its values, as in TensorProto: f32 or i64.
+    pub kind: u8,
+    /// What it is told in each step: one value of that type, little-endian.
+    pub values: Vec<Vec<u8>>,
+}
 
 /// The flow of a step graph.
 pub struct Loop<'a> {
@@ -74,8 +82,6 @@ const VALUE_INFO: u64 = 13;
 const QUANTIZATION: u64 = 14;
 /// The first operator set whose `Split` takes sizes as an input.
 const SPLIT_SINCE: u64 = 13;
-/// The first one whose `Shape` gives a part of it.
-const SHAPE_SINCE: u64 = 15;
 
 /// The name of a latent that is read, after the last of `steps` steps.
 pub fn result(latent: &str, steps: usize) -> String {
@@ -115,11 +121,8 @@ pub fn unroll(model: &[u8], flow: &Loop<'_>) -> Result<Vec<u8>, String> {
         }
         whole.extend(kept);
     }
-    let splits = flow.latents.iter().any(|latent| latent.branches > 1);
-    for (since, is_needed) in [(SPLIT_SINCE, splits), (SHAPE_SINCE, flow.has_rows())] {
-        if is_needed && version < since {
-            return Err(format!("its operators are of version {version}, expected {since}"));
-        }
+    if flow.latents.iter().any(|latent| latent.branches > 1) && version < SPLIT_SINCE {
+        return Err(format!("its operators are of version {version}, expected {SPLIT_SINCE}"));
     }
     let graph = Graph::read(found.ok_or("it has no graph")?)?;
     whole.extend(bytes(GRAPH as u8, &graph.unrolled(flow)?));
@@ -243,7 +246,6 @@ impl<'a> Graph<'a> {
         let changes = |node: &Node<'_>| node.inputs.iter().any(|name| changing.contains(name));
         let (each, once): (Vec<&Node<'_>>, Vec<&Node<'_>>) = self.nodes.iter().partition(|node| changes(node));
         let mut made: Vec<Made> = once.iter().map(|node| node.renamed(node.name.into(), |name| name.into())).collect();
-        made.extend(time::rows(flow));
         let starts = |name: &str| flow.latents.iter().any(|latent| latent.name == name);
         for step in 0..flow.steps.len() {
             let here = |name: &str| match name {
@@ -251,7 +253,6 @@ impl<'a> Graph<'a> {
                 _ if !changing.contains(name) || (step == 0 && starts(name)) => name.to_string(),
                 _ => at(name, step),
             };
-            made.extend(flow.times.iter().filter_map(|time| time.for_rows(step)));
             made.extend(each.iter().map(|node| node.renamed(at(node.name, step), here)));
             for latent in flow.latents {
                 advance(latent, step, here, &mut made);
@@ -264,7 +265,8 @@ impl<'a> Graph<'a> {
 /// The times of all steps, and what latents are moved with.
 fn constants(flow: &Loop<'_>) -> impl Iterator<Item = Vec<u8>> {
     let times = flow.steps.iter().enumerate().flat_map(|(step, &dt)| {
-        let told = flow.times.iter().map(move |time| time.constant(step));
+        let told =
+            flow.times.iter().map(move |time| tensor(&at(time.name, step), time.kind, Some(1), &time.values[step]));
         told.chain([floats(&dt_of(step), None, &[dt])])
     });
     let guides = flow.latents.iter().filter_map(|latent| Some(floats(&guide_of(latent.name), None, &[latent.guide?])));

@@ -246,7 +246,6 @@ impl Replica {
             model.frames.finish(ticket);
         }
         let state = &state[..model.manifest.state.columns.len()];
-        model.prompt.check_state(state)?;
         let instruction = instruction.as_deref().unwrap_or(&[]);
         // Taken out and put back, so that nothing is copied or allocated.
         let prefix = std::mem::take(&mut self.prefixes[row]);

@@ -22,12 +22,9 @@ struct Bundle {
     states: usize,
     names: Vec<String>,
     rotations: Vec<usize>,
-    /// First columns of poses.
-    poses: Vec<usize>,
 }
 
 const NORMS: [&str; 3] = ["none", "quantile", "mean_std"];
-const FORMS: [&str; 3] = ["rotation6d_rows", "quaternion_wxyz", "quaternion_xyzw"];
 
 /// How hard a bundle is to please.
 #[derive(Clone, Copy)]
@@ -38,40 +35,25 @@ struct Kind {
     range: f64,
     /// Means so large that their sum with a state cancels: the order of a sum, and each rounding, is seen.
     cancels: bool,
-    /// What published policies add: statistics of each row, clips, forms of rotations, poses and velocities.
+    /// What published policies add: statistics of each row and clips.
     published: bool,
 }
 
 impl Bundle {
     fn new(rows: usize, columns: usize, rotations: &[usize], kind: Kind, random: &mut Random) -> Bundle {
         let (width, states) = (columns + random.below(5), columns + random.below(3));
-        let forms: Vec<Value> = (rotations.iter().filter(|_| kind.published))
-            .map(|at| json!({ "at": at, "form": FORMS[random.below(3)] }))
-            .collect();
-        // The three columns before a rotation are its position.
-        let poses: Vec<Value> = (rotations.iter().filter(|at| kind.published && **at >= 3))
-            .map(|at| json!({ "position": at - 3, "rotation": at, "state_position": random.below(states - 9), "state_rotation": at }))
-            .collect();
-        let posed: Vec<usize> =
-            poses.iter().map(|pose| pose["position"].as_u64().expect("a column") as usize).collect();
-        let is_turned = |index: usize| {
-            rotations.iter().any(|at| (*at..at + 6).contains(&index))
-                || posed.iter().any(|at| (*at..at + 3).contains(&index))
-        };
         let names: Vec<String> = (0..columns).map(|index| format!("c{index}")).collect();
         let state: Vec<Value> =
             (0..states).map(|index| json!({ "name": format!("c{index}"), "norm": "none" })).collect();
-        let action: Vec<Value> = (names.iter().enumerate())
-            .map(|(index, name)| {
-                let velocity = kind.published && !is_turned(index) && random.below(3) == 0;
+        let action: Vec<Value> = (names.iter())
+            .map(|name| {
                 let clip = (kind.published && random.below(2) == 0).then(|| json!({ "min": -0.7, "max": 0.8 }));
-                let relative = (random.below(3) == 0 || velocity).then(|| random.below(states));
+                let relative = (random.below(3) == 0).then(|| random.below(states));
                 let limit = |random: &mut Random| (kind.limits && random.below(2) == 0).then(|| 2.0 + random.unit());
                 json!({
                     "name": name,
                     "norm": NORMS[random.below(3)],
-                    "relative_to": relative.filter(|_| !kind.published || !is_turned(index)),
-                    "velocity": velocity,
+                    "relative_to": relative,
                     "clip": clip,
                     "min": -kind.range + random.unit() * 0.1,
                     "max": kind.range + random.unit() * 0.1,
@@ -87,8 +69,7 @@ impl Bundle {
             "state": { "columns": state, "width": states },
             "prompt": { "tokens_max": 1, "pad_id": 0, "parts": [] },
             "action": {
-                "rows": rows, "hz": 5, "prefix": if kind.published { 0 } else { rows / 2 }, "width": width, "columns": action, "rotation6d": rotations,
-                "rotations": forms, "poses": poses,
+                "rows": rows, "prefix": rows / 2, "width": width, "columns": action, "rotation6d": rotations,
                 "out_of_range": if kind.clamp { "clamp" } else { "fail" },
             },
             "flow": { "t_start": 1, "t_end": 0, "steps": 1, "shift": 1 },
@@ -114,7 +95,7 @@ impl Bundle {
         let [q01, q99, mean] = [q01, q99, mean].map(table);
         let stats = ColumnStats { q01, q99, mean, std: Statistic::Columns(std), ..ColumnStats::default() };
         let encoder = Encoder::new(&manifest, &stats).expect("an encoder");
-        Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec(), poses: posed }
+        Bundle { encoder, rows, width, columns, states, names, rotations: rotations.to_vec() }
     }
 
     /// What the engine says of a latent: how many values were clamped, or the beginning of its sentence.
@@ -131,9 +112,6 @@ impl Bundle {
             Refusal::NotFinite(row, column) => format!("row {row}, {} is not a finite number", name(column)),
             Refusal::NoRotation(row, rotation) => {
                 format!("row {row}, {} begins no rotation", self.names[self.rotations[rotation as usize]])
-            }
-            Refusal::NoPose(row, pose) => {
-                format!("row {row}, {} begins no pose", self.names[self.poses[pose as usize]])
             }
             Refusal::Outside(row, column) => format!("row {row}, {} is * outside", name(column)),
             Refusal::Jump(row, column) => {
@@ -245,7 +223,7 @@ fn equals(stage: &Stage) {
         }
     }
     // The inputs are such that every verdict comes up.
-    let kinds = ["Jump", "NoPose", "NoRotation", "NotFinite", "Outside", "Step", "clamped", "good"];
+    let kinds = ["Jump", "NoRotation", "NotFinite", "Outside", "Step", "clamped", "good"];
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), kinds);
 }
 
@@ -307,14 +285,8 @@ fn judged(_: &Stage) {
     assert_eq!(fatal(15, 2), Err(Refusal::NotFinite(1, 7)));
     assert_eq!(fatal(15, 1), Err(Refusal::NoRotation(0, 1)));
     assert_eq!(fatal(NOWHERE, 3), Err(Refusal::NoRotation(1, 1)));
-    // Poses come behind the rotations of their row.
-    let kind = Kind { clamp: true, limits: false, range: 9.0, cancels: false, published: true };
-    let posed = Bundle::new(4, 18, &[3, 12], kind, &mut random).encoder.facts();
     // Statistics of each row, and those that all rows share.
-    assert_eq!((posed.scales.len(), clamping.scales.len()), (4 * 18, 8));
-    let fatal = |not_finite, no_rotation, no_pose| posed.judge(&Verdict { not_finite, no_rotation, no_pose, ..good });
-    assert_eq!(fatal(NOWHERE, NOWHERE, 3), Err(Refusal::NoPose(1, 1)));
-    assert_eq!(fatal(18, 3, 3), Err(Refusal::NotFinite(1, 0)));
-    assert_eq!(fatal(NOWHERE, 3, 2), Err(Refusal::NoRotation(1, 1)));
-    assert_eq!(fatal(37, 4, 3), Err(Refusal::NoPose(1, 1)));
+    let kind = Kind { clamp: true, limits: false, range: 9.0, cancels: false, published: true };
+    let published = Bundle::new(4, 18, &[3, 12], kind, &mut random).encoder.facts();
+    assert_eq!((published.scales.len(), clamping.scales.len()), (4 * 18, 8));
 }

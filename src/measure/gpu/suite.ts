@@ -10,7 +10,6 @@ import { readFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { weightWords } from "../../bundle/describe.ts";
 import { decodeModel } from "../../bundle/onnx-schema.ts";
-import { imageTokens } from "../../bundle/pictures.ts";
 import { installedBundles, readBundle } from "../../bundle/read.ts";
 import { withTolerance } from "../../bundle/tolerance.ts";
 import { graphWork } from "../../bundle/workload/count.ts";
@@ -210,10 +209,10 @@ type Works = (batch: number) => readonly [prefill: ReturnType<typeof graphWork>,
 
 /** The length that the prompt of an observation is padded to: on a CPU that of its bucket. */
 function textTokens(model: Model, { instruction, state }: Observed): number {
-  const { prompt, frames } = model.manifest;
+  const { prompt, frames, cameras, image } = model.manifest;
   if (model.device !== "cpu" || prompt.buckets === undefined) return prompt.tokens_max;
   const tokens = model.measure({ instruction, state });
-  const text = tokens instanceof Failure ? prompt.tokens_max : tokens - frames.first * imageTokens(model.manifest);
+  const text = tokens instanceof Failure ? prompt.tokens_max : tokens - frames.first * cameras.length * image.tokens;
   return prompt.buckets.find((bucket) => bucket >= text) ?? prompt.tokens_max;
 }
 
@@ -223,7 +222,7 @@ async function worksOf({ manifest, paths }: Bundle, text: number): Promise<Works
   const read = async ({ file }: { readonly file: string }) =>
     decodeModel(await readFile(present(paths.get(file), "a graph of a verified bundle")), "external");
   const [reader, denoise] = await Promise.all([read(graphs.extend ?? graphs.prefill), read(graphs.denoise)]);
-  const prefix = frames.later * imageTokens(manifest) + text;
+  const prefix = frames.later * manifest.cameras.length * manifest.image.tokens + text;
   return (batch) => [
     graphWork(reader, { batch, prompt: text, prefix }),
     graphWork(denoise, { batch, prompt: text, prefix }),
