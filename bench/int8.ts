@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { buildBundle } from "../src/bundle/build.ts";
 import { readBundle } from "../src/bundle/read.ts";
 import type { Precision } from "../src/bundle/weights.ts";
+import { computeRows } from "../src/cli/bundle/rows.ts";
 import type { Engine, Model } from "../src/engine/engine.ts";
 import { openEngine } from "../src/engine/native.ts";
 import { drawnScenes, type Scenes } from "../src/measure/sample/scenes.ts";
@@ -64,7 +65,7 @@ async function contenders(engine: Engine, folder: string): Promise<Contender[] |
   const all: Contender[] = [];
   for (const precision of PRECISIONS) {
     const dir = join(folder, precision);
-    const built = await buildBundle(MODEL_DIR, dir, precision);
+    const built = await buildBundle(MODEL_DIR, dir, precision, { computeRows });
     if (built instanceof Problem) return built;
     const bundle = await readBundle(dir);
     if (bundle instanceof Problem) return bundle;

@@ -27,7 +27,7 @@ export function halfProduct(
 }
 
 /** A product with the matrices side by side, plus the `<name>.bias` of each. */
-export function biased(graph: GraphBuilder, product: Value, matrices: readonly Matrix[]): Value {
+function biased(graph: GraphBuilder, product: Value, matrices: readonly Matrix[]): Value {
   const biases = matrices.map(({ name, to }) => graph.within(name, () => graph.weight("bias", [to], SLIGHT)));
   return graph.op("Add", [product, biases.length === 1 ? (biases[0] ?? "") : graph.op("Concat", biases, { axis: 0 })]);
 }
