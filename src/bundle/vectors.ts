@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Problem } from "../error/problem.ts";
+import { Problem } from "../std/problem.ts";
 import { exactGraph } from "./exact.ts";
 import { writeFiles } from "./folder.ts";
 import type { Manifest, Parity } from "./manifest.ts";

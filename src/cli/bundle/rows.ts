@@ -5,10 +5,10 @@ import type { Parity } from "../../bundle/manifest.ts";
 import type { ComputeRows } from "../../bundle/vectors.ts";
 import { LOAD_MS_MAX, type Model, type Observation } from "../../engine/engine.ts";
 import { openEngine } from "../../engine/native.ts";
-import { Failure } from "../../error/core.ts";
-import { Problem } from "../../error/problem.ts";
 import { present } from "../../std/assert.ts";
 import { systemClock } from "../../std/clock.ts";
+import { Failure } from "../../std/failure.ts";
+import { Problem } from "../../std/problem.ts";
 
 export const computeRows: ComputeRows = async (bundle, vectors) => {
   const engine = await openEngine({ decodeThreads: 1 });
