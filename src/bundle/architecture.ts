@@ -67,8 +67,9 @@ export const ModelFile = closed({
   ...FactFields,
   architecture: Type.Union([Architecture, WorldArchitecture]),
   /**
-   * There for a model that can also be built with int8 weights, `parity/int8.json` beside it: the tolerance of that bundle, in robot
-   * units. The expected rows are of its own weights, and exact in all else; the tolerance is what activations rounded to int8 change.
+   * There for a model that can also be built with int8 weights: the tolerance of that bundle, in robot units. Its vectors are
+   * `parity/int8.json`; a build makes them where the folder has none (vectors.ts). The expected rows are of its own weights, and exact in
+   * all else; the tolerance is what activations rounded to int8 change.
    */
   int8: Type.Optional(closed({ tolerance: Type.Number({ exclusiveMinimum: 0 }) })),
   /** The same of bf16 weights, with `parity/bf16.json`. Sums are of float32: on a CPU nothing else is rounded. */

@@ -13,6 +13,7 @@ import { type Manifest, NormStats, Parity } from "./manifest.ts";
 import { readJson, reason } from "./schema.ts";
 import { statisticFault } from "./statistics.ts";
 import { PAD_ID, STATE_BASE, STATE_BINS, type Tokenizer, trainTokenizer } from "./tokenizer.ts";
+import { type ComputeRows, makeVectors } from "./vectors.ts";
 import { type Progress, WEIGHT_FILE, WeightLayout } from "./weight-file.ts";
 import { type Build, DEFAULT_BUILD, HALF_BUILD, type Precision } from "./weights.ts";
 
@@ -33,6 +34,8 @@ export interface Options {
   readonly compute?: Half;
   /** What such a build differs in from its own choice, for a device that cannot have that, or to measure it. */
   readonly half?: Partial<Pick<Build, "frames" | "attention">>;
+  /** Computes the vectors of a build for which the model folder has none. Absent, such a build is refused. */
+  readonly computeRows?: ComputeRows;
 }
 
 /** What a build for GPUs computes in. */
@@ -44,7 +47,7 @@ export async function buildBundle(
   modelDir: string,
   outDir: string,
   precision: Precision = "f32",
-  { progress, inlineBytesMax = INLINE_BYTES_MAX, compute, half = {} }: Options = {},
+  { progress, inlineBytesMax = INLINE_BYTES_MAX, compute, half = {}, computeRows }: Options = {},
 ): Promise<Manifest | Problem> {
   const model = await readJson(join(modelDir, "model.json"), ModelFile, ADVICE);
   if (model instanceof Problem) return model;
@@ -60,7 +63,8 @@ export async function buildBundle(
     const path = join(modelDir, "model.json");
     return new Problem(`${path} has no /${proof.key}/tolerance; build this model with ${proof.instead}`);
   }
-  const vectors = unproved ? CHUNK : proof.vectors;
+  const isMade = computeRows !== undefined && !(await Bun.file(join(modelDir, "parity", proof.vectors)).exists());
+  const vectors = unproved || isMade ? CHUNK : proof.vectors;
   const parity = await readParity(join(modelDir, "parity"), vectors);
   if (parity instanceof Problem) return parity;
 
@@ -104,6 +108,14 @@ export async function buildBundle(
   let manifest = manifestWith(weightFile("0".repeat(64)));
   const fault = contradiction(manifest) ?? statisticFault(manifest, norm);
   if (fault !== undefined) return new Problem(`${modelDir}: ${fault}; ${ADVICE}`);
+  if (computeRows && isMade && !unproved) {
+    const template: Parity = JSON.parse(new TextDecoder().decode(parity.get(CHUNK)));
+    const inline = new Map(inOrder(graphs).map((graph) => [graph.description.file, graph.bytes()] as const));
+    const made = await makeVectors(manifest, new Map([...data, ...inline]), template, computeRows);
+    if (made instanceof Problem) return made;
+    data.set(`parity/${CHUNK}`, encode(made));
+    manifest = manifestWith(weightFile("0".repeat(64)));
+  }
   const unwritten = await writeFolder(outDir, async (folder) => {
     if (layout) manifest = manifestWith(weightFile(await layout.write(join(folder, WEIGHT_FILE), progress)));
     await writeFiles(folder, data.set("manifest.json", encode(manifest)));

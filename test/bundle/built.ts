@@ -6,6 +6,7 @@ import { buildBundle, type Options } from "../../src/bundle/build.ts";
 import type { Manifest, Parity } from "../../src/bundle/manifest.ts";
 import { readBundle } from "../../src/bundle/read.ts";
 import type { Precision } from "../../src/bundle/weights.ts";
+import { computeRows } from "../../src/cli/bundle/rows.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
 import { present } from "../../src/std/assert.ts";
 import { Problem } from "../../src/std/problem.ts";
@@ -25,7 +26,7 @@ export async function buildInto(
   precision?: Precision,
   options?: Options,
 ): Promise<Manifest> {
-  const manifest = await buildBundle(modelDir, dir, precision, options);
+  const manifest = await buildBundle(modelDir, dir, precision, { computeRows, ...options });
   if (manifest instanceof Problem) throw new Error(manifest.message);
   return manifest;
 }

@@ -2,6 +2,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Half } from "../../src/bundle/build.ts";
+import { widened } from "../../src/bundle/exact.ts";
 import { DATA_TYPE, decodeModel, encodeModel, type ModelProto, type NodeProto } from "../../src/bundle/onnx-schema.ts";
 import type { Bundle } from "../../src/engine/engine.ts";
 import { present } from "../../src/std/assert.ts";
@@ -87,13 +88,4 @@ function cast(from: string, name: string, to: number): NodeProto {
     output: [name],
     attribute: [{ name: "to", type: 2, i: BigInt(to) }],
   };
-}
-
-function widened(bytes: Uint8Array, half: number): Uint8Array {
-  const { buffer } = Uint8Array.from(bytes);
-  const values =
-    half === DATA_TYPE.f16
-      ? Float32Array.from(new Float16Array(buffer))
-      : new Float32Array(Uint32Array.from(new Uint16Array(buffer), (word) => word << 16).buffer);
-  return new Uint8Array(values.buffer);
 }

@@ -114,7 +114,7 @@ test("pixels give the same bits in an episode with memory, first and later frame
   expect(await rows(normalised, pixels.manifest)).toEqual(rowsOfPixels);
 });
 
-test.each(["molmoact2-yam", "picasso-yam"])(
+test.each(["pi0.5-yam", "dreamzero-astra-yam"])(
   "%s: keys and values that are read apart give the rows of those put together",
   async (name) => {
     const apart = await f16(name);
@@ -146,8 +146,8 @@ test("memory and caches take half of the bytes, on a device that has memory of i
 test("frames as pixels are a quarter of the bytes to a device", async () => {
   const bytes = async (half: Options["half"]) => {
     await rehearse({ device: "cuda:0" });
-    const bundle = await f16("molmoact2-yam", half);
-    const manifest = { ...bundle.manifest, export_id: (await f16("molmoact2-yam")).manifest.export_id };
+    const bundle = await f16("pi0.5-yam", half);
+    const manifest = { ...bundle.manifest, export_id: (await f16("pi0.5-yam")).manifest.export_id };
     const opened = await Opened.with(engine, { ...bundle, manifest }, { device: "cuda:0" });
     const { toDevice } = opened.model.copies;
     await opened.model.unload();

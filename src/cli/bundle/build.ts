@@ -8,6 +8,7 @@ import { type Command, type Given, usageProblem } from "../frame/command.ts";
 import { answer } from "../frame/print.ts";
 import { folderOf } from "./folder.ts";
 import { outcome } from "./outcome.ts";
+import { computeRows } from "./rows.ts";
 import { shown } from "./shown.ts";
 
 export const bundleBuild: Command = {
@@ -40,7 +41,7 @@ export const bundleBuild: Command = {
     if (form instanceof Problem) return form;
     const out = resolve(given.required("out"));
     const build = (progress?: Progress) =>
-      buildBundle(dir, out, form.weights, { ...form.options, ...(progress && { progress }) });
+      buildBundle(dir, out, form.weights, { ...form.options, computeRows, ...(progress && { progress }) });
     const built = await (given.on("json") ? build() : shown(build));
     if (built instanceof Problem) return built;
     const { words, facts } = outcome("built", built, out);

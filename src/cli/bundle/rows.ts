@@ -1,0 +1,72 @@
+/** The rows of parity observations, computed by the engine on the CPU of this machine. */
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Parity } from "../../bundle/manifest.ts";
+import type { ComputeRows } from "../../bundle/vectors.ts";
+import { LOAD_MS_MAX, type Model, type Observation } from "../../engine/engine.ts";
+import { openEngine } from "../../engine/native.ts";
+import { present } from "../../std/assert.ts";
+import { systemClock } from "../../std/clock.ts";
+import { Failure } from "../../std/failure.ts";
+import { Problem } from "../../std/problem.ts";
+
+export const computeRows: ComputeRows = async (bundle, vectors) => {
+  const engine = await openEngine({ decodeThreads: 1 });
+  if (engine instanceof Problem) return engine;
+  // The engine's callback does not keep the process alive while a model loads; a timer does.
+  const release = systemClock.after(LOAD_MS_MAX, () => undefined);
+  try {
+    const options = { device: "cpu", replicas: 1, threads: 1, slots: 1, unproved: true };
+    const model = await engine.load({ bundle, ...options });
+    if (model instanceof Failure) return new Problem(model.message);
+    const file = present(bundle.paths.get(bundle.manifest.parity.file), "the vectors of a bundle");
+    const done: Parity["observations"] = [];
+    for (const given of vectors.observations) {
+      const continued = given.prefix && { prefix: done.at(-1)?.actions.slice(1, 1 + given.prefix.length) ?? [] };
+      const frames = await Promise.all(given.frames.map((name) => readFile(join(dirname(file), name))));
+      const actions = await chunk(model, { ...vectors, ...given, ...continued, frames });
+      if (actions instanceof Failure) return new Problem(actions.message);
+      done.push({ ...given, ...continued, actions });
+    }
+    return done;
+  } finally {
+    await engine.close();
+    release();
+  }
+};
+
+interface Given {
+  readonly frames: readonly Uint8Array[];
+  readonly instruction: string;
+  readonly seed: number;
+  readonly state: readonly number[];
+  readonly step: number;
+  readonly prefix?: readonly (readonly number[])[];
+}
+
+async function chunk(model: Model, { frames: jpegs, state, prefix, ...given }: Given): Promise<number[][] | Failure> {
+  const perCamera = jpegs.length / model.manifest.cameras.length;
+  const frames: Observation["frames"][number][] = [];
+  for (const [at, jpeg] of jpegs.entries()) {
+    const frame = model.framePut(Math.floor(at / perCamera), jpeg, 0);
+    if (frame instanceof Failure) return frame;
+    frames.push(frame);
+  }
+  const run = model.observe({
+    ...{ frames, turn: 0, instruction: given.instruction, seed: given.seed, step: given.step },
+    state: Float32Array.from(state),
+    ...(prefix && { prefix: Float32Array.from(prefix.flat()) }),
+    ...(model.manifest.memory && { slot: 0 }),
+  });
+  if (run instanceof Failure) return run;
+  const result = await run.result;
+  if (result instanceof Failure) {
+    run.abort();
+    return result;
+  }
+  const { actions, rows, columns } = result;
+  const made = Array.from({ length: rows }, (_, row) => [...actions.subarray(row * columns, (row + 1) * columns)]);
+  run.commit();
+  await run.released;
+  return made;
+}
