@@ -43,7 +43,7 @@ let at: Promise<Stage> | undefined;
 export const chat: Target = {
   name: "chat-bodies",
   guides: [
-    `${SRC}/edge/http/json.ts`,
+    `${SRC}/http/json.ts`,
     `${SRC}/edge/robot-http/checks.ts`,
     `${SRC}/edge/robot-http/message.ts`,
     `${SRC}/edge/robot-http/fields.ts`,

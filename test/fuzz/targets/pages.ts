@@ -29,7 +29,7 @@ export const pages: Target = {
     `${SRC}/edge/pages/sign-in.ts`,
     `${SRC}/edge/pages/oidc.ts`,
     `${SRC}/edge/oauth/oauth.ts`,
-    `${SRC}/edge/http/origin.ts`,
+    `${SRC}/http/origin.ts`,
   ],
   seeds: [
     "0\nnext=%2Faccount\ntendon=x\nemail=a%40b.org&password=correct+horse&next=/account",
