@@ -252,10 +252,6 @@ export const LIMITS = {
   /** What of a provider's sentence is passed on. */
   llmSaidCharsMax: 300,
   llmRetryAfterSecondsMax: 3_600,
-  /** Connections to one provider that are kept without a call, */
-  llmIdleConnectionsMax: 256,
-  /** and for how long, where it does not say: servers of language models close them after 5 s. */
-  llmConnectionIdleMs: 4_000,
   /** Live responses that run at once, over all accounts, */
   llmLiveMax: 4_096,
   /** and of one account. */

@@ -1,5 +1,6 @@
 /** `tendon serve`: reads the configuration, runs the service until a signal, and says when it is ready. */
 import { DEV_EMAIL } from "../account/dev.ts";
+import { allowConnections } from "../config/environment.ts";
 import { DEFAULTS, type ServeConfig, serveConfig } from "../config/serve.ts";
 import { discard, prepare } from "../service/preparation.ts";
 import { LLM_ADVICE, planProviders } from "../service/providers.ts";
@@ -46,6 +47,8 @@ export async function serveWith(given: Given, open: typeof openStore): Promise<n
   if (config instanceof Problem) return config;
   const providers = planProviders(config, systemClock);
   if (providers instanceof Problem) return providers;
+  // Here, since nothing has begun yet.
+  if (providers.size > 0) allowConnections();
   // From here on a signal ends the service in order, also while it still loads.
   const stopped = stopSignal();
   const preparation = prepare(config);

@@ -20,6 +20,21 @@ export function childEnvironment(
   return { ...Object.fromEntries(kept), ...changes };
 }
 
+/** Connections that `fetch` may have at once: the most that Bun allows. */
+const FETCH_CONNECTIONS_MAX = "65535";
+
+/**
+ * Makes `fetch` have any number of connections. Bun allows 256, has further calls wait unseen, and reads the variable when a process
+ * starts: so the program is started anew in this process, and this function does not return.
+ */
+export function allowConnections(env: Environment = environment()): void {
+  if (env.BUN_CONFIG_MAX_HTTP_REQUESTS !== undefined) return;
+  const compiled = import.meta.path.startsWith("/$bunfs/");
+  const words = compiled ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)];
+  const changed = { ...env, BUN_CONFIG_MAX_HTTP_REQUESTS: FETCH_CONNECTIONS_MAX };
+  process.execve?.(process.execPath, [process.execPath, ...words], changed);
+}
+
 /** `all`: a test that would be skipped because something is not installed fails instead. */
 export function testRequirement(env: Environment = environment()): "all" | "none" {
   return env.TENDON_TEST_REQUIRE === "all" ? "all" : "none";

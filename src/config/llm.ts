@@ -29,11 +29,11 @@ export const LlmTable = Type.Object(
     model: text(),
     /** Variable with the provider's key; absent: it needs none. */
     api_key_env: Type.Optional(text()),
-    connect_seconds: seconds(DAY_SECONDS, 5),
+    /** Connecting included. */
     first_byte_seconds: seconds(DAY_SECONDS, 60),
     idle_seconds: seconds(DAY_SECONDS, 60),
     total_seconds: seconds(DAY_SECONDS, 1800),
-    /** Connections to the provider. */
+    /** Calls to the provider at once. */
     connections: whole(1, 65_535, 4096),
     /** Ask the provider for a stream, whatever the client asked for: only then can an answer be timed and stopped on its way. */
     stream: flag(true),
@@ -62,7 +62,6 @@ export function llmConfig(table: StaticDecode<typeof LlmTable>) {
     protocol: table.protocol,
     model: table.model,
     apiKeyEnv: table.api_key_env,
-    connectSeconds: table.connect_seconds,
     firstByteSeconds: table.first_byte_seconds,
     idleSeconds: table.idle_seconds,
     totalSeconds: table.total_seconds,

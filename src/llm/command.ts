@@ -14,17 +14,17 @@ export interface RespondCommand {
 }
 
 /** A response object as JSON, as it is kept. */
-export interface Stored {
+export interface ResponseText {
   readonly object: string;
   /** An earlier request with this key has made it. */
   readonly replayed: boolean;
 }
 
 /** Events; the first of them are there. */
-export interface Streamed {
+export interface ResponseStream {
   readonly flow: EventFlow;
   readonly id: string;
   readonly replayed: boolean;
 }
 
-export type Responded = Stored | Streamed | Failure;
+export type ResponseOutcome = ResponseText | ResponseStream | Failure;

@@ -20,7 +20,7 @@ export interface LlmDeps {
   readonly charges: Charges;
   readonly store: LlmStore;
   readonly providers: ReadonlyMap<LlmId, Provider>;
-  /** Of this process, for what it runs. */
+  /** This process, as the owner of what it runs. */
   readonly owner: string;
   /** Another process has ended: for the rest of the service. */
   readonly ownerEnded: (owner: string) => Promise<void>;
@@ -39,7 +39,7 @@ export interface LlmDeps {
   readonly estimates: Pick<Counter<"model">, "inc">;
 }
 
-/** Of a request, for drills and keys: `key` is its `Idempotency-Key`. */
+/** A request's sender, for drills and keys. `key` is the `Idempotency-Key`. */
 export interface Caller {
   readonly accountId: string;
   readonly requestId: string;

@@ -15,10 +15,10 @@ import type { LlmDeps } from "./deps.ts";
 import { notConfirmed, tooMany, unconfigured } from "./failures.ts";
 import type { Known } from "./live.ts";
 import { cancelledObject, endedObject, failedObject, newObject, type ResponseObject } from "./output/object.ts";
-import { persist, type Unconfirmed, unconfirmed } from "./persist.ts";
+import { persist, type UnknownOutcome, unconfirmed } from "./persist.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
-import { type Answer, type Failed, run, stopped } from "./run.ts";
+import { type Answer, type RunFailure, run, stopped } from "./run.ts";
 import type { Job } from "./store/records.ts";
 import { inputTokensMax } from "./usage.ts";
 
@@ -40,7 +40,7 @@ export async function submitJob(
     createdAt: object.created_at,
   };
   const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
-  const held = await deps.charges.hold<Known | { full: "account" | "all" } | Unconfirmed>(
+  const held = await deps.charges.hold<Known | { full: "account" | "all" } | UnknownOutcome>(
     // The job's record ends the hold, after a restart as well.
     { chargeId: id, accountId, item: request.model, rates: config.rates, max, deadlineMs: "none" },
     async (charge) =>
@@ -77,7 +77,7 @@ export class Jobs {
     return this.runningJobs;
   }
 
-  /** From here on jobs are taken. */
+  /** Begins to take jobs. */
   start(): void {
     this.started = true;
     this.kick();
@@ -152,7 +152,7 @@ export class Jobs {
   }
 
   /** One that the service stopped at its own end was cancelled; any other failure is an answer as well. */
-  private unanswered(begun: ResponseObject, { failure, output }: Failed): ResponseObject {
+  private unanswered(begun: ResponseObject, { failure, output }: RunFailure): ResponseObject {
     const { log, lifecycle } = this.deps;
     log.info("job failed", { response: begun.id, code: failure.code, detail: failure.detail ?? "" });
     return lifecycle.over.aborted ? cancelledObject(begun, output) : failedObject(begun, failure, output);
@@ -189,7 +189,7 @@ export class Jobs {
   }
 }
 
-/** As it runs. */
+/** The object of a job that runs. */
 function objectOf(job: Job): ResponseObject {
   const object = JSON.parse(present(job.object, "the object of a job")) as ResponseObject;
   return { ...object, status: "in_progress" };

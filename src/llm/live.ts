@@ -1,6 +1,6 @@
 /**
- * A live response from its submission to its durable end. It runs whether its client waits or has left; what it becomes is kept
- * before it is told. Requests with its key wait for it here.
+ * A live response from its submission to its durable end. It runs whether or not its client waits. Its end is stored before the client
+ * gets it. Other requests with its key wait for it here.
  */
 import type { Charge } from "../charge/charges.ts";
 import { LIMITS } from "../limits.ts";
@@ -10,16 +10,16 @@ import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
 import { StoreDown } from "../store/store.ts";
-import type { RespondCommand, Responded, Stored } from "./command.ts";
+import type { RespondCommand, ResponseOutcome, ResponseText } from "./command.ts";
 import type { Caller, LlmDeps } from "./deps.ts";
 import { LLM } from "./errors.ts";
 import { notBegun, notRecorded, terminal, tooMany } from "./failures.ts";
 import { EventFlow } from "./output/flow.ts";
 import { endedObject, failedObject, newObject, type ResponseObject } from "./output/object.ts";
-import { persist, type Unconfirmed, unconfirmed } from "./persist.ts";
+import { persist, type UnknownOutcome, unconfirmed } from "./persist.ts";
 import type { Provider } from "./provider/provider.ts";
 import type { LlmRequest } from "./request.ts";
-import { type Answer, type Failed, run, stopped } from "./run.ts";
+import { type Answer, type RunFailure, run, stopped } from "./run.ts";
 import type { StoredResponse } from "./store/records.ts";
 import { inputTokensMax } from "./usage.ts";
 
@@ -32,15 +32,15 @@ export class Live {
   readonly id: string;
   readonly digest: Uint8Array;
   private readonly begun: ResponseObject;
-  /** Where the client reads along. */
+  /** The client's stream. */
   private readonly flow: EventFlow | undefined;
-  private readonly answer = Promise.withResolvers<Responded | Known>();
-  private readonly end = Promise.withResolvers<Stored | Failure | Known>();
+  private readonly answer = Promise.withResolvers<ResponseOutcome | Known>();
+  private readonly end = Promise.withResolvers<ResponseText | Failure | Known>();
   private readonly recorded = Promise.withResolvers<boolean>();
   private readonly caller: Caller;
-  /** Given away when it is sent: a stream may last for half an hour, and a request may be megabytes. */
+  /** Released when it is sent, since a request may be megabytes and a stream may last for half an hour. */
   private request: LlmRequest | undefined;
-  /** Whether events may go to the client: until then a failure is an answer of its own. */
+  /** Whether the stream has begun. Before that, a failure is an HTTP error. */
   private streaming = false;
 
   constructor(
@@ -58,12 +58,12 @@ export class Live {
   }
 
   /** What the client that sent it gets. */
-  get answered(): Promise<Responded | Known> {
+  get answered(): Promise<ResponseOutcome | Known> {
     return this.answer.promise;
   }
 
-  /** What it became, for others who have sent its key; after the client's own answer where the store was down. */
-  get ended(): Promise<Stored | Failure | Known> {
+  /** The end, for other requests with its key. It may come after the client's answer when the store was down. */
+  get ended(): Promise<ResponseText | Failure | Known> {
     return this.end.promise;
   }
 
@@ -87,7 +87,7 @@ export class Live {
     }
   }
 
-  /** After a bug of ours: nobody waits for ever, the money goes back, and the key is spent, since the provider may have been called. */
+  /** Ends a response after a bug: the hold is released, and the key is spent, since the provider may have been called. */
   async broken(error: unknown): Promise<void> {
     const { deps, id, begun } = this;
     const { accountId } = this.caller;
@@ -124,12 +124,12 @@ export class Live {
       model: request.model,
       key,
       digest,
-      // Without a stream nobody knows the id before the answer.
+      // Without a stream no client knows the id before the answer.
       object: this.flow ? JSON.stringify(begun) : undefined,
       createdAt: begun.created_at,
     };
     const max = { promptTokens: inputTokensMax(request, config), completionTokens: request.max_output_tokens };
-    const holding = deps.charges.hold<Known | { full: "account" | "all" } | Unconfirmed>(
+    const holding = deps.charges.hold<Known | { full: "account" | "all" } | UnknownOutcome>(
       // The record ends the hold, after a restart as well: no clock that jumps can end it before.
       { chargeId: id, accountId, item: request.model, rates: config.rates, max, deadlineMs: "none" },
       async (charge) => unconfirmed(await deps.store.submit({ charge, response, owner: deps.owner })),
@@ -176,7 +176,7 @@ export class Live {
     this.answer.resolve({ flow: this.flow, id: this.id, replayed: false });
   }
 
-  /** Price and answer become durable in one step; the end is told after that. */
+  /** Makes price and answer durable in one step, then sends the end. */
   private async completed({ output, incomplete, usage, estimated }: Answer, charge: Charge): Promise<void> {
     const { deps, begun } = this;
     const object = endedObject(begun, { output, usage, incomplete, at: unixSeconds(deps.clock) });
@@ -201,7 +201,7 @@ export class Live {
   }
 
   /** The money goes back, and the key is worth what the failure says: a provider that is not there may be asked again. */
-  private async failed({ failure, output }: Failed): Promise<void> {
+  private async failed({ failure, output }: RunFailure): Promise<void> {
     const { deps, id } = this;
     const object = this.streaming ? JSON.stringify(failedObject(this.begun, failure, output)) : undefined;
     const key = failure.row === LLM.upstream_unavailable ? "free" : "terminal";
@@ -217,7 +217,7 @@ export class Live {
   }
 
   /** Tells the client. */
-  private fail(failure: Failure, output: Failed["output"]): void {
+  private fail(failure: Failure, output: RunFailure["output"]): void {
     if (!this.streaming) {
       this.answer.resolve(failure);
       return;
@@ -233,7 +233,7 @@ export class Live {
     this.flow?.end("done");
   }
 
-  private over(outcome: Stored | Failure | Known): void {
+  private over(outcome: ResponseText | Failure | Known): void {
     this.answer.resolve(outcome);
     this.end.resolve(outcome);
     if (!this.streaming) this.flow?.close().catch(() => {});

@@ -1,6 +1,6 @@
 /**
- * Who runs what: each process says that it lives, by a number that it raises; one whose number stands still has ended, and what it ran
- * is ended by another. Numbers and not times, so that no clock that jumps can end what runs.
+ * The processes that run responses. Each shows that it lives by a number that it raises. A process whose number does not change has
+ * ended, and another one ends its responses. Numbers are used, not times, so that a clock that jumps ends nothing.
  */
 import { LIMITS } from "../limits.ts";
 import { seenSeconds } from "../std/seen-clock.ts";
@@ -32,7 +32,7 @@ export class Owners {
     await this.look(LIMITS.llmBeatMissedMs);
   }
 
-  /** Of this process, at its end. */
+  /** Removes this process, at its end. */
   async stop(): Promise<void> {
     await this.deps.store.ownerForget({ owner: this.deps.owner });
   }

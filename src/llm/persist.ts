@@ -1,4 +1,4 @@
-/** A write that must not be forgotten when the store is down for a while: it is tried again as long as the process lives. */
+/** A write that outlives an outage of the store: it is tried again as long as the process lives. */
 import { sleep } from "../std/clock.ts";
 import { StoreDown } from "../store/store.ts";
 import type { LlmDeps } from "./deps.ts";
@@ -6,10 +6,10 @@ import type { LlmDeps } from "./deps.ts";
 /** Between two tries; the store itself has tried for longer than a second. */
 const PAUSE_MS = 500;
 
-export interface Persisted<R> {
-  /** What the first try said. */
+export interface PersistentWrite<R> {
+  /** The outcome of the first try. */
   readonly first: Promise<R | StoreDown>;
-  /** What it ended in; a `StoreDown` only when the process was told to end. */
+  /** The last outcome; a `StoreDown` only when the process ends. */
   readonly last: Promise<R | StoreDown>;
 }
 
@@ -17,7 +17,7 @@ export function persist<R>(
   { clock, log, lifecycle }: Pick<LlmDeps, "clock" | "log" | "lifecycle">,
   id: string,
   write: () => Promise<R | StoreDown>,
-): Persisted<R> {
+): PersistentWrite<R> {
   const first = write();
   const again = async () => {
     let outcome = await first;
@@ -29,17 +29,17 @@ export function persist<R>(
     return outcome;
   };
   const last = again();
-  // Who awaits only the first try hears of its error there.
+  // A caller that awaits only the first try gets its error there.
   last.catch(() => {});
   return { first, last };
 }
 
-/** Nobody knows whether the store has done it. */
-export interface Unconfirmed {
+/** It is not known whether the store has done the write. */
+export interface UnknownOutcome {
   readonly reason: string;
 }
 
-/** As an outcome of its own: what may have been done is not a failure yet. */
-export function unconfirmed<R>(outcome: R | StoreDown): R | StoreDown | Unconfirmed {
+/** Tells an unknown outcome from a failure, since the write may have been done. */
+export function unconfirmed<R>(outcome: R | StoreDown): R | StoreDown | UnknownOutcome {
   return outcome instanceof StoreDown && outcome.outcomeUnknown ? { reason: outcome.reason } : outcome;
 }

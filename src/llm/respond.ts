@@ -3,7 +3,7 @@
 import { LIMITS } from "../limits.ts";
 import { Failure } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
-import type { RespondCommand, Responded } from "./command.ts";
+import type { RespondCommand, ResponseOutcome } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { conflict, drilledMoney, outcomeUnknown, storeDown, terminal, tooMany, unconfigured } from "./failures.ts";
 import { submitJob } from "./jobs.ts";
@@ -15,7 +15,7 @@ import { begunOf, replayOutput, terminalEvent } from "./output/replay.ts";
 import type { StoredResponse } from "./store/records.ts";
 import { shownText, watch } from "./watch.ts";
 
-export async function respond(deps: LlmDeps, command: RespondCommand): Promise<Responded> {
+export async function respond(deps: LlmDeps, command: RespondCommand): Promise<ResponseOutcome> {
   const { request, accountId, key } = command;
   const { clock } = deps;
   const deadlineMs = clock.monotonicMs() + LIMITS.llmKeyWaitMs;
@@ -41,7 +41,7 @@ async function answer(
   deps: LlmDeps,
   command: RespondCommand,
   name: string,
-): Promise<Responded | { known: StoredResponse }> {
+): Promise<ResponseOutcome | { known: StoredResponse }> {
   const { model } = command.request;
   const provider = deps.providers.get(model);
   const refused = provider ? drilledMoney((drill) => deps.drills.strikes(drill)) : unconfigured(model);
@@ -72,10 +72,10 @@ async function answer(
   return await live.answered;
 }
 
-/** The answer of the response that runs with this key: the same for all who wait for it. */
-async function behind(deps: LlmDeps, command: RespondCommand, running: Live): Promise<Responded> {
+/** The answer of the response that runs with this key, the same for all requests with it. */
+async function behind(deps: LlmDeps, command: RespondCommand, running: Live): Promise<ResponseOutcome> {
   if (!sameBytes(running.digest, command.digest)) {
-    // Until it is recorded nobody knows whether the key is its own.
+    // Before it is recorded it is not known whether the key is its own.
     const hasKey = await inTime(deps, running.hasKey);
     if (hasKey === undefined) return outcomeUnknown();
     return hasKey ? conflict() : respond(deps, command);
@@ -87,7 +87,7 @@ async function behind(deps: LlmDeps, command: RespondCommand, running: Live): Pr
   return respond(deps, command);
 }
 
-/** undefined: nobody waits for longer. */
+/** undefined: the wait has lasted for its bound. */
 async function inTime<T>(deps: LlmDeps, promise: Promise<T>): Promise<T | undefined> {
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
   const { over } = deps.lifecycle;
@@ -101,7 +101,7 @@ async function inTime<T>(deps: LlmDeps, promise: Promise<T>): Promise<T | undefi
 }
 
 /** The job as it is now; a stream waits for its end. */
-function job(deps: LlmDeps, { request, accountId }: RespondCommand, known: StoredResponse): Responded {
+function job(deps: LlmDeps, { request, accountId }: RespondCommand, known: StoredResponse): ResponseOutcome {
   const text = shownText(known);
   if (text === undefined) return terminal();
   if (!request.stream) return { object: text, replayed: true };
@@ -109,7 +109,7 @@ function job(deps: LlmDeps, { request, accountId }: RespondCommand, known: Store
   return watch(deps, { accountId, object: JSON.parse(text) as ResponseObject, replayed: true });
 }
 
-function replay(deps: LlmDeps, { request, accountId }: RespondCommand, object: string): Responded {
+function replay(deps: LlmDeps, { request, accountId }: RespondCommand, object: string): ResponseOutcome {
   if (!request.stream) return { object, replayed: true };
   const free = deps.readers.take(accountId);
   if (typeof free === "string") return tooMany(free, "streams");

@@ -1,4 +1,4 @@
-/** One call to a provider, with its drills: from a request to a whole answer and its usage, or to the failure that it ended in. */
+/** One call to a provider, with its drills: from a request to an answer with its usage, or to a failure. */
 
 import { LIMITS } from "../limits.ts";
 import { sleep } from "../std/clock.ts";
@@ -19,11 +19,11 @@ export interface RunOptions {
   readonly request: LlmRequest;
   readonly provider: Provider;
   readonly caller: Caller;
-  /** The call can never be sent again: its connection is a new one, which its provider cannot be closing at this moment. */
+  /** The call must not reach the provider twice. */
   readonly once: boolean;
   /** Stops the call. */
   readonly signal: AbortSignal;
-  /** Somebody reads along: each event, and after some of them that they can be sent. */
+  /** Receives each event, and a call of `moved` when events can be sent. */
   readonly reader?: { emit(event: ItemEvent): void; moved(): void };
 }
 
@@ -35,15 +35,15 @@ export interface Answer {
   readonly estimated: boolean;
 }
 
-/** A run that has failed, and what had come of it. */
-export interface Failed {
+/** A failed call, and the output that had come. */
+export interface RunFailure {
   readonly failure: Failure;
   readonly output: readonly OutputItem[];
 }
 
-export async function run(deps: LlmDeps, options: RunOptions): Promise<Answer | Failed> {
+export async function run(deps: LlmDeps, options: RunOptions): Promise<Answer | RunFailure> {
   const { clock, calls, estimates } = deps;
-  const { request, provider, caller, once: fresh, signal, reader } = options;
+  const { request, provider, caller, once, signal, reader } = options;
   const { model } = request;
   const emit = reader && ((event: ItemEvent) => reader.emit(event));
   const draft = new Draft({ makeId: (prefix) => makeId(prefix, clock), emit });
@@ -53,7 +53,7 @@ export async function run(deps: LlmDeps, options: RunOptions): Promise<Answer | 
     reader?.moved();
     return cut && draft.length > 0 ? new Fault("invalid", "the drill upstream_cut") : undefined;
   };
-  const ending = (await drilled(deps, caller)) ?? (await provider.run({ request, draft, fresh, signal, moved }));
+  const ending = (await drilled(deps, caller)) ?? (await provider.run({ request, draft, once, signal, moved }));
   if (ending instanceof Fault) {
     calls.inc({ model, outcome: ending.kind });
     draft.abandon();
@@ -80,7 +80,7 @@ function strikes({ drills }: LlmDeps, caller: Caller, name: Parameters<LlmDeps["
   return drills.strikes(name, { accountId: caller.accountId, model: "", sessionId: caller.key, step: 0 });
 }
 
-/** The process that ran it has ended, or was told to. Its provider may have been called, so it is not run again. */
+/** The failure of a response whose process has ended. Its provider may have been called, so it does not run again. */
 export function stopped(): Failure {
   const message =
     "the service stopped while the response ran; it is not run again, nothing was charged, send it with a new key";

@@ -43,10 +43,10 @@ export function inputTokensMax(
   return bytes + messages * messageMarginTokens + images * imageTokens;
 }
 
-/** Of ordinary text, by the rule of thumb for byte-level tokenizers. */
+/** Bytes in a token of ordinary text, by the rule of thumb for byte-level tokenizers. */
 const BYTES_PER_TOKEN = 4;
 
-/** What is charged when the provider does not say. */
+/** The usage that is charged when the provider sends none. */
 export function estimatedUsage(inputMax: number, outputChars: number): LlmUsage {
   const inputTokens = Math.ceil(inputMax / BYTES_PER_TOKEN);
   return {

@@ -3,7 +3,7 @@
 import { LIMITS } from "../limits.ts";
 import type { Failure, Row } from "../std/failure.ts";
 import { StoreDown } from "../store/store.ts";
-import type { Streamed } from "./command.ts";
+import type { ResponseStream } from "./command.ts";
 import type { LlmDeps } from "./deps.ts";
 import { LLM } from "./errors.ts";
 import { tooMany } from "./failures.ts";
@@ -26,15 +26,15 @@ function shownObject({ state, object: text }: Pick<StoredResponse, "state" | "ob
   return state === "running" && object.status === "queued" ? { ...object, status: "in_progress" } : object;
 }
 
-interface Watched {
+interface WatchedJob {
   readonly accountId: string;
-  /** As it is now. */
+  /** The present object. */
   readonly object: ResponseObject;
   readonly replayed: boolean;
 }
 
-/** The stream of a job: its state now, then, when it has ended, its whole output. Its reader's leaving ends nothing. */
-export function watch(deps: LlmDeps, watched: Watched): Streamed | Failure {
+/** The stream of a job: its present state, then, when it has ended, its whole output. A reader that leaves ends nothing. */
+export function watch(deps: LlmDeps, watched: WatchedJob): ResponseStream | Failure {
   const free = deps.readers.take(watched.accountId);
   if (typeof free === "string") return tooMany(free, "streams");
   const { id } = watched.object;
@@ -56,7 +56,7 @@ const FAILURES_MAX = 3;
 
 async function follow(
   deps: LlmDeps,
-  { accountId, object }: Watched,
+  { accountId, object }: WatchedJob,
   flow: EventFlow,
   left: () => boolean,
 ): Promise<void> {

@@ -1,11 +1,11 @@
-/** Who waits for the end of a response. One that another node runs is looked for in the store. */
+/** Waits for the end of a response. A response of another node is looked for in the store. */
 import { LIMITS } from "../limits.ts";
 import type { Clock } from "../std/clock.ts";
 
 export class Watchers {
   private readonly waiting = new Map<string, Set<() => void>>();
 
-  /** `over`: from then on nobody waits. */
+  /** `over` ends all waits. */
   constructor(
     private readonly clock: Clock,
     over: AbortSignal,
@@ -15,7 +15,7 @@ export class Watchers {
     });
   }
 
-  /** Resolves when the response may have ended: told by this process, or after a pause, which is long where this process runs it. */
+  /** Resolves when the response may have ended: at a notice of this process, or after a pause, which is longer for its own responses. */
   moved(id: string, runs: "here" | "elsewhere" = "elsewhere"): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const those = this.waiting.get(id) ?? new Set();

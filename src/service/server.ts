@@ -32,7 +32,7 @@ import { Renewal } from "./renewal.ts";
 import { Replicas } from "./replicas.ts";
 import { beginSeenTime, keepSeenTime } from "./seen-time.ts";
 import { Upkeep } from "./upkeep.ts";
-import { warmUp } from "./warm-up/warm-up.ts";
+import { warmUp } from "./warm-up.ts";
 
 /** In the data folder: the name under which its process runs responses and receives files. */
 const OWNER_FILE = "owner";
@@ -181,7 +181,6 @@ export class Server {
     this.stopRenewing();
     await Promise.all(this.listeners.map((listener) => listener.stop()));
     await Promise.all([discard(this.preparation), this.service.http.bodies.close()]);
-    for (const provider of this.providers.values()) provider.close();
     const seen = keepSeenTime(this.service.core.clock, this.store.base);
     await Promise.all([keys.flush(), this.service.llm.owners.stop(), this.service.runs.meter.flush(), seen]);
     this.service.runs.blobs.close();

@@ -14,8 +14,7 @@ base_url = "http://127.0.0.1:9000/v1"
 protocol = "chat"                      # or "responses"
 model = "the-provider's-name"
 api_key_env = "PROVIDER_KEY"
-connect_seconds = 5
-first_byte_seconds = 60
+first_byte_seconds = 60                # connecting included
 idle_seconds = 60
 total_seconds = 1800
 message_margin_tokens = 16             # reserved per message, above its bytes
@@ -57,7 +56,6 @@ test("the contract's example is accepted; money becomes nano-dollars per token",
     protocol: "chat",
     model: "the-provider's-name",
     apiKeyEnv: "PROVIDER_KEY",
-    connectSeconds: 5,
     firstByteSeconds: 60,
     idleSeconds: 60,
     totalSeconds: 1800,
@@ -138,11 +136,13 @@ test("an unknown key is an error that names the nearest known one", async () => 
     await message("prot = 5"),
     await message('[robot."a/b"]\nreplica = 1'),
     await message('[llm."a"]\nbase_ulr = "http://x"'),
+    await message('[llm."a"]\nconnect_seconds = 5'),
     await message("[robots]"),
   ]).toEqual([
     expect.stringMatching(/^2 .*unknown key 'prot'; did you mean 'port'\?/),
     expect.stringMatching(/^2 .*\[robot."a\/b"\]: unknown key 'replica'; did you mean 'replicas'\?/),
     expect.stringMatching(/^2 .*unknown key 'base_ulr'; did you mean 'base_url'\?/),
+    expect.stringMatching(/^2 .*unknown key 'connect_seconds'; did you mean 'connections'\?/),
     expect.stringMatching(/^2 .*unknown key 'robots'; did you mean 'robot'\?/),
   ]);
 });

@@ -3,12 +3,12 @@
 import type { Target } from "./target.ts";
 import { chat, responses } from "./targets/bodies.ts";
 import { pages } from "./targets/pages.ts";
-import { answers, events } from "./targets/provider.ts";
+import { events } from "./targets/provider.ts";
 import { conditions, digests, paths, ranges } from "./targets/runs.ts";
 import { socket } from "./targets/socket.ts";
 
 export const TARGETS: readonly Target[] = [
   ...[ranges, conditions, digests, paths],
   ...[chat, responses, pages],
-  ...[answers, events, socket],
+  ...[events, socket],
 ];

@@ -1,6 +1,6 @@
 /** The stream of a background job, and the comments of every stream that has nothing to say. */
 import { describe, expect, test } from "bun:test";
-import type { Streamed } from "../../src/llm/command.ts";
+import type { ResponseStream } from "../../src/llm/command.ts";
 import { EventFlow } from "../../src/llm/output/flow.ts";
 import type { ResponseObject } from "../../src/llm/output/object.ts";
 import { FakeClock } from "../std/fake-clock.ts";
@@ -70,7 +70,7 @@ describe("the stream of a job", () => {
 
   test("a job that has failed ends its stream with response.failed, after what had come", async () => {
     await using stage = await LlmStage.start();
-    stage.provider.play({ kind: "cut", after: 2, text: "One two three.", deltas: 7 });
+    stage.provider.play({ kind: "cut", after: 2, gapMs: 20, text: "One two three.", deltas: 7 });
     const { events, done, response } = await ask(stage, "buffered");
     expect([expectStack(events, "response.failed"), done]).toEqual(["One ", true]);
     expect(response).toMatchObject({ status: "failed", output_text: "One ", output: [{ status: "incomplete" }] });
@@ -100,7 +100,7 @@ describe("with a clock that a test moves", () => {
 
   test("a job's stream lasts 30 minutes, says stream_timeout in both forms, and the job goes on", async () => {
     await using service = await Clocked.start();
-    const { flow } = (await service.respond({ model: JOB, stream: true })) as Streamed;
+    const { flow } = (await service.respond({ model: JOB, stream: true })) as ResponseStream;
     await service.asked(1);
     const text = readAll(flow);
     await service.pass(31 * MINUTE, 10_000);
@@ -116,7 +116,7 @@ describe("with a clock that a test moves", () => {
 
   test("one that cannot read its job says stream_unavailable, and the job goes on", async () => {
     await using service = await Clocked.start();
-    const { flow } = (await service.respond({ model: JOB, stream: true })) as Streamed;
+    const { flow } = (await service.respond({ model: JOB, stream: true })) as ResponseStream;
     await service.asked(1);
     const text = readAll(flow);
     await service.pass(1_000);
@@ -130,7 +130,7 @@ describe("with a clock that a test moves", () => {
   test("one whose reader has left asks the store no more", async () => {
     await using service = await Clocked.start();
     const armed = service.clock.armed;
-    const { flow } = (await service.respond({ model: JOB, stream: true })) as Streamed;
+    const { flow } = (await service.respond({ model: JOB, stream: true })) as ResponseStream;
     await service.asked(1);
     await flow.pull();
     await flow.close();

@@ -1,6 +1,6 @@
 /** A service whose clock a test moves, without its HTTP; its provider is real, and hangs unless it is told otherwise. */
 import { Drills } from "../../src/drill.ts";
-import type { Responded } from "../../src/llm/command.ts";
+import type { ResponseOutcome } from "../../src/llm/command.ts";
 import { readRequest } from "../../src/llm/http/checks.ts";
 import type { EventFlow } from "../../src/llm/output/flow.ts";
 import { Provider } from "../../src/llm/provider/provider.ts";
@@ -44,7 +44,7 @@ export class Clocked implements AsyncDisposable {
   }
 
   /** What a transport would ask. */
-  async respond(body: object, key = "k"): Promise<Responded> {
+  async respond(body: object, key = "k"): Promise<ResponseOutcome> {
     const full = { input: "Hi", ...body };
     const request = readRequest(full, this.providers);
     if (request instanceof Failure) return request;
@@ -67,7 +67,6 @@ export class Clocked implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.service.core.lifecycle.cut();
-    for (const one of this.providers.values()) one.close();
     await this.provider[Symbol.asyncDispose]();
   }
 }

@@ -68,8 +68,8 @@ Object.assign(CASES, {
   },
   "closes without a word": { ...UNAVAILABLE, script: raw([], { status: "none" }) },
   "resets without a word": { ...UNAVAILABLE, script: raw([], { status: "none", last: "reset" }) },
-  "cuts before its first delta": { ...INVALID, script: { kind: "cut", after: 0 }, inside: true },
-  "cuts inside by FIN": { ...INVALID, script: { kind: "cut", after: 2 }, inside: true },
+  "cuts before its first delta": { ...INVALID, script: { kind: "cut", after: 0, gapMs: 20 }, inside: true },
+  "cuts inside by FIN": { ...INVALID, script: { kind: "cut", after: 2, gapMs: 20 }, inside: true },
   "cuts inside by RST": { ...INVALID, script: { kind: "cut", after: 2, manner: "reset", gapMs: 20 }, inside: true },
   "cuts inside, politely": { ...INVALID, script: { kind: "cut", after: 2, manner: "polite" }, inside: true },
   "cuts a stream that only its connection ends": {
@@ -77,7 +77,11 @@ Object.assign(CASES, {
     script: { kind: "cut", after: 2, framing: "until_close" },
     inside: true,
   },
-  "fails inside, in its own words": { ...UNAVAILABLE, script: { kind: "fail_inside", after: 2 }, inside: true },
+  "fails inside, in its own words": {
+    ...UNAVAILABLE,
+    script: { kind: "fail_inside", after: 2, gapMs: 20 },
+    inside: true,
+  },
   "sends an event that is no JSON": { ...INVALID, script: raw(['data: {"choices": [\n\n']) },
   "sends bytes that are no UTF-8": { ...INVALID, script: { kind: "raw", chunks: [new Uint8Array([0xff, 0xfe])] } },
   "sends an empty stream": { ...INVALID, script: raw([]) },
@@ -87,7 +91,14 @@ Object.assign(CASES, {
     ...INVALID,
     script: raw(['{"hello": 1}'], { headers: { "content-type": "application/json" } }),
   },
-  "sends what is no HTTP": { ...INVALID, script: raw(["220 smtp.example.org ESMTP\r\n"], { status: "none" }) },
+  // To fetch this is a connection that ends without an answer.
+  "sends what is no HTTP": { ...UNAVAILABLE, script: raw(["220 smtp.example.org ESMTP\r\n"], { status: "none" }) },
+  "sends a length that is no number": {
+    ...INVALID,
+    script: raw(["HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: x\r\n\r\n"], {
+      status: "none",
+    }),
+  },
   "sends a wrong chunk size": {
     ...INVALID,
     script: raw(["HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"], {

@@ -1,7 +1,7 @@
 /** What of a provider's words may be read by a client, and what an error inside an answer means. */
 import { describe, expect, test } from "bun:test";
-import { safeText } from "../../src/llm/provider/fault.ts";
-import { providerError } from "../../src/llm/provider/provider-error.ts";
+import { providerError } from "../../src/llm/provider/fault.ts";
+import { safeText } from "../../src/llm/provider/safe-text.ts";
 
 const SECRET = "sk-provider-0123456789abcdef";
 

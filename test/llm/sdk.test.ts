@@ -114,7 +114,7 @@ describe.each(PROTOCOLS)("%s: the openai client", (protocol) => {
   });
 
   test("a stream that fails inside ends with a failed response, told as such and as nothing else", async () => {
-    await using at = await started({ protocol }, { kind: "cut", after: 2 });
+    await using at = await started({ protocol }, { kind: "cut", after: 2, gapMs: 20 });
     const types: string[] = [];
     for await (const event of await at.client.responses.create({ model: LIVE, input: "Hi", stream: true }))
       types.push(event.type);

@@ -92,7 +92,6 @@ export class LlmStage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.service.core.lifecycle.cut();
     await this.listener.stop();
-    for (const provider of this.service.llm.deps.providers.values()) provider.close();
     await this.provider[Symbol.asyncDispose]();
   }
 }

@@ -100,25 +100,27 @@ describe("connections to the provider", () => {
     expect(stage.provider.accepted).toBeLessThanOrEqual(3);
   });
 
-  test("that are not there after connect_seconds are given up, and the request may be repeated", async () => {
+  test("that are not there after first_byte_seconds are given up, and the request may be repeated", async () => {
     // It accepts, and says nothing to the greeting of TLS.
     using silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
     const base_url = `https://127.0.0.1:${silent.port}/v1`;
-    await using stage = await LlmStage.start({ table: { base_url, connect_seconds: 0.1 } });
+    await using stage = await LlmStage.start({ table: { base_url, first_byte_seconds: 0.1 } });
     const refused = await ask(stage, "live");
     expect([refused.status, refused.code]).toEqual([503, "upstream_unavailable"]);
-    expect(stage.logged.join("\n")).toContain("connect_seconds passed");
+    expect(stage.logged.join("\n")).toContain("first_byte_seconds passed");
   });
 
   test("who waits for a free one is given up after total_seconds, and may be repeated", async () => {
-    await using stage = await LlmStage.start({ table: { connections: 1, connect_seconds: 0.05, total_seconds: 0.3 } });
+    await using stage = await LlmStage.start({
+      table: { connections: 1, first_byte_seconds: 0.05, total_seconds: 0.3 },
+    });
     stage.provider.otherwise = { kind: "hang_inside", after: 1 };
     const both = await Promise.all([ask(stage, "live"), ask(stage, "live")]);
     expect(both.map(({ status, code }) => [status, code])).toEqual([
       [503, "upstream_unavailable"],
       [503, "upstream_unavailable"],
     ]);
-    expect(stage.logged.join("\n")).not.toContain("connect_seconds passed");
+    expect(stage.logged.join("\n")).not.toContain("first_byte_seconds passed");
   });
 
   test.each([

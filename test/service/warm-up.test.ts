@@ -4,7 +4,7 @@ import { Bodies } from "../../src/engine/bodies.ts";
 import { openEngine } from "../../src/engine/native.ts";
 import { ROBOT } from "../../src/robot/errors.ts";
 import type { PlannedModel } from "../../src/service/models.ts";
-import { warmUp } from "../../src/service/warm-up/warm-up.ts";
+import { warmUp } from "../../src/service/warm-up.ts";
 import { Failure } from "../../src/std/failure.ts";
 import { fakeStore } from "../account/fake-store.ts";
 import { bundleOf } from "../bundle/built.ts";

@@ -1,6 +1,6 @@
 /**
- * A response's output while it comes in: the pieces of a provider's answer become items, and events in the order that the
- * Responses API promises, whatever the order of the provider's own. One item is open at a time; the next one closes it.
+ * The output of a response while it arrives. Pieces of a provider's answer become items and events, in the order of the Responses API,
+ * whatever the provider's order is. One item is open at a time; the next one closes it.
  */
 import { LIMITS } from "../../limits.ts";
 import type { IdPrefix } from "../../std/ids.ts";
@@ -16,24 +16,24 @@ import {
 
 export interface DraftOptions {
   readonly makeId: (prefix: IdPrefix) => string;
-  /** Where somebody reads along. */
+  /** Receives the events; undefined for an answer without a stream. */
   readonly emit: ((event: ItemEvent) => void) | undefined;
 }
 
 const NONE: readonly never[] = [];
 
-/** What an item or a part counts besides its text: empty ones need memory too. */
+/** Characters that an item or a part counts besides its text, since empty ones need memory too. */
 const FRAME_CHARS = 64;
 
 export class Draft {
   readonly output: OutputItem[] = [];
   /** Characters of text, reasoning and arguments. */
   length = 0;
-  /** Of names, ids and frames, which are held as well. */
+  /** Characters of names, ids and frames. */
   private besides = 0;
-  /** The part of the open item that is written to. */
+  /** The open part of the open item. */
   private part: "output_text" | "refusal" | "reasoning_text" | "summary_text" | undefined;
-  /** The provider's number of it. */
+  /** The provider's number of the open part. */
   private place = 0;
 
   constructor(private readonly options: DraftOptions) {}
@@ -44,12 +44,12 @@ export class Draft {
     return last?.status === "in_progress" ? last : undefined;
   }
 
-  /** It holds more than any answer has. */
+  /** Whether the draft holds more than any answer may have. */
   get full(): boolean {
     return this.length + this.besides > LIMITS.llmOutputCharsMax;
   }
 
-  /** Characters that are held for the answer without being its text. */
+  /** Counts characters that are held besides the text. */
   count(chars: number): void {
     this.besides += chars;
   }
@@ -85,7 +85,7 @@ export class Draft {
     return this.begin({ type: "function_call", id, call_id, name, arguments: "", status: "in_progress" });
   }
 
-  /** Into the open message; without one a new one is begun. `place`: of the part; another one begins the next part. */
+  /** Adds to the open message, or begins one. A `place` other than that of the open part begins the next part. */
   text(delta: string, place = 0): void {
     if (delta === "") return;
     const message = this.message();
@@ -94,7 +94,7 @@ export class Draft {
     last.text += delta;
     this.length += delta.length;
     if (!this.options.emit) return;
-    // Once for each token: no object but the event itself.
+    // Runs once for each token, so it makes no object but the event.
     const output_index = this.output.length - 1;
     const content_index = message.content.length - 1;
     const { id: item_id } = message;
@@ -145,7 +145,7 @@ export class Draft {
     this.emit({ type: "response.reasoning_summary_text.delta", ...this.inSummary(item), delta });
   }
 
-  /** Of the open call. */
+  /** Adds to the arguments of the open call. */
   arguments(call: FunctionCall, delta: string): void {
     if (delta === "") return;
     call.arguments += delta;
@@ -153,7 +153,7 @@ export class Draft {
     this.emit({ type: "response.function_call_arguments.delta", ...this.inItem(call), delta });
   }
 
-  /** Thoughts that only the provider can read; the last ones count. */
+  /** Reasoning that only the provider can read. The last one counts. */
   encrypted(item: Reasoning, content: string): void {
     this.count(content.length - (item.encrypted_content?.length ?? 0));
     item.encrypted_content = content;
@@ -163,7 +163,7 @@ export class Draft {
   close(status: Exclude<ItemStatus, "in_progress"> = "completed"): void {
     const item = this.open;
     if (!item) return;
-    // Who reads a message reads its first part.
+    // Clients read a message's first part.
     if (item.type === "message" && item.content.length === 0) this.beginText();
     this.closePart();
     if (item.type === "function_call") {
@@ -174,13 +174,13 @@ export class Draft {
     this.emit({ type: "response.output_item.done", output_index: this.output.length - 1, item });
   }
 
-  /** The end of the answer; one without any output is an empty message. */
+  /** Ends the answer. An answer without output is an empty message. */
   finish(status: Exclude<ItemStatus, "in_progress">): void {
     if (this.output.length === 0) this.beginMessage();
     this.close(status);
   }
 
-  /** Marks what is open as cut off, without an event: the failure is told otherwise. */
+  /** Marks the open item as incomplete, without an event; the caller reports the failure. */
   abandon(): void {
     const item = this.open;
     if (item) item.status = "incomplete";
@@ -191,7 +191,7 @@ export class Draft {
     this.part = undefined;
     this.count(FRAME_CHARS);
     this.output.push(item);
-    // Printed later, when the item has grown already: so it is a copy of what it is now.
+    // A copy, since the event is printed later, when the item has grown.
     this.emit({ type: "response.output_item.added", output_index: this.output.length - 1, item: copyOf(item) });
     return item;
   }
@@ -217,7 +217,7 @@ export class Draft {
     return message.content.at(-1);
   }
 
-  /** Whether a part has to be begun; then the last one is closed. */
+  /** Whether a part has to be begun. If so, the open one is closed. */
   private begins(kind: NonNullable<Draft["part"]>, place: number): boolean {
     if (this.part === kind && this.place === place) return false;
     this.closePart();
@@ -277,7 +277,7 @@ export class Draft {
   }
 }
 
-/** Of an item that has nothing in it yet. */
+/** An item's form before it has content. */
 function copyOf(item: OutputItem): OutputItem {
   if (item.type === "message") return { ...item, content: [] };
   return item.type === "reasoning" ? { ...item, content: [], summary: [] } : { ...item };

@@ -1,6 +1,6 @@
 /**
  * The events of a streamed response (public Responses API; `test/llm/types.test.ts` compares them with the types of the `openai`
- * package). A sequence number is given when an event is printed, so that waiting deltas can become one.
+ * package). An event gets its sequence number when it is printed, so that waiting deltas can be joined.
  */
 import type { MessagePart, OutputItem, ReasoningPart } from "./items.ts";
 import type { ResponseObject } from "./object.ts";
@@ -19,7 +19,7 @@ type LifeEvent = {
   readonly response: ResponseObject;
 };
 
-/** A piece of text; several of one place may be joined before they are sent. */
+/** A piece of text. Pieces of one place may be joined before they are sent. */
 type DeltaEvent =
   | (InPart & { readonly type: "response.output_text.delta"; delta: string; readonly logprobs: readonly never[] })
   | (InPart & { readonly type: "response.refusal.delta" | "response.reasoning_text.delta"; delta: string })
@@ -64,7 +64,7 @@ export type ItemEvent =
       readonly arguments: string;
     });
 
-/** The stream ends although the job goes on. Flat for some clients, nested for others. */
+/** The stream ends while the job goes on. The error is flat for some clients and nested for others. */
 export interface ErrorEvent {
   readonly type: "error";
   readonly code: string;
@@ -78,7 +78,7 @@ export type ResponsesEvent = LifeEvent | ItemEvent | ErrorEvent;
 /** One event, whole. */
 export function eventText(event: ResponsesEvent, sequence: number): string {
   const { type } = event;
-  // Nearly all events are these; a template takes a fifth of the time of a whole object.
+  // Nearly all events are deltas. A template takes a fifth of the time that printing an object takes.
   if (type === "response.output_text.delta") {
     const { item_id, output_index, content_index, delta } = event;
     return `event: ${type}\ndata: {"type":"${type}","sequence_number":${sequence},"item_id":"${item_id}","output_index":${output_index},"content_index":${content_index},"delta":${JSON.stringify(delta)},"logprobs":[]}\n\n`;
@@ -89,10 +89,10 @@ export function eventText(event: ResponsesEvent, sequence: number): string {
 
 export const DONE = "data: [DONE]\n\n";
 
-/** So that no proxy and no idle timeout cuts a stream that has nothing to say. */
+/** Keeps proxies and idle time-outs from ending a silent stream. */
 export const KEEPALIVE = ": keepalive\n\n";
 
-/** Whether `later` goes on where `earlier` ended; then it is a part of it from now on. */
+/** Joins `later` to `earlier` if it continues its text, and returns whether it did. */
 export function joined(earlier: ResponsesEvent | undefined, later: ResponsesEvent): boolean {
   if (earlier === undefined || earlier.type !== later.type || !isDelta(earlier) || !isDelta(later)) return false;
   if (earlier.item_id !== later.item_id || placeOf(earlier) !== placeOf(later)) return false;

@@ -1,19 +1,19 @@
 /**
- * The events of one reader. They are printed when the reader takes them: for a slow one the deltas that wait become one, so that what
- * waits is never more than the answer itself, which is kept anyway. Nothing is skipped.
+ * The events of one reader, printed when the reader takes them. For a slow reader the waiting deltas are joined, so that no more waits
+ * than the answer itself, which is kept anyway. No event is skipped.
  */
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
 import { DONE, eventText, joined, KEEPALIVE, type ResponsesEvent } from "./events.ts";
 
-/** So many events wait for a reader that is slow. */
+/** Waiting events from which on deltas are joined. */
 const JOINED_FROM = 64;
 
 const encoder = new TextEncoder();
 
 export class EventFlow {
   private waiting: ResponsesEvent[] = [];
-  /** Of `waiting`, the first that is not taken yet. */
+  /** Index in `waiting` of the first event that is not taken. */
   private next = 0;
   private sequence = 0;
   private ended: "done" | "cut" | undefined;
@@ -38,18 +38,18 @@ export class EventFlow {
     if (!slow || !joined(this.waiting.at(-1), event)) this.waiting.push(event);
   }
 
-  /** Sends on what was pushed; after several events, once. */
+  /** Sends what was pushed. Called once after several events. */
   flush(): void {
     this.wake?.();
   }
 
-  /** `done`: with the words for the end of a stream; `cut`: behind an error event. */
+  /** `done`: ends with `[DONE]`; `cut`: ends after an error event, without it. */
   end(how: "done" | "cut"): void {
     this.ended ??= how;
     this.flush();
   }
 
-  /** The next events, each whole; undefined at the end. */
+  /** The next events, each complete; undefined at the end. */
   async pull(): Promise<Uint8Array | undefined> {
     while (this.open) {
       const text = this.taken();
@@ -70,7 +70,7 @@ export class EventFlow {
     return undefined;
   }
 
-  /** The reader has left, or has all. */
+  /** Called when the reader has left, or has all events. */
   async close(): Promise<void> {
     if (!this.open) return;
     this.open = false;

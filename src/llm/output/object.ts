@@ -1,4 +1,4 @@
-/** The response object of the public Responses API: complete, every key present, null where there is nothing. */
+/** The response object of the public Responses API. Every key is present, with null for an absent value. */
 import type { Failure } from "../../std/failure.ts";
 import { isBackground } from "../models.ts";
 import type { LlmRequest } from "../request.ts";
@@ -32,7 +32,7 @@ interface UsageObject {
   readonly total_tokens: number;
 }
 
-/** A response that has just been submitted. */
+/** The object of a response that was just submitted. */
 export function newObject(
   id: string,
   createdAt: number,
@@ -80,7 +80,7 @@ export function newObject(
   };
 }
 
-/** How a response ends whose provider has answered. */
+/** The end of a response whose provider has answered. */
 export interface Ended {
   readonly output: readonly OutputItem[];
   readonly usage: LlmUsage;
@@ -108,7 +108,7 @@ export function endedObject(begun: ResponseObject, { output, usage, incomplete, 
   };
 }
 
-/** A response that has failed, with what had come of it. */
+/** The object of a failed response, with the output that had come. */
 export function failedObject(
   begun: ResponseObject,
   failure: Failure,
@@ -118,7 +118,7 @@ export function failedObject(
   return { ...begun, status: "failed", error, output, output_text: outputText(output) };
 }
 
-/** A response that the service stopped, with what had come of it. */
+/** The object of a response that the service stopped, with the output that had come. */
 export function cancelledObject(begun: ResponseObject, output: readonly OutputItem[]): ResponseObject {
   return { ...begun, status: "cancelled", output, output_text: outputText(output) };
 }

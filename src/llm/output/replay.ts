@@ -1,11 +1,11 @@
-/** The events of a response that has ended: as those of a live one, each text in one piece. */
+/** The events of a response that has ended, as a live one has them, with each text in one piece. */
 import { present } from "../../std/assert.ts";
 import { Draft } from "./draft.ts";
 import type { ResponsesEvent } from "./events.ts";
 import type { OutputItem } from "./items.ts";
 import type { ResponseObject } from "./object.ts";
 
-/** What a response was before it had any output. */
+/** A response's object before it had output. */
 export function begunOf(object: ResponseObject): ResponseObject {
   return {
     ...object,
@@ -19,7 +19,7 @@ export function begunOf(object: ResponseObject): ResponseObject {
   };
 }
 
-/** All of its output, item by item. */
+/** Emits the output, item by item. */
 export function replayOutput(object: ResponseObject, emit: (event: ResponsesEvent) => void): void {
   const ids = object.output.map(({ id }) => id).values();
   const draft = new Draft({ makeId: () => present(ids.next().value, "the id of a stored item"), emit });
@@ -29,7 +29,7 @@ export function replayOutput(object: ResponseObject, emit: (event: ResponsesEven
   }
 }
 
-/** The event that ends the stream of a response: `cancelled` has none of its own, and is told as a failure. */
+/** The event that ends a response's stream. `cancelled` has no event, and is reported as a failure. */
 export function terminalEvent(object: ResponseObject): ResponsesEvent {
   const { status } = object;
   const type = status === "completed" || status === "incomplete" ? status : "failed";

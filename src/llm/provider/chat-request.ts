@@ -1,9 +1,9 @@
-/** A request as the chat completions protocol has it (`POST /chat/completions`). */
+/** Requests of the chat completions protocol (`POST /chat/completions`). */
 import type { LlmConfig } from "../../config/llm.ts";
 import type { InputItem, InputMessage, LlmRequest, Part, TextFormat } from "../request.ts";
-import { type Json, present } from "./fields.ts";
+import { type JsonObject, present } from "./json.ts";
 
-/** The field that this protocol has no place for. */
+/** The field of the request that this protocol lacks, or undefined. */
 export function chatRefuses({ input, reasoning }: LlmRequest): string | undefined {
   if (reasoning.summary !== null) return "reasoning.summary";
   for (const [index, item] of input.entries()) {
@@ -18,7 +18,7 @@ export function chatBody(
   request: LlmRequest,
   provider: Pick<LlmConfig, "model" | "outputLimitField">,
   stream: boolean,
-): Json {
+): JsonObject {
   const { tools, tool_choice, text, reasoning, max_output_tokens } = request;
   const { temperature, top_p, parallel_tool_calls, user, safety_identifier, prompt_cache_key } = request;
   const format = responseFormat(text.format);
@@ -43,18 +43,18 @@ export function chatBody(
   });
 }
 
-function namedChoice(name: string): Json {
+function namedChoice(name: string): JsonObject {
   return { type: "function", function: { name } };
 }
 
-function responseFormat(format: TextFormat): Json | null {
+function responseFormat(format: TextFormat): JsonObject | null {
   if (format.type === "text") return null;
   if (format.type !== "json_schema") return { type: format.type };
   const { name, description, schema, strict } = format;
   return { type: "json_schema", json_schema: present({ name, description, schema, strict }) };
 }
 
-function system({ instructions }: LlmRequest): Json[] {
+function system({ instructions }: LlmRequest): JsonObject[] {
   return instructions === null ? [] : [{ role: "system", content: instructions }];
 }
 
@@ -63,12 +63,12 @@ interface Assistant {
   content: string | null;
   refusal?: string;
   reasoning_content?: string;
-  tool_calls?: Json[];
+  tool_calls?: JsonObject[];
 }
 
-/** A message, the calls that follow it and the thoughts before it are one message of the assistant here. */
-function conversation(input: readonly InputItem[]): Json[] {
-  const messages: (Json | Assistant)[] = [];
+/** In this protocol a message, the calls after it and the reasoning before it are one message of the assistant. */
+function conversation(input: readonly InputItem[]): JsonObject[] {
+  const messages: (JsonObject | Assistant)[] = [];
   let open: Assistant | undefined;
   const assistant = (): Assistant => {
     if (open) return open;
@@ -93,11 +93,11 @@ function conversation(input: readonly InputItem[]): Json[] {
       say(assistant(), item);
     } else {
       open = undefined;
-      // Both words name the same kind of message; templates of open models know this one.
+      // Both roles mean the same. Templates of open models know `system`.
       messages.push({ role: item.role === "developer" ? "system" : item.role, content: content(item.content) });
     }
   }
-  return messages as Json[];
+  return messages as JsonObject[];
 }
 
 function say(message: Assistant, { content: parts }: InputMessage): void {
@@ -108,7 +108,7 @@ function say(message: Assistant, { content: parts }: InputMessage): void {
   if (refusal !== "") message.refusal = refusal;
 }
 
-function content(parts: readonly Part[]): string | Json[] {
+function content(parts: readonly Part[]): string | JsonObject[] {
   const [only] = parts;
   if (only && parts.length === 1 && only.type !== "input_image") return only.text;
   return parts.map((part) => {

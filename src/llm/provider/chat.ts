@@ -3,11 +3,11 @@ import type { Draft } from "../output/draft.ts";
 import type { FunctionCall } from "../output/items.ts";
 import type { IncompleteReason } from "../output/object.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
-import { Fault } from "./fault.ts";
-import { providerError } from "./provider-error.ts";
+import { Fault, providerError } from "./fault.ts";
+import { type JsonObject, objectOf } from "./json.ts";
 import type { Dialect, Ending } from "./reader.ts";
 
-/** Why a model stops, and what of its answer is then missing. */
+/** Finish reasons, and why the answer is then incomplete. */
 const FINISHES: ReadonlyMap<unknown, IncompleteReason | undefined> = new Map([
   ["stop", undefined],
   ["tool_calls", undefined],
@@ -16,21 +16,18 @@ const FINISHES: ReadonlyMap<unknown, IncompleteReason | undefined> = new Map([
   ["content_filter", "content_filter"],
 ]);
 
-/** Where a piece has output. */
+/** Fields of a piece that hold output. */
 const OUTPUT = ["content", "refusal", "reasoning_content", "reasoning", "tool_calls"] as const;
-
-/** Fields as they come: of any type. */
-type Given = Readonly<Record<string, unknown>>;
 
 export class ChatDialect implements Dialect {
   private finish: unknown;
   private usage: LlmUsage | undefined;
-  /** The call that is open, and its place among the calls. */
+  /** The open call and its place among the calls. */
   private call: { readonly item: FunctionCall; readonly index: number } | undefined;
 
   constructor(
     private readonly draft: Draft,
-    /** What a client may not read in a provider's words. */
+    /** The provider's key, which no client may read. */
     private readonly secret: string | undefined,
   ) {}
 
@@ -54,16 +51,16 @@ export class ChatDialect implements Dialect {
   }
 
   private take(value: unknown, field: "delta" | "message"): Fault | undefined {
-    const said = given(value);
+    const said = objectOf(value);
     if (!said) return new Fault("invalid", "the answer is no object");
     if (said.error) return providerError(said.error, this.secret);
-    const usage = given(said.usage);
+    const usage = objectOf(said.usage);
     if (usage) this.usage = usageOf(usage);
     if (!Array.isArray(said.choices)) return new Fault("invalid", "the answer has no choices");
-    // One was asked for; the last chunk may have none, only the usage.
-    const choice = given(said.choices[0]);
+    // The request asks for one choice. The last chunk may have none and only the usage.
+    const choice = objectOf(said.choices[0]);
     if (!choice) return undefined;
-    const piece = given(choice[field]);
+    const piece = objectOf(choice[field]);
     if (piece) {
       if (this.finish !== undefined && OUTPUT.some((key) => isOutput(piece[key])))
         return new Fault("invalid", "output after the finish_reason");
@@ -71,12 +68,12 @@ export class ChatDialect implements Dialect {
       if (fault) return fault;
     }
     const { finish_reason: finish } = choice;
-    // Some servers have an empty text where others have null.
+    // Some servers send an empty text in place of null.
     if (finish !== null && finish !== undefined && finish !== "") this.finish = finish;
     return undefined;
   }
 
-  private piece(piece: Given): Fault | undefined {
+  private piece(piece: JsonObject): Fault | undefined {
     const { content, refusal, tool_calls: calls } = piece;
     const reasoning = piece.reasoning_content ?? piece.reasoning;
     for (const text of [content, refusal, reasoning]) {
@@ -90,20 +87,20 @@ export class ChatDialect implements Dialect {
     if (!Array.isArray(calls)) return new Fault("invalid", "tool_calls is no array");
     for (const [place, call] of calls.entries()) {
       if (this.draft.full) break;
-      const fault = this.toolCall(given(call), place);
+      const fault = this.toolCall(objectOf(call), place);
       if (fault) return fault;
     }
     return undefined;
   }
 
-  private toolCall(call: Given | undefined, place: number): Fault | undefined {
-    const said = given(call?.function);
+  private toolCall(call: JsonObject | undefined, place: number): Fault | undefined {
+    const said = objectOf(call?.function);
     if (!call || !said) return new Fault("invalid", "a tool call without its function");
     const index = typeof call.index === "number" ? call.index : place;
     const { name, arguments: text = "" } = said;
     if (text !== null && typeof text !== "string") return new Fault("invalid", "arguments that are no text");
     if (this.call?.index !== index || this.call.item !== this.draft.open) {
-      // Calls come one after another; a name begins the next one.
+      // Calls come one after another. A name begins the next one.
       if (typeof name !== "string" || name === "")
         return new Fault("invalid", "a tool call without a name, or out of order");
       if (this.call && index <= this.call.index) return new Fault("invalid", "tool calls out of order");
@@ -121,15 +118,11 @@ function isOutput(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : Boolean(value);
 }
 
-function usageOf(usage: Given): LlmUsage | undefined {
+function usageOf(usage: JsonObject): LlmUsage | undefined {
   return reportedUsage({
     input: usage.prompt_tokens,
-    cached: given(usage.prompt_tokens_details)?.cached_tokens,
+    cached: objectOf(usage.prompt_tokens_details)?.cached_tokens,
     output: usage.completion_tokens,
-    reasoning: given(usage.completion_tokens_details)?.reasoning_tokens,
+    reasoning: objectOf(usage.completion_tokens_details)?.reasoning_tokens,
   });
-}
-
-export function given(value: unknown): Given | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Given) : undefined;
 }

@@ -1,22 +1,19 @@
 /**
- * Calls to one provider over its pool of connections, every wait of a call bounded. A call that is over, however it ends, has ended
- * its connection or given it back.
+ * Calls to one provider by Bun's `fetch`, each within time limits. A call that ends early closes its connection; one whose answer was
+ * read to its end leaves the connection to later calls.
  */
 import { LIMITS } from "../../limits.ts";
 import type { Clock } from "../../std/clock.ts";
-import { Fault, kindOfStatus, retryAfter } from "./fault.ts";
-import { type Connection, codeOf, type Exchange } from "./http/connection.ts";
-import type { Head } from "./http/parser.ts";
-import { Pool } from "./http/pool.ts";
-import { Said } from "./said.ts";
-import { Watch } from "./watch.ts";
+import { Fault, kindOfStatus, refusal } from "./fault.ts";
+import { TimeLimits } from "./time-limits.ts";
 
 export interface ClientOptions {
   readonly baseUrl: string;
   /** A secret. */
   readonly apiKey: string | undefined;
+  /** Calls at once; more wait. */
   readonly connections: number;
-  readonly connectMs: number;
+  /** Connecting included. */
   readonly firstByteMs: number;
   readonly idleMs: number;
   readonly totalMs: number;
@@ -27,175 +24,187 @@ export interface CallOptions {
   /** Relative to the base address. */
   readonly path: string;
   readonly body: string;
-  /** Whether the answer is asked for as a stream: else its first byte may take as long as the whole. */
+  /** Whether the answer is asked for as a stream. The first byte of any other answer may take as long as the whole. */
   readonly stream: boolean;
-  /** On a connection that had no request before, which its server cannot be closing at this moment. */
-  readonly fresh: boolean;
+  /** The request must not be sent twice, so it goes out on a new connection, which its server cannot be closing at this moment. */
+  readonly once: boolean;
   /** Stops the call. */
   readonly signal: AbortSignal;
 }
 
-/** What takes a provider's answer in. A fault that a method returns stops the call. */
+/** Takes a provider's answer. A fault that a method returns stops the call. */
 export interface Intake {
-  /** Of a status 200. */
+  /** The head of an answer with status 200 has come. */
   begin(contentType: string): Fault | undefined;
   bytes(piece: Uint8Array): Fault | undefined;
 }
 
+/** Error codes of `fetch` for bytes that are no HTTP. */
+const NOT_HTTP = /^(?:Invalid|Unrequested)/;
+
 export class Client {
-  private readonly pool: Pool;
-  private readonly path: string;
-  /** Of every request, up to its length. */
-  private readonly head: string;
+  private readonly baseUrl: string;
+  private readonly headers: Readonly<Record<string, string>>;
+  private running = 0;
+  /** Resumes of the calls that wait for a free connection, oldest first. */
+  private readonly waiting = new Set<() => void>();
+  /** Connections that earlier calls have left open. An upper bound, since `fetch` does not say when one is closed. */
+  private idle = 0;
 
   constructor(private readonly options: ClientOptions) {
-    const { baseUrl, apiKey, connections, connectMs, clock } = options;
-    const { protocol, hostname, port, pathname, host } = new URL(baseUrl.replace(/\/*$/, "/"));
-    const tls = protocol === "https:";
-    const address = { hostname: hostname.replace(/^\[|\]$/g, ""), port: Number(port) || (tls ? 443 : 80), tls };
-    this.pool = new Pool({
-      address,
-      connectionsMax: connections,
-      connectMs,
-      idleMax: LIMITS.llmIdleConnectionsMax,
-      idleMs: LIMITS.llmConnectionIdleMs,
-      clock,
-    });
-    this.path = pathname;
-    const fields = [
-      `host: ${host}`,
-      "content-type: application/json",
-      "user-agent: tendon",
-      // What comes is parsed as it comes.
-      "accept-encoding: identity",
-      ...(apiKey === undefined ? [] : [`authorization: Bearer ${apiKey}`]),
-    ];
-    this.head = `${fields.join("\r\n")}\r\n`;
+    const { baseUrl, apiKey } = options;
+    this.baseUrl = baseUrl.replace(/\/*$/, "/");
+    this.headers = {
+      "content-type": "application/json",
+      "user-agent": "tendon",
+      // A stream that is compressed comes late.
+      "accept-encoding": "identity",
+      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+    };
   }
 
-  /** Resolves when the whole answer was taken in; a fault says why it was not. Anything but 200 is a fault. */
-  call(options: CallOptions, intake: Intake): Promise<Fault | undefined> {
-    const { stream, fresh, signal } = options;
-    // Without the body: a call may last far longer than it is needed.
-    const call = new Call(this.options, { stream, fresh, signal }, intake, this.request(options));
-    return call.run(this.pool);
-  }
-
-  /** Ends idle connections. */
-  close(): void {
-    this.pool.close();
-  }
-
-  private request({ path, body, stream }: CallOptions): string {
-    const accept = stream ? "text/event-stream" : "application/json";
-    const length = Buffer.byteLength(body);
-    return `POST ${this.path}${path} HTTP/1.1\r\n${this.head}accept: ${accept}\r\ncontent-length: ${length}\r\n\r\n${body}`;
-  }
-}
-
-class Call implements Exchange {
-  private readonly done = Promise.withResolvers<Fault | undefined>();
-  private readonly watch: Watch;
-  private over = false;
-  private connection: Connection | undefined;
-  /** Of an answer that is none. */
-  private refused: { readonly head: Head; readonly said: Said } | undefined;
-  private begun = false;
-  private withdraw = () => {};
-  private readonly stop = () => this.finish(new Fault("unavailable", "the service stopped the call"));
-
-  constructor(
-    private readonly client: ClientOptions,
-    private readonly call: Pick<CallOptions, "stream" | "fresh" | "signal">,
-    private readonly intake: Intake,
-    /** Until the connection has it, or nobody wants it any more. */
-    private request: string | undefined,
-  ) {
-    this.watch = new Watch(client.clock, client.totalMs, (limit) =>
-      this.finish(new Fault("unavailable", `${limit} passed`)),
-    );
-  }
-
-  run(pool: Pool): Promise<Fault | undefined> {
-    const { signal, fresh } = this.call;
-    // The pool bounds connecting: until then only the whole is.
-    this.watch.enter("total_seconds", this.client.totalMs);
-    signal.addEventListener("abort", this.stop);
-    if (signal.aborted) this.stop();
-    else this.withdraw = pool.take(fresh, (given) => this.connected(given));
-    return this.done.promise;
-  }
-
-  head(head: Head): void {
-    const { connection } = this;
-    const kept = /timeout=(\d{1,6})/.exec(head.headers.get("keep-alive") ?? "")?.[1];
-    // A second before the server ends it.
-    if (connection && kept !== undefined) connection.keptMs = 1000 * (Number(kept) - 1);
-    const type = head.headers.get("content-type") ?? "";
-    if (connection) connection.streamed = /^text\/event-stream/i.test(type);
-    if (kindOfStatus(head.status)) this.refused = { head, said: new Said() };
-    else this.stopFor(this.intake.begin(type));
-  }
-
-  body(piece: Uint8Array): void {
-    if (this.over) return;
-    if (this.begun) this.watch.touch();
-    else this.watch.enter("idle_seconds", this.client.idleMs);
-    this.begun = true;
-    if (this.refused) this.refused.said.add(piece);
-    else this.stopFor(this.intake.bytes(piece));
-  }
-
-  end(): void {
-    this.finish(this.refused && this.refusal(this.refused), "whole");
-  }
-
-  fail(how: Parameters<Exchange["fail"]>[0], why: string): void {
-    if (this.refused) this.finish(this.refusal(this.refused));
-    else if (how === "none") this.finish(new Fault("unavailable", `no answer: ${why}`));
-    else if (how === "cut") this.finish(new Fault("invalid", `the answer was cut off: ${why}`));
-    else this.finish(new Fault("invalid", `no HTTP answer: ${why}`));
-  }
-
-  private connected(given: Connection | Error): void {
-    const { request = "" } = this;
-    this.request = undefined;
-    if (given instanceof Error) {
-      this.finish(new Fault("unavailable", `no connection: ${codeOf(given)}`));
-    } else if (this.over) {
-      given.release();
-    } else {
-      this.connection = given;
-      const { firstByteMs, totalMs } = this.client;
-      this.watch.enter("first_byte_seconds", this.call.stream ? firstByteMs : totalMs);
-      given.send(request, this);
+  /** Resolves when the whole answer was taken in; a fault says why it was not. Any status but 200 is a fault. */
+  async call(call: CallOptions, intake: Intake): Promise<Fault | undefined> {
+    const { clock, totalMs } = this.options;
+    const over = new AbortController();
+    const end = (why: string) => over.abort(new Fault("unavailable", why));
+    const stop = () => end("the service stopped the call");
+    const limits = new TimeLimits(clock, totalMs, (limit) => end(`${limit} passed`));
+    call.signal.addEventListener("abort", stop);
+    if (call.signal.aborted) stop();
+    try {
+      return await this.connected(over.signal, () => this.exchange(call, intake, limits, over.signal));
+    } catch (error) {
+      if (error instanceof Fault) return error;
+      throw error;
+    } finally {
+      limits.stop();
+      call.signal.removeEventListener("abort", stop);
+      // What is left of the answer is not read.
+      over.abort();
     }
   }
 
-  private stopFor(fault: Fault | undefined): void {
-    if (fault) this.finish(fault);
+  /** Does `work` as soon as fewer calls run than there may be connections; rejects if `over` comes first. */
+  private async connected<T>(over: AbortSignal, work: () => Promise<T>): Promise<T> {
+    over.throwIfAborted();
+    if (this.running >= this.options.connections) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const stop = () => {
+        this.waiting.delete(resolve);
+        reject(over.reason);
+      };
+      this.waiting.add(resolve);
+      over.addEventListener("abort", stop);
+      await promise.finally(() => over.removeEventListener("abort", stop));
+    } else this.running += 1;
+    try {
+      return await work();
+    } finally {
+      // The call that has waited longest goes on.
+      const [next] = this.waiting;
+      if (next) this.waiting.delete(next);
+      if (next) next();
+      else this.running -= 1;
+    }
   }
 
-  /** `whole`: the connection is the pool's again, also after an answer that refuses. */
-  private finish(fault: Fault | undefined, how?: "whole"): void {
-    if (this.over) return;
-    this.over = true;
-    this.request = undefined;
-    this.watch.stop();
-    this.call.signal.removeEventListener("abort", this.stop);
-    this.withdraw();
-    if (how !== "whole") this.connection?.destroy();
-    this.done.resolve(fault);
+  private async exchange(
+    call: CallOptions,
+    intake: Intake,
+    limits: TimeLimits,
+    over: AbortSignal,
+  ): Promise<Fault | undefined> {
+    const { firstByteMs, idleMs, totalMs, apiKey, clock } = this.options;
+    limits.enter("first_byte_seconds", call.stream ? firstByteMs : totalMs);
+    const response = await this.response(call, over);
+    if (response instanceof Fault) return response;
+    const touched = () => limits.enter("idle_seconds", idleMs);
+    const { status, headers } = response;
+    const kind = kindOfStatus(status);
+    let fault: Fault | undefined;
+    if (kind) {
+      const text = await errorText(response, touched, over);
+      fault = refusal(kind, { status, retryAfter: headers.get("retry-after"), text, secret: apiKey }, clock.unixMs());
+    } else {
+      const take = (piece: Uint8Array) => intake.bytes(piece);
+      fault = intake.begin(headers.get("content-type") ?? "") ?? (await read(response, touched, take, over));
+    }
+    const kept = !call.once && headers.get("connection")?.toLowerCase() !== "close";
+    if (kept && (kind || !fault)) this.idle += 1;
+    return fault;
   }
 
-  private refusal({ head: { status, headers }, said }: { readonly head: Head; readonly said: Said }): Fault {
-    const { apiKey, clock } = this.client;
-    const seconds = retryAfter(headers.get("retry-after"), clock.unixMs());
-    const text = said.message(apiKey);
-    return new Fault(kindOfStatus(status) ?? "invalid", `status ${status}${text === undefined ? "" : `: ${text}`}`, {
-      status,
-      ...(seconds === undefined ? {} : { retryAfterSeconds: seconds }),
-      ...(text === undefined ? {} : { said: text }),
+  /**
+   * A server may close a kept connection while a request is on its way there. Such a request is sent once more, on a new connection:
+   * Bun's `fetch` does that itself for methods that may be repeated, and never for POST.
+   */
+  private async response(call: CallOptions, over: AbortSignal): Promise<Response | Fault> {
+    const reused = !call.once && this.idle > 0;
+    if (reused) this.idle -= 1;
+    try {
+      return await this.send(call, over, !call.once).catch((error: unknown) => {
+        if (!reused || over.aborted || codeOf(error) !== "ECONNRESET") throw error;
+        return this.send(call, over, false);
+      });
+    } catch (error) {
+      over.throwIfAborted();
+      const code = codeOf(error);
+      if (NOT_HTTP.test(code)) return new Fault("invalid", `no HTTP answer: ${code}`);
+      return new Fault("unavailable", `no answer: ${code}`);
+    }
+  }
+
+  private send({ path, body, stream }: CallOptions, signal: AbortSignal, keepalive: boolean): Promise<Response> {
+    return fetch(`${this.baseUrl}${path}`, {
+      method: "POST",
+      headers: { ...this.headers, accept: stream ? "text/event-stream" : "application/json" },
+      body,
+      signal,
+      keepalive,
+      redirect: "manual",
+      // The limits of the call are the only ones.
+      timeout: false,
+    } as RequestInit);
+  }
+}
+
+/** Hands the body's pieces to `take` until it returns a fault. Throws what `over` was aborted with. */
+async function read(
+  { body }: Response,
+  touched: () => void,
+  take: (piece: Uint8Array) => Fault | undefined,
+  over: AbortSignal,
+): Promise<Fault | undefined> {
+  const reader = body?.getReader();
+  for (;;) {
+    const next = await reader?.read().catch((error: unknown) => {
+      over.throwIfAborted();
+      return new Fault("invalid", `the answer was cut off: ${codeOf(error)}`);
     });
+    if (next instanceof Fault) return next;
+    if (!next?.value) return undefined;
+    touched();
+    const fault = take(next.value);
+    if (fault) return fault;
   }
+}
+
+/** The body of an answer that refuses; undefined where it is longer than an error object. */
+async function errorText(response: Response, touched: () => void, over: AbortSignal): Promise<string | undefined> {
+  const pieces: Uint8Array[] = [];
+  let bytes = 0;
+  const take = (piece: Uint8Array) => {
+    bytes += piece.length;
+    pieces.push(piece);
+    return bytes > LIMITS.llmErrorBytesMax ? new Fault("invalid", "the error is too long") : undefined;
+  };
+  const fault = await read(response, touched, take, over);
+  return fault ? undefined : Buffer.concat(pieces).toString("utf8");
+}
+
+/** The code of a system error, or its name. Its message may have an address. */
+function codeOf(error: unknown): string {
+  const { code, name } = Object(error) as { code?: unknown; name?: unknown };
+  return typeof code === "string" ? code : String(name);
 }

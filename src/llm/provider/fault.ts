@@ -1,8 +1,10 @@
-/** Why a provider gave no answer, and what a client is told about it: one table of statuses, and no text that could be a secret. */
+/** Faults of a provider, and the error that a client gets for each. No text of it may be a secret. */
 
 import { LIMITS } from "../../limits.ts";
 import { Failure } from "../../std/failure.ts";
 import { LLM } from "../errors.ts";
+import { parsed } from "./json.ts";
+import { safeText } from "./safe-text.ts";
 
 /**
  * - `unavailable`: no connection, a time-out, or a status that may be another one next time.
@@ -58,86 +60,72 @@ export function kindOfStatus(status: number): FaultKind | undefined {
   return status >= 400 && status < 500 ? "rejected" : "invalid";
 }
 
+/** What comes with a status that refuses. */
+interface RefusedAnswer {
+  readonly status: number;
+  /** The field of its head. */
+  readonly retryAfter: string | null;
+  /** The body; undefined: it is none that could be read. */
+  readonly text: string | undefined;
+  /** What a client may not read in it. */
+  readonly secret: string | undefined;
+}
+
+export function refusal(kind: FaultKind, { status, retryAfter, text, secret }: RefusedAnswer, nowMs: number): Fault {
+  const seconds = secondsOf(retryAfter, nowMs);
+  const said = text === undefined ? undefined : messageOf(text, secret);
+  return new Fault(kind, `status ${status}${said === undefined ? "" : `: ${said}`}`, {
+    status,
+    ...(seconds === undefined ? {} : { retryAfterSeconds: seconds }),
+    ...(said === undefined ? {} : { said }),
+  });
+}
+
+/** The message of an error object, in the forms that servers have for it. */
+function messageOf(body: string, secret: string | undefined): string | undefined {
+  const { error, message } = Object(parsed(body)) as { error?: unknown; message?: unknown };
+  const text = typeof error === "string" ? error : (Object(error) as { message?: unknown }).message;
+  const found = text ?? message;
+  return typeof found === "string" ? safeText(found, secret) : undefined;
+}
+
 /** Seconds of a `Retry-After`, which may be a date. */
-export function retryAfter(header: string | undefined, nowMs: number): number | undefined {
-  if (header === undefined) return undefined;
+function secondsOf(header: string | null, nowMs: number): number | undefined {
+  if (header === null) return undefined;
   const seconds = /^\d+$/.test(header) ? Number(header) : Math.ceil((Date.parse(header) - nowMs) / 1000);
   if (!Number.isFinite(seconds)) return undefined;
   return Math.min(Math.max(seconds, 1), LIMITS.llmRetryAfterSecondsMax);
 }
 
-/** Of a provider's text, which may have megabytes: what is looked at. Each pattern below sees no more, so none can be slow. */
-const READ_CHARS_MAX = 1_000;
-const MASK = "[...]";
+/** What says nothing against the request: the provider's own trouble, or its operator's key, money and models. */
+const PASSING =
+  /server|overload|(?:^|[^a-z])rate|rate.?limit|time.?out|timed.?out|authenti|permission|api.?key|quota|billing|internal|unavailable|model_not_found/i;
 
-/** Words that are masked wherever they stand. */
-const PRIVATE: readonly RegExp[] = [
-  // Addresses and names of machines.
-  /:\/\/|\w@\w|\blocalhost\b/i,
-  /\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}/,
-  /[\da-f]{0,4}:[\da-f]{0,4}:/i,
-  /[\w-]:\d{2,5}(?!\d)/,
-  /[a-z_-]\.[\w-]|\w\.[a-z_]/i,
-  /(?:host|server|addr|address)["']?[=:]["']?\w/i,
-  // Paths; a word like "and/or" is none.
-  /\\|(?:^|[^\w.])[~.]{0,2}\/\w|\/[^/]*\//,
-  // Keys.
-  /(?:^|[^a-z0-9])(?:sk|pk|key|tok|bearer|org|proj|hf|ghp)[-_][\w*-]/i,
-  /(?:key|token|secret|password|bearer)["']?[=:]["']?\w/i,
-  /[\w+/=-]{24}|\*\*\*/,
-];
+/** Characters of a code or type that are read. */
+const WORD_CHARS_MAX = 128;
+/** Characters of a code in the log. */
+const CODE_CHARS_MAX = 40;
 
-/** Words before the name of a machine, */
-const PLACES = new Set(
-  "at host hostname server node backend upstream peer via resolve resolving reach connecting".split(" "),
-);
-/** and names after them that nobody takes for an ordinary word. */
-const MACHINE = /^[a-z][\w-]*(?:-|\d)[\w-]*$/i;
-
-const SECRETS = new Set("bearer token secret password apikey api-key api_key authorization credential".split(" "));
-/** Words that follow those and give nothing away. */
-const ORDINARY = new Set(
-  "a an and are as at authentication authorization be bearer budget by can cannot check context count does exceeded exceeds expected expired for from generation given has have header id ids in index invalid is key length limit limits may mismatch missing must name not of on or please provided rate required scheme sequence should than that the this to token type usage use used value was were window with your".split(
-    " ",
-  ),
-);
-
-/**
- * A provider's sentence as a client may read it: without our key, without addresses, names of machines, paths, and words that may
- * be a secret.
- */
-export function safeText(text: string, secret: string | undefined): string {
-  const known = secret ? text.replaceAll(secret, MASK) : text;
-  const long = known.length > READ_CHARS_MAX;
-  const words = known
-    .slice(0, READ_CHARS_MAX)
-    .replace(/[\p{C}\s]+/gu, " ")
-    .split(" ");
-  // Half of a word could be half of a secret.
-  if (long) words.pop();
-  const safe = masked(words.filter((word) => word !== "")).join(" ");
-  return long || safe.length > LIMITS.llmSaidCharsMax ? `${safe.slice(0, LIMITS.llmSaidCharsMax)}...` : safe;
+/** `error`: the error object, or its text. Some servers give a status as `code`; without any clue the provider is at fault. */
+export function providerError(error: unknown, secret: string | undefined): Fault {
+  const { code, type, status, message } = Object(error) as Record<string, unknown>;
+  const text = typeof error === "string" ? error : message;
+  const said = typeof text === "string" ? safeText(text, secret) : undefined;
+  const detail = `an error inside the answer: ${shown(code, secret)}`;
+  const facts = said === undefined ? {} : { said };
+  const number = [status, code].map(statusOf).find((one) => one !== undefined);
+  if (number !== undefined) return new Fault(kindOfStatus(number) ?? "invalid", detail, { ...facts, status: number });
+  const passing = [code, type].some((word) => typeof word === "string" && PASSING.test(word.slice(0, WORD_CHARS_MAX)));
+  const rejected = !passing && (typeof code === "string" || type === "invalid_request_error");
+  return new Fault(rejected ? "rejected" : "unavailable", detail, facts);
 }
 
-function masked(words: readonly string[]): string[] {
-  const cores: string[] = [];
-  return words.map((word, index) => {
-    const [, open = "", core = "", close = ""] = /^(["'`([{<]*)(.*?)([)\]}>"'`.,;:!?]*)$/.exec(word) ?? [];
-    cores.push(core.toLowerCase());
-    const hidden = PRIVATE.some((pattern) => pattern.test(core)) || isGiven(cores, words[index - 1] ?? "");
-    return core !== "" && hidden ? `${open}${MASK}${close}` : word;
-  });
+function shown(code: unknown, secret: string | undefined): string {
+  if (typeof code === "number") return `${code}`;
+  return typeof code === "string" ? safeText(code, secret).slice(0, CODE_CHARS_MAX) : "no code";
 }
 
-/** Whether the words before the last one say that it is a machine's name or a secret. */
-function isGiven(cores: readonly string[], before: string): boolean {
-  const [third = "", second = "", first = "", core = ""] = ["", "", "", ...cores].slice(-4);
-  if (PLACES.has(first) && MACHINE.test(core)) return true;
-  const plain = ORDINARY.has(core) || /^\d{1,6}$/.test(core);
-  if (plain) return false;
-  if (SECRETS.has(first)) return true;
-  if (first === "key") return /\d/.test(core) || second === "api" || before.endsWith(":");
-  // "the key provided: abc123"
-  const filler = /^(?:is|was|provided|given|value|used)$/.test(first);
-  return filler && /\d/.test(core) && [second, third].some((one) => one === "key" || SECRETS.has(one));
+function statusOf(value: unknown): number | undefined {
+  const number = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value;
+  return typeof number === "number" && number >= 400 && number < 600 ? number : undefined;
 }

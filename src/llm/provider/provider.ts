@@ -1,4 +1,4 @@
-/** The provider behind a model: what it cannot do, and one call to it from a request to its answer in a draft. */
+/** The provider of a model: the fields that it refuses, and a call to it from the request to the answer in a draft. */
 import type { LlmConfig, Refusable } from "../../config/llm.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Draft } from "../output/draft.ts";
@@ -7,6 +7,7 @@ import { ChatDialect } from "./chat.ts";
 import { chatBody, chatRefuses } from "./chat-request.ts";
 import { Client } from "./client.ts";
 import { Fault } from "./fault.ts";
+import { parsed } from "./json.ts";
 import { type Ending, Reader } from "./reader.ts";
 import { ResponsesDialect } from "./responses.ts";
 import { responsesBody } from "./responses-request.ts";
@@ -14,16 +15,16 @@ import { responsesBody } from "./responses-request.ts";
 export interface Call {
   readonly request: LlmRequest;
   readonly draft: Draft;
-  /** On a connection of its own. */
-  readonly fresh: boolean;
+  /** The request must not be sent twice. */
+  readonly once: boolean;
   readonly signal: AbortSignal;
-  /** After each piece of the answer that was taken in; a fault that it returns stops the call. */
+  /** Called after each piece of the answer. A fault that it returns stops the call. */
   readonly moved: () => Fault | undefined;
 }
 
 export class Provider {
   private readonly client: Client;
-  /** What was prepared. */
+  /** Prepared bodies. */
   private readonly bodies = new WeakMap<LlmRequest, string>();
 
   constructor(
@@ -31,12 +32,11 @@ export class Provider {
     private readonly apiKey: string | undefined,
     clock: Clock,
   ) {
-    const { baseUrl, connections, connectSeconds, firstByteSeconds, idleSeconds, totalSeconds } = config;
+    const { baseUrl, connections, firstByteSeconds, idleSeconds, totalSeconds } = config;
     this.client = new Client({
       baseUrl,
       apiKey,
       connections,
-      connectMs: 1000 * connectSeconds,
       firstByteMs: 1000 * firstByteSeconds,
       idleMs: 1000 * idleSeconds,
       totalMs: 1000 * totalSeconds,
@@ -44,7 +44,7 @@ export class Provider {
     });
   }
 
-  /** The field of the request that this provider cannot honour. */
+  /** The field of the request that this provider cannot honour, or undefined. */
   refuses(request: LlmRequest): string | undefined {
     const own = this.config.protocol === "chat" ? chatRefuses(request) : undefined;
     if (own !== undefined) return own;
@@ -55,12 +55,12 @@ export class Provider {
     return undefined;
   }
 
-  /** Makes what `run` will send: beside a wait for something else. */
+  /** Makes the body that `run` will send, while the caller waits for something else. */
   prepare(request: LlmRequest): void {
     this.bodies.set(request, this.bodyOf(request));
   }
 
-  async run({ request, draft, fresh, signal, moved }: Call): Promise<Ending | Fault> {
+  async run({ request, draft, once, signal, moved }: Call): Promise<Ending | Fault> {
     const { apiKey: secret, config } = this;
     const chat = config.protocol === "chat";
     const { stream } = config;
@@ -72,12 +72,8 @@ export class Provider {
     const body = this.bodies.get(request) ?? this.bodyOf(request);
     this.bodies.delete(request);
     const path = chat ? "chat/completions" : "responses";
-    const fault = await this.client.call({ path, body, stream, fresh, signal }, reader);
+    const fault = await this.client.call({ path, body, stream, once, signal }, reader);
     return fault ?? this.whole(reader.ending(), outputTokensMax, draft);
-  }
-
-  close(): void {
-    this.client.close();
   }
 
   private bodyOf(request: LlmRequest): string {
@@ -88,10 +84,10 @@ export class Provider {
     );
   }
 
-  /** Arguments of a call that are no JSON were cut off, whatever the provider says. */
+  /** Arguments of a call that are not JSON were cut off, whatever the provider sends as its reason. */
   private whole(ending: Ending | Fault, outputTokensMax: number, draft: Draft): Ending | Fault {
     if (ending instanceof Fault || ending.incomplete) return ending;
-    const cut = draft.output.some((item) => item.type === "function_call" && !isJson(item.arguments));
+    const cut = draft.output.some((item) => item.type === "function_call" && parsed(item.arguments) === undefined);
     if (!cut) return ending;
     const { usage } = ending;
     if (usage && usage.outputTokens >= outputTokensMax) return { usage, incomplete: "max_output_tokens" };
@@ -99,16 +95,7 @@ export class Provider {
   }
 }
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** Where a request has the field, as its errors name it. */
+/** The path of each field in a request, as errors name it; undefined where the request does not have it. */
 const PARAMS: Readonly<Record<Refusable, (request: LlmRequest) => string | undefined>> = {
   images: ({ input }) => {
     const at = input.findIndex(

@@ -1,4 +1,4 @@
-/** A provider's answer as it comes in: bytes to events or to one JSON value, and these to a draft, by the provider's protocol. */
+/** A provider's answer as it arrives: from bytes to events or one JSON value, and from these to a draft, by the provider's protocol. */
 import { createParser } from "eventsource-parser";
 import { LIMITS } from "../../limits.ts";
 import type { Draft } from "../output/draft.ts";
@@ -6,28 +6,29 @@ import type { IncompleteReason } from "../output/object.ts";
 import type { LlmUsage } from "../usage.ts";
 import type { Intake } from "./client.ts";
 import { Fault } from "./fault.ts";
+import { parsed } from "./json.ts";
 
-/** How a whole answer ended. */
+/** The end of a whole answer. */
 export interface Ending {
   readonly incomplete: IncompleteReason | undefined;
-  /** undefined: the provider did not say, or not as a number. */
+  /** undefined: the provider sent no usage, or none in numbers. */
   readonly usage: LlmUsage | undefined;
 }
 
-/** What a protocol makes of an answer. */
+/** A protocol's reading of an answer. */
 export interface Dialect {
-  /** One event of a stream; JSON of any form. */
+  /** One event of a stream, JSON of any form. */
   event(value: unknown): Fault | undefined;
-  /** An answer that is no stream. */
+  /** An answer without a stream. */
   whole(value: unknown): Fault | undefined;
-  /** After the last event. A fault: there is only a part of an answer. */
+  /** Called after the last event. A fault: only a part of an answer has come. */
   ending(): Ending | Fault;
 }
 
 export class Reader implements Intake {
   private fault: Fault | undefined;
   private readonly decoder = new TextDecoder("utf-8", { fatal: true });
-  /** Of an answer that is no stream. */
+  /** Text of an answer without a stream. */
   private text: string[] | undefined;
   private length = 0;
   private done = false;
@@ -42,7 +43,7 @@ export class Reader implements Intake {
   constructor(
     private readonly dialect: Dialect,
     private readonly draft: Draft,
-    /** After what came with one read: where a client reads along, it can be sent on. */
+    /** Called after each piece of bytes, so that its events can be sent to the client. */
     private readonly moved: () => Fault | undefined,
   ) {}
 
@@ -64,13 +65,13 @@ export class Reader implements Intake {
       return undefined;
     }
     if (this.length > LIMITS.llmStreamCharsMax) return new Fault("invalid", "the stream is too long");
-    // After a fault the parser may be fed no more.
+    // The parser may not be fed after a fault.
     if (!this.fault) this.parser.feed(text);
     this.fault ??= this.moved();
     return this.fault;
   }
 
-  /** After the last byte. */
+  /** Called after the last byte. */
   ending(): Ending | Fault {
     if (this.decoded(undefined) === undefined) return new Fault("invalid", "the answer ends inside a character");
     if (this.text) {
@@ -103,14 +104,5 @@ export class Reader implements Intake {
     } catch {
       return undefined;
     }
-  }
-}
-
-/** undefined: it is not JSON. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

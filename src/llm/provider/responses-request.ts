@@ -1,9 +1,9 @@
-/** A request as the Responses protocol has it (`POST /responses`): nearly as it came. */
+/** Requests of the Responses protocol (`POST /responses`), nearly as they came. */
 import type { LlmConfig } from "../../config/llm.ts";
 import type { InputItem, LlmRequest, Part } from "../request.ts";
-import { type Json, present } from "./fields.ts";
+import { type JsonObject, present } from "./json.ts";
 
-export function responsesBody(request: LlmRequest, provider: Pick<LlmConfig, "model">, stream: boolean): Json {
+export function responsesBody(request: LlmRequest, provider: Pick<LlmConfig, "model">, stream: boolean): JsonObject {
   const { instructions, max_output_tokens, temperature, top_p, tools, tool_choice, parallel_tool_calls } = request;
   const { text, reasoning, user, safety_identifier, prompt_cache_key } = request;
   const plain = text.format.type === "text" && text.verbosity === null;
@@ -13,14 +13,14 @@ export function responsesBody(request: LlmRequest, provider: Pick<LlmConfig, "mo
     instructions,
     max_output_tokens,
     stream,
-    // The service keeps the response itself.
+    // This service stores the response.
     store: false,
     temperature,
     top_p,
     tools: tools.length === 0 ? null : tools,
     tool_choice: tools.length === 0 ? null : tool_choice,
     parallel_tool_calls,
-    text: plain ? null : present({ format: present(text.format as Json), verbosity: text.verbosity }),
+    text: plain ? null : present({ format: present(text.format as JsonObject), verbosity: text.verbosity }),
     reasoning: reasoning.effort === null && reasoning.summary === null ? null : present({ ...reasoning }),
     user,
     safety_identifier,
@@ -28,8 +28,8 @@ export function responsesBody(request: LlmRequest, provider: Pick<LlmConfig, "mo
   });
 }
 
-/** Ids of items are ours, and mean nothing to the provider: an assistant's message has to have one all the same. */
-function inputItem(item: InputItem, index: number): Json {
+/** Ids of items are made here, since the protocol wants one for an assistant's message. */
+function inputItem(item: InputItem, index: number): JsonObject {
   if (item.type === "message") {
     const { type, role, content, phase } = item;
     const own = role === "assistant" ? { id: `msg_${index}`, status: "completed" } : {};
@@ -46,7 +46,7 @@ function inputItem(item: InputItem, index: number): Json {
   });
 }
 
-function part(given: Part): Json {
+function part(given: Part): JsonObject {
   if (given.type === "refusal") return { type: "refusal", refusal: given.text };
   if (given.type === "output_text") return { ...given, annotations: [] };
   return given.type === "input_image" ? present({ ...given }) : { ...given };

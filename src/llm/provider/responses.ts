@@ -1,20 +1,17 @@
 /**
- * Answers of the Responses protocol. Providers differ in which events and which fields they send, so what counts is the text: that of
- * the deltas, which must be that of the `done` events and of the response at the end wherever these say one.
+ * Answers of the Responses protocol. Providers differ in the events and fields that they send, so only the text counts. The text of the
+ * deltas must be that of the `done` events and of the final response, where these have one.
  */
 import type { Draft } from "../output/draft.ts";
 import type { FunctionCall, Message, OutputItem, Reasoning } from "../output/items.ts";
 import type { IncompleteReason } from "../output/object.ts";
 import { type LlmUsage, reportedUsage } from "../usage.ts";
-import { given } from "./chat.ts";
-import { Fault } from "./fault.ts";
-import { providerError } from "./provider-error.ts";
+import { Fault, providerError } from "./fault.ts";
+import { type JsonObject, objectOf } from "./json.ts";
 import type { Dialect, Ending } from "./reader.ts";
 
-type Given = Readonly<Record<string, unknown>>;
-
 export class ResponsesDialect implements Dialect {
-  /** Our items by the provider's names of them: place and id. */
+  /** Our items by the provider's place and id of each. */
   private readonly items = new Map<unknown, OutputItem>();
   private end: Ending | undefined;
 
@@ -24,14 +21,14 @@ export class ResponsesDialect implements Dialect {
   ) {}
 
   event(value: unknown): Fault | undefined {
-    const event = given(value);
+    const event = objectOf(value);
     if (!event) return new Fault("invalid", "an event is no object");
     if (this.end) return new Fault("invalid", "an event after the end");
     switch (event.type) {
       case "response.output_item.added":
-        return this.itemOf(event, given(event.item)) instanceof Fault ? outOfOrder("an item") : undefined;
+        return this.itemOf(event, objectOf(event.item)) instanceof Fault ? outOfOrder("an item") : undefined;
       case "response.output_item.done":
-        return this.reconcile(event, given(event.item));
+        return this.reconcile(event, objectOf(event.item));
       case "response.output_text.delta":
         return this.delta(event, "message", (text) => this.draft.text(text, placeOf(event)));
       case "response.refusal.delta":
@@ -52,13 +49,13 @@ export class ResponsesDialect implements Dialect {
       case "error":
         return providerError(event.error ?? event, this.options.secret);
       default:
-        // What else there is announces or repeats; the text at the end shows whether something was missed.
+        // Other events announce or repeat. The final text shows whether something was missed.
         return undefined;
     }
   }
 
   whole(value: unknown): Fault | undefined {
-    const response = given(value);
+    const response = objectOf(value);
     if (!response) return new Fault("invalid", "the response is no object");
     const { status, error, output } = response;
     if (error) return providerError(error, this.options.secret);
@@ -67,11 +64,11 @@ export class ResponsesDialect implements Dialect {
     if (output !== undefined && !Array.isArray(output)) return new Fault("invalid", "the output is no array");
     for (const [index, item] of (output ?? []).entries()) {
       if (this.draft.full) break;
-      const fault = this.reconcile({ output_index: index }, given(item));
+      const fault = this.reconcile({ output_index: index }, objectOf(item));
       if (fault) return fault;
     }
-    const usage = usageOf(given(response.usage));
-    const incomplete = status === "incomplete" ? reasonOf(given(response.incomplete_details)) : this.cutOff(usage);
+    const usage = usageOf(objectOf(response.usage));
+    const incomplete = status === "incomplete" ? reasonOf(objectOf(response.incomplete_details)) : this.cutOff(usage);
     this.end = { incomplete, usage };
     return undefined;
   }
@@ -80,13 +77,13 @@ export class ResponsesDialect implements Dialect {
     return this.end ?? new Fault("invalid", "the stream ends without its last event");
   }
 
-  /** Some servers say `completed` where the limit of tokens has ended the answer. */
+  /** Some servers send `completed` when the limit of tokens has ended the answer. */
   private cutOff(usage: LlmUsage | undefined): IncompleteReason | undefined {
     return usage && usage.outputTokens >= this.options.outputTokensMax ? "max_output_tokens" : undefined;
   }
 
   private delta(
-    event: Given,
+    event: JsonObject,
     kind: OutputItem["type"],
     add: (text: string, item: OutputItem) => void,
   ): Fault | undefined {
@@ -98,8 +95,8 @@ export class ResponsesDialect implements Dialect {
     return undefined;
   }
 
-  /** By its place, else by its id, as some servers say only one of them. */
-  private known(event: Given): OutputItem | undefined {
+  /** The item with the event's place, else with its id: some servers send only one of the two. */
+  private known(event: JsonObject): OutputItem | undefined {
     const { output_index: index, item_id: id } = event;
     return (
       (typeof index === "number" ? this.items.get(index) : undefined) ??
@@ -107,12 +104,12 @@ export class ResponsesDialect implements Dialect {
     );
   }
 
-  private itemOf(event: Given, item: Given | undefined): OutputItem | Fault {
+  private itemOf(event: JsonObject, item: JsonObject | undefined): OutputItem | Fault {
     if (!item) return new Fault("invalid", "an item is no object");
     return this.known({ ...event, item_id: event.item_id ?? item.id }) ?? this.begin(event, item);
   }
 
-  private begin(event: Given, item: Given): OutputItem | Fault {
+  private begin(event: JsonObject, item: JsonObject): OutputItem | Fault {
     const begun = this.ours(item);
     if (begun instanceof Fault) return begun;
     if (typeof event.output_index === "number") this.items.set(event.output_index, begun);
@@ -124,7 +121,7 @@ export class ResponsesDialect implements Dialect {
     return begun;
   }
 
-  private ours({ type, name, call_id, phase }: Given): OutputItem | Fault {
+  private ours({ type, name, call_id, phase }: JsonObject): OutputItem | Fault {
     if (type === "message")
       return this.draft.beginMessage(phase === "commentary" || phase === "final_answer" ? phase : undefined);
     if (type === "reasoning") return this.draft.beginReasoning();
@@ -137,8 +134,8 @@ export class ResponsesDialect implements Dialect {
     );
   }
 
-  /** Adds what of the provider's whole item has not come yet, and refuses one that says something else. */
-  private reconcile(event: Given, item: Given | undefined): Fault | undefined {
+  /** Adds the rest of the provider's whole item; an item that differs from its deltas is a fault. */
+  private reconcile(event: JsonObject, item: JsonObject | undefined): Fault | undefined {
     const ours = this.itemOf(event, item);
     if (ours instanceof Fault) return ours;
     if (!item || item.type !== ours.type) return outOfOrder("an item");
@@ -146,12 +143,12 @@ export class ResponsesDialect implements Dialect {
     return ours.type === "reasoning" ? this.reasoning(ours, item) : this.call(ours, item);
   }
 
-  private message(ours: Message, { content }: Given): Fault | undefined {
+  private message(ours: Message, { content }: JsonObject): Fault | undefined {
     for (const [place, part] of parts(content).entries()) {
       if (this.draft.full) break;
       const own = ours.content[place];
       const isText = part.type === "output_text";
-      // A part without text is a part all the same: those after it have its place to count from.
+      // A part without text keeps its place among the parts.
       if (!own && isText && ours === this.draft.open) this.draft.beginText(place);
       const had = own && (own.type === "output_text" ? own.text : own.refusal);
       const last = place >= ours.content.length - 1;
@@ -163,7 +160,7 @@ export class ResponsesDialect implements Dialect {
     return undefined;
   }
 
-  private reasoning(ours: Reasoning, { content, summary, encrypted_content }: Given): Fault | undefined {
+  private reasoning(ours: Reasoning, { content, summary, encrypted_content }: JsonObject): Fault | undefined {
     if (typeof encrypted_content === "string") this.draft.encrypted(ours, encrypted_content);
     for (const [place, part] of parts(summary).entries()) {
       if (this.draft.full) break;
@@ -180,12 +177,12 @@ export class ResponsesDialect implements Dialect {
     return undefined;
   }
 
-  private call(ours: FunctionCall, { arguments: text }: Given): Fault | undefined {
+  private call(ours: FunctionCall, { arguments: text }: JsonObject): Fault | undefined {
     const said = { had: ours.arguments, last: true, all: text };
     return this.rest(ours, said, (rest) => this.draft.arguments(ours, rest));
   }
 
-  /** `had` of `all` has come; only the last part of an item can still grow. */
+  /** `had` of `all` has come. Only the last part of an item can grow. */
   private rest(
     item: OutputItem,
     { had = "", last, all }: { had: string | undefined; last: boolean; all: unknown },
@@ -200,8 +197,8 @@ export class ResponsesDialect implements Dialect {
   }
 }
 
-/** Of the part that a delta belongs to; some servers do not say it. */
-function placeOf({ content_index, summary_index }: Given): number {
+/** The place of a delta's part; 0 for servers that do not send it. */
+function placeOf({ content_index, summary_index }: JsonObject): number {
   const place = content_index ?? summary_index;
   return typeof place === "number" ? place : 0;
 }
@@ -210,22 +207,22 @@ function outOfOrder(what: string): Fault {
   return new Fault("invalid", `${what} out of order`);
 }
 
-function parts(content: unknown): Given[] {
-  return Array.isArray(content) ? content.map((part) => given(part) ?? {}) : [];
+function parts(content: unknown): JsonObject[] {
+  return Array.isArray(content) ? content.map((part) => objectOf(part) ?? {}) : [];
 }
 
-function reasonOf(details: Given | undefined): IncompleteReason {
+function reasonOf(details: JsonObject | undefined): IncompleteReason {
   return details?.reason === "content_filter" ? "content_filter" : "max_output_tokens";
 }
 
-function usageOf(usage: Given | undefined): LlmUsage | undefined {
+function usageOf(usage: JsonObject | undefined): LlmUsage | undefined {
   return (
     usage &&
     reportedUsage({
       input: usage.input_tokens,
-      cached: given(usage.input_tokens_details)?.cached_tokens,
+      cached: objectOf(usage.input_tokens_details)?.cached_tokens,
       output: usage.output_tokens,
-      reasoning: given(usage.output_tokens_details)?.reasoning_tokens,
+      reasoning: objectOf(usage.output_tokens_details)?.reasoning_tokens,
     })
   );
 }

@@ -1,14 +1,11 @@
-/**
- * The SHA-256 that a client sends with a body: `Content-Digest` (RFC 9530, a dictionary of structured fields, RFC 9651) or
- * `X-Content-Sha256`, in hexadecimal.
- */
+/** The SHA-256 that a client sends with a body: `Content-Digest` (RFC 9530) or `X-Content-Sha256`, in hexadecimal. */
 import { Failure } from "../../std/failure.ts";
 import { RUNS } from "../errors.ts";
-import { readDictionary } from "./dictionary.ts";
 
 const BYTES = 32;
 const HEX = /^[0-9a-fA-F]{64}$/;
-const BYTE_SEQUENCE = /^:([A-Za-z0-9+/=]*):/;
+/** An algorithm and its digest. RFC 9530 knows no other values. */
+const MEMBER = /^([a-z][a-z0-9-]*)=:([A-Za-z0-9+/=]*):$/;
 
 export function readDigest(headers: Headers): Uint8Array | undefined | Failure {
   const content = headers.get("content-digest");
@@ -32,15 +29,16 @@ export function digestField(sha256: Uint8Array): string {
   return `sha-256=:${sha256.toBase64()}:`;
 }
 
-/** Other algorithms may stand beside SHA-256, but not instead of it: their sender would think that they are checked. */
+/** Other algorithms may be named beside SHA-256, but not instead of it: their sender would think that they are checked. */
 function contentDigest(field: string): Uint8Array | Failure {
-  const members = readDictionary(field);
-  if (members === undefined) return invalid("Content-Digest is not of the form sha-256=:BASE64:");
-  const value = members.get("sha-256");
-  if (value === undefined)
+  const members = field.split(",").map((member) => MEMBER.exec(member.trim()));
+  if (members.includes(null)) return invalid("Content-Digest is not of the form sha-256=:BASE64:");
+  // Of a name that comes twice the last member counts (RFC 9651).
+  const [, , text] = members.findLast((member) => member?.[1] === "sha-256") ?? [];
+  if (text === undefined) {
     return invalid("Content-Digest has no sha-256, the one algorithm that is checked here; add it");
-  const [, text] = BYTE_SEQUENCE.exec(value) ?? [];
-  const bytes = text === undefined ? undefined : strictBase64(text);
+  }
+  const bytes = strictBase64(text);
   return bytes?.length === BYTES ? bytes : invalid("the sha-256 of Content-Digest is not 32 bytes in base64");
 }
 

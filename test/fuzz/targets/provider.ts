@@ -1,68 +1,13 @@
-/** What a provider of language models sends: HTTP responses, and streams of events in both protocols. */
+/** What a provider of language models sends: streams of events in both protocols. */
 import { resolve } from "node:path";
 import { Draft } from "../../../src/llm/output/draft.ts";
 import { ChatDialect } from "../../../src/llm/provider/chat.ts";
 import { Fault } from "../../../src/llm/provider/fault.ts";
-import { Parser } from "../../../src/llm/provider/http/parser.ts";
 import { Reader } from "../../../src/llm/provider/reader.ts";
 import { ResponsesDialect } from "../../../src/llm/provider/responses.ts";
 import { must, type Target } from "../target.ts";
 
 const SRC = resolve(import.meta.dir, "../../../src");
-
-/** What the parser tells of bytes that come in pieces of `size`. */
-function parsed(bytes: Buffer, size: number): string {
-  const told: unknown[] = [];
-  let [body, ends, heads] = ["", 0, 0];
-  const parser = new Parser({
-    head: ({ status, headers }) => {
-      heads += 1;
-      told.push(status, [...headers]);
-    },
-    body: (piece) => {
-      must(heads === 1 && ends === 0, "a body stands between head and end");
-      body += Buffer.from(piece).toString("latin1");
-    },
-    end: () => {
-      ends += 1;
-    },
-  });
-  let malformed: string | undefined;
-  for (let at = 0; at < bytes.length && malformed === undefined; at += size)
-    malformed = parser.feed(bytes.subarray(at, at + size));
-  must(ends <= 1 && heads <= 1, "one response, which ends once");
-  must(!parser.reusable || parser.ended, "only after its end a connection is used again");
-  // A body is passed on as it comes, so of a malformed one it depends on the pieces how much is.
-  return malformed ?? JSON.stringify([told, body, ends, parser.reusable, parser.close(), ends]);
-}
-
-export const answers: Target = {
-  name: "provider-http",
-  guides: [`${SRC}/llm/provider/http/parser.ts`],
-  seeds: [
-    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-    'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a="b"\r\nhello\r\n0\r\nX: 1\r\n\r\n',
-    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 204 No\r\nConnection: keep-alive\r\n\r\n",
-    "HTTP/1.1 200 OK\r\n\r\nuntil close",
-  ],
-  words: [
-    "\r\n",
-    "\r\n\r\n",
-    "Content-Length: ",
-    "Transfer-Encoding: chunked\r\n",
-    "HTTP/1.1 ",
-    "0\r\n\r\n",
-    "ffffffff\r\n",
-  ],
-  run(input) {
-    const bytes = Buffer.from(input);
-    const whole = parsed(bytes, Math.max(1, bytes.length));
-    for (const size of [1, 3, 64]) must(parsed(bytes, size) === whole, `in pieces of ${size} it means the same`);
-    if (!whole.startsWith("[")) return whole;
-    const [told, body, ...ends] = JSON.parse(whole);
-    return JSON.stringify([told[0], told[1]?.length, body === "", ...ends]);
-  },
-};
 
 /** How a stream ends, whose bytes come in pieces of `size`. */
 function read(protocol: "chat" | "responses", bytes: Buffer, size: number): string {

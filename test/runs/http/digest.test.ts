@@ -1,7 +1,4 @@
-/**
- * The digest of a body, as a table: RFC 9530 (Content-Digest), RFC 9651 (the dictionary that it is) and contract section 7 (both
- * wrong shapes are `invalid_request`). The rows of RFC 9651 are on its sections 3.2 and 4.2.
- */
+/** The digest of a body, as a table: RFC 9530 (Content-Digest) and contract section 7 (both wrong shapes are `invalid_request`). */
 import { describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { digestField, readDigest, readHex } from "../../../src/runs/http/digest.ts";
@@ -54,63 +51,38 @@ describe("RFC 9530", () => {
     ["deprecated ones beside it", `md5=:AAAA:, unixsum=:AAAA:, ${FIELD}, crc32c=:AAAA:`, SHA256],
     ["another algorithm alone would not be checked", SHA512, ALONE],
     ["a deprecated one alone", "md5=:1B2M2Y8AsgTpgAmY7PhCfg==:", ALONE],
-    ["an empty dictionary", "", ALONE],
+    ["an empty field", "", FORM],
   ]);
 });
 
-describe("RFC 9651: dictionaries", () => {
+describe("members", () => {
   each([
-    ["of a repeated key the last one counts", `${OTHER}, ${FIELD}`, SHA256],
+    ["of a repeated name the last one counts", `${OTHER}, ${FIELD}`, SHA256],
     ["the one before is not even looked at", `sha-256=:AAAA:, ${FIELD}`, SHA256],
-    ["of whatever type it is", `sha-256=1, ${FIELD}`, SHA256],
     ["the last one counts also when it is wrong", `${FIELD}, sha-256=:AAAA:`, LENGTH],
     ["blanks around commas", ` ${FIELD} \t,\t ${SHA512} `, SHA256],
     ["a comma at the end", `${FIELD},`, FORM],
     ["a comma and a blank at the end", `${FIELD}, `, FORM],
     ["a comma at the beginning", `,${FIELD}`, FORM],
-    ["two commas", `a=1,,${FIELD}`, FORM],
-    ["no comma between", `${FIELD} a=1`, FORM],
-    ["a semicolon instead", `${FIELD};${SHA512}`, SHA256],
-    ["keys are lower-case", `SHA-256=:${BASE64}:`, FORM],
-    ["keys do not begin with a digit", `256=:AAAA:, ${FIELD}`, FORM],
-    ["keys may begin with a star", `*a_b-c.d*=:AAAA:, ${FIELD}`, SHA256],
+    ["two commas", `a=:AAAA:,,${FIELD}`, FORM],
+    ["no comma between", `${FIELD} a=:AAAA:`, FORM],
+    ["a semicolon instead", `${FIELD};${SHA512}`, FORM],
+    ["a parameter", `${FIELD};a=1`, FORM],
+    ["names are lower-case", `SHA-256=:${BASE64}:`, FORM],
+    ["names do not begin with a digit", `256=:AAAA:, ${FIELD}`, FORM],
     ["a blank before the sign", `sha-256 =:${BASE64}:`, FORM],
     ["a blank after the sign", `sha-256= :${BASE64}:`, FORM],
-    ["no value is true, which is no digest", "sha-256", LENGTH],
+    ["no value", "sha-256", FORM],
     ["no value after the sign", "sha-256=", FORM],
-    [
-      "members of other types beside it",
-      `a, b;x, c=1, d=-1.5, e="q,\\"r", f=tok/en:1, g=?0, h=@1659578233, ${FIELD}`,
-      SHA256,
-    ],
-    ["a string for people beside it", `a=%"f%c3%bc", ${FIELD}`, SHA256],
-    ["inner lists beside it", `a=(1 "x,y" :AAAA:;p);q, b=(), c=( 1  2 ), ${FIELD}`, SHA256],
-    ["an inner list without its end", `a=(1 2, ${FIELD}`, FORM],
-    ["a string without its end", `a="x, ${FIELD}`, FORM],
-    ["a digest inside a string is none", `a="${FIELD}"`, ALONE],
-    ["a number with 16 digits", `a=1234567890123456, ${FIELD}`, FORM],
-    ["a decimal with 4 places", `a=1.2345, ${FIELD}`, FORM],
-    ["a boolean that is none", `a=?2, ${FIELD}`, FORM],
+    ["a value that is no digest beside it", `a=1, ${FIELD}`, FORM],
+    ["a digest inside a string is none", `a="${FIELD}"`, FORM],
   ]);
 });
 
-describe("RFC 9651: parameters mean nothing here", () => {
+describe("digests", () => {
   each([
-    ["one", `${FIELD};a=1`, SHA256],
-    ["one without a value, blanks before it", `${FIELD};  a`, SHA256],
-    ["a string with a comma and a quote", `${FIELD};note="a, \\"b\\""`, SHA256],
-    ["bytes", `${FIELD};sha-256=:AAAA:`, SHA256],
-    ["a blank before the semicolon", `${FIELD} ;a=1`, FORM],
-    ["a semicolon alone", `${FIELD};`, FORM],
-    ["an upper-case name", `${FIELD};A=1`, FORM],
-    ["a name without a value after the sign", `${FIELD};a=`, FORM],
-  ]);
-});
-
-describe("RFC 9651: byte sequences", () => {
-  each([
-    ["a token", `sha-256=${BASE64.slice(0, 43)}`, LENGTH],
-    ["a string", `sha-256="${BASE64}"`, LENGTH],
+    ["a token", `sha-256=${BASE64.slice(0, 43)}`, FORM],
+    ["a string", `sha-256="${BASE64}"`, FORM],
     ["a token that begins with a letter and ends with padding", `sha-256=${BASE64}`, FORM],
     ["hexadecimal in place of base64", `sha-256=:${SHA256}:`, LENGTH],
     ["no colon at the end", `sha-256=:${BASE64}`, FORM],
@@ -131,7 +103,7 @@ describe("RFC 9651: byte sequences", () => {
       LENGTH,
     ],
     ["pad bits that are not zero: likewise", `sha-256=:${BASE64.replace("Dg=", "Dh=")}:`, LENGTH],
-    ["an inner list of bytes", `sha-256=(:${BASE64}:)`, LENGTH],
+    ["an inner list of bytes", `sha-256=(:${BASE64}:)`, FORM],
   ]);
 });
 
@@ -171,5 +143,5 @@ test("fields as long as a header may be are one look at them", () => {
   for (const piece of ["a,", "a=(", "a;", ' "', "(a ", ';a="', "a=( ", "a  ", ":", "=", 'a="\\\\']) {
     expect(read({ "content-digest": `a=${piece.repeat(16_384 / piece.length)}` })).toStartWith("invalid_request: ");
   }
-  expect(read({ "content-digest": `${"a=1,".repeat(4_000)}${FIELD}` })).toBe(SHA256);
+  expect(read({ "content-digest": `${"a=::,".repeat(3_000)}${FIELD}` })).toBe(SHA256);
 });

@@ -1,34 +1,33 @@
-/** The time limits of one call to a provider: connecting, the first byte, silence, the whole. One timer, moved when it fires. */
+/** The time limits of one call to a provider: first byte, silence, the whole. One timer, which is moved when it fires. */
 import type { Clock } from "../../std/clock.ts";
 
-export class Watch {
+export class TimeLimits {
   private phase = "";
   private phaseMs = Number.POSITIVE_INFINITY;
   private sinceMs: number;
   private readonly overMs: number;
   private disarm: (() => void) | undefined;
 
+  /** The limit of the whole counts from here on. */
   constructor(
     private readonly clock: Clock,
     totalMs: number,
-    /** Called once, with the limit that was passed. */
+    /** Called once, with the name of the limit that was passed. */
     private readonly expired: (limit: string) => void,
   ) {
     this.sinceMs = clock.monotonicMs();
     this.overMs = this.sinceMs + totalMs;
-  }
-
-  /** From now on `ms` may pass without a `touch`. */
-  enter(phase: string, ms: number): void {
-    this.phase = phase;
-    this.phaseMs = ms;
-    this.touch();
     this.arm();
   }
 
-  /** Something came. The timer stays; when it fires it sees that there is time left. */
-  touch(): void {
+  /** From now on `ms` may pass until the next call of this. */
+  enter(phase: string, ms: number): void {
     this.sinceMs = this.clock.monotonicMs();
+    // The timer stays: when it fires, it sees that there is time left.
+    if (this.phase === phase) return;
+    this.phase = phase;
+    this.phaseMs = ms;
+    this.arm();
   }
 
   stop(): void {

@@ -1,12 +1,11 @@
 /** One call over TLS from a process of its own: the certificates that a process trusts are fixed when it starts. */
-import { Client } from "../../../src/llm/provider/client.ts";
-import { systemClock } from "../../../src/std/clock.ts";
+import { Client } from "../../src/llm/provider/client.ts";
+import { systemClock } from "../../src/std/clock.ts";
 
 const client = new Client({
   baseUrl: process.argv[2] ?? "",
   apiKey: undefined,
   connections: 1,
-  connectMs: 5_000,
   firstByteMs: 5_000,
   idleMs: 5_000,
   totalMs: 10_000,
@@ -14,7 +13,7 @@ const client = new Client({
 });
 const text: string[] = [];
 const fault = await client.call(
-  { path: "x", body: "{}", stream: false, fresh: false, signal: new AbortController().signal },
+  { path: "x", body: "{}", stream: false, once: false, signal: new AbortController().signal },
   {
     begin: () => undefined,
     bytes: (piece) => {

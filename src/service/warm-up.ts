@@ -1,0 +1,145 @@
+/**
+ * Observations that go the robots' whole way before the service is ready, so that the first robot does not wait for code that has never
+ * run: route, key, body, checks, session, money, decode, queue, result, print.
+ *
+ * They are handled by an app beside the real one, whose store keeps nothing and whose counters nobody reads. The engine computes them
+ * on a model on `echo` that it does not count.
+ */
+import { keyDigest, keyPublicId, makeKey } from "../account/key.ts";
+import type { NewAccount } from "../account/store/accounts-records.ts";
+import type { Manifest } from "../bundle/manifest.ts";
+import { Drills } from "../drill.ts";
+import type { Bodies } from "../engine/bodies.ts";
+import type { Engine } from "../engine/engine.ts";
+import { appOf } from "../http/app.ts";
+import { EXAMPLE, EXAMPLE_FRAMES, EXAMPLE_INSTRUCTION } from "../robot/docs/example.ts";
+import { robotHttp } from "../robot/http/routes.ts";
+import { systemClock } from "../std/clock.ts";
+import { Failure } from "../std/failure.ts";
+import { type Run, slicesOf } from "../store/domain.ts";
+import { StoreDown, type WriteCall } from "../store/store.ts";
+import { build, type Ports } from "./build.ts";
+import { DOMAINS, type Store } from "./domains.ts";
+import type { PlannedModel } from "./models.ts";
+
+/** The first one meets all code for the first time; with the others the compiler gets to the hottest of it. */
+const OBSERVATIONS = 8;
+/** A service that has not warmed up by then is ready without. */
+const MS_MAX = 5_000;
+/** A camera's frames are larger than those of the example, and other code reads large bodies. */
+const BODY_BYTES_MIN = 200_000;
+const SILENT = { info: () => {}, error: () => {} };
+
+const ACCOUNT: NewAccount = {
+  id: "acct_warm-up",
+  email: "warm-up@localhost",
+  createdAt: 0,
+  credit: 1n << 60n,
+  spendLimit: undefined,
+  paymentMethod: false,
+  verified: true,
+  password: undefined,
+};
+
+/** How the writes of an observation end when all goes well. */
+const OUTCOMES: Readonly<Record<string, unknown>> = { "charges.hold": "held", "robot.settleChunk": "kept" };
+
+/** Position and rotation6d of an arm. */
+const POSE = [0, 0, 0, 1, 0, 0, 0, 1, 0];
+const CARTESIAN = { joint_position: [], gripper_position: [0, 0], cartesian_position: [...POSE, ...POSE] };
+
+/** What the real service lends. */
+interface Lent {
+  readonly engine: Engine;
+  readonly bodies: Bodies;
+  readonly store: Pick<Store, "accounts" | "robot" | "warmUp">;
+}
+
+/**
+ * Resolves with a sentence when it came to nothing; the service works without it. Ends early when `isOver`, and in any case within a
+ * bound.
+ */
+export async function warmUp(
+  lent: Lent,
+  plan: readonly PlannedModel[],
+  isOver: () => boolean,
+): Promise<string | undefined> {
+  const planned = plan.find(({ bundle }) => !bundle.manifest.stateful) ?? plan[0];
+  if (!planned) return undefined;
+  const { promise: late, resolve } = Promise.withResolvers<string>();
+  const disarm = systemClock.after(MS_MAX, () => resolve(`it had not ended after ${MS_MAX} ms`));
+  return await Promise.race([observed(lent, planned, isOver), late]).finally(disarm);
+}
+
+async function observed(
+  { engine, bodies, store: real }: Lent,
+  planned: PlannedModel,
+  isOver: () => boolean,
+): Promise<string | undefined> {
+  const alone = { device: "echo", replicas: 1, slots: 1, parkedBytesMax: 0, counted: false } as const;
+  const model = await engine.load({ ...planned, ...alone });
+  if (model instanceof Failure) return model.message;
+  try {
+    const key = makeKey();
+    const written: WriteCall[] = [{ key: "accounts.accountAdd", argument: ACCOUNT }];
+    const ports: Ports = { clock: systemClock, log: SILENT, store: storeOf(key, real, written) };
+    const { robot, http, core } = build({ chunkMs: 10_000, signUpOpen: false, drills: new Drills() }, ports);
+    robot.catalog.add(model.manifest, planned.rates, model);
+    const app = appOf({ ...http, bodies }, [robotHttp({ robot, starts: core.starts.chat })]);
+    const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+    for (let step = 0; step < OBSERVATIONS && !isOver(); step += 1) {
+      const body = observation(model.manifest, step);
+      const request = new Request("http://localhost/v1/chat/completions", { method: "POST", headers, body });
+      const response = await app.handle(request);
+      const text = await response.text();
+      if (response.status !== 200) return `observation ${step} was answered with ${response.status}: ${text}`;
+    }
+    // The writer prepares their statements, and takes the writes back.
+    await real.warmUp?.(written);
+    return undefined;
+  } finally {
+    await model.unload();
+  }
+}
+
+/**
+ * A store that knows one key and keeps nothing. It asks the real one what an observation asks; what would have been written is added to
+ * `written`.
+ */
+function storeOf(key: string, real: Lent["store"], written: WriteCall[]): Ports["store"] {
+  const record = { publicId: keyPublicId(key) ?? "", sha256: keyDigest(key), accountId: ACCOUNT.id, name: "" };
+  const down: Run = () => async () => new StoreDown("nothing is kept while the service warms up");
+  const note: Run = (operation) => async (argument) => {
+    written.push({ key: operation.key, argument });
+    // What the operation answers (domain.ts); its type is lost in the table.
+    return OUTCOMES[operation.key] as never;
+  };
+  const { accounts, robot, ...others } = slicesOf(DOMAINS, down, note);
+  const keyByPublicId = async (publicId: string) => {
+    await real.accounts.keyByPublicId(publicId);
+    return { ...record, createdAt: 0, lastUsedAt: undefined, revokedAt: undefined };
+  };
+  const { sessionLastAt, observation } = real.robot;
+  return {
+    ...others,
+    accounts: { ...accounts, keyByPublicId },
+    robot: { ...robot, sessionLastAt, observation },
+    ping: async () => undefined,
+  };
+}
+
+/** The body of a session's step. */
+function observation({ id, cameras, frames, state }: Manifest, step: number): string {
+  const count = cameras.length * (step === 0 ? frames.first : frames.later);
+  const images = Array.from({ length: count }, (_, at) => ({
+    type: "image_url",
+    image_url: { url: EXAMPLE_FRAMES[at % EXAMPLE_FRAMES.length] },
+  }));
+  const body = {
+    session_id: "warm-up",
+    model: id,
+    messages: [{ role: "user", content: [{ type: "text", text: EXAMPLE_INSTRUCTION }, ...images] }],
+    robot_state: state.kind === "joint" ? EXAMPLE.robot_state : CARTESIAN,
+  };
+  return JSON.stringify(body).padEnd(BODY_BYTES_MIN);
+}
