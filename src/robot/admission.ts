@@ -12,7 +12,6 @@ import { LIMITS } from "../limits.ts";
 import { assert } from "../std/assert.ts";
 import { Failure } from "../std/failure.ts";
 import { ROBOT } from "./errors.ts";
-import type { RunSlots } from "./exclusive.ts";
 
 export type AdmissionLimits = Readonly<
   Record<
@@ -43,7 +42,7 @@ export interface EarlySlots {
   release(): void;
 }
 
-export class Admission implements RunSlots {
+export class Admission {
   /** Accounts that hold or wait for something. */
   private readonly accounts = new Map<string, Account>();
   /** Accounts that wait, in round-robin order. */

@@ -1,7 +1,6 @@
 /**
- * One observation from its command to its durable answer. `observe` makes every check up to capacity and hands the run to the
- * engine; `Started.answered` waits for the run, makes its record durable and only then lets the answer out. The steps stand
- * here in their order; what they hold is in holdings.ts.
+ * One observation from its command to its durable answer. `observe` checks up to capacity and starts the inference.
+ * `Started.answered` waits for it, makes its record durable, then returns the answer. Holdings.ts has what the steps hold.
  */
 import type { Charge } from "../charge/charges.ts";
 import { engineFault } from "../drill.ts";
@@ -13,21 +12,29 @@ import { EVERY } from "../std/every-route.ts";
 import { Failure } from "../std/failure.ts";
 import { makeId } from "../std/ids.ts";
 import { StoreDown } from "../store/store.ts";
-import { type Answer, answerOf, fromStored, toStored, usageOf } from "./answer.ts";
-import type { Caller, ObserveCommand } from "./command.ts";
-import { Deadline } from "./deadline.ts";
-import type { RobotDeps } from "./deps.ts";
-import { observationDigest } from "./digest.ts";
+import {
+  type Answer,
+  answerOf,
+  fromStored,
+  notRecorded,
+  outcomeUnknown,
+  REASONS,
+  startMs,
+  type Timing,
+  timingOf,
+  toStored,
+  uncorrelated,
+  usageOf,
+} from "./answer.ts";
+import { stateFault, stateVector } from "./checks.ts";
+import type { Caller, ObserveCommand, RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
 import type { Asked } from "./forecast.ts";
 import { at, firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
-import { Interruptions } from "./interruptions.ts";
-import { notRecorded, outcomeUnknown, REASONS, uncorrelated } from "./no-answer.ts";
-import type { Replay } from "./replay.ts";
+import { Deadline, Interruptions } from "./interruptions.ts";
+import { observationDigest, type Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
-import { stateFault, stateVector } from "./state.ts";
-import { startMs, type Timing, timingOf } from "./timing.ts";
 
 /** An observation whose answer is on its way, or is there already. */
 export interface Started {
@@ -38,23 +45,14 @@ export interface Started {
   readonly step: number | null;
   /** It was answered before, and is not run again. */
   readonly replayed: boolean;
-  /**
-   * `print` makes what the transport sends, beside the commit; it is given out once the answer is durable. To be called once.
-   */
+  /** `print` makes what the transport sends, beside the commit. Resolves once the answer is durable. To be called once. */
   answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure>;
 }
 
 export interface Answered<T> {
   readonly printed: T;
-  /** Undefined on a replay. */
-  readonly times: AnsweredTimes | undefined;
-}
-
-interface AnsweredTimes {
-  /** From the observation's arrival to the model's start. */
-  readonly startMs: number;
-  /** From the answer to its durable record. */
-  readonly commitMs: number;
+  /** From arrival to the model's start, and from the answer to its durable record; undefined on a replay. */
+  readonly times: { readonly startMs: number; readonly commitMs: number } | undefined;
 }
 
 /** Every check from the idempotent replay to capacity. The command's frames are the attempt's from here on. */
@@ -164,7 +162,7 @@ class Attempt implements Started {
     this.digest = observationDigest(command);
     const claimed = await deps.replays.claim({ ...session, observationId }, this.digest, isFirst);
     if (claimed instanceof Failure || claimed.kind === "replay") return claimed;
-    this.held.claim = claimed;
+    this.held.add(claimed);
     return undefined;
   }
 

@@ -1,7 +1,8 @@
-/** The free session slots of a model with episode memory. The session table knows which session holds which. */
+/** The free session slots of a model with episode memory, and how long an account waits for one. */
 
+import { LIMITS } from "../../limits.ts";
 import { assert, present } from "../../std/assert.ts";
-import type { SessionSlots } from "../exclusive.ts";
+import { type Busy, expiresMs, type Idle } from "./machine.ts";
 
 /** What of a model the slots need. */
 export interface SlotMemory {
@@ -14,7 +15,7 @@ export interface SlotMemory {
 /** While no more than this share is free, only accounts without a session get a slot (contract section 2). */
 const KEPT_SHARE = 1 / 8;
 
-export class SlotPool implements SessionSlots {
+export class SlotPool {
   /** Who has each taken slot, and how many of them. */
   private readonly owners = new Map<number, string>();
   private readonly counts = new Map<string, number>();
@@ -115,4 +116,46 @@ export class SlotPool implements SessionSlots {
     if (left > 0) this.counts.set(owner, left);
     else this.counts.delete(owner);
   }
+}
+
+/** What of a live session the answer needs. */
+interface Live {
+  readonly accountId: string;
+  readonly state: Idle | Busy;
+  readonly slots: SlotPool | undefined;
+  readonly slot: number | undefined;
+}
+
+/**
+ * Whole seconds, at least 1: until so many sessions as are missing can have ended, or all of the account's own, since an account
+ * without a session also gets a slot that is kept.
+ */
+export function secondsToFree({ accountId, slots }: Live, live: Iterable<Live>, nowMs: number): number {
+  const beside = [...live].filter((one) => one.slots === slots && hasPlace(one));
+  const ends = beside
+    .filter(givesPlace)
+    .map(({ state }) => earliestEndMs(state, nowMs))
+    .toSorted((a, b) => a - b);
+  const own = beside.filter((one) => one.accountId === accountId);
+  const ownEndMs = Math.max(...own.map(({ state }) => earliestEndMs(state, nowMs)));
+  const missing = slots?.missing(accountId) ?? 1;
+  const keptIsFree = own.length > 0 && slots !== undefined && slots.freeCount > 0;
+  const dueMs = Math.min(ends[missing - 1] ?? Infinity, keptIsFree ? ownEndMs : Infinity, nowMs + LIMITS.sessionIdleMs);
+  return Math.max(1, Math.ceil((dueMs - nowMs) / 1000));
+}
+
+/** Without slots each session has a place. */
+function hasPlace({ slots, slot }: Live): boolean {
+  return slots === undefined || slot !== undefined;
+}
+
+/** Whether its end makes room for another one. */
+function givesPlace({ slots, slot }: Live): boolean {
+  return slots === undefined || slot === undefined || slots.comesFree(slot);
+}
+
+/** Monotonic ms when a session can give its place back: at once when it only waits for its last chunk. */
+function earliestEndMs(state: Idle | Busy, nowMs: number): number {
+  if (state.kind === "idle") return expiresMs(state);
+  return state.ending ? nowMs : nowMs + LIMITS.sessionIdleMs;
 }

@@ -14,13 +14,13 @@ import { isAnonId, makeId } from "../../std/ids.ts";
 import { type SeenClock, seenSeconds } from "../../std/seen-clock.ts";
 import { StoreDown } from "../../store/store.ts";
 import { ROBOT } from "../errors.ts";
-import type { SessionSlots, Sessions } from "../exclusive.ts";
+import { SeenIds } from "../replay.ts";
 import type { SessionKey } from "../store/records.ts";
 import type { RobotStore } from "../store/robot.ts";
 import * as machine from "./machine.ts";
-import { SeenIds } from "./seen-ids.ts";
+import type { SlotPool } from "./slots.ts";
+import { secondsToFree } from "./slots.ts";
 import { SessionTicket, type Ticket } from "./ticket.ts";
-import { secondsToFree } from "./waiting.ts";
 
 export interface SessionName {
   readonly accountId: string;
@@ -55,7 +55,7 @@ export interface HoldRequest extends Pick<SessionName, "accountId" | "model"> {
   readonly sessionId: string | undefined;
   readonly instruction: string;
   readonly holder: Holder;
-  readonly slots: SessionSlots | undefined;
+  readonly slots: SlotPool | undefined;
   /** Why the account cannot pay for one chunk; asked before the session takes a place. */
   unpayable(): Promise<Failure | undefined>;
 }
@@ -71,7 +71,7 @@ interface TableOptions {
 interface Entry {
   readonly accountId: string;
   state: machine.Idle | machine.Busy;
-  readonly slots: SessionSlots | undefined;
+  readonly slots: SlotPool | undefined;
   slot: number | undefined;
   holder?: Holder | undefined;
   /** Public id of the key that asked for its last answered chunk. */
@@ -87,7 +87,7 @@ const NEW: machine.SessionState = { kind: "new" };
 /** The state of an id while the store is asked about it: busy, so that a second request is refused meanwhile. */
 const LOOKING: machine.Busy = { kind: "busy", step: 0, instruction: "", before: undefined, ending: false };
 
-export class SessionTable implements Sessions {
+export class SessionTable {
   /** By key, idle sessions in the order in which they became idle, oldest first; busy ones anywhere between. */
   private readonly live = new Map<string, Entry>();
   private readonly clock: SeenClock;
@@ -118,7 +118,7 @@ export class SessionTable implements Sessions {
     name: SessionName,
     request: machine.SessionRequest,
     counts: machine.ImageCounts,
-    slots?: SessionSlots,
+    slots?: SlotPool,
   ): Promise<Ticket | Failure> {
     this.sweep();
     const { sessionId, holder, keyId, observationId } = name;
@@ -222,7 +222,7 @@ export class SessionTable implements Sessions {
   }
 
   /** A request that runs is answered first; the next one finds that the session has ended. What is being opened is left to `hold`. */
-  loseSlots(slots: SessionSlots): void {
+  loseSlots(slots: SlotPool): void {
     const isLost = (entry: Entry) => entry.slots === slots && entry.state !== LOOKING && hasLostSlot(entry);
     for (const [key, entry] of [...this.live]) if (isLost(entry)) this.settle(key, entry, machine.end(entry.state));
   }
@@ -239,7 +239,7 @@ export class SessionTable implements Sessions {
   }
 
   /** Takes an id without a live session, before the store is asked about it. */
-  private look(key: string, accountId: string, slots: SessionSlots | undefined): Entry {
+  private look(key: string, accountId: string, slots: SlotPool | undefined): Entry {
     const entry: Entry = { accountId, state: LOOKING, slots, slot: undefined };
     this.live.set(key, entry);
     return entry;
@@ -357,7 +357,7 @@ export class SessionTable implements Sessions {
     );
   }
 
-  private takeSlot(entry: Entry, slots: SessionSlots): boolean {
+  private takeSlot(entry: Entry, slots: SlotPool): boolean {
     entry.slot = slots.take(entry.accountId);
     return entry.slot !== undefined;
   }

@@ -16,17 +16,23 @@ import { type CloseCode, Failure } from "../../std/failure.ts";
 import { ROBOT } from "../errors.ts";
 import { shuttingDown } from "../interruptions.ts";
 import type { Holder } from "../session/table.ts";
-import { type Arrived, Backlog } from "./backlog.ts";
-import { discard, readFrame } from "./frames.ts";
-import { FrameIntake } from "./intake.ts";
-import { echoedId, lengthFault, type Opening, parseMessage, readOpening } from "./messages.ts";
+import { discard, FrameIntake, readFrame } from "./frames.ts";
+import {
+  closedText,
+  echoedId,
+  errorText,
+  lengthFault,
+  noSession,
+  type Opening,
+  openedText,
+  parseMessage,
+  readOpening,
+  tooMuch,
+} from "./messages.ts";
 import { answerObservation, type Client, type OpenSession, type ReceivedObservation } from "./observe.ts";
-import type { Outbox } from "./outbox.ts";
-import { Presence } from "./presence.ts";
-import { closedText, errorText, noSession, openedText, tooMuch } from "./print.ts";
-import type { RobotSocketDeps } from "./sockets.ts";
-import { Spent } from "./spent.ts";
-import { Pending, Turns } from "./turns.ts";
+import { type Outbox, Presence } from "./outbox.ts";
+import { type Arrived, Backlog, Pending, Turns } from "./queues.ts";
+import { type RobotSocketDeps, Spent } from "./sockets.ts";
 
 /** Close codes that are no error: the client has closed its session, the service shuts down. */
 type Goodbye = 1000 | 1001;

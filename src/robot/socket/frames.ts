@@ -5,12 +5,12 @@ import type { Ingress } from "../../http/ingress.ts";
 import { present } from "../../std/assert.ts";
 import { Failure } from "../../std/failure.ts";
 import type { Log } from "../../std/log.ts";
-import type { EarlySlots } from "../admission.ts";
-import { jpegSizeFault, startsAsJpeg } from "../checks/jpeg.ts";
-import { frameDigest } from "../digest.ts";
+import type { Admission, EarlySlots } from "../admission.ts";
+import type { Served } from "../catalog.ts";
+import { jpegSizeFault, startsAsJpeg } from "../checks.ts";
 import { ROBOT } from "../errors.ts";
-import type { RunSlots } from "../exclusive.ts";
-import type { ObservedFrames, PutFrame } from "../frames.ts";
+import { frameDigest, type ObservedFrames, type PutFrame } from "../frames.ts";
+import type { RobotSocketDeps } from "./sockets.ts";
 
 /** Bytes of the shortest JPEG header (contract section 3). */
 const HEADER_BYTES = 3;
@@ -44,7 +44,7 @@ export interface GroupOptions {
   readonly modelId: string;
   readonly model: Model;
   readonly cameras: number;
-  readonly admission: RunSlots;
+  readonly admission: Admission;
   readonly ingress: Ingress;
   /** Whether the next observation probably has an id: its frames are then digested as they arrive. */
   readonly digests: boolean;
@@ -163,4 +163,58 @@ export function discard(
 ): void {
   const closed = frames.close().then(() => unpaid.spend(accountId, frames.decodeMs));
   closed.catch((error: unknown) => log.error("socket fault", { request: requestId, stack: String(error) }));
+}
+
+/** The frames that an observation takes, and the size and number of their messages. */
+export interface TakenFrames {
+  readonly frames: FrameGroup;
+  readonly bytes: number;
+  readonly messages: number;
+}
+
+/** The frames of an open session that no observation has taken yet. */
+export class FrameIntake {
+  /** Whether the next observation probably has an id: its frames are then digested as they arrive. */
+  digests = false;
+  private group: FrameGroup | undefined;
+  private bytes = 0;
+  private messages = 0;
+
+  constructor(
+    private readonly service: RobotSocketDeps,
+    private readonly accountId: string,
+    private readonly served: Served,
+  ) {}
+
+  /** `messageBytes`: size of its message. `first`: it is for the session's first observation. */
+  add(frame: ReceivedFrame, messageBytes: number, first: boolean): Failure | undefined {
+    const { frames, cameras } = this.served.manifest;
+    this.bytes += messageBytes;
+    this.messages += 1;
+    this.group ??= this.begin();
+    return this.group.add(frame, cameras.length * (first ? frames.first : frames.later));
+  }
+
+  take(): TakenFrames {
+    const taken = { frames: this.group ?? this.begin(), bytes: this.bytes, messages: this.messages };
+    this.group = undefined;
+    this.bytes = 0;
+    this.messages = 0;
+    return taken;
+  }
+
+  private begin(): FrameGroup {
+    const { manifest, model } = this.served;
+    const { admission, ingress } = this.service;
+    return new FrameGroup({
+      accountId: this.accountId,
+      turn: Bun.hash.crc32(this.accountId),
+      modelId: manifest.id,
+      model: present(model, "the model of an open session"),
+      cameras: manifest.cameras.length,
+      admission,
+      ingress,
+      digests: this.digests,
+    });
+  }
 }

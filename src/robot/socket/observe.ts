@@ -6,10 +6,8 @@ import { observe } from "../attempt.ts";
 import type { ObserveCommand } from "../command.ts";
 import { shuttingDown } from "../interruptions.ts";
 import type { Holder } from "../session/table.ts";
-import { discard, type FrameGroup } from "./frames.ts";
-import type { FrameIntake } from "./intake.ts";
-import { type Opening, readObservation } from "./messages.ts";
-import { chunkMessages, type Sent } from "./print.ts";
+import { discard, type FrameGroup, type FrameIntake } from "./frames.ts";
+import { chunkMessages, type Opening, readObservation, type Sent } from "./messages.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
 /** The account of a connection, and the header that authenticated it. */
