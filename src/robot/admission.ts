@@ -73,6 +73,7 @@ export class Admission {
     return this.queued;
   }
 
+  /** Permits for one inference with `frames` frames, now or when its turn comes; `engine_unavailable` when too many wait. */
   take(accountId: string, model: string, frames: number): Permit | Failure {
     assert(frames <= this.limits.observationFramesMax, "an observation fits into the slots");
     const account = this.accounts.get(accountId) ?? new Account(accountId);
@@ -122,7 +123,7 @@ export class Admission {
     const who = own ? `${accountWaitingMax} observations of this account` : `${admissionWaitingMax} observations`;
     return new Failure(
       ROBOT.engine_unavailable,
-      `${who} wait already, which is all that may; retry when some are answered`,
+      `${who} wait already, the most that may wait; retry when some are answered`,
       {
         retryAfterSeconds: 1,
       },

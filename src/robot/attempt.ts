@@ -1,6 +1,6 @@
 /**
  * One observation from its command to its durable answer. `observe` checks up to capacity and starts the inference.
- * `Started.answered` waits for it, makes its record durable, then returns the answer. Holdings.ts has what the steps hold.
+ * `PendingAnswer.answered` waits for it, makes its record durable, then returns the answer. Holdings.ts has what the steps hold.
  */
 import type { Charge } from "../charge/charges.ts";
 import { engineFault } from "../drill.ts";
@@ -29,7 +29,7 @@ import {
 import { stateFault, stateVector } from "./checks.ts";
 import type { Caller, ObserveCommand, RobotDeps } from "./command.ts";
 import { ROBOT } from "./errors.ts";
-import type { Asked } from "./forecast.ts";
+import type { Demand } from "./forecast.ts";
 import { at, firstBad, type PutFrame } from "./frames.ts";
 import { Holdings } from "./holdings.ts";
 import { Deadline, Interruptions } from "./interruptions.ts";
@@ -37,7 +37,7 @@ import { observationDigest, type Replay } from "./replay.ts";
 import type { Ticket } from "./session/ticket.ts";
 
 /** An observation whose answer is on its way, or is there already. */
-export interface Started {
+export interface PendingAnswer {
   readonly generationId: string;
   /** Unix seconds. */
   readonly created: number;
@@ -46,22 +46,26 @@ export interface Started {
   /** It was answered before, and is not run again. */
   readonly replayed: boolean;
   /** `print` makes what the transport sends, beside the commit. Resolves once the answer is durable. To be called once. */
-  answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure>;
+  answered<T>(print: (answer: Answer) => T): Promise<PrintedAnswer<T> | Failure>;
 }
 
-export interface Answered<T> {
+export interface PrintedAnswer<T> {
   readonly printed: T;
   /** From arrival to the model's start, and from the answer to its durable record; undefined on a replay. */
   readonly times: { readonly startMs: number; readonly commitMs: number } | undefined;
 }
 
 /** Every check from the idempotent replay to capacity. The command's frames are the attempt's from here on. */
-export async function observe(deps: RobotDeps, command: ObserveCommand, caller: Caller): Promise<Started | Failure> {
+export async function observe(
+  deps: RobotDeps,
+  command: ObserveCommand,
+  caller: Caller,
+): Promise<PendingAnswer | Failure> {
   const attempt = new Attempt(deps, command, caller);
   return await attempt.guarded(() => attempt.start());
 }
 
-class Attempt implements Started {
+class Attempt implements PendingAnswer {
   readonly replayed = false;
   readonly generationId: string;
   readonly created: number;
@@ -103,7 +107,7 @@ class Attempt implements Started {
   }
 
   /** Replay, session, state; then slots, decode and money side by side; capacity; run. */
-  async start(): Promise<Started | Failure> {
+  async start(): Promise<PendingAnswer | Failure> {
     const { command, deps, held } = this;
     const replay = await this.claim();
     if (replay instanceof Failure) return replay;
@@ -119,7 +123,7 @@ class Attempt implements Started {
     const deadline = this.deadline();
     const { signal: client, goesOn } = this.caller;
     const { clock, chunkMs, lifecycle } = deps;
-    const retryAfterSeconds = () => deps.forecast.retryAfterSeconds(this.asked);
+    const retryAfterSeconds = () => deps.forecast.retryAfterSeconds(this.demand);
     const times = { clock, chunkMs, deadline, retryAfterSeconds };
     held.interruptions = new Interruptions({ ...times, client, service: lifecycle.over, goesOn });
     const failure = stateFault(manifest.state.kind, command.state) ?? (await this.admitted());
@@ -134,7 +138,7 @@ class Attempt implements Started {
     return this.run(model) ?? this;
   }
 
-  async answered<T>(print: (answer: Answer) => T): Promise<Answered<T> | Failure> {
+  async answered<T>(print: (answer: Answer) => T): Promise<PrintedAnswer<T> | Failure> {
     const computed = await this.guarded(() => this.computed());
     if (computed instanceof Failure) return computed;
     const { result, answer } = computed;
@@ -190,9 +194,9 @@ class Attempt implements Started {
   private async admitted(): Promise<Failure | undefined> {
     const { interruptions } = this;
     if (interruptions.leftMs <= 0) return interruptions.stopped();
-    const place = this.deps.forecast.enter(this.asked, interruptions.leftMs);
-    if (place instanceof Failure) return place;
-    this.held.place = place;
+    const inFlight = this.deps.forecast.enter(this.demand, interruptions.leftMs);
+    if (inFlight instanceof Failure) return inFlight;
+    this.held.inFlight = inFlight;
     const { accountId, model } = this.key();
     const permit = this.deps.admission.take(accountId, model, this.command.frames.slotsMissing);
     if (permit instanceof Failure) return permit;
@@ -227,7 +231,7 @@ class Attempt implements Started {
 
   private put(model: Model): Failure | undefined {
     const { command, ticket, turn, deps, caller } = this;
-    // Asked again: other requests of the account may have been refused while this one waited.
+    // Demand again: other requests of the account may have been refused while this one waited.
     const refused = deps.unpaid.refusal(caller.accountId);
     if (refused) return refused;
     const { first, later } = command.served.manifest.frames;
@@ -276,17 +280,14 @@ class Attempt implements Started {
     return undefined;
   }
 
-  /**
-   * A client's disconnect cancels the run before the model starts. Afterwards the chunk is finished and stored for a repeat. Its
-   * deadline cancels the run at any time.
-   */
+  /** A disconnect cancels the inference until the model starts; later the chunk is stored for a repeat. A deadline always does. */
   private async computed(): Promise<{ readonly result: ChunkResult; readonly answer: Answer } | Failure> {
     const run = present(this.held.run, "a run that the engine has taken on");
     this.interruptions.onLeave = () => run.withdraw();
     const computed = await this.interruptions.race(this.timed(run.result));
     if (computed instanceof Failure) return at(computed, this.frames[run.badFrame ?? -1]?.param);
     const { result, timing } = computed;
-    this.held.place?.computed(startMs(this.observedMs, result.micros));
+    this.held.inFlight?.computed(startMs(this.observedMs, result.micros));
     const generation = { id: this.generationId, created: this.created };
     const wrong = uncorrelated(this.command, result);
     const ended = wrong ?? this.interruptions.settle();
@@ -364,7 +365,7 @@ class Attempt implements Started {
     return { accountId: this.caller.accountId, model: this.command.served.manifest.id };
   }
 
-  private get asked(): Asked {
+  private get demand(): Demand {
     const { model } = this.command.served;
     return { ...this.key(), replicas: model ? Math.max(1, model.replicas - model.lost.length) : 1 };
   }
@@ -385,7 +386,7 @@ class Attempt implements Started {
   }
 }
 
-function replayed({ generationId, step, answer: stored }: Replay): Started {
+function replayed({ generationId, step, answer: stored }: Replay): PendingAnswer {
   const answer = fromStored(stored);
   const { created } = answer.head;
   return {

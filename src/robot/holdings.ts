@@ -12,7 +12,7 @@ import type { Log } from "../std/log.ts";
 import type { Permit } from "./admission.ts";
 import type { Caller } from "./command.ts";
 import { ROBOT } from "./errors.ts";
-import type { Place } from "./forecast.ts";
+import type { InFlight } from "./forecast.ts";
 import type { ObservedFrames } from "./frames.ts";
 import type { Interruptions } from "./interruptions.ts";
 import type { Claim } from "./replay.ts";
@@ -24,7 +24,7 @@ const STORE_DOWN: readonly Row[] = [EVERY.billing_unavailable, EVERY.metering_un
 export class Holdings {
   ticket: Ticket | undefined;
   interruptions: Interruptions | undefined;
-  place: Place | undefined;
+  inFlight: InFlight | undefined;
   permit: Permit | undefined;
   /** The money for the run, once it was asked for. */
   charge: Promise<Charge | Failure> | undefined;
@@ -41,7 +41,7 @@ export class Holdings {
   ) {
     // Permits of frames are free when no decoder is at one any more.
     this.stack.defer(() => this.inBackground(frames.close().then(() => this.framesClosed())));
-    this.stack.defer(() => this.place?.leave());
+    this.stack.defer(() => this.inFlight?.leave());
   }
 
   add(claim: Claim): void {
@@ -65,7 +65,7 @@ export class Holdings {
     // A client that has left or has set a deadline too short: it would else have its frames decoded for nothing.
     const gone = this.caller.signal.aborted || this.interruptions?.missed === true;
     this.unpaid = why === "replayed" || gone || (why !== undefined && isCallersFault(why));
-    if (why instanceof Failure && STORE_DOWN.includes(why.row)) this.place?.stalled();
+    if (why instanceof Failure && STORE_DOWN.includes(why.row)) this.inFlight?.stalled();
     this.frames.drop();
     const { charge, run } = this;
     if (charge !== undefined) {

@@ -11,7 +11,7 @@ import type { Clock } from "../../std/clock.ts";
 import { Failure } from "../../std/failure.ts";
 import { makeId } from "../../std/ids.ts";
 import { type Answer, type AnswerHead, chunkText, usageObject } from "../answer.ts";
-import { type Answered, observe, type Started } from "../attempt.ts";
+import { observe, type PendingAnswer, type PrintedAnswer } from "../attempt.ts";
 import type { Served } from "../catalog.ts";
 import type { RobotDeps } from "../command.ts";
 import { ROBOT } from "../errors.ts";
@@ -84,9 +84,9 @@ async function chunk(
 /** The printed answer, once it is durable. */
 async function answered<T>(
   { starts }: RobotHttpDeps,
-  started: Started,
+  started: PendingAnswer,
   print: Parameters<typeof started.answered<T>>[0],
-): Promise<Answered<T> | Failure> {
+): Promise<PrintedAnswer<T> | Failure> {
   const outcome = await started.answered(print);
   if (outcome instanceof Failure) return overHttp(outcome);
   if (outcome.times) starts.add(outcome.times.startMs);

@@ -244,7 +244,7 @@ function readImages(parts: readonly ImagePart[]): FrameImage[] | Failure {
   return foreign ?? images;
 }
 
-/** Bytes that the base64 of a data URL stands for, by its length; 0 for other texts. */
+/** Size of the file in a data URL, from the length of its base64; 0 for other texts. */
 function decodedBytes(url: unknown): number {
   if (url instanceof LongText) return url.jpeg?.bytes ?? 0;
   if (typeof url !== "string" || !url.startsWith(PREFIX)) return 0;

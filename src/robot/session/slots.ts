@@ -46,6 +46,10 @@ export class SlotPool {
     return this.free.reduce((sum, slots) => sum + slots.length, 0);
   }
 
+  /**
+   * A slot on the replica with the fewest sessions. Undefined when all are taken, or when the account has one and only the
+   * kept share is free.
+   */
   take(accountId: string): number | undefined {
     if (this.missing(accountId) > 0) return undefined;
     const emptiest = this.free.reduce((best, slots) => (slots.length > best.length ? slots : best));
@@ -55,11 +59,13 @@ export class SlotPool {
     return slot;
   }
 
+  /** Slots that must come free before the account gets one. */
   missing(accountId: string): number {
     const needed = this.counts.has(accountId) ? this.kept + 1 : 1;
     return Math.max(0, needed - this.freeCount);
   }
 
+  /** Forgets what the memory of the slot holds. */
   give(slot: number): void {
     const home = present(this.free[this.replicaOf(slot)], "the slot's replica");
     assert(!home.includes(slot), "a slot is given back once");
@@ -73,12 +79,14 @@ export class SlotPool {
     else if (this.isEmpty(replica)) drained.resolve();
   }
 
+  /** The replica is out: its slots are neither given nor taken back. */
   lose(replica: number): void {
     this.lost.add(replica);
     this.free[replica] = [];
     this.draining.get(replica)?.resolve();
   }
 
+  /** Gives no more slots of the replica. Resolves when no session has one. */
   drain(replica: number): Promise<void> {
     const drained = this.draining.get(replica) ?? Promise.withResolvers<void>();
     this.draining.set(replica, drained);
@@ -87,6 +95,7 @@ export class SlotPool {
     return drained.promise;
   }
 
+  /** Gives slots of a drained replica again. */
   resume(replica: number): void {
     if (!this.draining.delete(replica) || this.lost.has(replica)) return;
     const all = Array.from({ length: this.perReplica }, (_, slot) => replica * this.perReplica + slot);
@@ -97,6 +106,7 @@ export class SlotPool {
     return this.lost.has(this.replicaOf(slot));
   }
 
+  /** Whether another session can get the slot after this one. */
   comesFree(slot: number): boolean {
     return !this.isLost(slot) && !this.draining.has(this.replicaOf(slot));
   }
@@ -127,7 +137,7 @@ interface Live {
 }
 
 /**
- * Whole seconds, at least 1: until so many sessions as are missing can have ended, or all of the account's own, since an account
+ * Whole seconds, at least 1: until the number of missing sessions can have ended, or all of the account's own, since an account
  * without a session also gets a slot that is kept.
  */
 export function secondsToFree({ accountId, slots }: Live, live: Iterable<Live>, nowMs: number): number {

@@ -15,13 +15,13 @@ import type { RobotSocketDeps } from "./sockets.ts";
 /** Bytes of the shortest JPEG header (contract section 3). */
 const HEADER_BYTES = 3;
 
-export interface ReceivedFrame {
+export interface FrameMessage {
   readonly camera: number;
   readonly jpeg: Uint8Array;
 }
 
 /** Failures: `invalid_frame`, `invalid_camera`, `image_too_large`, `unsupported_image_format`. */
-export function readFrame(message: Uint8Array, cameras: readonly string[]): ReceivedFrame | Failure {
+export function readFrame(message: Uint8Array, cameras: readonly string[]): FrameMessage | Failure {
   const jpeg = message.subarray(1);
   if (jpeg.length < HEADER_BYTES) {
     return new Failure(ROBOT.invalid_frame, "a frame is one byte with the camera's index and then a JPEG file");
@@ -51,7 +51,7 @@ export interface GroupOptions {
 }
 
 /** `jpeg` is kept while the frame waits for a slot or may have to be digested. */
-interface Taken {
+interface GroupFrame {
   digest?: string;
   jpeg?: Uint8Array | undefined;
   frame?: Frame;
@@ -60,7 +60,7 @@ interface Taken {
 /** The frames of one observation, decoded before it arrives as far as there are slots. */
 export class FrameGroup implements ObservedFrames {
   readonly inBody = false;
-  private readonly cameras: Taken[][];
+  private readonly cameras: GroupFrame[][];
   private early: EarlySlots | undefined;
   /** Early slots that are not used yet. */
   private free = 0;
@@ -91,13 +91,13 @@ export class FrameGroup implements ObservedFrames {
   }
 
   /** `expected`: frames that the observation needs. Failure: `engine_unavailable` when the ingress budget is spent. */
-  add({ camera, jpeg }: ReceivedFrame, expected: number): Failure | undefined {
+  add({ camera, jpeg }: FrameMessage, expected: number): Failure | undefined {
     const { accountId, modelId, model, turn, admission, ingress, digests } = this.options;
     if (this.all().length === 0) {
       this.early = admission.takeEarly(accountId, modelId, expected);
       this.free = this.early ? expected : 0;
     }
-    const taken: Taken = {};
+    const taken: GroupFrame = {};
     const frame = this.free > 0 ? model.framePut(camera, jpeg, turn) : undefined;
     if (digests) taken.digest = frameDigest(jpeg);
     if (frame !== undefined && !(frame instanceof Failure)) {
@@ -150,7 +150,7 @@ export class FrameGroup implements ObservedFrames {
     this.kept = 0;
   }
 
-  private all(): readonly Taken[] {
+  private all(): readonly GroupFrame[] {
     return this.cameras.flat();
   }
 }
@@ -166,7 +166,7 @@ export function discard(
 }
 
 /** The frames that an observation takes, and the size and number of their messages. */
-export interface TakenFrames {
+export interface FrameBatch {
   readonly frames: FrameGroup;
   readonly bytes: number;
   readonly messages: number;
@@ -187,7 +187,7 @@ export class FrameIntake {
   ) {}
 
   /** `messageBytes`: size of its message. `first`: it is for the session's first observation. */
-  add(frame: ReceivedFrame, messageBytes: number, first: boolean): Failure | undefined {
+  add(frame: FrameMessage, messageBytes: number, first: boolean): Failure | undefined {
     const { frames, cameras } = this.served.manifest;
     this.bytes += messageBytes;
     this.messages += 1;
@@ -195,7 +195,7 @@ export class FrameIntake {
     return this.group.add(frame, cameras.length * (first ? frames.first : frames.later));
   }
 
-  take(): TakenFrames {
+  take(): FrameBatch {
     const taken = { frames: this.group ?? this.begin(), bytes: this.bytes, messages: this.messages };
     this.group = undefined;
     this.bytes = 0;

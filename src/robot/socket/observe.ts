@@ -48,7 +48,7 @@ interface Asker {
   readonly goesOn: () => void;
 }
 
-export interface Answered {
+export interface ObservationReply {
   readonly sent: Sent;
   /** It is an earlier chunk again, which nobody pays for. */
   readonly replayed: boolean;
@@ -59,7 +59,7 @@ export async function answerObservation(
   { service, client, holder, signal, goesOn }: Asker,
   session: OpenSession,
   received: ReceivedObservation,
-): Promise<Answered | Failure> {
+): Promise<ObservationReply | Failure> {
   let command: ObserveCommand | Failure | undefined;
   try {
     command = await readCommand(service, client, session, received);

@@ -9,7 +9,7 @@ import type { ReceivedObservation } from "./observe.ts";
 import type { RobotSocketDeps } from "./sockets.ts";
 
 /** A message as it came. */
-export interface Arrived {
+export interface RawMessage {
   readonly message: string | Uint8Array;
   /** Size of the message; of a text as UTF-8. */
   readonly bytes: number;
@@ -17,8 +17,8 @@ export interface Arrived {
   readonly arrivedMs: number;
 }
 
-interface Waiting {
-  readonly arrived: Arrived;
+interface QueuedMessage {
+  readonly arrived: RawMessage;
   /** Only the verdict is kept: what JSON describes may take many times the memory of its text. */
   readonly observation: boolean;
 }
@@ -31,13 +31,13 @@ const TURN_MS = 5;
  * the queue is empty waits behind the others.
  */
 export class Backlog {
-  private readonly queue: Waiting[] = [];
+  private readonly queue: QueuedMessage[] = [];
   private isHeld = false;
   private isWorking = false;
 
   constructor(
     private readonly clock: Clock,
-    private readonly work: (arrived: Arrived) => void,
+    private readonly work: (arrived: RawMessage) => void,
   ) {}
 
   /** Whether a message that comes now has to wait. */
@@ -51,7 +51,7 @@ export class Backlog {
   }
 
   /** Reads the message, once, for whether it is an observation: a failure counts all of them at once. */
-  push(arrived: Arrived): void {
+  push(arrived: RawMessage): void {
     this.queue.push({ arrived, observation: isObservation(arrived.message) });
   }
 
@@ -82,7 +82,7 @@ export class Backlog {
     }
   }
 
-  private next(): Waiting | undefined {
+  private next(): QueuedMessage | undefined {
     return this.isHeld ? undefined : this.queue.shift();
   }
 }

@@ -18,13 +18,13 @@ export interface RobotSocketDeps extends HttpDeps, RobotDeps {
   readonly starts: { readonly episode: Durations };
 }
 
-interface Drained {
+interface Drainable {
   drain(): void;
 }
 
 export class Sockets {
   private readonly counts = new Map<string, number>();
-  private readonly open = new Set<Drained>();
+  private readonly open = new Set<Drainable>();
   private count = 0;
 
   /** Open connections. */
@@ -49,7 +49,7 @@ export class Sockets {
   }
 
   /** Call the result to remove it. */
-  add(episode: Drained): () => void {
+  add(episode: Drainable): () => void {
     this.open.add(episode);
     return () => {
       this.open.delete(episode);
